@@ -1,0 +1,398 @@
+//! The truth: items, outboxes, follow edges, and the events that are still to be worked off.
+//!
+//! Invariants every home keeps:
+//! - [`Archive::write`] is one transaction per call: item, outbox record and event, or edge and
+//!   event, are durable together before it answers (I6).
+//! - Every read sees only what is durable, and each single method reads one snapshot.
+//! - An author's records are dense from 1 in commit order; nothing appears below a served head.
+//! - An edge's changes take ever greater generations; `from` is the outbox head in the same
+//!   transaction.
+
+use async_trait::async_trait;
+use compact_str::CompactString;
+
+use crate::change::{DisplayKey, Record, Route};
+use crate::error::Result;
+use crate::{Body, Bucket, Epoch, Generation, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+use std::sync::Arc;
+
+/// A follow edge as the Archive holds it. An edge that never existed is `Edge::default()`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Edge {
+    /// Whether the reader follows the author.
+    pub on: bool,
+    /// Grows with every change of the edge, follow and unfollow alike. 0: never changed.
+    pub generation: Generation,
+    /// The author's outbox head when the edge was last set on.
+    pub from: OutboxSeq,
+}
+
+/// A follower as a push step needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipient {
+    /// Who follows.
+    pub reader: UserNo,
+    /// The edge's generation.
+    pub generation: Generation,
+    /// Records up to here are not pushed to this reader.
+    pub from: OutboxSeq,
+    /// The reader's edge counter, read in the same snapshot as the edge: at least the generation of
+    /// every change of the reader's edges that the snapshot shows. A home may use one counter for
+    /// all readers.
+    pub counter: Generation,
+}
+
+/// What a backend asks to be accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Publish {
+    /// Who publishes.
+    pub author: UserId,
+    /// What it says.
+    pub body: Body,
+    /// The business's word for what it is.
+    pub kind: Option<CompactString>,
+    /// The backend's own id; else the Archive gives a time-ordered one.
+    pub id: Option<ItemId>,
+    /// The backend's own key, unique among all items.
+    pub foreign_id: Option<CompactString>,
+    /// Display time; else now.
+    pub published_at: Option<Millis>,
+    /// Display rank; else `published_at`.
+    pub rank: Option<i64>,
+    /// Makes a retry safe for 24 h: the same key of the same author gives the same answer.
+    pub idempotency_key: Option<CompactString>,
+}
+
+impl Publish {
+    /// Identifies the payload (everything but the idempotency key), to tell a retry from a
+    /// conflict.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        use sha2::{Digest, Sha256};
+        let text = format!(
+            "{}\0{}\0{:?}\0{:?}\0{:?}\0{:?}\0{:?}",
+            self.author,
+            self.body.get(),
+            self.kind,
+            self.id,
+            self.foreign_id,
+            self.published_at,
+            self.rank
+        );
+        let mut out = [0; 16];
+        out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
+        out
+    }
+}
+
+/// One operation of a [`Archive::write`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// Accept an item.
+    Publish(Publish),
+    /// Give an item a new body and version.
+    Edit {
+        /// Which item.
+        item: ItemId,
+        /// Its new body.
+        body: Body,
+        /// Only if this is its version now.
+        if_version: Option<u32>,
+    },
+    /// Take an item out of every feed, at once. Deleting it again changes nothing and succeeds.
+    Delete {
+        /// Which item.
+        item: ItemId,
+        /// Only if this is its version now.
+        if_version: Option<u32>,
+    },
+    /// Set the edge on. Following again changes nothing.
+    Follow {
+        /// Who follows.
+        reader: UserId,
+        /// Whom.
+        author: UserId,
+    },
+    /// Set the edge off. Unfollowing again changes nothing.
+    Unfollow {
+        /// Who no longer follows.
+        reader: UserId,
+        /// Whom.
+        author: UserId,
+    },
+}
+
+/// What became of one operation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written {
+    /// The item is accepted.
+    Published {
+        /// Its id.
+        id: ItemId,
+        /// Its author's number.
+        author: UserNo,
+        /// Where its `add` stands.
+        outbox_seq: OutboxSeq,
+        /// Its display time.
+        published_at: Millis,
+        /// False if an earlier request had already been accepted and this is its answer.
+        fresh: bool,
+    },
+    /// The item has a new version.
+    Edited {
+        /// Its author's number.
+        author: UserNo,
+        /// The new version.
+        version: u32,
+    },
+    /// The item is gone.
+    Deleted {
+        /// Its author's number.
+        author: UserNo,
+        /// False if it had been gone before.
+        fresh: bool,
+    },
+    /// The edge is as asked.
+    Edge {
+        /// The reader's number.
+        reader: UserNo,
+        /// The author's number.
+        author: UserNo,
+        /// The edge now.
+        edge: Edge,
+        /// False if it already was so.
+        fresh: bool,
+    },
+}
+
+/// Why one operation was not done. It changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The item id belongs to an item with another payload.
+    #[error("item {0} exists with another payload; use another id, or PATCH to edit it")]
+    IdTaken(ItemId),
+    /// The foreign id belongs to an item with another payload.
+    #[error("foreign_id {0:?} belongs to item {1} with another payload; use another foreign_id, or PATCH to edit it")]
+    ForeignIdTaken(CompactString, ItemId),
+    /// The idempotency key was used for another payload.
+    #[error("Idempotency-Key {0:?} was used for another payload of this author; use a new key for a new item")]
+    KeyReused(CompactString),
+    /// No such item, or it was deleted.
+    #[error("there is no item {0}")]
+    NoSuchItem(ItemId),
+    /// The item has another version now.
+    #[error("item {item} has version {version} now")]
+    VersionMismatch {
+        /// Which item.
+        item: ItemId,
+        /// Its version.
+        version: u32,
+    },
+}
+
+/// An `add` that a feed shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedAdd {
+    /// Whose item.
+    pub author: UserNo,
+    /// Where its `add` stands in the author's outbox.
+    pub outbox_seq: OutboxSeq,
+    /// The edge's generation under which the reader sees it.
+    pub generation: Generation,
+    /// Item and rank.
+    pub key: DisplayKey,
+}
+
+/// A stretch of an outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outbox {
+    /// In order, dense.
+    pub records: Vec<Record>,
+    /// The last sequence number the author has given.
+    pub head: OutboxSeq,
+}
+
+/// What a follow or unfollow step brings to an inbox: one edge, and the adds it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeState {
+    /// The edge now.
+    pub edge: Edge,
+    /// The adds up to the cut, in outbox order; empty if the edge is off.
+    pub adds: Vec<FeedAdd>,
+}
+
+/// Everything a rebuilt inbox holds, read in one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedState {
+    /// The reader's edge counter in the snapshot.
+    pub built_at: Generation,
+    /// The newest adds, oldest first; each author's in outbox order.
+    pub adds: Vec<FeedAdd>,
+    /// The greatest key that belongs to the feed but did not fit.
+    pub floor: Option<DisplayKey>,
+    /// Followed authors whose outbox head is beyond their cut: their push is (again) outstanding.
+    pub lagging: Vec<UserNo>,
+}
+
+/// The answer to [`Archive::build`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Built {
+    /// All of it.
+    State(FeedState),
+    /// The reader follows these authors too, and no cut was given for them: read their progress and
+    /// start over.
+    CutsMissing(Vec<UserNo>),
+}
+
+/// Work that an accepted write left behind. It is outstanding until finished, not until relayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Event {
+    /// The author's outbox has grown to at least `seq`.
+    Outbox {
+        /// Whose.
+        author: UserNo,
+        /// How far.
+        seq: OutboxSeq,
+    },
+    /// An edge has changed.
+    Edge {
+        /// The reader.
+        reader: UserNo,
+        /// The author.
+        author: UserNo,
+        /// The change.
+        generation: Generation,
+    },
+}
+
+/// One line of a list of followers or followees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// The other side.
+    pub user: UserId,
+    /// When the edge was set on.
+    pub since: Millis,
+    /// Where the list goes on after this line; opaque, descending.
+    pub cursor: u64,
+}
+
+/// Counts for `/v1/stats`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArchiveCounts {
+    /// Users ever named.
+    pub users: u64,
+    /// Items that live.
+    pub items: u64,
+    /// Edges that are on.
+    pub edges: u64,
+    /// Events outstanding.
+    pub events: u64,
+}
+
+/// See the module.
+///
+/// All methods may be cancelled; a cancelled [`Archive::write`] may or may not have happened.
+#[async_trait]
+pub trait Archive: Send + Sync + 'static {
+    /// Carries out `writes` in order, in one durable transaction, and answers each in its place. A
+    /// refused one changes nothing and stops no other. `now` stamps them.
+    async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>>;
+
+    /// The numbers of users, giving new ones to names never seen. Durable when it answers.
+    async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>>;
+
+    /// The numbers of users that have one.
+    async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>>;
+
+    /// The names behind numbers.
+    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>>;
+
+    /// Items that live, in the order asked; `None` for others.
+    async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>>;
+
+    /// The item with the backend's own key, living or deleted.
+    async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>>;
+
+    /// Records of `author` after `after`, at most `limit`.
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox>;
+
+    /// Living items of `author` strictly below `before` in display order, newest first.
+    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>>;
+
+    /// Followers of `author` in `bucket` (of `buckets`) after `after`, by number, at most `limit`;
+    /// fewer means that there are no more.
+    async fn recipients(
+        &self,
+        author: UserNo,
+        bucket: Bucket,
+        buckets: u16,
+        after: Option<UserNo>,
+        limit: usize,
+    ) -> Result<Vec<Recipient>>;
+
+    /// One edge.
+    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge>;
+
+    /// Every author the reader follows.
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>>;
+
+    /// Whom `reader` follows, newest edge first, after `cursor`.
+    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// Who follows `author`, newest edge first, after `cursor`.
+    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// What the follow door brings: the newest `backfill` adds up to `edge.from` that no record up
+    /// to `from` deletes, minus those deleted since; and the living push adds in `(from, cut]`.
+    async fn edge_state(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        progress: Progress,
+        backfill: usize,
+    ) -> Result<EdgeState>;
+
+    /// The same for every followed author at once, each cut at the progress given for it, the
+    /// newest `limit` of all in display order.
+    async fn build(
+        &self,
+        reader: UserNo,
+        progress: &[(UserNo, Progress)],
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Built>;
+
+    /// What the reader's feed holds strictly below `before`, newest first, from the truth alone: the
+    /// follow door's rule with no cut. For pages at or below an inbox's floor.
+    async fn feed_below(
+        &self,
+        reader: UserNo,
+        before: Option<DisplayKey>,
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Vec<FeedAdd>>;
+
+    /// A number greater than any this Archive has given; durable before it answers.
+    async fn next_epoch(&self) -> Result<Epoch>;
+
+    /// Events accepted at or before `not_after` and not finished, at most `limit`, oldest first.
+    async fn outstanding(&self, not_after: Millis, limit: usize) -> Result<Vec<Event>>;
+
+    /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`.
+    async fn finish(&self, events: &[Event]) -> Result<()>;
+
+    /// Makes the push of these authors outstanding, durably, and due at once, unless it is
+    /// outstanding already (a store of inboxes was rolled back).
+    async fn reopen(&self, authors: &[UserNo]) -> Result<()>;
+
+    /// The incarnation of the inbox store that this Archive last worked with.
+    async fn incarnation(&self) -> Result<Option<String>>;
+
+    /// Remembers it, durably.
+    async fn set_incarnation(&self, incarnation: &str) -> Result<()>;
+
+    /// For the stats page; may lag.
+    async fn counts(&self) -> Result<ArchiveCounts>;
+}
+
+/// The route an `add` gets when it is accepted. Today every author is small.
+pub const DEFAULT_ROUTE: Route = Route::Push;

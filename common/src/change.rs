@@ -1,0 +1,96 @@
+//! What an outbox and an inbox are made of.
+//!
+//! ```text
+//!   author's outbox:  Record 1, Record 2, …   (dense outbox_seq, each with its route)
+//!         │ fan-out
+//!   reader's inbox:   Entry 1, Entry 2, …     (dense sequence id within an epoch)
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Generation, ItemId, OutboxSeq, UserNo};
+
+/// What a change does to a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Op {
+    /// An item appears.
+    Add = 1,
+    /// An item that the reader may hold has a new version.
+    Update = 2,
+    /// An item that the reader may hold is gone.
+    Delete = 3,
+    /// Everything of one author leaves the feed. Only inboxes have it; its item is 0.
+    Forget = 4,
+}
+
+impl Op {
+    /// The op with this number, if there is one.
+    pub fn from_u8(n: u8) -> Option<Self> {
+        [Self::Add, Self::Update, Self::Delete, Self::Forget].into_iter().find(|op| *op as u8 == n)
+    }
+}
+
+/// Which way a record reaches its readers. An `add` gets it once and for all; its updates and
+/// deletes inherit it, so that a delete takes the same door as its add, behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Route {
+    /// Written into every follower's inbox.
+    Push = 1,
+    /// Taken from the outbox as each follower reads.
+    Pull = 2,
+}
+
+/// Display order: greater is newer and stands higher on the page. Ties of `rank` fall to the id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DisplayKey {
+    /// `published_at` in ms unless the business supplied one.
+    pub rank: i64,
+    /// The item.
+    pub item: ItemId,
+}
+
+/// One line of an author's outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Its place in the outbox, dense from 1.
+    pub seq: OutboxSeq,
+    /// `Add`, `Update` or `Delete`; never `Forget`.
+    pub op: Op,
+    /// The door it takes.
+    pub route: Route,
+    /// The item it speaks of, with the rank its `add` had.
+    pub key: DisplayKey,
+}
+
+/// One line of a reader's inbox. Its sequence id is where it stands (see
+/// [`Numbered`](crate::inboxes::Numbered)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Entry {
+    /// What happened.
+    pub op: Op,
+    /// Whose record it was.
+    pub author: UserNo,
+    /// The record's place in the author's outbox; 0 for `Forget`.
+    pub outbox_seq: OutboxSeq,
+    /// The generation of the edge under which it was taken in.
+    pub generation: Generation,
+    /// The item and its rank; all zero for `Forget`.
+    pub key: DisplayKey,
+}
+
+impl Entry {
+    /// The entry that `record` of `author` becomes under an edge of `generation`.
+    pub fn of(record: &Record, author: UserNo, generation: Generation) -> Self {
+        Self { op: record.op, author, outbox_seq: record.seq, generation, key: record.key }
+    }
+
+    /// The entry that takes everything of `author` out of the feed.
+    pub fn forget(author: UserNo, generation: Generation) -> Self {
+        let key = DisplayKey { rank: 0, item: ItemId(0) };
+        Self { op: Op::Forget, author, outbox_seq: 0, generation, key }
+    }
+}

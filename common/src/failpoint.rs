@@ -1,0 +1,52 @@
+//! Named points where a test kills the process.
+//!
+//! With the `failpoints` feature, `FEEDGATE_FAILPOINT=name` or `name:3` makes the first or third
+//! passing of that point send SIGKILL to the process itself, the honest crash: no destructor
+//! runs, no buffer is flushed. Without the feature [`hit`] is nothing.
+
+/// Every failpoint, in the order a post passes them.
+pub const NAMES: &[&str] = &[
+    "archive-committed",
+    "job-taken",
+    "step-decided",
+    "step-logged",
+    "step-answered",
+    "bucket-finished",
+    "event-finished",
+    "edge-step-done",
+    "build-begun",
+    "build-swapped",
+    "inbox-snapshot-written",
+    "catch-up-batch",
+];
+
+/// Dies here if the environment says so.
+#[cfg(feature = "failpoints")]
+pub fn hit(name: &'static str) {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static ARMED: OnceLock<Option<(String, AtomicU64)>> = OnceLock::new();
+    let armed = ARMED.get_or_init(|| {
+        let spec = std::env::var("FEEDGATE_FAILPOINT").ok()?;
+        let (name, count) = spec.split_once(':').unwrap_or((&spec, "1"));
+        assert!(NAMES.contains(&name), "no failpoint {name:?}; there are {NAMES:?}");
+        let count = count.parse().unwrap_or_else(|_| panic!("FEEDGATE_FAILPOINT: {count:?} is not a count"));
+        Some((name.to_owned(), AtomicU64::new(count)))
+    });
+    if let Some((target, left)) = armed
+        && target == name
+        && left.fetch_sub(1, Ordering::SeqCst) == 1
+    {
+        let me = rustix::process::getpid();
+        rustix::process::kill_process(me, rustix::process::Signal::KILL).expect("a process may kill itself");
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Nothing, in a release.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub fn hit(_name: &'static str) {}

@@ -1,0 +1,39 @@
+//! The follow door: brings one inbox to one edge's *current* generation and state.
+//!
+//! The work names only (reader, author), so repeated and reordered follows and unfollows merge by
+//! themselves (I15).
+
+use super::{Feeds, TRIES, contended};
+use crate::archive::Event;
+use crate::error::Result;
+use crate::inboxes::{EdgeStep, EdgeStepped};
+use crate::{Entry, InboxKey, Op, UserNo, failpoint};
+
+impl Feeds {
+    /// Takes in the edge as it is now. Answers what is thereby finished, and the inbox if it has
+    /// grown.
+    pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Option<InboxKey>)> {
+        let key = InboxKey::main(reader);
+        let bucket = reader.bucket(self.inboxes.buckets());
+        for _ in 0..TRIES {
+            let expected = self.inboxes.progress(&[(author, bucket)]).await?[0];
+            let state = self.archive.edge_state(reader, author, expected, self.backfill).await?;
+            let generation = state.edge.generation;
+            let adds = state
+                .adds
+                .iter()
+                .map(|add| Entry { op: Op::Add, author, outbox_seq: add.outbox_seq, generation, key: add.key })
+                .collect();
+            let step = EdgeStep { key, author, generation, on: state.edge.on, expected, adds };
+            let stepped = self.inboxes.step_edge(step).await?;
+            failpoint::hit("edge-step-done");
+            let event = Event::Edge { reader, author, generation };
+            match stepped {
+                EdgeStepped::Applied => return Ok((event, Some(key))),
+                EdgeStepped::Nothing | EdgeStepped::Missing => return Ok((event, None)),
+                EdgeStepped::Overtaken => {}
+            }
+        }
+        Err(contended("a follow step"))
+    }
+}

@@ -1,0 +1,68 @@
+//! From entries, which hold references, to changes with the items they speak of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::Feeds;
+use crate::error::Result;
+use crate::{Entry, Item, ItemId, Op, UserId, UserNo};
+
+/// A change as clients see it, in publications and in `…/changes`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Change {
+    /// An item appears.
+    Add {
+        /// As it is now, which may be a later version than was published.
+        item: Arc<Item>,
+    },
+    /// An item has a new version.
+    Update {
+        /// As it is now.
+        item: Arc<Item>,
+    },
+    /// An item is gone; unknown to the device is fine.
+    Delete {
+        /// Which.
+        item_id: ItemId,
+    },
+    /// Everything of an author leaves the feed.
+    Forget {
+        /// Who.
+        author: UserId,
+    },
+}
+
+impl Feeds {
+    /// The changes that `entries` stand for, one each, in order. An `add` or `update` whose item is
+    /// gone by now is a `delete`.
+    pub async fn hydrate<'a>(&self, entries: impl Iterator<Item = &'a Entry> + Clone) -> Result<Vec<Change>> {
+        let mut ids: Vec<ItemId> =
+            entries.clone().filter(|e| matches!(e.op, Op::Add | Op::Update)).map(|e| e.key.item).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let found = if ids.is_empty() { vec![] } else { self.archive.items(&ids).await? };
+        let items: HashMap<ItemId, Arc<Item>> = found.into_iter().flatten().map(|item| (item.id, item)).collect();
+
+        let forgotten: Vec<UserNo> = entries.clone().filter(|e| e.op == Op::Forget).map(|e| e.author).collect();
+        let names = if forgotten.is_empty() { vec![] } else { self.archive.user_ids(&forgotten).await? };
+        let mut names = names.into_iter();
+
+        let mut changes = Vec::with_capacity(entries.size_hint().0);
+        for entry in entries {
+            let item_id = entry.key.item;
+            changes.push(match (entry.op, items.get(&item_id)) {
+                (Op::Add, Some(item)) => Change::Add { item: item.clone() },
+                (Op::Update, Some(item)) => Change::Update { item: item.clone() },
+                (Op::Add | Op::Update | Op::Delete, _) => Change::Delete { item_id },
+                (Op::Forget, _) => match names.next() {
+                    Some(author) => Change::Forget { author },
+                    None => return Err(crate::StoreError::corrupt("a forgotten author has no name")),
+                },
+            });
+        }
+        Ok(changes)
+    }
+}

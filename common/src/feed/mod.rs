@@ -1,0 +1,72 @@
+//! The rules of the feed as plain async code over the traits.
+//!
+//! ```text
+//!   write     accept, then relay the event as a job              (HTTP API)
+//!   advance   one push step of (author, bucket)                  (timeline worker)
+//!   edge      one follow or unfollow step of (reader, author)    (timeline worker)
+//!   rebuild   a missing inbox from the Archive                   (first read)
+//!   read      changes after a position                           (gateway)
+//!   page      a stretch in display order                         (gateway)
+//!   hydrate   entries into changes with their items              (gateway)
+//! ```
+
+mod advance;
+mod edge;
+mod hydrate;
+mod page;
+mod read;
+mod rebuild;
+mod write;
+
+use std::sync::Arc;
+
+use futures_util::lock::Mutex;
+
+pub use advance::Step;
+pub use hydrate::Change;
+pub use page::{Page, living};
+pub use write::Publisher;
+
+use crate::error::StoreError;
+use crate::{Archive, InboxKey, Inboxes};
+
+/// How often a rule tries again when others overtake it, before it gives the work back.
+const TRIES: usize = 64;
+
+/// What a follow brings from before it.
+pub const DEFAULT_BACKFILL: usize = 100;
+
+/// The feed of every reader, over the Archive and the inboxes.
+pub struct Feeds {
+    archive: Arc<dyn Archive>,
+    inboxes: Arc<dyn Inboxes>,
+    backfill: usize,
+    /// One rebuild of a reader at a time in this process; more would only take each other's token.
+    building: [Mutex<()>; 64],
+}
+
+impl Feeds {
+    /// `backfill`: how many of an author's newest items a follow brings from before it.
+    pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>, backfill: usize) -> Self {
+        Self { archive, inboxes, backfill, building: std::array::from_fn(|_| Mutex::new(())) }
+    }
+
+    /// The truth behind the feeds.
+    pub fn archive(&self) -> &Arc<dyn Archive> {
+        &self.archive
+    }
+
+    /// The logs.
+    pub fn inboxes(&self) -> &Arc<dyn Inboxes> {
+        &self.inboxes
+    }
+
+    fn build_lock(&self, key: InboxKey) -> &Mutex<()> {
+        &self.building[key.reader.0 as usize % self.building.len()]
+    }
+}
+
+/// Work that others overtook [`TRIES`] times in a row.
+fn contended(what: &str) -> StoreError {
+    StoreError::unavailable(format_args!("{what} was overtaken {TRIES} times in a row"))
+}

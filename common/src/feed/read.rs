@@ -1,0 +1,42 @@
+//! Changes after a position: live push, catch-up and a slow phone are all this one read.
+
+use super::{Feeds, TRIES, contended};
+use crate::error::Result;
+use crate::inboxes::{Log, Read};
+use crate::{InboxKey, Position};
+
+impl Feeds {
+    /// [`Inboxes::read`](crate::Inboxes::read), never `Missing`: an inbox that is missing is rebuilt
+    /// first, in a new epoch, so that an old position is `Gone`.
+    pub async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
+        for _ in 0..TRIES {
+            match self.inboxes.read(key, after, limit).await? {
+                Read::Missing => self.rebuild(key).await?,
+                found @ (Read::Entries { .. } | Read::Gone { .. }) => return Ok(found),
+            }
+        }
+        Err(contended("a read"))
+    }
+
+    /// Where the log stands, rebuilt if it is missing.
+    pub async fn head(&self, key: InboxKey) -> Result<Position> {
+        for _ in 0..TRIES {
+            match self.inboxes.heads(&[key]).await?[0] {
+                Some(head) => return Ok(head),
+                None => self.rebuild(key).await?,
+            }
+        }
+        Err(contended("a read of the head"))
+    }
+
+    /// The whole log, rebuilt if it is missing.
+    pub async fn log(&self, key: InboxKey) -> Result<Log> {
+        for _ in 0..TRIES {
+            match self.inboxes.log(key).await? {
+                Some(log) => return Ok(log),
+                None => self.rebuild(key).await?,
+            }
+        }
+        Err(contended("a read of the log"))
+    }
+}

@@ -1,0 +1,63 @@
+//! The rebuild of an inbox that is missing: a reader's first visit, or the first after a long sleep.
+//!
+//! ```text
+//!   followees ─▶ token + progress ─▶ edges and outboxes, one snapshot, cut at the progress ─▶ swap
+//!       ▲                                         │ an author without a cut                    │
+//!       └─────────────────────────────────────────┴──────────────── the token is gone ─────────┘
+//! ```
+//!
+//! Nothing is served before the swap. A push that passes the reader by meanwhile, or a follow step
+//! that finds no inbox, deletes the token, and the rebuild starts over.
+
+use super::{Feeds, TRIES, contended};
+use crate::archive::{Built, FeedState};
+use crate::error::Result;
+use crate::inboxes::Build;
+use crate::{Entry, Epoch, InboxKey, Op, UserNo, failpoint};
+
+impl Feeds {
+    /// Makes sure that the inbox exists.
+    pub async fn rebuild(&self, key: InboxKey) -> Result<()> {
+        let _one_at_a_time = self.build_lock(key).lock().await;
+        for _ in 0..TRIES {
+            let authors = self.archive.followees(key.reader).await?;
+            let token = self.archive.next_epoch().await?;
+            let Some(progress) = self.inboxes.begin_build(key, token, &authors).await? else {
+                return Ok(());
+            };
+            failpoint::hit("build-begun");
+            let cuts: Vec<_> = authors.into_iter().zip(progress).collect();
+            match self.archive.build(key.reader, &cuts, self.backfill, crate::inboxes::KEEP).await? {
+                Built::CutsMissing(authors) => tracing::debug!(?authors, "followed during a rebuild"),
+                Built::State(state) => {
+                    self.reopen(&state.lagging).await?;
+                    if self.inboxes.finish_build(swap(key, token, state)).await? {
+                        failpoint::hit("build-swapped");
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Err(contended("a rebuild"))
+    }
+
+    /// Push behind the outbox must be outstanding, durably, before a log relies on it.
+    async fn reopen(&self, lagging: &[UserNo]) -> Result<()> {
+        if lagging.is_empty() { Ok(()) } else { self.archive.reopen(lagging).await }
+    }
+}
+
+fn swap(key: InboxKey, epoch: Epoch, state: FeedState) -> Build {
+    let entries = state
+        .adds
+        .iter()
+        .map(|add| Entry {
+            op: Op::Add,
+            author: add.author,
+            outbox_seq: add.outbox_seq,
+            generation: add.generation,
+            key: add.key,
+        })
+        .collect();
+    Build { key, epoch, built_at: state.built_at, entries, floor: state.floor }
+}

@@ -1,0 +1,49 @@
+//! Accepting: the Archive commits item and event together, then the event is relayed.
+//!
+//! Never a dual write: if relaying fails, the event is still in the Archive and the sweep finds it.
+
+use std::sync::Arc;
+
+use crate::archive::{Refused, Write, Written};
+use crate::error::Result;
+use crate::jobs::Job;
+use crate::{Archive, Jobs, Millis, failpoint};
+
+/// The door for everything that changes the truth.
+pub struct Publisher {
+    archive: Arc<dyn Archive>,
+    jobs: Arc<dyn Jobs>,
+}
+
+impl Publisher {
+    /// Over the Archive that accepts and the queue that is told.
+    pub fn new(archive: Arc<dyn Archive>, jobs: Arc<dyn Jobs>) -> Self {
+        Self { archive, jobs }
+    }
+
+    /// [`Archive::write`], then a job for everything that was new. What it answers is durable.
+    pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        let written = self.archive.write(writes, now).await?;
+        failpoint::hit("archive-committed");
+        let mut jobs: Vec<Job> = written.iter().flatten().filter_map(job_of).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        if !jobs.is_empty()
+            && let Err(error) = self.jobs.put(&jobs).await
+        {
+            tracing::warn!(%error, "an accepted write could not be relayed; the sweep will");
+        }
+        Ok(written)
+    }
+}
+
+/// What a write leaves to do, if it changed anything.
+fn job_of(written: &Written) -> Option<Job> {
+    match *written {
+        Written::Published { author, fresh, .. } | Written::Deleted { author, fresh } => {
+            fresh.then_some(Job::FanOut { author })
+        }
+        Written::Edited { author, .. } => Some(Job::FanOut { author }),
+        Written::Edge { reader, author, fresh, .. } => fresh.then_some(Job::Edge { reader, author }),
+    }
+}

@@ -1,0 +1,193 @@
+//! The change logs of all readers. Derived: whatever is lost here is rebuilt from the Archive.
+//!
+//! Invariants every home keeps:
+//! - Each method is one atomic step on one bucket (or one inbox): all of it or none, also across a
+//!   crash, and durable before it answers. Reads see only what is durable.
+//! - Sequence ids are dense from 1 within an epoch (I1), allocated together with the record, and
+//!   never reused for another change within an epoch (I16).
+//! - A log is cut only as a prefix, and never below [`KEEP`] changes; cutting raises `floor`.
+//! - No implementation reads the Archive: what a step needs comes in as a value.
+
+use async_trait::async_trait;
+
+use crate::archive::Recipient;
+use crate::change::{DisplayKey, Entry, Record};
+use crate::error::Result;
+use crate::{Bucket, Epoch, Generation, InboxKey, Position, Progress, UserNo};
+
+/// The least number of changes a log keeps.
+pub const KEEP: usize = 1000;
+
+/// The most recipients of one step, and the most appends a caller should ask of one.
+pub const STEP_MAX: usize = 1000;
+
+/// An entry with its sequence id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbered {
+    /// Its place in the log.
+    pub seq: u64,
+    /// The change.
+    pub entry: Entry,
+}
+
+/// One push step: `records` of `author` to `recipients`, who all belong to `bucket`.
+///
+/// A recipient gets the records beyond its edge's `from`, in order, if its inbox exists and
+/// [`push_verdict`](crate::marks::push_verdict) says `Append`. Where the inbox is missing, its
+/// build token is deleted, so that a rebuild in flight starts over.
+#[derive(Debug, Clone)]
+pub struct Advance {
+    /// Whose outbox.
+    pub author: UserNo,
+    /// Which readers.
+    pub bucket: Bucket,
+    /// The progress that was read before the records and recipients were.
+    pub expected: Progress,
+    /// The progress after this step; greater than `expected`.
+    pub next: Progress,
+    /// What to append: the records between `expected` and `next` whose route is push, in outbox
+    /// order. Where `expected` or `next` stands inside a record, only that record.
+    pub records: Vec<Record>,
+    /// At most [`STEP_MAX`], ascending by reader.
+    pub recipients: Vec<Recipient>,
+}
+
+/// What became of an [`Advance`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advanced {
+    /// Done; these inboxes have grown.
+    Moved(Vec<InboxKey>),
+    /// Somebody else has moved the progress to this; nothing was done.
+    Overtaken(Progress),
+    /// An inbox knows of later edges: nothing was done, read edges and counter again.
+    Stale,
+}
+
+/// One follow or unfollow step: brings one inbox to one edge's current state.
+///
+/// Acts only if [`edge_step_acts`](crate::marks::edge_step_acts); then it appends `forget`, then
+/// the adds, and sets the author's entry to the generation.
+#[derive(Debug, Clone)]
+pub struct EdgeStep {
+    /// Whose inbox.
+    pub key: InboxKey,
+    /// Whose edge.
+    pub author: UserNo,
+    /// The edge's generation.
+    pub generation: Generation,
+    /// Whether the edge is on; if it is off there are no adds and no progress is compared.
+    pub on: bool,
+    /// The progress of (author, the reader's bucket) that the adds were cut at.
+    pub expected: Progress,
+    /// In outbox order.
+    pub adds: Vec<Entry>,
+}
+
+/// What became of an [`EdgeStep`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EdgeStepped {
+    /// The log has grown.
+    Applied,
+    /// The inbox had taken in this generation or a later one.
+    Nothing,
+    /// There is no inbox; a build token, if there was one, is deleted.
+    Missing,
+    /// The progress has moved since it was read: read again.
+    Overtaken,
+}
+
+/// A rebuilt inbox, to be swapped in whole.
+#[derive(Debug, Clone)]
+pub struct Build {
+    /// Whose.
+    pub key: InboxKey,
+    /// The token of [`Inboxes::begin_build`]; becomes the inbox's epoch.
+    pub epoch: Epoch,
+    /// The edge counter, read in one snapshot with the edges.
+    pub built_at: Generation,
+    /// The log, from sequence id 1.
+    pub entries: Vec<Entry>,
+    /// The greatest key left out.
+    pub floor: Option<DisplayKey>,
+}
+
+/// The answer to a read by position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Read {
+    /// The changes after the position, without a hole; fewer than asked means that `head` is
+    /// reached.
+    Entries {
+        /// Their first is `after.offset + 1`.
+        entries: Vec<Numbered>,
+        /// The log's last sequence id.
+        head: u64,
+    },
+    /// The position is of another epoch, cut off, or beyond the head: never a part of an answer.
+    Gone {
+        /// Where the log stands.
+        head: Position,
+    },
+    /// There is no inbox.
+    Missing,
+}
+
+/// One whole log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// Epoch and last sequence id.
+    pub head: Position,
+    /// At or below this key the log does not tell what the feed holds; the Archive does.
+    pub floor: Option<DisplayKey>,
+    /// All that is kept, ascending.
+    pub entries: Vec<Numbered>,
+}
+
+/// Counts for `/v1/stats`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InboxCounts {
+    /// Inboxes that exist.
+    pub inboxes: u64,
+    /// Entries they hold.
+    pub entries: u64,
+}
+
+/// See the module.
+#[async_trait]
+pub trait Inboxes: Send + Sync + 'static {
+    /// How many buckets this store has; fixed when it was made.
+    fn buckets(&self) -> u16;
+
+    /// Identifies this life of the store. A store that lost or rolled back state has another one.
+    fn incarnation(&self) -> String;
+
+    /// The progress of several (author, bucket).
+    async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>>;
+
+    /// The push step.
+    async fn advance(&self, step: Advance) -> Result<Advanced>;
+
+    /// The follow step.
+    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped>;
+
+    /// Writes the build token for an inbox that is missing, replacing an earlier one, and reads the
+    /// progress of `authors` in the reader's bucket in the same step. `None` if the inbox exists.
+    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>>;
+
+    /// Swaps the inbox in if its token still stands; false if not.
+    async fn finish_build(&self, build: Build) -> Result<bool>;
+
+    /// At most `limit` changes after `after`.
+    async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read>;
+
+    /// The whole log; `None` if there is no inbox.
+    async fn log(&self, key: InboxKey) -> Result<Option<Log>>;
+
+    /// Where logs stand; `None` where there is no inbox.
+    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>>;
+
+    /// Drops an inbox (it becomes dormant) and its build token.
+    async fn discard(&self, key: InboxKey) -> Result<()>;
+
+    /// For the stats page; may lag.
+    async fn counts(&self) -> Result<InboxCounts>;
+}

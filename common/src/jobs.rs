@@ -1,0 +1,68 @@
+//! Fan-out work: durable, delivered at least once, possibly out of order and twice.
+//!
+//! A job says only what is behind, never how far: working it off brings it to the current state, so
+//! equal jobs that wait are one, and a job delivered again finds nothing left to do.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::UserNo;
+use crate::archive::Event;
+use crate::error::Result;
+
+/// A piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Job {
+    /// Advance the author's outbox in every bucket to its head.
+    FanOut {
+        /// Whose outbox.
+        author: UserNo,
+    },
+    /// Bring the reader's inbox to the edge's current generation and state.
+    Edge {
+        /// Whose inbox.
+        reader: UserNo,
+        /// Whose items.
+        author: UserNo,
+    },
+}
+
+impl From<Event> for Job {
+    fn from(event: Event) -> Self {
+        match event {
+            Event::Outbox { author, .. } => Self::FanOut { author },
+            Event::Edge { reader, author, .. } => Self::Edge { reader, author },
+        }
+    }
+}
+
+/// A job handed to a worker. Not acknowledged, it comes again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivery {
+    /// What to acknowledge.
+    pub id: u64,
+    /// What to do.
+    pub job: Job,
+}
+
+/// See the module.
+#[async_trait]
+pub trait Jobs: Send + Sync + 'static {
+    /// Adds work; durable against a crash of the process when it answers. A job equal to one that
+    /// waits is merged with it; one equal to a job in flight waits for another turn.
+    async fn put(&self, jobs: &[Job]) -> Result<()>;
+
+    /// Waits for work. Cancel safe: a cancelled call has taken nothing.
+    async fn take(&self) -> Result<Delivery>;
+
+    /// The work is done.
+    async fn ack(&self, id: u64) -> Result<()>;
+
+    /// The work failed; deliver it again after `delay`.
+    async fn nack(&self, id: u64, delay: Duration) -> Result<()>;
+
+    /// Jobs that wait or are in flight, for the stats page.
+    async fn pending(&self) -> Result<u64>;
+}

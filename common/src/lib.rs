@@ -1,0 +1,47 @@
+//! What a feed is, apart from where it is kept and how it travels.
+//!
+//! ```text
+//!   ids, position, change, item      the words
+//!   progress, marks                  the rules of one fan-out step, as pure functions
+//!   archive, inboxes, sessions,      the five traits a store implements;
+//!   jobs, doorbell                   a network may lie between each of them and its caller
+//!   feed/                            the rules over the traits: write, advance, follow, rebuild, read, page
+//! ```
+//!
+//! Nothing here does IO, spawns a task or reads a clock: time comes in as a [`Millis`].
+
+pub mod archive;
+pub mod change;
+pub mod doorbell;
+pub mod error;
+pub mod failpoint;
+pub mod feed;
+pub mod ids;
+pub mod inboxes;
+pub mod item;
+pub mod jobs;
+pub mod marks;
+pub mod position;
+pub mod progress;
+pub mod sessions;
+
+pub use archive::Archive;
+pub use change::{DisplayKey, Entry, Op, Record};
+pub use doorbell::Doorbell;
+pub use error::StoreError;
+pub use ids::{Bucket, DeviceId, FeedId, InboxKey, ItemId, UserId, UserNo};
+pub use inboxes::Inboxes;
+pub use item::{Body, Item};
+pub use jobs::Jobs;
+pub use position::{Epoch, Position};
+pub use progress::Progress;
+pub use sessions::Sessions;
+
+/// Unix time in milliseconds.
+pub type Millis = i64;
+
+/// An author's own count of records, dense from 1. 0 stands for "before the first".
+pub type OutboxSeq = u64;
+
+/// The number an edge takes each time it changes; see [`archive::Edge`].
+pub type Generation = u64;

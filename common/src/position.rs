@@ -1,0 +1,56 @@
+//! Where a device stands in a change log.
+//!
+//! An offset alone lies after data loss: a log that was rebuilt counts from 1 again. So a position
+//! always names the *epoch* of the log it counts in (the idea is Centrifuge's `StreamPosition`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One life of one inbox. Greater than every epoch given before, by the Archive's counter.
+///
+/// In JSON a decimal string, never empty and never `_`, as the client SDKs require.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The text is not an epoch of ours.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an epoch is the decimal number that the server gave, not {0:?}")]
+pub struct BadEpoch(String);
+
+impl FromStr for Epoch {
+    type Err = BadEpoch;
+    fn from_str(text: &str) -> Result<Self, BadEpoch> {
+        let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| text.parse().ok().map(Self)).flatten().ok_or_else(|| BadEpoch(text.chars().take(32).collect()))
+    }
+}
+
+impl Serialize for Epoch {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Epoch {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A place in one inbox's log: everything up to and including `offset` is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Position {
+    /// Which life of the log.
+    pub epoch: Epoch,
+    /// The sequence id of the last change taken in; 0 before the first.
+    pub offset: u64,
+}

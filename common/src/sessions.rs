@@ -1,0 +1,115 @@
+//! The session pool as all nodes see it, and the positions devices have acknowledged.
+//!
+//! ```text
+//!   user ──1:n── device ──1:1── session (node, token, since) + last_sequence_id
+//! ```
+//!
+//! Invariants every home keeps:
+//! - At most one claim per (user, device): the newest token wins (I17). Tokens only grow.
+//! - Every write of a claim or a position compares the token atomically; an older one changes
+//!   nothing.
+//! - A stored position only moves forward within an epoch, and to a greater epoch (I10).
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::{DeviceId, Epoch, Millis, Position, UserId, UserNo};
+
+/// The most devices a user has stored positions for; the one unseen longest makes room.
+pub const DEVICES_MAX: usize = 32;
+
+/// A device unseen for this long loses its stored position: 60 days.
+pub const DEVICE_TTL_MS: i64 = 60 * 24 * 3600 * 1000;
+
+/// Orders the connections of one device: a later claim has a greater token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Token {
+    /// Grows when the home of the pool lost its memory.
+    pub epoch: Epoch,
+    /// Grows with each claim.
+    pub counter: u64,
+}
+
+/// A live connection that wants to be the one session of its device.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Whose device.
+    pub user: UserNo,
+    /// Which device.
+    pub device: DeviceId,
+    /// False for a device that gave no id of its own: it is never stored.
+    pub durable: bool,
+    /// The node that holds the connection.
+    pub node: String,
+    /// The connection within the node.
+    pub connection: u64,
+    /// When it connected.
+    pub since: Millis,
+}
+
+/// The answer to a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// What this session shows with every write.
+    pub token: Token,
+    /// The session it replaced: (node, connection), to be closed with 4500.
+    pub replaced: Option<(String, u64)>,
+}
+
+/// One line of a user's session list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// The device.
+    pub device: DeviceId,
+    /// The node that holds it.
+    pub node: String,
+    /// The connection within the node.
+    pub connection: u64,
+    /// What it has acknowledged, if anything.
+    pub position: Option<Position>,
+    /// When it connected.
+    pub since: Millis,
+}
+
+/// A position to store.
+#[derive(Debug, Clone)]
+pub struct SavePosition {
+    /// Whose device.
+    pub user: UserNo,
+    /// Which device.
+    pub device: DeviceId,
+    /// The saver's claim.
+    pub token: Token,
+    /// Acknowledged up to here.
+    pub position: Position,
+}
+
+/// See the module.
+#[async_trait]
+pub trait Sessions: Send + Sync + 'static {
+    /// Makes this connection the device's session.
+    async fn claim(&self, claim: Claim) -> Result<Claimed>;
+
+    /// Ends the session if the token is still the newest. Its stored position stays.
+    async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()>;
+
+    /// Every session of a user, by device.
+    async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>>;
+
+    /// Stores positions whose token is the newest of their device; for each whether it did. `now` is
+    /// when the device was last seen.
+    async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>>;
+
+    /// What a device has acknowledged, if that is stored and younger than [`DEVICE_TTL_MS`].
+    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>>;
+}
+
+/// A user by name and number, as they travel together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct User {
+    /// Outside.
+    pub id: UserId,
+    /// Inside.
+    pub no: UserNo,
+}
