@@ -1,1 +1,45 @@
-//! To come.
+//! Devices and backends talk to this crate: WebSocket sessions on one side, the HTTP API on the
+//! other, on one port.
+//!
+//! ```text
+//!   serve ──▶ api/         routes of the HTTP API (axum)
+//!     │
+//!     └────▶ upgrade ──▶ connection ──▶ session (pure) ──▶ Feeds
+//!                            │
+//!                            └── pool: who is online here; wakes find their sessions through it
+//! ```
+//!
+//! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
+//! sessions. It does not know the timeline worker.
+
+pub mod auth;
+pub mod settings;
+
+use std::sync::Arc;
+
+pub use auth::Keys;
+pub use settings::Settings;
+
+use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::{Doorbell, Jobs, Sessions};
+
+/// What a gateway is made of; every part is an argument, so that a test or another binary can bring
+/// its own.
+pub struct Parts {
+    /// Reads and pages of every feed.
+    pub feeds: Arc<Feeds>,
+    /// The door for writes.
+    pub publisher: Arc<Publisher>,
+    /// The session pool of all nodes.
+    pub sessions: Arc<dyn Sessions>,
+    /// Rings when inboxes have grown.
+    pub doorbell: Arc<dyn Doorbell>,
+    /// Only counted, for the stats.
+    pub jobs: Arc<dyn Jobs>,
+    /// Who may come in.
+    pub keys: Keys,
+    /// Limits and times.
+    pub settings: Settings,
+    /// This node's name in the session pool.
+    pub node: String,
+}

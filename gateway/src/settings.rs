@@ -1,0 +1,91 @@
+//! The limits and times of a gateway. Values only; each has an owner that enforces it and a test.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// See the fields. [`Settings::default`] is what a small team runs with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// A device must have sent `connect` this many seconds after the TCP connection was accepted.
+    pub connect_within_secs: u32,
+    /// The server pings this often; at least 1.
+    pub ping_interval_secs: u32,
+    /// A pong must have come this long after a ping.
+    pub pong_within_secs: u32,
+    /// After a token has expired, how long a refresh may take.
+    pub refresh_grace_secs: u32,
+    /// The largest WebSocket message (and frame) a device may send, in bytes.
+    pub message_max_bytes: usize,
+    /// The most the gateway buffers for one device that does not read, in bytes. A single batch may
+    /// exceed it once.
+    pub write_buffer_max_bytes: usize,
+    /// Commands a device may send per second, with as many again in a burst.
+    pub commands_per_sec: u32,
+    /// Connections one user may hold on this node.
+    pub connections_per_user: u32,
+    /// Connections this node holds in all.
+    pub connections: u32,
+    /// Changes read and sent at a time during catch-up.
+    pub batch: usize,
+    /// Every session re-reads its head this often, should every wake have been lost.
+    pub reread_interval_secs: u32,
+    /// Acknowledged positions are stored this often.
+    pub save_interval_secs: u32,
+    /// On shutdown, closes are spread over this long, in milliseconds.
+    pub drain_ms: u32,
+    /// Origins that browsers may connect from; empty: any. A request without `Origin` is a mobile
+    /// app and always allowed.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connect_within_secs: 10,
+            ping_interval_secs: 25,
+            pong_within_secs: 10,
+            refresh_grace_secs: 25,
+            message_max_bytes: 64 * 1024,
+            write_buffer_max_bytes: 256 * 1024,
+            commands_per_sec: 50,
+            connections_per_user: 64,
+            connections: 1_000_000,
+            batch: 100,
+            reread_interval_secs: 60,
+            save_interval_secs: 1,
+            drain_ms: 1000,
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// How often the server pings.
+    pub fn ping_interval(&self) -> Duration {
+        Duration::from_secs(self.ping_interval_secs.into())
+    }
+
+    /// What is wrong with these values, if anything: the name, the value, and what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        let at_least_one: [(&str, u64); 11] = [
+            ("connect_within_secs", self.connect_within_secs.into()),
+            ("ping_interval_secs", self.ping_interval_secs.into()),
+            ("pong_within_secs", self.pong_within_secs.into()),
+            ("message_max_bytes", self.message_max_bytes as u64),
+            ("write_buffer_max_bytes", self.write_buffer_max_bytes as u64),
+            ("commands_per_sec", self.commands_per_sec.into()),
+            ("connections_per_user", self.connections_per_user.into()),
+            ("connections", self.connections.into()),
+            ("batch", self.batch as u64),
+            ("reread_interval_secs", self.reread_interval_secs.into()),
+            ("save_interval_secs", self.save_interval_secs.into()),
+        ];
+        match at_least_one.iter().find(|(_, value)| *value == 0) {
+            Some((name, _)) => Err(format!("gateway.{name} must be at least 1, it is 0")),
+            None if self.batch > 1000 => Err(format!("gateway.batch must be at most 1000, it is {}", self.batch)),
+            None => Ok(()),
+        }
+    }
+}
