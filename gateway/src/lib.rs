@@ -13,6 +13,7 @@
 //! sessions. It does not know the timeline worker.
 
 pub mod auth;
+pub mod clock;
 pub mod settings;
 
 use std::sync::Arc;
@@ -42,4 +43,16 @@ pub struct Parts {
     pub settings: Settings,
     /// This node's name in the session pool.
     pub node: String,
+}
+
+/// A gateway, shared by every connection and request.
+pub struct Gateway {
+    pub(crate) parts: Parts,
+}
+
+impl Gateway {
+    /// Composes the parts.
+    pub fn new(parts: Parts) -> Arc<Self> {
+        Arc::new(Self { parts })
+    }
 }
