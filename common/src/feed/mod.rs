@@ -28,6 +28,7 @@ pub use page::{Page, living};
 pub use write::Publisher;
 
 use crate::error::StoreError;
+use crate::inboxes::STEP_MAX;
 use crate::{Archive, InboxKey, Inboxes};
 
 /// How often a rule tries again when others overtake it, before it gives the work back.
@@ -41,6 +42,7 @@ pub struct Feeds {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
     backfill: usize,
+    step_max: usize,
     /// One rebuild of a reader at a time in this process; more would only take each other's token.
     building: [Mutex<()>; 64],
 }
@@ -48,7 +50,14 @@ pub struct Feeds {
 impl Feeds {
     /// `backfill`: how many of an author's newest items a follow brings from before it.
     pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>, backfill: usize) -> Self {
-        Self { archive, inboxes, backfill, building: std::array::from_fn(|_| Mutex::new(())) }
+        let building = std::array::from_fn(|_| Mutex::new(()));
+        Self { archive, inboxes, backfill, step_max: STEP_MAX, building }
+    }
+
+    /// The same with at most `step_max` recipients and appends in a push step; at least 1, at most
+    /// [`STEP_MAX`].
+    pub fn with_step_max(self, step_max: usize) -> Self {
+        Self { step_max: step_max.clamp(1, STEP_MAX), ..self }
     }
 
     /// The truth behind the feeds.
