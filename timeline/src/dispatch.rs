@@ -1,0 +1,56 @@
+//! From a job to its pieces, and from the finished pieces to a finished event.
+//!
+//! ```text
+//!   FanOut(author) ─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least head
+//!   Edge           ─▶ one step                            ─▶ finish the event of that generation
+//! ```
+//!
+//! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is
+//! only what *every* bucket has passed, the least of the heads they saw.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use feedgate_common::archive::Event;
+use feedgate_common::error::Result;
+use feedgate_common::feed::Feeds;
+use feedgate_common::jobs::Job;
+use feedgate_common::{Bucket, OutboxSeq, UserNo, failpoint};
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::execute::Executor;
+
+/// Cuts jobs into pieces.
+pub(crate) struct Dispatcher {
+    feeds: Arc<Feeds>,
+    executor: Executor,
+    buckets_at_once: usize,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(feeds: Arc<Feeds>, executor: Executor, buckets_at_once: usize) -> Self {
+        Self { feeds, executor, buckets_at_once }
+    }
+
+    /// Works a job off. When it answers `Ok`, its event is finished in the Archive. An error or a cancelled
+    /// call leaves the event outstanding and every inbox whole.
+    pub(crate) async fn work_off(&self, job: Job) -> Result<()> {
+        let event = match job {
+            Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await? },
+            Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
+        };
+        self.feeds.archive().finish(&[event]).await?;
+        failpoint::hit("event-finished");
+        Ok(())
+    }
+
+    /// The record that every bucket has passed. The first failing bucket stops the others; what they have
+    /// done stays done.
+    async fn fan_out(&self, author: UserNo) -> Result<OutboxSeq> {
+        let buckets = self.feeds.inboxes().buckets();
+        stream::iter((0..buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
+            .buffer_unordered(self.buckets_at_once)
+            .try_fold(OutboxSeq::MAX, |least, head| ready(Ok(least.min(head))))
+            .await
+    }
+}
