@@ -1,0 +1,139 @@
+// The list a device shows, kept from pages and changes. No dependencies; Node and browsers.
+//
+//     const feed = new Feed();
+//     feed.reset(page)                        page one: {items, next, position}, from the HTTP API or rpc `page`
+//     feed.apply(change, {offset, epoch})     a publication's data, or an entry of `history` or `changes`
+//     feed.append(page)                       an older page, asked for with the `next` of the last one
+//     feed.lost()                             the position is gone (`recovered: false`): hold changes until `reset`
+//     feed.items()                            what to show: (rank, id) descending
+//     feed.position                           {epoch, offset} of the last change taken in, or null: goes into `since`
+//     feed.next                               the cursor of the next older page; null at the end
+//     JSON.stringify(feed), Feed.from(object) to keep it between two runs of an app
+//
+// Taking in a change twice is harmless: `apply` answers false for what is known already, and throws
+// a FeedGap when something is missing, which a reload of page one repairs. A `behind` publication
+// (notify mode) changes nothing: ask for the changes after `feed.position` and apply those.
+//
+// Only the loaded stretch is shown: an item that belongs below it waits for its page, so the list
+// never has a hole. Ids are 64-bit numbers in strings and are compared as such.
+
+/** Changes are missing between the position and what came; the app reloads page one. */
+export class FeedGap extends Error {}
+
+/** Newest first: by rank, ties by id. */
+export function newestFirst(a, b) {
+  if (a.rank !== b.rank) return a.rank > b.rank ? -1 : 1;
+  const [x, y] = [BigInt(a.id), BigInt(b.id)];
+  return x === y ? 0 : x > y ? -1 : 1;
+}
+
+export class Feed {
+  /** Changes held at most while page one is being loaded; more would be a reload of its own. */
+  static HELD_MAX = 1000;
+
+  position = null;
+  next = null;
+  #shown = new Map(); // id → item
+  #sorted = null; // what items() answered, until something changes
+  #bottom = null; // the last item of the last page, unless that was the end
+  #rewritten = 0; // the offset of the newest change that was not an `add`
+  #held = []; // [change, at] that came while there was no position
+
+  /** Starts over from page one, then takes in what came while it was loading. */
+  reset(page) {
+    this.#shown = new Map();
+    this.position = { ...page.position };
+    this.#rewritten = 0;
+    this.#extend(page);
+    const held = this.#held;
+    this.#held = [];
+    for (const [change, at] of held) {
+      if (at.epoch === undefined || at.epoch === this.position.epoch) this.apply(change, at);
+    }
+  }
+
+  /** Adds an older page. False if it was read before changes that the list holds already: ask for it again. */
+  append(page) {
+    if (this.position === null) return false;
+    const { epoch, offset } = page.position;
+    if (epoch !== this.position.epoch || offset < this.#rewritten) return false;
+    this.#extend(page);
+    return true;
+  }
+
+  /** The position is worth nothing any more. What is shown stays until `reset`. */
+  lost() {
+    this.position = null;
+    this.#held = [];
+  }
+
+  /** Takes in one change. True if it was new; throws a FeedGap if the one before it is missing. */
+  apply(change, at) {
+    if (change.op === "behind") return false;
+    if (this.position === null) return this.#hold(change, at);
+    const { epoch, offset } = this.position;
+    if (at.epoch !== undefined && at.epoch !== epoch) throw new FeedGap(`epoch ${at.epoch} after ${epoch}`);
+    if (at.offset <= offset) return false;
+    if (at.offset !== offset + 1) throw new FeedGap(`change ${at.offset} after ${offset}`);
+    this.#change(change);
+    this.position = { epoch, offset: at.offset };
+    if (change.op !== "add") this.#rewritten = at.offset;
+    this.#sorted = null;
+    return true;
+  }
+
+  /** What to show, newest first. */
+  items() {
+    this.#sorted ??= [...this.#shown.values()].sort(newestFirst);
+    return [...this.#sorted];
+  }
+
+  toJSON() {
+    return { items: this.items(), next: this.next, position: this.position, bottom: this.#bottom };
+  }
+
+  /** A feed as `toJSON` wrote it. */
+  static from({ items, next, position, bottom }) {
+    const feed = new Feed();
+    for (const item of items) feed.#shown.set(item.id, item);
+    feed.next = next;
+    feed.position = position;
+    feed.#bottom = bottom;
+    feed.#rewritten = position?.offset ?? 0;
+    return feed;
+  }
+
+  #extend({ items, next }) {
+    for (const item of items) this.#keep(item);
+    this.next = next ?? null;
+    const last = items.at(-1) ?? this.#bottom;
+    this.#bottom = this.next === null || !last ? null : { rank: last.rank, id: last.id };
+    this.#sorted = null;
+  }
+
+  #hold(change, at) {
+    if (this.#held.length === Feed.HELD_MAX) this.#held.shift(); // the gap shows in `reset`
+    this.#held.push([change, at]);
+    return false;
+  }
+
+  #change({ op, item, item_id, author }) {
+    if (op === "add") {
+      if (this.#bottom === null || newestFirst(item, this.#bottom) <= 0) this.#keep(item);
+    } else if (op === "update") {
+      if (this.#shown.has(item.id)) this.#keep(item);
+    } else if (op === "delete") {
+      this.#shown.delete(item_id);
+    } else if (op === "forget") {
+      for (const [id, shown] of this.#shown) if (shown.author === author) this.#shown.delete(id);
+    } else {
+      throw new TypeError(`a change has op add, update, delete, forget or behind, not ${JSON.stringify(op)}`);
+    }
+  }
+
+  /** A page may know a later version than a change that comes after it. */
+  #keep(item) {
+    const shown = this.#shown.get(item.id);
+    if (shown === undefined || shown.version <= item.version) this.#shown.set(item.id, item);
+  }
+}
