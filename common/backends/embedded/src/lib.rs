@@ -1,1 +1,17 @@
-//! To come.
+//! Every trait of `feedgate-common` on one machine's disk.
+//!
+//! ```text
+//!   Archive ─┐
+//!   Jobs     ├─▶ database: one fjall store, one writer thread, group commit
+//!   Sessions ┘       ▲ tables: typed rows      ▲ codec: order-preserving bytes
+//! ```
+//!
+//! Invariant: whatever a caller reads has already survived a crash (see [`database`]).
+
+pub mod codec;
+pub mod database;
+pub mod table;
+pub mod view;
+mod writer;
+
+pub use database::{Database, Durability};

@@ -1,0 +1,161 @@
+//! Reading and writing rows: [`View`] is the durable past, [`Tx`] the present of one operation.
+//!
+//! ```text
+//!   Read ◀── View   what the last finished group left; for everyone
+//!     ▲
+//!     └───── Tx     that, the earlier operations of the group, and its own writes; writer thread only
+//! ```
+
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use feedgate_common::StoreError;
+use feedgate_common::error::Result;
+use fjall::{Readable, SingleWriterTxDatabase, SingleWriterTxKeyspace, SingleWriterWriteTx, Snapshot, UserValue};
+
+use crate::table::{Space, Table, key_bytes, key_of, range_bytes, row_bytes, row_of};
+
+/// The trees of the store, by [`Space`].
+pub(crate) type Spaces = Arc<[SingleWriterTxKeyspace; Space::ALL.len()]>;
+
+/// Rows as they stand in one snapshot.
+///
+/// Errors: `Corrupt` for bytes that cannot be what was written, naming table and key; `Unavailable`
+/// if the disk does not answer.
+pub trait Read {
+    #[doc(hidden)]
+    fn raw_get(&self, space: Space, key: &[u8]) -> fjall::Result<Option<UserValue>>;
+
+    #[doc(hidden)]
+    fn raw_range(&self, space: Space, range: impl RangeBounds<Vec<u8>>) -> fjall::Iter;
+
+    /// The row at `key`.
+    fn get<T: Table>(&self, key: &T::Key) -> Result<Option<T::Row>> {
+        let found = self.raw_get(T::SPACE, &key_bytes::<T>(key)).map_err(store_error)?;
+        found.map(|bytes| row_of::<T>(key, &bytes)).transpose()
+    }
+
+    /// Whether there is a row at `key`.
+    fn has<T: Table>(&self, key: &T::Key) -> Result<bool> {
+        Ok(self.raw_get(T::SPACE, &key_bytes::<T>(key)).map_err(store_error)?.is_some())
+    }
+
+    /// The rows whose keys lie in `range`, in order; from the end with `rev`. A range that ends
+    /// before it starts holds nothing.
+    fn scan<T: Table>(&self, range: impl RangeBounds<T::Key>) -> Rows<T> {
+        let range = range_bytes::<T>(range);
+        let iter = holds_something(&range).then(|| self.raw_range(T::SPACE, range));
+        Rows { iter, table: PhantomData }
+    }
+}
+
+/// Rows in order of their keys, read as they are asked for.
+pub struct Rows<T> {
+    iter: Option<fjall::Iter>,
+    table: PhantomData<fn() -> T>,
+}
+
+impl<T: Table> Rows<T> {
+    fn row(guard: fjall::Guard) -> Result<(T::Key, T::Row)> {
+        let (key, row) = guard.into_inner().map_err(store_error)?;
+        let key = key_of::<T>(&key)?;
+        let row = row_of::<T>(&key, &row)?;
+        Ok((key, row))
+    }
+}
+
+impl<T: Table> Iterator for Rows<T> {
+    type Item = Result<(T::Key, T::Row)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.iter.as_mut()?.next().map(Self::row)
+    }
+}
+
+impl<T: Table> DoubleEndedIterator for Rows<T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.iter.as_mut()?.next_back().map(Self::row)
+    }
+}
+
+fn holds_something((from, to): &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
+    match (from, to) {
+        (Bound::Included(from), Bound::Included(to)) => from <= to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from < to,
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+    }
+}
+
+/// What everyone reads: the store as the last finished group left it. Cheap to hold for a call;
+/// holding one for minutes keeps old versions on disk.
+pub struct View {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) spaces: Spaces,
+}
+
+impl Read for View {
+    fn raw_get(&self, space: Space, key: &[u8]) -> fjall::Result<Option<UserValue>> {
+        self.snapshot.get(&self.spaces[space as usize], key)
+    }
+
+    fn raw_range(&self, space: Space, range: impl RangeBounds<Vec<u8>>) -> fjall::Iter {
+        self.snapshot.range(&self.spaces[space as usize], range)
+    }
+}
+
+/// One operation on the writer thread. Sees every operation before it and its own writes; nobody
+/// else sees them before they are as durable as was asked. Dropped without an answer, it changes
+/// nothing.
+pub struct Tx<'a> {
+    inner: SingleWriterWriteTx<'a>,
+    spaces: &'a Spaces,
+    wrote: bool,
+}
+
+impl<'a> Tx<'a> {
+    pub(crate) fn begin(store: &'a SingleWriterTxDatabase, spaces: &'a Spaces) -> Self {
+        Self { inner: store.write_tx(), spaces, wrote: false }
+    }
+
+    /// Sets the row at `key`.
+    pub fn put<T: Table>(&mut self, key: &T::Key, row: &T::Row) {
+        self.wrote = true;
+        self.inner.insert(&self.spaces[T::SPACE as usize], key_bytes::<T>(key), row_bytes::<T>(row));
+    }
+
+    /// Removes the row at `key`, if there is one.
+    pub fn remove<T: Table>(&mut self, key: &T::Key) {
+        self.wrote = true;
+        self.inner.remove(&self.spaces[T::SPACE as usize], key_bytes::<T>(key));
+    }
+
+    /// Makes it part of the store; whether it had written anything.
+    pub(crate) fn commit(self) -> Result<bool> {
+        self.inner.commit().map_err(store_error)?;
+        Ok(self.wrote)
+    }
+}
+
+impl Read for Tx<'_> {
+    fn raw_get(&self, space: Space, key: &[u8]) -> fjall::Result<Option<UserValue>> {
+        self.inner.get(&self.spaces[space as usize], key)
+    }
+
+    fn raw_range(&self, space: Space, range: impl RangeBounds<Vec<u8>>) -> fjall::Iter {
+        self.inner.range(&self.spaces[space as usize], range)
+    }
+}
+
+/// Damage is told apart from a disk that does not answer, since a human has to look at the first.
+#[allow(clippy::needless_pass_by_value, reason = "a map_err argument")]
+pub(crate) fn store_error(error: fjall::Error) -> StoreError {
+    use fjall::{Error, LsmError};
+    match &error {
+        Error::Poisoned => StoreError::unavailable("an earlier write to disk failed; restart once the disk is sound"),
+        Error::Locked => StoreError::unavailable("another process has the data directory open"),
+        Error::Io(cause) | Error::Storage(LsmError::Io(cause)) => StoreError::unavailable(cause),
+        Error::KeyspaceDeleted => StoreError::unavailable(error),
+        _ => StoreError::corrupt(error),
+    }
+}
