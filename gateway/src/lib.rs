@@ -14,15 +14,24 @@
 
 pub mod auth;
 pub mod clock;
+mod page_json;
+mod pool;
+mod protocol;
+mod serve;
 pub mod settings;
 
 use std::sync::Arc;
 
 pub use auth::Keys;
+pub use serve::serve;
 pub use settings::Settings;
 
+use feedgate_common::doorbell::Listening;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Doorbell, Jobs, Sessions};
+use tokio_util::task::TaskTracker;
+
+use pool::Pool;
 
 /// What a gateway is made of; every part is an argument, so that a test or another binary can bring
 /// its own.
@@ -48,11 +57,25 @@ pub struct Parts {
 /// A gateway, shared by every connection and request.
 pub struct Gateway {
     pub(crate) parts: Parts,
+    /// Who is online here.
+    pub(crate) pool: Arc<Pool>,
+    /// Every task that serves a peer; a drain waits for them.
+    pub(crate) tasks: TaskTracker,
+    _listening: Listening,
 }
 
 impl Gateway {
-    /// Composes the parts.
+    /// Composes the parts. From now on wakes reach this node's sessions.
     pub fn new(parts: Parts) -> Arc<Self> {
-        Arc::new(Self { parts })
+        let limits = &parts.settings;
+        let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize));
+        let sessions = pool.clone();
+        let listening = parts.doorbell.listen(Arc::new(move |grown| sessions.wake(grown)));
+        Arc::new(Self { parts, pool, tasks: TaskTracker::new(), _listening: listening })
     }
+}
+
+/// Every route but the WebSocket.
+fn routes(_gateway: &Arc<Gateway>) -> axum::Router {
+    axum::Router::new()
 }

@@ -1,0 +1,295 @@
+//! Who is online on this node.
+//!
+//! ```text
+//!   user ──1:n── seat (device, Slot) ──1:1── connection task
+//!                         ▲
+//!        wake: one bit ───┤      close: a code, the first one stands
+//! ```
+//!
+//! Invariants:
+//! - A slot is seated before its session's first read, so that no wake falls between.
+//! - Leaving is by connection number, so a late goodbye cannot unseat the device's newer connection.
+//! - The counts are exact: they change under the lock of the user they count.
+//! - No lock is held across an await; waking a task takes no lock of ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use dashmap::{DashMap, Entry};
+use feedgate_common::{DeviceId, FeedId, InboxKey, UserNo};
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::protocol::Close;
+
+/// What the rest of the node can tell a connection: "behind", or "close". 64 bytes with its count.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// The connection's number within the node, never used twice.
+    pub(crate) connection: u64,
+    /// [`WAKE`], and above it the code to close with (0: none).
+    bits: AtomicU32,
+    task: AtomicWaker,
+}
+
+const WAKE: u32 = 1;
+const CLOSE_SHIFT: u32 = 16;
+
+impl Slot {
+    fn new(connection: u64) -> Self {
+        Self { connection, bits: AtomicU32::new(0), task: AtomicWaker::new() }
+    }
+
+    /// Sets the bit; only the first since it was taken wakes the task.
+    pub(crate) fn wake(&self) {
+        if self.bits.fetch_or(WAKE, Ordering::AcqRel) & WAKE == 0 {
+            self.task.wake();
+        }
+    }
+
+    /// Asks the connection to close. The first code stands.
+    pub(crate) fn close(&self, close: Close) {
+        let code = u32::from(close.code()) << CLOSE_SHIFT;
+        let first = |bits: u32| (bits >> CLOSE_SHIFT == 0).then_some(bits | code);
+        if self.bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, first).is_ok() {
+            self.task.wake();
+        }
+    }
+
+    /// From now on this task is woken. Register before looking at the bits.
+    pub(crate) fn register(&self, task: &std::task::Waker) {
+        self.task.register(task);
+    }
+
+    /// Takes the bit. Call as the read starts, never after it.
+    pub(crate) fn take_wake(&self) -> bool {
+        self.bits.load(Ordering::Acquire) & WAKE != 0 && self.bits.fetch_and(!WAKE, Ordering::AcqRel) & WAKE != 0
+    }
+
+    /// The code to close with, if somebody asked.
+    pub(crate) fn asked_to_close(&self) -> Option<Close> {
+        Close::from_code((self.bits.load(Ordering::Acquire) >> CLOSE_SHIFT) as u16)
+    }
+}
+
+struct Seat {
+    device: DeviceId,
+    slot: Arc<Slot>,
+}
+
+/// Exact counts of this node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Users with at least one seat.
+    pub(crate) users: usize,
+    /// Devices with at least one seat.
+    pub(crate) devices: usize,
+    /// Seats: connections that have said who they are.
+    pub(crate) sessions: usize,
+    /// Sockets, with those that have not yet said who they are.
+    pub(crate) connections: usize,
+}
+
+/// The node holds, or the user holds, as many connections as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// See the module.
+pub(crate) struct Pool {
+    seats: DashMap<UserNo, Vec<Seat>, FxBuildHasher>,
+    /// Every socket from upgrade to end, so that a drain finds those without a seat too.
+    slots: [Mutex<FxHashMap<u64, Arc<Slot>>>; 16],
+    next: AtomicU64,
+    users: AtomicUsize,
+    devices: AtomicUsize,
+    sessions: AtomicUsize,
+    connections: AtomicUsize,
+    connections_max: usize,
+    per_user_max: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(connections_max: usize, per_user_max: usize) -> Self {
+        Self {
+            seats: DashMap::default(),
+            slots: std::array::from_fn(|_| Mutex::default()),
+            next: AtomicU64::new(1),
+            users: AtomicUsize::new(0),
+            devices: AtomicUsize::new(0),
+            sessions: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            connections_max,
+            per_user_max,
+        }
+    }
+
+    /// A slot for a new socket.
+    pub(crate) fn arrive(&self) -> Result<Arc<Slot>, Full> {
+        let room = |n: usize| (n < self.connections_max).then_some(n + 1);
+        self.connections.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).map_err(|_| Full)?;
+        let slot = Arc::new(Slot::new(self.next.fetch_add(1, Ordering::Relaxed)));
+        self.shelf(slot.connection).lock().insert(slot.connection, slot.clone());
+        Ok(slot)
+    }
+
+    /// The socket has ended. Its seat must be empty.
+    pub(crate) fn depart(&self, slot: &Slot) {
+        if self.shelf(slot.connection).lock().remove(&slot.connection).is_some() {
+            self.connections.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn shelf(&self, connection: u64) -> &Mutex<FxHashMap<u64, Arc<Slot>>> {
+        &self.slots[connection as usize % self.slots.len()]
+    }
+
+    /// Seats a connection under its user. The device's older connection keeps its seat until
+    /// [`Pool::replace`] or its own end takes it, and does not count against the limit.
+    pub(crate) fn enter(&self, user: UserNo, device: &DeviceId, slot: &Arc<Slot>) -> Result<(), Full> {
+        let mut seats = match self.seats.entry(user) {
+            Entry::Occupied(seats) => seats.into_ref(),
+            Entry::Vacant(empty) => {
+                self.users.fetch_add(1, Ordering::AcqRel);
+                empty.insert(Vec::with_capacity(1))
+            }
+        };
+        let known = seats.iter().any(|seat| seat.device == *device);
+        if !known && seats.len() >= self.per_user_max {
+            return Err(Full);
+        }
+        if !known {
+            self.devices.fetch_add(1, Ordering::AcqRel);
+        }
+        self.sessions.fetch_add(1, Ordering::AcqRel);
+        seats.push(Seat { device: device.clone(), slot: slot.clone() });
+        Ok(())
+    }
+
+    /// Unseats a connection; false if it had no seat (any more).
+    pub(crate) fn leave(&self, user: UserNo, connection: u64) -> bool {
+        self.unseat(user, connection).is_some()
+    }
+
+    /// Unseats a connection that a newer one of its device has replaced, and closes it with 4500.
+    pub(crate) fn replace(&self, user: UserNo, connection: u64) {
+        if let Some(slot) = self.unseat(user, connection) {
+            slot.close(Close::Replaced);
+        }
+    }
+
+    fn unseat(&self, user: UserNo, connection: u64) -> Option<Arc<Slot>> {
+        let Entry::Occupied(mut seats) = self.seats.entry(user) else { return None };
+        let at = seats.get().iter().position(|seat| seat.slot.connection == connection)?;
+        let gone = seats.get_mut().swap_remove(at);
+        self.sessions.fetch_sub(1, Ordering::AcqRel);
+        if !seats.get().iter().any(|seat| seat.device == gone.device) {
+            self.devices.fetch_sub(1, Ordering::AcqRel);
+        }
+        if seats.get().is_empty() {
+            seats.remove();
+            self.users.fetch_sub(1, Ordering::AcqRel);
+        }
+        Some(gone.slot)
+    }
+
+    /// Closes a device's connections on this node for good (3503). How many there were.
+    pub(crate) fn kick(&self, user: UserNo, device: &DeviceId) -> usize {
+        let slots: Vec<Arc<Slot>> = match self.seats.get(&user) {
+            Some(seats) => seats.iter().filter(|s| s.device == *device).map(|s| s.slot.clone()).collect(),
+            None => return 0,
+        };
+        slots.iter().for_each(|slot| slot.close(Close::ForceDisconnect));
+        slots.len()
+    }
+
+    /// Sets the bit of every session of these inboxes. Never blocks on a session.
+    pub(crate) fn wake(&self, grown: &[InboxKey]) {
+        for key in grown.iter().filter(|key| key.feed == FeedId::MAIN) {
+            if let Some(seats) = self.seats.get(&key.reader) {
+                seats.iter().for_each(|seat| seat.slot.wake());
+            }
+        }
+    }
+
+    /// Every socket of this node, seated or not.
+    pub(crate) fn all(&self) -> Vec<Arc<Slot>> {
+        self.slots.iter().flat_map(|shelf| shelf.lock().values().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// See [`Counts`].
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            users: self.users.load(Ordering::Acquire),
+            devices: self.devices.load(Ordering::Acquire),
+            sessions: self.sessions.load(Ordering::Acquire),
+            connections: self.connections.load(Ordering::Acquire),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str) -> DeviceId {
+        name.parse().unwrap()
+    }
+
+    fn seated(pool: &Pool, user: u32, name: &str) -> Arc<Slot> {
+        let slot = pool.arrive().unwrap();
+        pool.enter(UserNo(user), &device(name), &slot).unwrap();
+        slot
+    }
+
+    #[test]
+    fn counts_are_exact_through_arrivals_and_departures() {
+        let pool = Pool::new(10, 10);
+        let (phone, tablet, other) = (seated(&pool, 1, "phone"), seated(&pool, 1, "tablet"), seated(&pool, 2, "phone"));
+        let nobody = pool.arrive().unwrap();
+        assert_eq!(pool.counts(), Counts { users: 2, devices: 3, sessions: 3, connections: 4 });
+        for (user, slot) in [(1, &phone), (1, &tablet), (2, &other)] {
+            assert!(pool.leave(UserNo(user), slot.connection));
+            assert!(!pool.leave(UserNo(user), slot.connection), "leaving twice changes nothing");
+            pool.depart(slot);
+            pool.depart(slot);
+        }
+        pool.depart(&nobody);
+        assert_eq!(pool.counts(), Counts::default());
+    }
+
+    #[test]
+    fn a_late_goodbye_does_not_unseat_the_newer_connection_of_the_device() {
+        let pool = Pool::new(10, 10);
+        let (older, newer) = (seated(&pool, 1, "phone"), seated(&pool, 1, "phone"));
+        assert_eq!(pool.counts(), Counts { users: 1, devices: 1, sessions: 2, connections: 2 });
+        pool.replace(UserNo(1), older.connection);
+        assert!(!pool.leave(UserNo(1), older.connection));
+        assert_eq!(older.asked_to_close(), Some(Close::Replaced));
+        assert_eq!(newer.asked_to_close(), None);
+        assert_eq!(pool.counts(), Counts { users: 1, devices: 1, sessions: 1, connections: 2 });
+    }
+
+    #[test]
+    fn limits_refuse_the_next_and_a_replaced_device_needs_no_room() {
+        let pool = Pool::new(3, 1);
+        let _phone = seated(&pool, 1, "phone");
+        let second = pool.arrive().unwrap();
+        assert_eq!(pool.enter(UserNo(1), &device("tablet"), &second), Err(Full));
+        assert_eq!(pool.enter(UserNo(1), &device("phone"), &second), Ok(()));
+        let _third = pool.arrive().unwrap();
+        assert!(pool.arrive().is_err());
+    }
+
+    #[test]
+    fn a_wake_is_one_bit_and_the_first_close_stands() {
+        let pool = Pool::new(10, 10);
+        let slot = seated(&pool, 7, "phone");
+        pool.wake(&[InboxKey::main(UserNo(7)), InboxKey::main(UserNo(7)), InboxKey::main(UserNo(8))]);
+        assert!(slot.take_wake());
+        assert!(!slot.take_wake());
+        assert_eq!(pool.kick(UserNo(7), &device("phone")), 1);
+        slot.close(Close::Shutdown);
+        assert_eq!(slot.asked_to_close(), Some(Close::ForceDisconnect));
+    }
+}

@@ -1,0 +1,163 @@
+//! The numbers a client acts on: error codes of replies, close codes of connections.
+//!
+//! ```text
+//!   close < 3000 (but not 1009)   the SDK reconnects
+//!   3000-3499, 4000-4499          the SDK reconnects
+//!   3500-3999, 4500-4999          the SDK stops for good
+//! ```
+//!
+//! A close reason never parses as JSON (an SDK would act on it) and stays far below the 123 bytes a
+//! close frame has room for.
+
+use std::borrow::Cow;
+
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        pub(crate) enum $name {
+            $($(#[$variant_doc])* $variant = $code,)*
+        }
+
+        impl $name {
+            /// All of them, ascending.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The number on the wire.
+            pub(crate) fn code(self) -> u16 {
+                self as u16
+            }
+
+            /// The words that go with it.
+            pub(crate) fn text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Why the server ends a connection.
+    Close {
+        /// A frame that breaks RFC 6455.
+        Protocol = 1002, "protocol error";
+        /// A binary frame on a JSON connection.
+        Unsupported = 1003, "only text frames are understood here";
+        /// Text that is not UTF-8.
+        NotUtf8 = 1007, "text must be utf-8";
+        /// A message or frame above the limit.
+        TooBig = 1009, "message too big";
+        /// This node goes away; come back to another.
+        Shutdown = 3001, "shutdown";
+        /// Something failed on our side.
+        ServerError = 3004, "server error";
+        /// The token ran out and nobody refreshed it.
+        Expired = 3005, "expired";
+        /// The peer asks for more than it reads.
+        Slow = 3008, "slow";
+        /// The position is gone: subscribe again to learn where the feed stands.
+        InsufficientState = 3010, "insufficient state";
+        /// No pong came.
+        NoPong = 3012, "no pong";
+        /// More commands per second than allowed.
+        TooManyRequests = 3013, "too many requests";
+        /// The token is not one of ours.
+        InvalidToken = 3500, "invalid token";
+        /// The peer does not speak the protocol.
+        BadRequest = 3501, "bad request";
+        /// No `connect` came in time.
+        Stale = 3502, "stale";
+        /// Somebody ended this session on purpose.
+        ForceDisconnect = 3503, "force disconnect";
+        /// The user holds as many connections as allowed.
+        ConnectionLimit = 3504, "connection limit";
+        /// The same device connected elsewhere.
+        Replaced = 4500, "replaced by a newer connection of this device";
+    }
+}
+
+impl Close {
+    /// The close with this number, if it is one that others may ask a connection for.
+    pub(crate) fn from_code(code: u16) -> Option<Self> {
+        [Self::Shutdown, Self::ForceDisconnect, Self::Replaced].into_iter().find(|close| close.code() == code)
+    }
+}
+
+codes! {
+    /// Why a command was refused.
+    ErrorCode {
+        /// Something failed on our side; try again.
+        Internal = 100, "internal server error";
+        /// There is no token.
+        Unauthorized = 101, "unauthorized";
+        /// The only channel is `feed`.
+        UnknownChannel = 102, "unknown channel";
+        /// Not for this user, or not from here.
+        PermissionDenied = 103, "permission denied";
+        /// No such command or rpc.
+        MethodNotFound = 104, "method not found";
+        /// One subscription per channel and connection.
+        AlreadySubscribed = 105, "already subscribed";
+        /// What was sent makes no sense; the message says why.
+        BadRequest = 107, "bad request";
+        /// The protocol has it, this server does not.
+        NotAvailable = 108, "not available";
+        /// The token was good once.
+        TokenExpired = 109, "token expired";
+        /// Overload: try again later.
+        TooManyRequests = 111, "too many requests";
+        /// The position is gone: reload page one.
+        UnrecoverablePosition = 112, "unrecoverable position";
+    }
+}
+
+impl ErrorCode {
+    /// Whether the SDK tries again by itself.
+    pub(crate) fn temporary(self) -> bool {
+        matches!(self, Self::Internal | Self::TooManyRequests)
+    }
+
+    /// A refusal that says precisely what was wrong and what would be right.
+    pub(crate) fn because(self, why: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal { code: self, message: why.into() }
+    }
+}
+
+/// A command that was not done. It changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What the SDK acts on.
+    pub(crate) code: ErrorCode,
+    /// What a person reads; never empty.
+    pub(crate) message: Cow<'static, str>,
+}
+
+impl From<ErrorCode> for Refusal {
+    fn from(code: ErrorCode) -> Self {
+        code.because(code.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_close_reason_never_parses_as_json_and_fits_its_frame() {
+        for close in Close::ALL {
+            assert!(serde_json::from_str::<serde_json::Value>(close.text()).is_err(), "{close:?}");
+            assert!((1..=120).contains(&close.text().len()), "{close:?}");
+        }
+    }
+
+    #[test]
+    fn codes_are_ascending_and_an_error_says_something() {
+        assert!(Close::ALL.is_sorted_by_key(|c| c.code()));
+        assert!(ErrorCode::ALL.is_sorted_by_key(|c| c.code()));
+        assert!(ErrorCode::ALL.iter().all(|c| !Refusal::from(*c).message.is_empty()));
+    }
+}

@@ -1,0 +1,14 @@
+//! The client protocol: a profile of Centrifuge v2, in JSON.
+//!
+//! ```text
+//!   text frame ──▶ command   what a device asks, several per frame
+//!   reply, push ──▶ text frame   what it gets; catch-up and live look the same
+//!   codes        the numbers it acts on
+//! ```
+//!
+//! Nothing else in this crate knows how a message is spelled, so that a second wire format finds
+//! its place here.
+
+mod codes;
+
+pub(crate) use codes::Close;
