@@ -1,1 +1,4 @@
-//! To come.
+//! What the end-to-end tests share. The tests themselves are in `tests/tests`.
+
+pub mod gate;
+pub mod park;

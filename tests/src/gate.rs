@@ -1,0 +1,227 @@
+//! Stores that stop before every call, so that a simulation chooses who calls next.
+//!
+//! ```text
+//!   actor ── call ──▶ gate: "I am here", Pending ── polled again ──▶ the real store, to its answer
+//! ```
+//!
+//! Wrapped around the real stores, this makes the interleaving of any number of workers at store-call
+//! granularity a function of a seed: whoever is polled next makes exactly one call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
+use async_trait::async_trait;
+use feedgate_common::archive::{
+    ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Recipient, Refused, Write, Written,
+};
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read};
+use feedgate_common::{
+    Archive, Bucket, DisplayKey, Epoch, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress, UserId,
+    UserNo,
+};
+
+/// Where the actor that was polled last has stopped.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    /// Whether the actor polled last stands before a call. Asking clears it.
+    pub fn reached(&self) -> bool {
+        self.0.swap(false, Ordering::SeqCst)
+    }
+
+    async fn wait(&self) {
+        let mut passed = false;
+        std::future::poll_fn(|_| {
+            if std::mem::replace(&mut passed, true) {
+                return Poll::Ready(());
+            }
+            self.0.store(true, Ordering::SeqCst);
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// An [`Archive`] or [`Inboxes`] behind a [`Gate`].
+pub struct Gated<S: ?Sized> {
+    /// Stops every call.
+    pub gate: Gate,
+    /// Answers it.
+    pub store: Arc<S>,
+}
+
+#[async_trait]
+impl Archive for Gated<dyn Archive> {
+    async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        self.gate.wait().await;
+        self.store.write(writes, now).await
+    }
+    async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.intern(names).await
+    }
+    async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
+        self.gate.wait().await;
+        self.store.user_nos(names).await
+    }
+    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
+        self.gate.wait().await;
+        self.store.user_ids(users).await
+    }
+    async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+        self.gate.wait().await;
+        self.store.items(ids).await
+    }
+    async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
+        self.gate.wait().await;
+        self.store.item_by_foreign_id(foreign_id).await
+    }
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+        self.gate.wait().await;
+        self.store.outbox(author, after, limit).await
+    }
+    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+        self.gate.wait().await;
+        self.store.profile(author, before, limit).await
+    }
+    async fn recipients(
+        &self,
+        author: UserNo,
+        bucket: Bucket,
+        buckets: u16,
+        after: Option<UserNo>,
+        limit: usize,
+    ) -> Result<Vec<Recipient>> {
+        self.gate.wait().await;
+        self.store.recipients(author, bucket, buckets, after, limit).await
+    }
+    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
+        self.gate.wait().await;
+        self.store.edge(reader, author).await
+    }
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.followees(reader).await
+    }
+    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.gate.wait().await;
+        self.store.following(reader, cursor, limit).await
+    }
+    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.gate.wait().await;
+        self.store.followers(author, cursor, limit).await
+    }
+    async fn edge_state(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        progress: Progress,
+        backfill: usize,
+    ) -> Result<EdgeState> {
+        self.gate.wait().await;
+        self.store.edge_state(reader, author, progress, backfill).await
+    }
+    async fn build(
+        &self,
+        reader: UserNo,
+        progress: &[(UserNo, Progress)],
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Built> {
+        self.gate.wait().await;
+        self.store.build(reader, progress, backfill, limit).await
+    }
+
+    async fn feed_below(
+        &self,
+        reader: UserNo,
+        before: Option<DisplayKey>,
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Vec<FeedAdd>> {
+        self.gate.wait().await;
+        self.store.feed_below(reader, before, backfill, limit).await
+    }
+    async fn next_epoch(&self) -> Result<Epoch> {
+        self.gate.wait().await;
+        self.store.next_epoch().await
+    }
+    async fn outstanding(&self, not_after: Millis, limit: usize) -> Result<Vec<Event>> {
+        self.gate.wait().await;
+        self.store.outstanding(not_after, limit).await
+    }
+    async fn finish(&self, events: &[Event]) -> Result<()> {
+        self.gate.wait().await;
+        self.store.finish(events).await
+    }
+    async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
+        self.gate.wait().await;
+        self.store.reopen(authors).await
+    }
+    async fn incarnation(&self) -> Result<Option<String>> {
+        self.gate.wait().await;
+        self.store.incarnation().await
+    }
+    async fn set_incarnation(&self, incarnation: &str) -> Result<()> {
+        self.gate.wait().await;
+        self.store.set_incarnation(incarnation).await
+    }
+    async fn counts(&self) -> Result<ArchiveCounts> {
+        self.gate.wait().await;
+        self.store.counts().await
+    }
+}
+
+#[async_trait]
+impl Inboxes for Gated<dyn Inboxes> {
+    fn buckets(&self) -> u16 {
+        self.store.buckets()
+    }
+    fn incarnation(&self) -> String {
+        self.store.incarnation()
+    }
+    async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
+        self.gate.wait().await;
+        self.store.progress(of).await
+    }
+
+    async fn advance(&self, step: Advance) -> Result<Advanced> {
+        self.gate.wait().await;
+        self.store.advance(step).await
+    }
+    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
+        self.gate.wait().await;
+        self.store.step_edge(step).await
+    }
+    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
+        self.gate.wait().await;
+        self.store.begin_build(key, token, authors).await
+    }
+    async fn finish_build(&self, build: Build) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.finish_build(build).await
+    }
+    async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
+        self.gate.wait().await;
+        self.store.read(key, after, limit).await
+    }
+    async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
+        self.gate.wait().await;
+        self.store.log(key).await
+    }
+    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
+        self.gate.wait().await;
+        self.store.heads(keys).await
+    }
+    async fn discard(&self, key: InboxKey) -> Result<()> {
+        self.gate.wait().await;
+        self.store.discard(key).await
+    }
+    async fn counts(&self) -> Result<InboxCounts> {
+        self.gate.wait().await;
+        self.store.counts().await
+    }
+}
