@@ -12,6 +12,7 @@
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
 //! sessions. It does not know the timeline worker.
 
+pub mod api;
 pub mod auth;
 pub mod clock;
 mod page_json;
@@ -76,6 +77,6 @@ impl Gateway {
 }
 
 /// Every route but the WebSocket.
-fn routes(_gateway: &Arc<Gateway>) -> axum::Router {
-    axum::Router::new()
+fn routes(gateway: &Arc<Gateway>) -> axum::Router {
+    api::router(gateway.clone())
 }

@@ -1,0 +1,79 @@
+//! The change log of a reader's feed, from a position on: the same changes, in the same format, as a
+//! device gets by push.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use feedgate_common::feed::Change;
+use feedgate_common::inboxes::Read;
+use feedgate_common::{Epoch, InboxKey, Position, StoreError, UserId};
+use serde::Serialize;
+
+use super::Api;
+use super::access::Caller;
+use super::problem::{Problem, short};
+use super::query::{Params, Query, Segments, decimal};
+
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+
+/// A stretch of the log.
+#[derive(Serialize)]
+pub(super) struct Changes {
+    changes: Vec<Line>,
+    /// After the last of these changes: where to go on.
+    position: Position,
+    /// The log's last offset; equal to the position's when nothing is left to read.
+    head: u64,
+}
+
+#[derive(Serialize)]
+struct Line {
+    offset: u64,
+    #[serde(flatten)]
+    change: Change,
+}
+
+/// `GET /v1/users/{user}/changes`
+pub(super) async fn read(
+    caller: Caller,
+    State(api): State<Arc<Api>>,
+    Segments(user): Segments<UserId>,
+    query: Query,
+) -> Result<Json<Changes>, Problem> {
+    caller.may_read(&user)?;
+    let params = query.only(&["name", "offset", "epoch", "limit"])?;
+    let feed = params.feed()?;
+    let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
+    let key = InboxKey { reader: api.intern(&user).await?, feed };
+    let after = match after {
+        Some(position) => position,
+        None => Position { offset: 0, ..api.feeds().head(key).await? },
+    };
+    match api.feeds().read(key, after, limit).await? {
+        Read::Entries { entries, head } => {
+            let changes = api.feeds().hydrate(entries.iter().map(|n| &n.entry)).await?;
+            let position = Position { offset: entries.last().map_or(after.offset, |n| n.seq), ..after };
+            let lines = entries.iter().zip(changes).map(|(n, change)| Line { offset: n.seq, change });
+            Ok(Json(Changes { changes: lines.collect(), position, head }))
+        }
+        Read::Gone { head } => Err(Problem::gone(head)),
+        Read::Missing => Err(StoreError::unavailable("an inbox vanished during a read").into()),
+    }
+}
+
+/// `offset` and `epoch`, which mean something only together. Neither: from the log's start.
+fn position(params: &Params) -> Result<Option<Position>, Problem> {
+    let epoch: Option<Epoch> = params.parse("epoch")?;
+    let offset = params.get("offset").map(|text| {
+        let wrong = || Problem::parameter("offset", format!("offset must be a number from 0, not {:?}", short(text)));
+        decimal(text).ok_or_else(wrong)
+    });
+    match (epoch, offset.transpose()?) {
+        (Some(epoch), Some(offset)) => Ok(Some(Position { epoch, offset })),
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(Problem::parameter("epoch", "offset needs the epoch that it was given with")),
+        (Some(_), None) => Err(Problem::parameter("offset", "epoch needs the offset that it was given with")),
+    }
+}

@@ -1,0 +1,213 @@
+//! A JSON object taken apart by hand, so that each error can say which value, what it was and what
+//! it should be, with a JSON pointer to it.
+//!
+//! Nothing is guessed: unknown and repeated names are refused, `null` is not "absent", and a number
+//! in a string is not a number.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::problem::{Problem, short};
+
+/// The members of one object, none of them unknown or repeated.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    /// Pointer to the object itself; "" for the whole body.
+    at: String,
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+/// One member.
+#[derive(Debug, Clone)]
+pub(crate) struct Field<'a> {
+    pointer: String,
+    name: &'static str,
+    raw: &'a RawValue,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes `raw` apart if it is an object that holds only `known` names.
+    pub(crate) fn of(raw: &'a RawValue, at: impl Into<String>, known: &[&str]) -> Result<Self, Problem> {
+        let at = at.into();
+        let mut json = serde_json::Deserializer::from_str(raw.get());
+        let Ok(members) = json.deserialize_map(Members) else {
+            let detail = format!("this must be a JSON object with {}, not {}", list(known), short(raw.get()));
+            return Err(Problem::at_pointer(at, detail));
+        };
+        for (i, (name, _)) in members.iter().enumerate() {
+            let pointer = || format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+            if !known.contains(&&**name) {
+                let detail = format!("unknown field {:?}; known are {}", short(name), list(known));
+                return Err(Problem::at_pointer(pointer(), detail));
+            }
+            if members[..i].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Problem::at_pointer(pointer(), format!("field {name:?} stands twice; give it once")));
+            }
+        }
+        Ok(Self { at, members })
+    }
+
+    /// The member if it is there.
+    pub(crate) fn get(&self, name: &'static str) -> Option<Field<'a>> {
+        let (_, raw) = self.members.iter().find(|(member, _)| member == name)?;
+        Some(Field { pointer: format!("{}/{name}", self.at), name, raw })
+    }
+
+    /// The member, which must be there.
+    pub(crate) fn required(&self, name: &'static str) -> Result<Field<'a>, Problem> {
+        let missing = || Problem::at_pointer(format!("{}/{name}", self.at), format!("field {name:?} is missing"));
+        self.get(name).ok_or_else(missing)
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The value as it stands in the request.
+    pub(crate) fn raw(&self) -> &'a RawValue {
+        self.raw
+    }
+
+    /// A problem at this member.
+    pub(crate) fn refuse(&self, why: impl Display) -> Problem {
+        Problem::at_pointer(self.pointer.clone(), format!("field {:?}: {why}", self.name))
+    }
+
+    /// A string.
+    pub(crate) fn string(&self) -> Result<String, Problem> {
+        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a string"))
+    }
+
+    /// A string of 1 to `max` characters (`unit` of them), without control characters.
+    pub(crate) fn printable(&self, max: usize, unit: Unit) -> Result<String, Problem> {
+        let text = self.string()?;
+        let len = match unit {
+            Unit::Bytes => text.len(),
+            Unit::Characters => text.chars().count(),
+        };
+        if len == 0 || len > max {
+            return Err(self.refuse(format_args!("must have 1 to {max} {unit}, this one has {len}")));
+        }
+        match text.chars().find(|c| c.is_control()) {
+            Some(c) => Err(self.refuse(format_args!("must be printable, this one holds {c:?}"))),
+            None => Ok(text),
+        }
+    }
+
+    /// A string that names something.
+    pub(crate) fn name<T: FromStr<Err: Display>>(&self) -> Result<T, Problem> {
+        self.string()?.parse().map_err(|why| self.refuse(why))
+    }
+
+    /// An integer.
+    pub(crate) fn integer(&self) -> Result<i64, Problem> {
+        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("an integer of 64 bits"))
+    }
+
+    /// A list of at most `max` values (and at least one), as they stand in the request.
+    pub(crate) fn list(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
+        let all: Vec<&RawValue> = serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a list"))?;
+        match all.len() {
+            0 => Err(self.refuse(format_args!("must hold 1 to {max} entries, it is empty"))),
+            n if n > max => Err(self.refuse(format_args!("must hold 1 to {max} entries, this one has {n}"))),
+            _ => Ok(all),
+        }
+    }
+
+    fn wrong(&self, right: &str) -> Problem {
+        self.refuse(format_args!("must be {right}, not {}", short(self.raw.get())))
+    }
+}
+
+/// What a length is counted in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Unit {
+    /// Of UTF-8.
+    Bytes,
+    /// Unicode scalar values.
+    Characters,
+}
+
+impl Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "bytes",
+            Self::Characters => "characters",
+        })
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(members)
+    }
+}
+
+/// `"a", "b"`.
+fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> &RawValue {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn each_refusal_shows_where_and_what() {
+        let cases = [
+            ("[1]", "", "must be a JSON object"),
+            (r#"{"autor":"a"}"#, "/autor", "unknown field \"autor\"; known are \"author\""),
+            (r#"{"a/~":1}"#, "/a~1~0", "unknown field"),
+            (r#"{"author":"a","author":"a"}"#, "/author", "stands twice"),
+        ];
+        for (json, pointer, detail) in cases {
+            let problem = serde_json::to_value(Fields::of(raw(json), "", &["author"]).unwrap_err()).unwrap();
+            assert_eq!(problem["pointer"], pointer, "{json}");
+            assert!(problem["detail"].as_str().unwrap().contains(detail), "{json}: {problem}");
+        }
+    }
+
+    #[test]
+    fn an_escaped_name_is_the_name() {
+        let fields = Fields::of(raw(r#"{"\u0061uthor":"a"}"#), "", &["author"]).unwrap();
+        assert_eq!(fields.required("author").unwrap().string().unwrap(), "a");
+    }
+
+    #[test]
+    fn values_are_not_coerced() {
+        let one = |json: &'static str| Fields::of(raw(json), "/ops/3", &["x"]).unwrap().required("x").unwrap();
+        for not_integer in
+            [r#"{"x":"1"}"#, r#"{"x":1.0}"#, r#"{"x":1e3}"#, r#"{"x":null}"#, r#"{"x":9223372036854775808}"#]
+        {
+            assert!(one(not_integer).integer().is_err(), "{not_integer}");
+        }
+        for not_string in [r#"{"x":1}"#, r#"{"x":null}"#, r#"{"x":["a"]}"#, r#"{"x":"\ud800"}"#] {
+            assert!(one(not_string).string().is_err(), "{not_string}");
+        }
+        assert!(one(r#"{"x":"äöü"}"#).printable(3, Unit::Characters).is_ok());
+        assert!(one(r#"{"x":"äöü"}"#).printable(3, Unit::Bytes).is_err());
+        assert!(one(r#"{"x":"a\tb"}"#).printable(9, Unit::Bytes).is_err());
+        let problem = serde_json::to_value(one(r#"{"x":1}"#).string().unwrap_err()).unwrap();
+        assert_eq!(problem["pointer"], "/ops/3/x");
+        assert_eq!(problem["detail"], "field \"x\": must be a string, not 1");
+    }
+}

@@ -1,0 +1,212 @@
+//! One item: read, edit, delete; and several by their ids.
+//!
+//! An item's version is its `ETag`. A reader sees an item that is the reader's own or of a followed
+//! author; any other is answered like one that does not exist.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::{Item, ItemId, UserNo};
+use serde::Serialize;
+
+use super::access::{Backend, Caller};
+use super::payload::{ONE, Payload};
+use super::problem::{Kind, Problem, short};
+use super::query::{ItemRef, NoQuery, Query, Segments};
+use super::{Api, publish};
+use crate::clock;
+
+/// The most ids of one request.
+const IDS_MAX: usize = 100;
+
+/// `GET /v1/items/{id}`
+pub(super) async fn read(
+    caller: Caller,
+    State(api): State<Arc<Api>>,
+    Segments(which): Segments<ItemRef>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let id = resolve(&api, &which).await?;
+    let found = api.archive().items(&[id]).await?.into_iter().flatten().next();
+    let item = found.ok_or_else(|| missing(&which))?;
+    match Sight::of(&caller, &api).await?.sees(&api, &item).await? {
+        true => Ok(with_etag(&item)),
+        false => Err(missing(&which)),
+    }
+}
+
+/// `GET /v1/items?ids=a,b`: those that exist and are visible, in the order asked; and the others.
+pub(super) async fn by_ids(
+    caller: Caller,
+    State(api): State<Arc<Api>>,
+    query: Query,
+) -> Result<impl IntoResponse, Problem> {
+    #[derive(Serialize)]
+    struct Items {
+        items: Vec<Arc<Item>>,
+        missing: Vec<ItemId>,
+    }
+    let ids = ids(query.only(&["ids"])?.get("ids"))?;
+    let mut sight = Sight::of(&caller, &api).await?;
+    let mut answer = Items { items: Vec::new(), missing: Vec::new() };
+    for (id, found) in ids.iter().zip(api.archive().items(&ids).await?) {
+        match found {
+            Some(item) if sight.sees(&api, &item).await? => answer.items.push(item),
+            _ => answer.missing.push(*id),
+        }
+    }
+    Ok(Json(answer))
+}
+
+/// `PATCH /v1/items/{id}` `{"body":…}`
+pub(super) async fn edit(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    Segments(which): Segments<ItemRef>,
+    _: NoQuery,
+    headers: HeaderMap,
+    payload: Payload<ONE>,
+) -> Result<Response, Problem> {
+    let if_version = if_match(&headers)?;
+    let body = publish::body(&payload.fields(&["body"])?)?;
+    let item = resolve(&api, &which).await?;
+    write(&api, &which, Write::Edit { item, body, if_version }).await?;
+    let now = api.archive().items(&[item]).await?.into_iter().flatten().next();
+    now.map(|item| with_etag(&item)).ok_or_else(|| missing(&which))
+}
+
+/// `DELETE /v1/items/{id}`; once more changes nothing and succeeds.
+pub(super) async fn delete(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    Segments(which): Segments<ItemRef>,
+    _: NoQuery,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let if_version = if_match(&headers)?;
+    let item = resolve(&api, &which).await?;
+    write(&api, &which, Write::Delete { item, if_version }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn resolve(api: &Api, which: &ItemRef) -> Result<ItemId, Problem> {
+    match which {
+        ItemRef::Id(id) => Ok(*id),
+        ItemRef::Foreign(key) => api.archive().item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
+    }
+}
+
+async fn write(api: &Api, which: &ItemRef, write: Write) -> Result<Written, Problem> {
+    let written = api.publisher().write(vec![write], clock::now()).await?;
+    match written.into_iter().next().expect("the Archive answers each write") {
+        Ok(written) => Ok(written),
+        Err(Refused::NoSuchItem(_)) => Err(missing(which)),
+        Err(refused) => Err(refused.into()),
+    }
+}
+
+/// The same words whether the item never was, is gone, or is not for this reader.
+fn missing(which: &ItemRef) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no item {which}"))
+}
+
+fn with_etag(item: &Item) -> Response {
+    ([(header::ETAG, format!("\"{}\"", item.version))], Json(item)).into_response()
+}
+
+/// The version that `If-Match` asks for; `None` for any.
+fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let wrong = || {
+        Problem::header(
+            "If-Match",
+            "If-Match takes one version as GET gave it in ETag, such as \"1\" with its quotes, or *",
+        )
+    };
+    let mut lines = headers.get_all(header::IF_MATCH).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    let text = line.to_str().map_err(|_| wrong())?.trim();
+    if lines.next().is_some() {
+        return Err(wrong());
+    }
+    if text == "*" {
+        return Ok(None);
+    }
+    let version = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).and_then(super::query::decimal);
+    version.and_then(|v| u32::try_from(v).ok()).map(Some).ok_or_else(wrong)
+}
+
+/// The value of `?ids=`.
+fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
+    let wrong = |why: String| Problem::parameter("ids", why);
+    let text = text.ok_or_else(|| wrong(format!("give ?ids= with 1 to {IDS_MAX} item ids, separated by commas")))?;
+    let parts: Vec<&str> = text.split(',').take(IDS_MAX + 1).collect();
+    if parts.len() > IDS_MAX {
+        return Err(wrong(format!("ids takes at most {IDS_MAX} item ids, there are {}", text.split(',').count())));
+    }
+    parts.iter().map(|part| short(part).parse().map_err(|why| wrong(format!("ids: {why}")))).collect()
+}
+
+/// What a caller sees; remembers the edges it has looked up.
+enum Sight {
+    Everything,
+    /// A reader (`None`: one that was never named, who follows nobody).
+    Of {
+        me: Option<UserNo>,
+        follows: HashMap<UserNo, bool>,
+    },
+}
+
+impl Sight {
+    async fn of(caller: &Caller, api: &Api) -> Result<Self, Problem> {
+        match caller {
+            Caller::Backend => Ok(Self::Everything),
+            Caller::Reader(me) => Ok(Self::Of { me: api.user_no(me).await?, follows: HashMap::new() }),
+        }
+    }
+
+    async fn sees(&mut self, api: &Api, item: &Item) -> Result<bool, Problem> {
+        match self {
+            Self::Everything => Ok(true),
+            Self::Of { me: None, .. } => Ok(false),
+            Self::Of { me: Some(me), .. } if *me == item.author_no => Ok(true),
+            Self::Of { me: Some(me), follows } => match follows.get(&item.author_no) {
+                Some(known) => Ok(*known),
+                None => {
+                    let on = api.archive().edge(*me, item.author_no).await?.on;
+                    follows.insert(item.author_no, on);
+                    Ok(on)
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn if_match_is_a_version_in_quotes_or_a_star() {
+        let of = |text: &str| if_match(&HeaderMap::from_iter([(header::IF_MATCH, text.parse().unwrap())]));
+        assert_eq!(of("\"7\""), Ok(Some(7)));
+        assert_eq!(of("*"), Ok(None));
+        assert_eq!(if_match(&HeaderMap::new()), Ok(None));
+        for bad in ["7", "\"\"", "W/\"7\"", "\"1\", \"2\"", "\"-1\"", "\"4294967296\"", ""] {
+            assert_eq!(of(bad).unwrap_err().kind, Kind::BadHeader, "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_are_1_to_100_item_ids() {
+        assert_eq!(ids(Some("1,20")), Ok(vec![ItemId(1), ItemId(20)]));
+        assert_eq!(ids(Some(&vec!["1"; 100].join(","))).unwrap().len(), 100);
+        for bad in [None, Some(""), Some("1,"), Some("x"), Some("1, 2"), Some(&*vec!["1"; 101].join(","))] {
+            assert_eq!(ids(bad).unwrap_err().kind, Kind::BadParameter, "{bad:?}");
+        }
+    }
+}

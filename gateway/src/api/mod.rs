@@ -1,0 +1,128 @@
+//! The HTTP API: backends write and read with the API key, readers read what is theirs.
+//!
+//! ```text
+//!   request ─▶ access (who) ─▶ query, payload (is it well-formed) ─▶ one file per resource ─▶ answer
+//!                 │ 401 403          │ 400 408 413 415 422 503          │ 404 409 410 412
+//!                 └──────────────────┴────────── problem ◀──────────────┘
+//! ```
+//!
+//! Invariants: a request that got a 4xx has changed nothing; an accepted write is durable before its
+//! answer; whatever is not known (a field, a parameter, a route) is refused and named.  The routes
+//! stand in `ROUTES`.
+
+mod access;
+mod batch;
+mod changes;
+mod feed;
+mod fields;
+mod follows;
+mod health;
+mod items;
+mod outbox;
+mod payload;
+mod problem;
+mod publish;
+mod query;
+mod sessions;
+mod stats;
+mod token;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::OriginalUri;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, delete, get, post, put};
+use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::{Archive, UserId, UserNo};
+use tokio::sync::Semaphore;
+
+use crate::Gateway;
+use problem::{Kind, Problem, short};
+
+/// What every request shares.
+struct Api {
+    gateway: Arc<Gateway>,
+    started: Instant,
+    /// KiB that request bodies may still take; see [`payload`].
+    budget: Arc<Semaphore>,
+}
+
+impl Api {
+    fn feeds(&self) -> &Feeds {
+        &self.gateway.parts.feeds
+    }
+
+    fn archive(&self) -> &dyn Archive {
+        &**self.gateway.parts.feeds.archive()
+    }
+
+    fn publisher(&self) -> &Publisher {
+        &self.gateway.parts.publisher
+    }
+
+    /// The number of a user, if it was ever named.
+    async fn user_no(&self, user: &UserId) -> Result<Option<UserNo>, Problem> {
+        Ok(self.archive().user_nos(std::slice::from_ref(user)).await?.into_iter().flatten().next())
+    }
+
+    /// The number of a user, given now if it never was named: an unseen user has an empty feed, and
+    /// that feed has a position.
+    async fn intern(&self, user: &UserId) -> Result<UserNo, Problem> {
+        let numbers = self.archive().intern(std::slice::from_ref(user)).await?;
+        Ok(numbers[0])
+    }
+}
+
+/// A path and what answers on it.
+type Route = (&'static str, fn() -> MethodRouter<Arc<Api>>);
+
+/// Every route there is.
+const ROUTES: &[Route] = &[
+    ("/v1/items", || get(items::by_ids).post(publish::one)),
+    ("/v1/items/batch", || post(publish::many)),
+    ("/v1/items/{id}", || get(items::read).patch(items::edit).delete(items::delete)),
+    ("/v1/follows/batch", || post(follows::many)),
+    ("/v1/users/{user}/following", || get(follows::following)),
+    ("/v1/users/{user}/following/{author}", || put(follows::follow).delete(follows::unfollow)),
+    ("/v1/users/{user}/followers", || get(follows::followers)),
+    ("/v1/users/{user}/feed", || get(feed::page)),
+    ("/v1/users/{user}/changes", || get(changes::read)),
+    ("/v1/users/{user}/outbox", || get(outbox::page)),
+    ("/v1/users/{user}/sessions", || get(sessions::list)),
+    ("/v1/users/{user}/sessions/{device}", || delete(sessions::kick)),
+    ("/v1/users/{user}/token", || post(token::mint)),
+    ("/v1/stats", || get(stats::read)),
+    ("/healthz", || get(health::alive)),
+    ("/readyz", || get(health::ready)),
+    ("/problems/{name}", || get(problem::explain)),
+];
+
+/// The API as a router, to be merged with other routes of the same port. It brings the fallback, so
+/// the other router must not have one.
+pub fn router(gateway: Arc<Gateway>) -> Router {
+    let budget = Arc::new(Semaphore::new(payload::BUDGET_KIB));
+    let api = Arc::new(Api { gateway, started: Instant::now(), budget });
+    let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
+    routes.layer(axum::middleware::map_response(name_the_methods)).fallback(no_such_route).with_state(api)
+}
+
+async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {
+    let detail = format!("there is nothing at {}", short(uri.path()));
+    Problem::new(Kind::NoSuchRoute, detail)
+}
+
+/// Makes a problem of the bare 405 that the router answers with.
+async fn name_the_methods(response: Response) -> Response {
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        return response;
+    }
+    let allow = response.headers().get(header::ALLOW).cloned();
+    let list = allow.as_ref().and_then(|allow| allow.to_str().ok()).unwrap_or("none").replace(',', ", ");
+    let detail = format!("this path does not take this method; it takes {list}");
+    let mut problem = Problem::new(Kind::MethodNotAllowed, detail).into_response();
+    problem.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+    problem
+}

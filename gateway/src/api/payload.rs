@@ -1,0 +1,110 @@
+//! A JSON request body: its type, its size, its syntax.
+//!
+//! Memory is bounded: every body that is being read or worked on holds its bytes of one budget, and
+//! a request that does not fit gets 503 before anything of it is read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use http_body_util::{BodyExt, Limited};
+use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Api;
+use super::fields::Fields;
+use super::problem::{Kind, Problem, short};
+
+/// The most bytes of a request with one item: the largest body and room for its other fields.
+pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 16 * 1024;
+
+/// KiB that all request bodies may hold at a time.
+pub(crate) const BUDGET_KIB: usize = 128 * 1024;
+
+/// A body must have arrived this long after its head.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// A request body of at most `MAX` bytes that is well-formed JSON.
+#[derive(Debug)]
+pub(crate) struct Payload<const MAX: usize> {
+    json: Bytes,
+    _held: OwnedSemaphorePermit,
+}
+
+impl<const MAX: usize> Payload<MAX> {
+    /// The object it must be, with only `known` members.
+    pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'_>, Problem> {
+        let raw: &RawValue = serde_json::from_slice(&self.json).map_err(|error| malformed(&error))?;
+        Fields::of(raw, "", known)
+    }
+}
+
+impl<const MAX: usize> FromRequest<Arc<Api>> for Payload<MAX> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        content_type(request.headers())?;
+        read(request.into_body(), MAX, api).await
+    }
+}
+
+/// A body that may be left out: then it is `{}`, whatever its type was said to be.
+#[derive(Debug)]
+pub(crate) struct OptionalPayload(pub(crate) Payload<ONE>);
+
+impl FromRequest<Arc<Api>> for OptionalPayload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+        let typed = content_type(request.headers());
+        let mut payload = read(request.into_body(), ONE, api).await?;
+        if payload.json.is_empty() {
+            payload.json = Bytes::from_static(b"{}");
+        } else {
+            typed?;
+        }
+        Ok(Self(payload))
+    }
+}
+
+async fn read<const MAX: usize>(body: Body, max: usize, api: &Arc<Api>) -> Result<Payload<MAX>, Problem> {
+    let too_large = || Problem::new(Kind::TooLarge, format!("a request to this route holds at most {max} bytes"));
+    let hint = axum::body::HttpBody::size_hint(&body);
+    if hint.lower() > max as u64 {
+        return Err(too_large());
+    }
+    let expected = hint.upper().map_or(max, |upper| usize::try_from(upper).unwrap_or(max).min(max));
+    let kib = u32::try_from(expected.div_ceil(1024)).expect("a payload's bound fits into 32 bits");
+    let Ok(held) = api.budget.clone().try_acquire_many_owned(kib) else {
+        return Err(Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read"));
+    };
+    match tokio::time::timeout(WITHIN, Limited::new(body, max).collect()).await {
+        Ok(Ok(whole)) => Ok(Payload { json: whole.to_bytes(), _held: held }),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "the request ended before its body did")),
+        Err(_) => {
+            Err(Problem::new(Kind::TooSlow, format!("the request body did not arrive within {} s", WITHIN.as_secs())))
+        }
+    }
+}
+
+/// 415 unless the body says that it is JSON, in UTF-8.
+fn content_type(headers: &HeaderMap) -> Result<(), Problem> {
+    let wrong = |what: String| {
+        Err(Problem::new(Kind::UnsupportedMediaType, format!("send Content-Type: application/json, not {what}")))
+    };
+    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+        return wrong("none".to_owned());
+    };
+    let text = value.to_str().unwrap_or("bytes").to_ascii_lowercase();
+    let mut parts = text.split(';').map(str::trim);
+    let json = parts.next() == Some("application/json");
+    let utf8 = parts.all(|p| p.strip_prefix("charset=").is_none_or(|c| c.trim_matches('"') == "utf-8"));
+    if json && utf8 { Ok(()) } else { wrong(short(&text).into_owned()) }
+}
+
+fn malformed(error: &serde_json::Error) -> Problem {
+    Problem::new(Kind::MalformedJson, format!("the request body is not JSON: {error}"))
+}

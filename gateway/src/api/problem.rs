@@ -1,0 +1,255 @@
+//! What a request gets instead of an answer: RFC 9457 `application/problem+json`.
+//!
+//! `type` is one of a closed list of paths, `/problems/{name}`, which this server explains when they
+//! are fetched: a program branches on it, a person reads `detail`, which names what was wrong and
+//! what would be right. A request that got a 4xx has changed nothing.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::extract::Path;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use feedgate_common::archive::Refused;
+use feedgate_common::{Position, StoreError};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+macro_rules! kinds {
+    ($($variant:ident $name:literal $status:ident $title:literal $about:literal;)*) => {
+        /// Every problem there is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Kind { $(#[doc = $about] $variant,)* }
+
+        impl Kind {
+            /// In the order of their status.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The last segment of `type`.
+            pub(crate) fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The HTTP status.
+            pub(crate) fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+
+            fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    MalformedJson "malformed-json" BAD_REQUEST "Malformed JSON"
+        "The request body is not JSON; the detail has line and column.";
+    BadParameter "bad-parameter" BAD_REQUEST "Bad parameter"
+        "A part of the path or the query is not what the route takes; `field` names it.";
+    BadHeader "bad-header" BAD_REQUEST "Bad header"
+        "A request header is not what the route takes; `field` names it.";
+    NoCredentials "no-credentials" UNAUTHORIZED "Credentials needed"
+        "The request shows no credentials: send `Authorization: Bearer` and the API key or a reader's token.";
+    BadCredentials "bad-credentials" UNAUTHORIZED "Credentials refused"
+        "The bearer is neither the API key nor a reader's token that is valid now.";
+    Forbidden "forbidden" FORBIDDEN "Not allowed"
+        "The credentials are good, but not for this: a reader's token only reads, and only what is that reader's.";
+    NoSuchRoute "no-such-route" NOT_FOUND "No such route"
+        "This path is not part of the API.";
+    NotFound "not-found" NOT_FOUND "Not found"
+        "What the path or the query names does not exist, or is not visible to the reader who asks.";
+    MethodNotAllowed "method-not-allowed" METHOD_NOT_ALLOWED "Method not allowed"
+        "The path exists, but not with this method; the header `Allow` lists those it has.";
+    TooSlow "too-slow" REQUEST_TIMEOUT "Request too slow"
+        "The request body did not arrive in time.";
+    Conflict "conflict" CONFLICT "Conflict"
+        "The id, foreign_id or idempotency key stands for another payload.";
+    Gone "gone" GONE "Position gone"
+        "The change log no longer tells what came after this position: load the feed page and go on from its position.";
+    VersionMismatch "version-mismatch" PRECONDITION_FAILED "Version mismatch"
+        "The item has another version than `If-Match` asks for: read it again.";
+    TooLarge "too-large" PAYLOAD_TOO_LARGE "Request too large"
+        "The request body has more bytes than the route takes.";
+    UnsupportedMediaType "unsupported-media-type" UNSUPPORTED_MEDIA_TYPE "Unsupported media type"
+        "The request body must be `application/json`.";
+    InvalidField "invalid-field" UNPROCESSABLE_ENTITY "Invalid field"
+        "The body is JSON, but one of its values is not what the route takes; `pointer` (RFC 6901) shows where.";
+    Internal "internal" INTERNAL_SERVER_ERROR "Internal error"
+        "The server found its own data damaged; the operator has the details.";
+    Unavailable "unavailable" SERVICE_UNAVAILABLE "Unavailable"
+        "A store does not answer: retry after `Retry-After` seconds. A write may or may not have happened; repeating it is safe with an idempotency key.";
+    Overloaded "overloaded" SERVICE_UNAVAILABLE "Overloaded"
+        "There is too much to do and nothing was written: retry after `Retry-After` seconds.";
+}
+
+/// Which part of the request a problem speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum At {
+    Request,
+    /// A JSON pointer into the body.
+    Pointer(String),
+    /// A path segment, query parameter or header.
+    Field(Cow<'static, str>),
+}
+
+/// An answer that is not the one hoped for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Which of the known ones.
+    pub(crate) kind: Kind,
+    detail: String,
+    at: At,
+    position: Option<Position>,
+    retry_after_secs: u32,
+}
+
+impl Problem {
+    /// `detail` names what was wrong and what would be right.
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), at: At::Request, position: None, retry_after_secs: 1 }
+    }
+
+    /// About the value in the body that the JSON pointer shows.
+    pub(crate) fn at_pointer(pointer: String, detail: impl Into<String>) -> Self {
+        Self { at: At::Pointer(pointer), ..Self::new(Kind::InvalidField, detail) }
+    }
+
+    /// About a path segment or query parameter.
+    pub(crate) fn parameter(name: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self { at: At::Field(name.into()), ..Self::new(Kind::BadParameter, detail) }
+    }
+
+    /// About a header.
+    pub(crate) fn header(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { at: At::Field(name.into()), ..Self::new(Kind::BadHeader, detail) }
+    }
+
+    /// A position that the log no longer continues from; `head` is where the log stands.
+    pub(crate) fn gone(head: Position) -> Self {
+        let detail = "the change log does not reach back to this position: load the feed page and go on from its \
+                      position, not from this one";
+        Self { position: Some(head), ..Self::new(Kind::Gone, detail) }
+    }
+
+    /// The same problem, but of the value at `pointer`, if it did not name a place itself.
+    pub(crate) fn or_at(mut self, pointer: &str) -> Self {
+        if self.at == At::Request {
+            self.at = At::Pointer(pointer.to_owned());
+        }
+        self
+    }
+
+    /// What the response has besides its body.
+    fn header_lines(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self.kind {
+            Kind::NoCredentials => {
+                Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"feedgate\"")))
+            }
+            Kind::BadCredentials => {
+                let challenge = "Bearer realm=\"feedgate\", error=\"invalid_token\"";
+                Some((header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
+            }
+            _ if self.kind.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                Some((header::RETRY_AFTER, self.retry_after_secs.into()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(cause) => {
+                tracing::warn!(%cause, "a request found a store unavailable");
+                Self::new(
+                    Kind::Unavailable,
+                    "a store does not answer; retry, with the same idempotency key if you write",
+                )
+            }
+            StoreError::Overloaded { retry_after_ms } => Self {
+                retry_after_secs: retry_after_ms.div_ceil(1000).max(1),
+                ..Self::new(Kind::Overloaded, "the store has too much to write; nothing of this request was written")
+            },
+            StoreError::Corrupt(what) => {
+                tracing::error!(%what, "a request found a store damaged");
+                Self::new(Kind::Internal, "the server found its own data damaged; its log says more")
+            }
+        }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let kind = match refused {
+            Refused::IdTaken(_) | Refused::ForeignIdTaken(..) | Refused::KeyReused(_) => Kind::Conflict,
+            Refused::NoSuchItem(_) => Kind::NotFound,
+            Refused::VersionMismatch { .. } => Kind::VersionMismatch,
+        };
+        Self::new(kind, refused.to_string())
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("/problems/{}", self.kind.name()))?;
+        map.serialize_entry("title", self.kind.title())?;
+        map.serialize_entry("status", &self.kind.status().as_u16())?;
+        map.serialize_entry("detail", &self.detail)?;
+        match &self.at {
+            At::Request => {}
+            At::Pointer(pointer) => map.serialize_entry("pointer", pointer)?,
+            At::Field(field) => map.serialize_entry("field", field)?,
+        }
+        if let Some(position) = &self.position {
+            map.serialize_entry("position", position)?;
+        }
+        map.end()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let extra = self.header_lines();
+        let mut response = (self.kind.status(), Json(&self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.extend(extra);
+        response
+    }
+}
+
+/// `GET /problems/{name}`: what a `type` means.
+pub(crate) async fn explain(Path(name): Path<String>) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct About {
+        r#type: String,
+        title: &'static str,
+        status: u16,
+        about: &'static str,
+    }
+    let Some(kind) = Kind::ALL.iter().find(|kind| kind.name() == name) else {
+        return Err(Problem::new(Kind::NotFound, "there is no such problem type"));
+    };
+    let about = About {
+        r#type: format!("/problems/{name}"),
+        title: kind.title(),
+        status: kind.status().as_u16(),
+        about: kind.about(),
+    };
+    Ok(Json(about).into_response())
+}
+
+/// At most 64 characters of something that a client sent, for a detail.
+pub(crate) fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(64) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}

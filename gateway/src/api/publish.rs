@@ -1,0 +1,213 @@
+//! Accepting items, one or many at a time.
+//!
+//! 201 means that the item and its event are durable. A repetition (the same idempotency key, id or
+//! foreign_id with the same payload) gets 200 and the first answer; with another payload 409.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use compact_str::CompactString;
+use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::access::Backend;
+use super::fields::{Field, Fields, Unit};
+use super::payload::{ONE, Payload};
+use super::problem::Problem;
+use super::query::NoQuery;
+use super::{Api, batch};
+use crate::clock;
+
+/// How far ahead of this server's clock an item's `published_at` may be, in ms.
+const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
+
+const FOREIGN_ID_MAX_BYTES: usize = 128;
+const KIND_MAX_CHARACTERS: usize = 64;
+const KEY_MAX: usize = 255;
+
+/// What an item may be published with; an operation of a batch has [`KEY`] besides.
+const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "published_at", "rank", "audience"];
+
+/// The field of an operation that does what the header does for a single item.
+const KEY: &str = "idempotency_key";
+const KEY_HEADER: &str = "Idempotency-Key";
+
+/// What became of a published item.
+#[derive(Debug, Serialize)]
+struct Accepted {
+    id: ItemId,
+    author: UserId,
+    outbox_seq: OutboxSeq,
+    published_at: Millis,
+}
+
+/// The same within a batch.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    status: u16,
+    #[serde(flatten)]
+    accepted: Accepted,
+}
+
+/// `POST /v1/items`
+pub(super) async fn one(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    _: NoQuery,
+    headers: HeaderMap,
+    payload: Payload<ONE>,
+) -> Result<Response, Problem> {
+    let now = clock::now();
+    let key = header_key(&headers)?;
+    let publish = Publish { idempotency_key: key, ..read(&payload.fields(FIELDS)?, now)? };
+    let author = publish.author.clone();
+    let written = api.publisher().write(vec![Write::Publish(publish)], now).await?;
+    let (status, accepted) = accepted(author, written.into_iter().next().expect("the Archive answers each write")?);
+    Ok((status, [(header::LOCATION, format!("/v1/items/{}", accepted.id))], Json(accepted)).into_response())
+}
+
+/// `POST /v1/items/batch`
+pub(super) async fn many(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    _: NoQuery,
+    headers: HeaderMap,
+    payload: Payload<{ batch::BYTES_MAX }>,
+) -> Result<Response, Problem> {
+    if headers.contains_key(KEY_HEADER) {
+        let detail = "a batch takes no Idempotency-Key header; give each operation its own \"idempotency_key\"";
+        return Err(Problem::header(KEY_HEADER, detail));
+    }
+    let now = clock::now();
+    let known = [FIELDS, &[KEY]].concat();
+    let operation = |op: &_, at| {
+        let fields = Fields::of(op, at, &known)?;
+        let idempotency_key = fields.get(KEY).map(|field| key(&field.string()?).map_err(|why| field.refuse(why)));
+        let publish = Publish { idempotency_key: idempotency_key.transpose()?, ..read(&fields, now)? };
+        Ok((publish.author.clone(), Write::Publish(publish)))
+    };
+    let answer = |author, written| {
+        let (status, accepted) = accepted(author, written);
+        Outcome { status: status.as_u16(), accepted }
+    };
+    batch::carry_out(&api, payload, operation, answer).await
+}
+
+/// What is to be published, but for its idempotency key.
+fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
+    fields.get("audience").map(followers_only).transpose()?;
+    Ok(Publish {
+        author: fields.required("author")?.name()?,
+        body: body(fields)?,
+        kind: printable(fields.get("kind"), KIND_MAX_CHARACTERS, Unit::Characters)?,
+        id: fields.get("id").map(|id| id.name()).transpose()?,
+        foreign_id: printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
+        rank: fields.get("rank").map(|rank| rank.integer()).transpose()?,
+        idempotency_key: None,
+    })
+}
+
+/// The member `body`, to the byte.
+pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
+    let field = fields.required("body")?;
+    Body::parse(field.raw().get().to_owned()).map_err(|why| field.refuse(why))
+}
+
+fn printable(field: Option<Field<'_>>, max: usize, unit: Unit) -> Result<Option<CompactString>, Problem> {
+    field.map(|field| field.printable(max, unit).map(CompactString::from)).transpose()
+}
+
+fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Problem> {
+    let at = field.integer()?;
+    if at < 0 {
+        return Err(field.refuse(format_args!("must be a Unix time in milliseconds, not before 1970 ({at})")));
+    }
+    if at > now + AHEAD_MAX_MS {
+        let ahead = (at - now) / 1000;
+        return Err(field.refuse(format_args!(
+            "must be at most 300 s ahead of this server's clock, this one is {ahead} s ahead; it is in milliseconds"
+        )));
+    }
+    Ok(at)
+}
+
+/// `"followers"` is the only audience there is yet.
+fn followers_only(field: Field<'_>) -> Result<(), Problem> {
+    match serde_json::from_str(field.raw().get()) {
+        Ok(Value::String(who)) if who == "followers" => Ok(()),
+        Ok(Value::Object(named)) if named.contains_key("users") => {
+            Err(field.refuse("named readers are not supported yet, publish to \"followers\""))
+        }
+        _ => Err(field.refuse("must be \"followers\", or be left out")),
+    }
+}
+
+fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, Problem> {
+    let wrong = |why: String| Problem::header(KEY_HEADER, format!("{KEY_HEADER} {why}"));
+    let mut lines = headers.get_all(KEY_HEADER).iter();
+    let Some(line) = lines.next() else { return Ok(None) };
+    if lines.next().is_some() {
+        return Err(wrong("stands twice; send it once".to_owned()));
+    }
+    // A byte beyond ASCII becomes a character that `key` refuses.
+    key(&String::from_utf8_lossy(line.as_bytes())).map(Some).map_err(wrong)
+}
+
+/// An idempotency key: 1-255 visible ASCII characters. `Err` says what is wrong.
+fn key(text: &str) -> Result<CompactString, String> {
+    if text.is_empty() || text.len() > KEY_MAX {
+        return Err(format!("must have 1 to {KEY_MAX} characters, this one has {}", text.chars().count()));
+    }
+    match text.chars().find(|c| !c.is_ascii_graphic()) {
+        Some(c) => Err(format!("must hold only visible ASCII characters, this one holds {c:?}")),
+        None => Ok(text.into()),
+    }
+}
+
+fn accepted(author: UserId, written: Written) -> (StatusCode, Accepted) {
+    let Written::Published { id, outbox_seq, published_at, fresh, .. } = written else {
+        unreachable!("a publish is answered as one");
+    };
+    let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
+    (status, Accepted { id, author, outbox_seq, published_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    const NOW: Millis = 1_700_000_000_000;
+
+    fn publish(json: &str) -> Result<Publish, Problem> {
+        let raw: &RawValue = serde_json::from_str(json).unwrap();
+        read(&Fields::of(raw, "", FIELDS)?, NOW)
+    }
+
+    #[test]
+    fn everything_an_item_may_have_is_read_and_its_body_kept_to_the_byte() {
+        let all = publish(
+            r#"{"author":"ann","body": {"a" : 1.0, "b":"\u00e4"} ,"kind":"post","id":"7","foreign_id":"x/1",
+                "published_at":1700000300000,"rank":-5,"audience":"followers"}"#,
+        )
+        .unwrap();
+        assert_eq!(all.body.get(), r#"{"a" : 1.0, "b":"\u00e4"}"#);
+        assert_eq!((all.id, all.rank, all.published_at), (Some(ItemId(7)), Some(-5), Some(NOW + 300_000)));
+        assert_eq!((all.kind.as_deref(), all.foreign_id.as_deref()), (Some("post"), Some("x/1")));
+        assert_eq!(publish(r#"{"author":"ann","body":null}"#).unwrap().body.get(), "null");
+    }
+
+    #[test]
+    fn a_key_is_visible_ascii() {
+        assert!(key(&"k".repeat(255)).is_ok());
+        for bad in ["", &"k".repeat(256), "a b", "ä", "a\n"] {
+            assert!(key(bad).is_err(), "{bad:?}");
+        }
+    }
+}
