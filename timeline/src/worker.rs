@@ -108,7 +108,10 @@ impl Worker {
         if timeout(self.drain, crew.finish()).await.is_err() {
             hurry.cancel();
             if timeout(self.drain, crew.finish()).await.is_err() {
-                tracing::warn!(jobs = crew.turns.len(), "jobs could not be given back; they come again at the next start");
+                tracing::warn!(
+                    jobs = crew.turns.len(),
+                    "jobs could not be given back; they come again at the next start"
+                );
             }
         }
     }

@@ -10,8 +10,14 @@
 
 pub mod codec;
 pub mod database;
+pub mod doorbell;
+pub mod jobs;
+pub mod sessions;
 pub mod table;
 pub mod view;
 mod writer;
 
 pub use database::{Database, Durability};
+pub use doorbell::EmbeddedDoorbell;
+pub use jobs::EmbeddedJobs;
+pub use sessions::EmbeddedSessions;

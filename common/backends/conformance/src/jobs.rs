@@ -1,0 +1,220 @@
+//! What every home of [`Jobs`] must pass: durable, at least once, merged while they wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use feedgate_common::UserNo;
+use feedgate_common::jobs::{Delivery, Job, Jobs};
+use futures_util::FutureExt;
+use tokio::time::timeout;
+
+/// All of it. `open(name)` opens the queue of that name, empty at first; opening it again after every handle
+/// was dropped is a restart.
+pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
+    what_waits_longest_is_taken_first(open("order").await).await;
+    equal_jobs_that_wait_are_one(open("merge").await).await;
+    a_job_equal_to_one_in_flight_gets_another_turn(open("turns").await).await;
+    a_job_given_back_comes_again_after_its_delay(open("delay").await).await;
+    a_waiting_take_hears_of_new_work(open("wait").await).await;
+    a_cancelled_take_has_taken_nothing(open("cancel").await).await;
+    workers_share_the_jobs_without_repeating_any(open("share").await).await;
+    a_long_queue_loses_and_repeats_nothing(open("long").await).await;
+    what_was_not_acknowledged_comes_again_after_a_restart(&open).await;
+}
+
+/// Waits for a job; a queue that has one gives it long before this.
+async fn take(jobs: &dyn Jobs) -> Delivery {
+    timeout(Duration::from_secs(20), jobs.take()).await.expect("a job waits").expect("the queue works")
+}
+
+/// Whether nothing waits that could be taken now.
+async fn is_idle(jobs: &dyn Jobs) -> bool {
+    timeout(Duration::from_millis(50), jobs.take()).await.is_err()
+}
+
+fn fan_out(n: u32) -> Job {
+    Job::FanOut { author: UserNo(n) }
+}
+
+fn edge(reader: u32, author: u32) -> Job {
+    Job::Edge { reader: UserNo(reader), author: UserNo(author) }
+}
+
+async fn put(jobs: &dyn Jobs, of: &[Job]) {
+    jobs.put(of).await.expect("the queue works");
+}
+
+async fn ack(jobs: &dyn Jobs, delivery: Delivery) {
+    jobs.ack(delivery.id).await.expect("the queue works");
+}
+
+async fn pending(jobs: &dyn Jobs) -> u64 {
+    jobs.pending().await.expect("the queue works")
+}
+
+async fn what_waits_longest_is_taken_first(jobs: Arc<dyn Jobs>) {
+    let all = [fan_out(9), edge(1, 2), fan_out(3), edge(2, 1), fan_out(1)];
+    put(&*jobs, &all[..2]).await;
+    put(&*jobs, &all[2..]).await;
+    for wants in all {
+        let got = take(&*jobs).await;
+        assert_eq!(got.job, wants);
+        ack(&*jobs, got).await;
+    }
+    assert_eq!(pending(&*jobs).await, 0);
+}
+
+async fn equal_jobs_that_wait_are_one(jobs: Arc<dyn Jobs>) {
+    put(&*jobs, &[fan_out(1), edge(1, 1), fan_out(1)]).await;
+    put(&*jobs, &[edge(1, 1), fan_out(1)]).await;
+    assert_eq!(pending(&*jobs).await, 2);
+    let both = [take(&*jobs).await, take(&*jobs).await];
+    assert_eq!(both.map(|d| d.job), [fan_out(1), edge(1, 1)]);
+    for delivery in both {
+        ack(&*jobs, delivery).await;
+    }
+    assert!(is_idle(&*jobs).await, "merged jobs are delivered once");
+}
+
+async fn a_job_equal_to_one_in_flight_gets_another_turn(jobs: Arc<dyn Jobs>) {
+    put(&*jobs, &[fan_out(1)]).await;
+    let first = take(&*jobs).await;
+    // Twice: what waits behind the one in flight is merged too.
+    put(&*jobs, &[fan_out(1)]).await;
+    put(&*jobs, &[fan_out(1)]).await;
+    ack(&*jobs, first).await;
+    let second = take(&*jobs).await;
+    assert_eq!(second.job, fan_out(1));
+    ack(&*jobs, second).await;
+    assert!(is_idle(&*jobs).await, "one more turn, not two");
+    assert_eq!(pending(&*jobs).await, 0);
+}
+
+async fn a_job_given_back_comes_again_after_its_delay(jobs: Arc<dyn Jobs>) {
+    put(&*jobs, &[fan_out(1)]).await;
+    let first = take(&*jobs).await;
+    let (delay, since) = (Duration::from_millis(150), Instant::now());
+    jobs.nack(first.id, delay).await.expect("the queue works");
+    assert_eq!(pending(&*jobs).await, 1, "a job that waits for its next try is pending");
+    put(&*jobs, &[fan_out(2)]).await;
+    let other = take(&*jobs).await;
+    assert_eq!(other.job, fan_out(2), "a delayed job holds nobody up");
+    ack(&*jobs, other).await;
+    let again = take(&*jobs).await;
+    assert_eq!(again.job, fan_out(1));
+    assert!(since.elapsed() >= delay, "it came again too early");
+    ack(&*jobs, again).await;
+    assert!(is_idle(&*jobs).await);
+}
+
+async fn a_waiting_take_hears_of_new_work(jobs: Arc<dyn Jobs>) {
+    let waiting = tokio::spawn({
+        let jobs = jobs.clone();
+        async move { [take(&*jobs).await, take(&*jobs).await] }
+    });
+    tokio::task::yield_now().await;
+    put(&*jobs, &[fan_out(1), fan_out(2)]).await;
+    let got = waiting.await.expect("no panic").map(|d| d.job);
+    assert_eq!(got, [fan_out(1), fan_out(2)]);
+}
+
+async fn a_cancelled_take_has_taken_nothing(jobs: Arc<dyn Jobs>) {
+    let wants: BTreeSet<Job> = (1..=200).map(fan_out).collect();
+    let mut got = BTreeSet::new();
+    for job in &wants {
+        // A take that waits, and is dropped just as work arrives.
+        let mut waiting = Box::pin(jobs.take());
+        let early = waiting.as_mut().now_or_never();
+        put(&*jobs, &[*job]).await;
+        drop(waiting);
+        if let Some(delivery) = early {
+            let delivery = delivery.expect("the queue works");
+            assert!(got.insert(delivery.job), "a job was delivered twice");
+            ack(&*jobs, delivery).await;
+        }
+    }
+    while got.len() < wants.len() {
+        let delivery = take(&*jobs).await;
+        assert!(got.insert(delivery.job), "a job was delivered twice");
+        ack(&*jobs, delivery).await;
+    }
+    assert_eq!(got, wants);
+}
+
+async fn workers_share_the_jobs_without_repeating_any(jobs: Arc<dyn Jobs>) {
+    let all: Vec<Job> = (1..=300).map(fan_out).collect();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let jobs = jobs.clone();
+            tokio::spawn(async move {
+                let mut got = vec![];
+                for _ in 0..100 {
+                    let delivery = take(&*jobs).await;
+                    got.push(delivery.job);
+                    ack(&*jobs, delivery).await;
+                }
+                got
+            })
+        })
+        .collect();
+    for chunk in all.chunks(7) {
+        put(&*jobs, chunk).await;
+    }
+    let mut got = vec![];
+    for worker in workers {
+        got.extend(worker.await.expect("no panic"));
+    }
+    got.sort_unstable();
+    assert_eq!(got, all);
+    assert_eq!(pending(&*jobs).await, 0);
+}
+
+async fn a_long_queue_loses_and_repeats_nothing(jobs: Arc<dyn Jobs>) {
+    let all: Vec<Job> = (1..=3000).map(|n| edge(n, 1)).collect();
+    for chunk in all.chunks(500) {
+        put(&*jobs, chunk).await;
+    }
+    // Merged wherever the queue keeps them, near its front as well as far behind.
+    put(&*jobs, &[all[2], all[1700], all[2999]]).await;
+    assert_eq!(pending(&*jobs).await, 3000);
+    for (n, wants) in all.iter().enumerate() {
+        let got = take(&*jobs).await;
+        assert_eq!(got.job, *wants);
+        ack(&*jobs, got).await;
+        if n == 1500 {
+            put(&*jobs, &[all[0], all[2000]]).await;
+        }
+    }
+    let again = take(&*jobs).await;
+    assert_eq!(again.job, all[0], "put again after it was done, behind everything that waited");
+    ack(&*jobs, again).await;
+    assert_eq!(pending(&*jobs).await, 0);
+}
+
+async fn what_was_not_acknowledged_comes_again_after_a_restart(open: &impl AsyncFn(&str) -> Arc<dyn Jobs>) {
+    let jobs = open("restart").await;
+    put(&*jobs, &[fan_out(1), fan_out(2), fan_out(3), fan_out(4), edge(7, 8)]).await;
+    let done = take(&*jobs).await;
+    ack(&*jobs, done).await;
+    let _in_flight = take(&*jobs).await;
+    let given_back = take(&*jobs).await;
+    jobs.nack(given_back.id, Duration::from_secs(3600)).await.expect("the queue works");
+    // Done, but asked for again meanwhile.
+    let again = take(&*jobs).await;
+    put(&*jobs, &[again.job]).await;
+    ack(&*jobs, again).await;
+    drop(jobs);
+
+    let jobs = open("restart").await;
+    let mut got = BTreeSet::new();
+    for _ in 0..4 {
+        let delivery = take(&*jobs).await;
+        got.insert(delivery.job);
+        ack(&*jobs, delivery).await;
+    }
+    assert_eq!(got, BTreeSet::from([fan_out(2), fan_out(3), fan_out(4), edge(7, 8)]));
+    assert!(is_idle(&*jobs).await, "the acknowledged job is gone");
+    drop(jobs);
+    assert_eq!(pending(&*open("restart").await).await, 0);
+}

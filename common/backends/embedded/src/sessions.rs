@@ -1,0 +1,73 @@
+//! The session pool of a single process: claims in memory, positions on the embedded store.
+//!
+//! ```text
+//!   claim, release, list ──▶ user → its live sessions              (memory, gone with the process)
+//!   save ──▶ an op of the writer: newest token? forward? ──▶ (user, device) → position, seen
+//! ```
+//!
+//! Invariants: a token is compared under the lock that guards the claim, and a position on the one thread that
+//! writes positions, so no older session and no older position can slip between. Tokens are (epoch, counter) with
+//! an epoch that the caller took from the Archive for this opening. Positions are durable against a crash of the
+//! process; after a loss of power a device may stand a little earlier, never later.
+
+mod live;
+mod stored;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use feedgate_common::error::Result;
+use feedgate_common::sessions::{Claim, Claimed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
+
+use crate::database::{Database, Durability};
+use crate::view::Tx;
+use live::Pool;
+
+/// See the module.
+pub struct EmbeddedSessions {
+    database: Arc<Database>,
+    pool: Arc<Pool>,
+}
+
+impl EmbeddedSessions {
+    /// A pool without sessions over the positions in `database`. `epoch` is greater than that of every opening
+    /// before.
+    pub fn open(database: Arc<Database>, epoch: Epoch) -> Self {
+        Self { database, pool: Arc::new(Pool::new(epoch)) }
+    }
+}
+
+#[async_trait]
+impl Sessions for EmbeddedSessions {
+    async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        Ok(self.pool.claim(claim))
+    }
+
+    async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()> {
+        self.pool.release(user, device, token);
+        Ok(())
+    }
+
+    async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {
+        let mut sessions = self.pool.list(user);
+        let view = self.database.view();
+        for session in sessions.iter_mut().filter(|session| session.position.is_none()) {
+            session.position = stored::get(&*view, user, &session.device)?.map(|row| row.position);
+        }
+        Ok(sessions)
+    }
+
+    async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>> {
+        let pool = self.pool.clone();
+        let save = move |tx: &mut Tx<'_>| {
+            positions.iter().map(|save| pool.save(save, || stored::put(tx, save, now))).collect()
+        };
+        self.database.write(Durability::Buffered, save).await
+    }
+
+    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
+        let row = stored::get(&*self.database.view(), user, device)?;
+        Ok(row.filter(|row| row.is_fresh(now)).map(|row| row.position))
+    }
+}

@@ -1,0 +1,136 @@
+//! Who is connected: user → device → the one session that claimed it last.
+//!
+//! Invariants: a device has at most one session (I17); whoever shows another token than that session's changes
+//! nothing. No await under a lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::{DashMap, Entry};
+use feedgate_common::error::Result;
+use feedgate_common::sessions::{Claim, Claimed, SavePosition, SessionInfo, Token};
+use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
+
+/// A session; about 130 bytes with its device's and node's names.
+struct Live {
+    device: DeviceId,
+    token: Token,
+    node: Box<str>,
+    connection: u64,
+    since: Millis,
+    kept: Kept,
+}
+
+/// Where the device's position is kept.
+enum Kept {
+    /// In the store, beyond the session.
+    Stored,
+    /// Here, as long as the session lasts: the device has no id of its own.
+    Here(Option<Position>),
+}
+
+/// Every live session. An entry per user who has one, its sessions sorted by device.
+pub(super) struct Pool {
+    users: DashMap<UserNo, Vec<Live>>,
+    epoch: Epoch,
+    claims: AtomicU64,
+}
+
+impl Pool {
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self { users: DashMap::new(), epoch, claims: AtomicU64::new(0) }
+    }
+
+    /// The newest claim wins: the lock on the user is taken before the token is.
+    pub(super) fn claim(&self, claim: Claim) -> Claimed {
+        let mut sessions = self.users.entry(claim.user).or_default();
+        let token = Token { epoch: self.epoch, counter: self.claims.fetch_add(1, Ordering::Relaxed) + 1 };
+        let kept = if claim.durable { Kept::Stored } else { Kept::Here(None) };
+        let live = Live {
+            token,
+            node: claim.node.into(),
+            connection: claim.connection,
+            since: claim.since,
+            kept,
+            device: claim.device,
+        };
+        let replaced = match sessions.binary_search_by(|other| other.device.cmp(&live.device)) {
+            Ok(at) => Some(std::mem::replace(&mut sessions[at], live)),
+            Err(at) => {
+                sessions.insert(at, live);
+                None
+            }
+        };
+        Claimed { token, replaced: replaced.map(|old| (old.node.into(), old.connection)) }
+    }
+
+    pub(super) fn release(&self, user: UserNo, device: &DeviceId, token: Token) {
+        let Entry::Occupied(mut sessions) = self.users.entry(user) else { return };
+        sessions.get_mut().retain(|live| live.device != *device || live.token != token);
+        if sessions.get().is_empty() {
+            sessions.remove();
+        }
+    }
+
+    /// By device. Positions only of devices that keep them here.
+    pub(super) fn list(&self, user: UserNo) -> Vec<SessionInfo> {
+        let sessions = self.users.get(&user);
+        sessions.iter().flat_map(|sessions| sessions.iter()).map(Live::info).collect()
+    }
+
+    /// Moves the position forward if the saver's token is its device's; `store` does it for a device whose
+    /// position is stored. Whether it moved.
+    pub(super) fn save(&self, save: &SavePosition, store: impl FnOnce() -> Result<bool>) -> Result<bool> {
+        let Some(mut sessions) = self.users.get_mut(&save.user) else { return Ok(false) };
+        let Some(live) = sessions.iter_mut().find(|live| live.device == save.device && live.token == save.token) else {
+            return Ok(false);
+        };
+        match &mut live.kept {
+            Kept::Stored => store(),
+            Kept::Here(position) => {
+                let moves = position.is_none_or(|before| is_forward(before, save.position));
+                if moves {
+                    *position = Some(save.position);
+                }
+                Ok(moves)
+            }
+        }
+    }
+}
+
+impl Live {
+    fn info(&self) -> SessionInfo {
+        let position = match self.kept {
+            Kept::Stored => None,
+            Kept::Here(position) => position,
+        };
+        SessionInfo {
+            device: self.device.clone(),
+            node: self.node.to_string(),
+            connection: self.connection,
+            position,
+            since: self.since,
+        }
+    }
+}
+
+/// Forward within an epoch, or in a greater one. Staying is forward: the device was seen there again.
+pub(super) fn is_forward(from: Position, to: Position) -> bool {
+    (to.epoch, to.offset) >= (from.epoch, from.offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i18_a_user_without_sessions_takes_no_memory() {
+        let pool = Pool::new(Epoch(1));
+        let device: DeviceId = "a".parse().unwrap();
+        let (user, node) = (UserNo(1), "n".to_owned());
+        let claim = Claim { user, device: device.clone(), durable: true, node, connection: 1, since: 0 };
+        let token = pool.claim(claim).token;
+        assert_eq!(pool.users.len(), 1);
+        pool.release(user, &device, token);
+        assert_eq!(pool.users.len(), 0);
+    }
+}
