@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants: a request that got a 4xx has changed nothing; an accepted write is durable before its
-//! answer; whatever is not known (a field, a parameter, a route) is refused and named.  The routes
-//! stand in `ROUTES`.
+//! answer; whatever is not known (a field, a parameter, a route) is refused and named. The routes
+//! stand in `ROUTES` and in `docs/openapi.json`, and a test holds the two together.
 
 mod access;
 mod batch;
@@ -97,6 +97,7 @@ const ROUTES: &[Route] = &[
     ("/v1/stats", || get(stats::read)),
     ("/healthz", || get(health::alive)),
     ("/readyz", || get(health::ready)),
+    ("/openapi.json", || get(openapi)),
     ("/problems/{name}", || get(problem::explain)),
 ];
 
@@ -110,7 +111,7 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {
-    let detail = format!("there is nothing at {}", short(uri.path()));
+    let detail = format!("there is nothing at {}; /openapi.json lists the routes", short(uri.path()));
     Problem::new(Kind::NoSuchRoute, detail)
 }
 
@@ -125,4 +126,9 @@ async fn name_the_methods(response: Response) -> Response {
     let mut problem = Problem::new(Kind::MethodNotAllowed, detail).into_response();
     problem.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
     problem
+}
+
+/// `GET /openapi.json`.
+async fn openapi(_: query::NoQuery) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("../../../docs/openapi.json"))
 }

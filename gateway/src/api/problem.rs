@@ -235,7 +235,7 @@ pub(crate) async fn explain(Path(name): Path<String>) -> Result<Response, Proble
         about: &'static str,
     }
     let Some(kind) = Kind::ALL.iter().find(|kind| kind.name() == name) else {
-        return Err(Problem::new(Kind::NotFound, "there is no such problem type"));
+        return Err(Problem::new(Kind::NotFound, "there is no such problem type; /openapi.json lists them"));
     };
     let about = About {
         r#type: format!("/problems/{name}"),
