@@ -132,3 +132,30 @@ async fn name_the_methods(response: Response) -> Response {
 async fn openapi(_: query::NoQuery) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], include_str!("../../../docs/openapi.json"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_parses_and_names_exactly_the_paths_that_are_routed() {
+        let document: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("the document is JSON");
+        assert_eq!(document["openapi"], "3.1.0");
+        let mut documented: Vec<&str> =
+            document["paths"].as_object().expect("paths is an object").keys().map(|path| &**path).collect();
+        let mut routed: Vec<&str> = ROUTES.iter().map(|(path, _)| *path).collect();
+        documented.sort_unstable();
+        routed.sort_unstable();
+        assert_eq!(documented, routed);
+    }
+
+    #[test]
+    fn the_document_names_every_type_of_problem_and_no_other() {
+        let document: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("the document is JSON");
+        let documented = &document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"];
+        let known: Vec<String> = Kind::ALL.iter().map(|kind| format!("/problems/{}", kind.name())).collect();
+        assert_eq!(*documented, serde_json::json!(known));
+    }
+}
