@@ -3,5 +3,6 @@
 //! Each panics with a sentence at the first promise that is broken. Memory is not excused.
 
 pub mod doorbell;
+pub mod inboxes;
 pub mod jobs;
 pub mod sessions;

@@ -11,6 +11,7 @@
 pub mod codec;
 pub mod database;
 pub mod doorbell;
+pub mod inboxes;
 pub mod jobs;
 pub mod sessions;
 pub mod table;
@@ -19,5 +20,6 @@ mod writer;
 
 pub use database::{Database, Durability};
 pub use doorbell::EmbeddedDoorbell;
+pub use inboxes::EmbeddedInboxes;
 pub use jobs::EmbeddedJobs;
 pub use sessions::EmbeddedSessions;

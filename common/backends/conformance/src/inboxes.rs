@@ -1,0 +1,361 @@
+//! What every home of [`Inboxes`] promises, one function per promise.
+//!
+//! `open` gives a store that is new and empty. [`inboxes`] runs them all; [`Schedule`] drives a store
+//! and a [`Naive`] one through the same random steps and compares them, also across reopening, which
+//! a home does in tests of its own.
+
+#![expect(clippy::unwrap_used, reason = "a suite is a test: a store that fails, fails it")]
+
+mod naive;
+mod schedule;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, KEEP, Numbered, Read};
+use feedgate_common::{DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, UserNo};
+use futures_util::future::{join, join_all};
+
+pub use naive::Naive;
+pub use schedule::Schedule;
+
+const AUTHOR: UserNo = UserNo(7);
+const READER: UserNo = UserNo(1);
+const KEY: InboxKey = InboxKey { reader: READER, feed: feedgate_common::FeedId::MAIN };
+
+/// Every promise.
+pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
+    i1_sequence_ids_are_dense_from_1_and_records_come_in_order(open().await).await;
+    i2_nothing_appears_at_or_below_a_served_head_later(open().await).await;
+    i3_of_two_equal_steps_at_once_one_appends(open().await).await;
+    i9_a_read_goes_on_from_the_position_or_says_gone(open().await).await;
+    i10_progress_only_moves_forward_and_only_from_what_was_expected(open().await).await;
+    i10_cutting_raises_the_floor_to_what_still_lived(open().await).await;
+    i16_an_inbox_built_again_counts_in_another_epoch(open().await).await;
+    a_stale_step_does_nothing_to_anyone(open().await).await;
+    a_reader_gets_records_beyond_its_edge_alone(open().await).await;
+    a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
+    an_unfollow_step_keeps_its_mark(open().await).await;
+    a_swap_needs_its_own_token(open().await).await;
+    a_missing_inbox_says_so_everywhere(open().await).await;
+    counts_follow_what_is_kept(open().await).await;
+    for seed in 0..4 {
+        any_schedule_ends_as_in_the_naive_store(open().await, seed).await;
+    }
+}
+
+fn key_of(n: u64) -> DisplayKey {
+    DisplayKey { rank: 1_764_000_000_000 + n as i64, item: ItemId((1_764_000_000_000 + n) << 22) }
+}
+
+fn record(seq: u64) -> Record {
+    Record { seq, op: Op::Add, route: Route::Push, key: key_of(seq) }
+}
+
+fn add(seq: u64, generation: u64) -> Entry {
+    Entry::of(&record(seq), AUTHOR, generation)
+}
+
+fn follower(reader: UserNo, generation: u64) -> Recipient {
+    Recipient { reader, generation, from: 0, counter: 1000 }
+}
+
+/// A step of `AUTHOR` in `READER`'s bucket that brings record `seq` alone.
+fn step(store: &Arc<dyn Inboxes>, seq: u64, recipients: Vec<Recipient>) -> Advance {
+    Advance {
+        author: AUTHOR,
+        bucket: READER.bucket(store.buckets()),
+        expected: Progress::at(seq - 1),
+        next: Progress::at(seq),
+        records: vec![record(seq)],
+        recipients,
+    }
+}
+
+/// A step of `AUTHOR`'s records `1..=n` to `READER` at once.
+fn steps(store: &Arc<dyn Inboxes>, n: u64) -> Advance {
+    let one = step(store, 1, vec![follower(READER, 5)]);
+    Advance { next: Progress::at(n), records: (1..=n).map(record).collect(), ..one }
+}
+
+fn edge(generation: u64, on: bool, expected: Progress, adds: Vec<Entry>) -> EdgeStep {
+    EdgeStep { key: KEY, author: AUTHOR, generation, on, expected, adds }
+}
+
+/// Gives the reader an inbox that took in every edge up to generation 10.
+async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Vec<Entry>) {
+    let (key, epoch) = (InboxKey::main(reader), Epoch(epoch));
+    assert!(store.begin_build(key, epoch, &[]).await.unwrap().is_some());
+    assert!(store.finish_build(Build { key, epoch, built_at: 10, entries, floor: None }).await.unwrap());
+}
+
+async fn entries(store: &Arc<dyn Inboxes>, reader: UserNo) -> Vec<Entry> {
+    let log = store.log(InboxKey::main(reader)).await.unwrap().expect("the inbox exists");
+    log.entries.iter().map(|n| n.entry).collect()
+}
+
+/// See [`inboxes`].
+pub async fn i1_sequence_ids_are_dense_from_1_and_records_come_in_order(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 3, vec![]).await;
+    assert_eq!(store.advance(steps(&store, 5)).await.unwrap(), Advanced::Moved(vec![KEY]));
+    let log = store.log(KEY).await.unwrap().unwrap();
+    let wanted: Vec<_> = (1..=5).map(|seq| Numbered { seq, entry: add(seq, 5) }).collect();
+    assert_eq!((log.entries, log.floor), (wanted.clone(), None));
+    assert_eq!(log.head, Position { epoch: Epoch(3), offset: 5 });
+    assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(log.head)]);
+    let read = store.read(KEY, Position { epoch: Epoch(3), offset: 2 }, 2).await.unwrap();
+    assert_eq!(read, Read::Entries { entries: wanted[2..4].to_vec(), head: 5 });
+}
+
+/// Four authors push to one reader while it reads from its position on, without a pause.
+pub async fn i2_nothing_appears_at_or_below_a_served_head_later(store: Arc<dyn Inboxes>) {
+    const RECORDS: u64 = 40;
+    build(&store, READER, 1, vec![]).await;
+    let written = AtomicBool::new(false);
+    let write = async {
+        let authors = (20..24).map(|author| push_all(&store, UserNo(author), RECORDS));
+        join_all(authors).await;
+        written.store(true, Ordering::SeqCst);
+    };
+    let read = async {
+        let (mut seen, mut all_written) = (Vec::new(), false);
+        loop {
+            let after = Position { epoch: Epoch(1), offset: seen.len() as u64 };
+            match store.read(KEY, after, 3).await.unwrap() {
+                Read::Entries { entries, .. } if entries.is_empty() && all_written => return seen,
+                Read::Entries { entries, head } => {
+                    assert!(entries.last().is_none_or(|last| last.seq <= head));
+                    seen.extend(entries);
+                }
+                other => panic!("{other:?}"),
+            }
+            all_written = written.load(Ordering::SeqCst);
+            tokio::task::yield_now().await;
+        }
+    };
+    let ((), seen) = join(write, read).await;
+    assert!(seen.iter().map(|n| n.seq).eq(1..=4 * RECORDS));
+    assert_eq!(store.log(KEY).await.unwrap().unwrap().entries, seen);
+}
+
+async fn push_all(store: &Arc<dyn Inboxes>, author: UserNo, records: u64) {
+    for seq in 1..=records {
+        let step = Advance { author, ..step(store, seq, vec![follower(READER, 5)]) };
+        assert!(matches!(store.advance(step).await.unwrap(), Advanced::Moved(_)));
+    }
+}
+
+/// See [`inboxes`].
+pub async fn i3_of_two_equal_steps_at_once_one_appends(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 1, vec![]).await;
+    for seq in 1..=20 {
+        let once = || store.advance(step(&store, seq, vec![follower(READER, 5)]));
+        let (a, b) = join(once(), once()).await;
+        let mut answers = [a.unwrap(), b.unwrap()];
+        answers.sort_by_key(|answer| matches!(answer, Advanced::Overtaken(_)));
+        assert_eq!(answers, [Advanced::Moved(vec![KEY]), Advanced::Overtaken(Progress::at(seq))]);
+    }
+    assert!(entries(&store, READER).await.iter().map(|e| e.outbox_seq).eq(1..=20));
+}
+
+/// See [`inboxes`].
+pub async fn i9_a_read_goes_on_from_the_position_or_says_gone(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 4, (1..=3000).map(|seq| add(seq, 5)).collect()).await;
+    let log = store.log(KEY).await.unwrap().unwrap();
+    let (base, head) = (log.entries[0].seq - 1, log.head);
+    assert!((KEEP..=2 * KEEP).contains(&log.entries.len()), "{} are kept", log.entries.len());
+    assert_eq!(head, Position { epoch: Epoch(4), offset: 3000 });
+    for (epoch, offset) in [(4, base - 1), (4, 0), (4, 3001), (4, u64::MAX), (3, 3000), (5, 3000), (5, 0)] {
+        let read = store.read(KEY, Position { epoch: Epoch(epoch), offset }, 10).await.unwrap();
+        assert_eq!(read, Read::Gone { head }, "{epoch}:{offset}");
+    }
+    for offset in [base, base + 1, 2500, 2999, 3000] {
+        for limit in [1, 100, 5000] {
+            let read = store.read(KEY, Position { epoch: Epoch(4), offset }, limit).await.unwrap();
+            let Read::Entries { entries, head } = read else { panic!("{read:?} at {offset}") };
+            let wanted: Vec<_> = log.entries.iter().filter(|n| n.seq > offset).take(limit).copied().collect();
+            assert_eq!((entries, head), (wanted, 3000), "{limit} after {offset}");
+        }
+    }
+}
+
+/// See [`inboxes`].
+pub async fn i10_progress_only_moves_forward_and_only_from_what_was_expected(store: Arc<dyn Inboxes>) {
+    let bucket = READER.bucket(store.buckets());
+    let progress = async || store.progress(&[(AUTHOR, bucket)]).await.unwrap()[0];
+    assert_eq!(progress().await, Progress::default());
+    store.advance(steps(&store, 3)).await.unwrap();
+    assert_eq!(progress().await, Progress::at(3));
+    for seq in [1, 3] {
+        let late = step(&store, seq, vec![]);
+        assert_eq!(store.advance(late).await.unwrap(), Advanced::Overtaken(Progress::at(3)));
+    }
+    let inside = Progress { done: 3, last: Some(READER) };
+    let half = Advance { next: inside, ..step(&store, 4, vec![]) };
+    assert_eq!(store.advance(half).await.unwrap(), Advanced::Moved(vec![]));
+    assert_eq!(progress().await, inside);
+    let whole = step(&store, 4, vec![]);
+    assert_eq!(store.advance(whole.clone()).await.unwrap(), Advanced::Overtaken(inside));
+    assert_eq!(store.advance(Advance { expected: inside, ..whole }).await.unwrap(), Advanced::Moved(vec![]));
+    assert_eq!(progress().await, Progress::at(4));
+    let other = store.progress(&[(UserNo(8), bucket), (AUTHOR, bucket)]).await.unwrap();
+    assert_eq!(other, [Progress::default(), Progress::at(4)]);
+}
+
+/// The greatest key is deleted, the second forgotten, before they are cut: they must not count.
+pub async fn i10_cutting_raises_the_floor_to_what_still_lived(store: Arc<dyn Inboxes>) {
+    let other = UserNo(8);
+    let at = |op, author, n: u64| Entry { op, author, outbox_seq: n, generation: 5, key: key_of(n) };
+    let mut log = vec![
+        at(Op::Add, AUTHOR, 900_000),
+        at(Op::Add, other, 800_000),
+        at(Op::Add, AUTHOR, 700_000),
+        at(Op::Delete, AUTHOR, 900_000),
+    ];
+    log.extend((1..=600).map(|n| at(Op::Add, AUTHOR, n)));
+    log.push(Entry::forget(other, 6));
+    log.extend((601..=1500).map(|n| at(Op::Add, AUTHOR, n)));
+    build(&store, READER, 1, log).await;
+    assert_eq!(store.log(KEY).await.unwrap().unwrap().floor, Some(key_of(700_000)));
+    store.advance(steps(&store, 2000)).await.unwrap();
+    let log = store.log(KEY).await.unwrap().unwrap();
+    assert!(log.entries[0].seq > 1500 && log.head.offset == 3505);
+    assert_eq!(log.floor, Some(key_of(700_000)), "a floor never sinks");
+}
+
+/// See [`inboxes`].
+pub async fn i16_an_inbox_built_again_counts_in_another_epoch(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 1, vec![add(1, 5), add(2, 5)]).await;
+    store.discard(KEY).await.unwrap();
+    assert_eq!(store.heads(&[KEY]).await.unwrap(), [None]);
+    build(&store, READER, 2, vec![add(2, 5)]).await;
+    let head = Position { epoch: Epoch(2), offset: 1 };
+    for offset in 0..=2 {
+        let old = Position { epoch: Epoch(1), offset };
+        assert_eq!(store.read(KEY, old, 10).await.unwrap(), Read::Gone { head });
+    }
+    assert_eq!(entries(&store, READER).await, [add(2, 5)]);
+}
+
+/// One recipient's inbox knows of a later edge than the executor; the other must not grow either.
+pub async fn a_stale_step_does_nothing_to_anyone(store: Arc<dyn Inboxes>) {
+    let second = UserNo(READER.0 + u32::from(store.buckets()));
+    build(&store, READER, 1, vec![]).await;
+    build(&store, second, 2, vec![]).await;
+    let old = Recipient { counter: 9, ..follower(second, 5) };
+    assert_eq!(store.advance(step(&store, 1, vec![follower(READER, 5), old])).await.unwrap(), Advanced::Stale);
+    assert!(entries(&store, READER).await.is_empty());
+    let moved = store.advance(step(&store, 1, vec![follower(READER, 5), follower(second, 5)])).await.unwrap();
+    assert_eq!(moved, Advanced::Moved(vec![KEY, InboxKey::main(second)]));
+}
+
+/// See [`inboxes`].
+pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>) {
+    let place = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
+    for n in 0..3 {
+        build(&store, place(n), n.into(), vec![]).await;
+    }
+    let from = |n, from| Recipient { from, ..follower(place(n), 5) };
+    let step = Advance { recipients: vec![from(0, 0), from(1, 2), from(2, 3)], ..steps(&store, 3) };
+    let grown = vec![KEY, InboxKey::main(place(1))];
+    assert_eq!(store.advance(step).await.unwrap(), Advanced::Moved(grown));
+    assert_eq!(entries(&store, place(1)).await, [add(3, 5)]);
+    assert!(entries(&store, place(2)).await.is_empty());
+}
+
+/// See [`inboxes`].
+pub async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 1, vec![add(1, 5)]).await;
+    store.advance(step(&store, 1, vec![])).await.unwrap();
+    let follow = |generation, done| edge(generation, true, Progress::at(done), vec![add(1, generation)]);
+    let cases = [
+        (follow(10, 1), EdgeStepped::Nothing),
+        (follow(11, 0), EdgeStepped::Overtaken),
+        (follow(11, 1), EdgeStepped::Applied),
+        (follow(11, 1), EdgeStepped::Nothing),
+    ];
+    for (step, wants) in cases {
+        assert_eq!(store.step_edge(step.clone()).await.unwrap(), wants, "{step:?}");
+    }
+    store.advance(step(&store, 2, vec![follower(READER, 5)])).await.unwrap();
+    store.advance(step(&store, 3, vec![follower(READER, 11)])).await.unwrap();
+    let wanted = [add(1, 5), Entry::forget(AUTHOR, 11), add(1, 11), add(3, 11)];
+    assert_eq!(entries(&store, READER).await, wanted);
+}
+
+/// See [`inboxes`].
+pub async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 1, vec![add(1, 5)]).await;
+    let unfollow = edge(12, false, Progress::at(99), vec![]);
+    assert_eq!(store.step_edge(unfollow).await.unwrap(), EdgeStepped::Applied);
+    let late = edge(11, true, Progress::default(), vec![add(1, 11)]);
+    assert_eq!(store.step_edge(late).await.unwrap(), EdgeStepped::Nothing);
+    store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();
+    assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12)]);
+}
+
+/// A push past the reader, an edge step and a later build each take the token away.
+pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
+    let begin = async |token| store.begin_build(KEY, Epoch(token), &[AUTHOR]).await.unwrap();
+    let finish = async |token| {
+        let build = Build { key: KEY, epoch: Epoch(token), built_at: 10, entries: vec![add(1, 5)], floor: None };
+        store.finish_build(build).await.unwrap()
+    };
+    assert!(!finish(1).await, "never begun");
+    assert_eq!(begin(1).await, Some(vec![Progress::default()]));
+    assert_eq!(begin(2).await, Some(vec![Progress::default()]));
+    assert!(!finish(1).await, "another's token");
+    store.advance(step(&store, 1, vec![follower(READER, 5)])).await.unwrap();
+    assert!(!finish(2).await, "a push went by");
+    assert_eq!(begin(3).await, Some(vec![Progress::at(1)]));
+    let follow = edge(12, true, Progress::at(1), vec![]);
+    assert_eq!(store.step_edge(follow).await.unwrap(), EdgeStepped::Missing);
+    assert!(!finish(3).await, "an edge changed");
+    begin(4).await;
+    store.discard(KEY).await.unwrap();
+    assert!(!finish(4).await, "discarded");
+    begin(5).await;
+    assert_eq!(store.heads(&[KEY]).await.unwrap(), [None], "nothing is served before the swap");
+    assert!(finish(5).await);
+    assert!(!finish(5).await, "a token is good for one swap");
+    assert_eq!(begin(6).await, None, "the inbox exists");
+    assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(Position { epoch: Epoch(5), offset: 1 })]);
+}
+
+/// See [`inboxes`].
+pub async fn a_missing_inbox_says_so_everywhere(store: Arc<dyn Inboxes>) {
+    let after = Position { epoch: Epoch(1), offset: 0 };
+    assert_eq!(store.read(KEY, after, 10).await.unwrap(), Read::Missing);
+    assert_eq!(store.log(KEY).await.unwrap(), None);
+    assert_eq!(store.heads(&[KEY, KEY]).await.unwrap(), [None, None]);
+    assert_eq!(store.step_edge(edge(12, false, Progress::default(), vec![])).await.unwrap(), EdgeStepped::Missing);
+    let pushed = store.advance(step(&store, 1, vec![follower(READER, 5)])).await.unwrap();
+    assert_eq!(pushed, Advanced::Moved(vec![]));
+    store.discard(KEY).await.unwrap();
+    assert_eq!(store.log(KEY).await.unwrap(), None);
+}
+
+/// See [`inboxes`].
+pub async fn counts_follow_what_is_kept(store: Arc<dyn Inboxes>) {
+    build(&store, READER, 1, (1..=3000).map(|seq| add(seq, 5)).collect()).await;
+    build(&store, UserNo(2), 2, vec![add(1, 5)]).await;
+    store.advance(steps(&store, 10)).await.unwrap();
+    let kept = entries(&store, READER).await.len() as u64;
+    let counts = store.counts().await.unwrap();
+    assert_eq!((counts.inboxes, counts.entries), (2, kept + 1));
+    store.discard(KEY).await.unwrap();
+    let counts = store.counts().await.unwrap();
+    assert_eq!((counts.inboxes, counts.entries), (1, 1));
+}
+
+/// See [`Schedule`].
+pub async fn any_schedule_ends_as_in_the_naive_store(store: Arc<dyn Inboxes>, seed: u64) {
+    let naive = Naive::new(store.buckets());
+    let mut schedule = Schedule::new(seed);
+    for _ in 0..6 {
+        schedule.run(&*store, &naive, 100).await;
+        schedule.compare(&*store, &naive).await;
+    }
+}

@@ -1,0 +1,185 @@
+//! Inboxes as plainly as they can be written: vectors in maps behind one lock, nothing durable,
+//! nothing ever cut. What an honest store is compared with.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Numbered, Read};
+use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
+use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, Generation, InboxKey, Inboxes, Position, Progress, UserNo};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Naive {
+    buckets: u16,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    inboxes: HashMap<InboxKey, Inbox>,
+    progress: HashMap<(UserNo, Bucket), Progress>,
+    tokens: HashMap<InboxKey, Epoch>,
+}
+
+#[derive(Debug)]
+struct Inbox {
+    epoch: Epoch,
+    built_at: Generation,
+    floor: Option<DisplayKey>,
+    marks: HashMap<UserNo, Generation>,
+    log: Vec<Entry>,
+}
+
+impl Inbox {
+    fn after(&self, after: u64) -> Vec<Numbered> {
+        let numbered = self.log.iter().zip(1..).map(|(&entry, seq)| Numbered { seq, entry });
+        numbered.filter(|n| n.seq > after).collect()
+    }
+
+    fn head(&self) -> Position {
+        Position { epoch: self.epoch, offset: self.log.len() as u64 }
+    }
+}
+
+impl State {
+    fn progress(&self, author: UserNo, bucket: Bucket) -> Progress {
+        self.progress.get(&(author, bucket)).copied().unwrap_or_default()
+    }
+}
+
+impl Naive {
+    /// An empty store.
+    pub fn new(buckets: u16) -> Self {
+        Self { buckets, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no test panics while it holds the naive store")
+    }
+}
+
+#[async_trait]
+impl Inboxes for Naive {
+    fn buckets(&self) -> u16 {
+        self.buckets
+    }
+
+    fn incarnation(&self) -> String {
+        "naive".into()
+    }
+
+    async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
+        let state = self.state();
+        Ok(of.iter().map(|&(author, bucket)| state.progress(author, bucket)).collect())
+    }
+
+    async fn advance(&self, step: Advance) -> Result<Advanced> {
+        let mut state = self.state();
+        let progress = state.progress(step.author, step.bucket);
+        if progress != step.expected {
+            return Ok(Advanced::Overtaken(progress));
+        }
+        let mut grown = Vec::new();
+        for to in &step.recipients {
+            let Some(inbox) = state.inboxes.get(&InboxKey::main(to.reader)) else { continue };
+            let mark = inbox.marks.get(&step.author).copied();
+            match push_verdict(mark, inbox.built_at, to.generation, to.counter) {
+                Verdict::Append => grown.push((InboxKey::main(to.reader), *to)),
+                Verdict::Skip => {}
+                Verdict::Stale => return Ok(Advanced::Stale),
+            }
+        }
+        grown.retain(|(key, to)| {
+            let fresh: Vec<_> = step.records.iter().filter(|record| record.seq > to.from).collect();
+            let log = &mut state.inboxes.get_mut(key).expect("found above").log;
+            log.extend(fresh.iter().map(|record| Entry::of(record, step.author, to.generation)));
+            !fresh.is_empty()
+        });
+        for to in &step.recipients {
+            if !state.inboxes.contains_key(&InboxKey::main(to.reader)) {
+                state.tokens.remove(&InboxKey::main(to.reader));
+            }
+        }
+        state.progress.insert((step.author, step.bucket), step.next);
+        Ok(Advanced::Moved(grown.into_iter().map(|(key, _)| key).collect()))
+    }
+
+    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
+        let mut state = self.state();
+        let progress = state.progress(step.author, step.key.reader.bucket(self.buckets));
+        let Some(inbox) = state.inboxes.get_mut(&step.key) else {
+            state.tokens.remove(&step.key);
+            return Ok(EdgeStepped::Missing);
+        };
+        if !edge_step_acts(inbox.marks.get(&step.author).copied(), inbox.built_at, step.generation) {
+            return Ok(EdgeStepped::Nothing);
+        }
+        if step.on && progress != step.expected {
+            return Ok(EdgeStepped::Overtaken);
+        }
+        inbox.log.push(Entry::forget(step.author, step.generation));
+        inbox.log.extend(step.adds);
+        inbox.marks.insert(step.author, step.generation);
+        Ok(EdgeStepped::Applied)
+    }
+
+    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
+        let mut state = self.state();
+        if state.inboxes.contains_key(&key) {
+            return Ok(None);
+        }
+        state.tokens.insert(key, token);
+        let bucket = key.reader.bucket(self.buckets);
+        Ok(Some(authors.iter().map(|author| state.progress(*author, bucket)).collect()))
+    }
+
+    async fn finish_build(&self, build: Build) -> Result<bool> {
+        let mut state = self.state();
+        if state.tokens.get(&build.key) != Some(&build.epoch) {
+            return Ok(false);
+        }
+        state.tokens.remove(&build.key);
+        let Build { key, epoch, built_at, entries, floor } = build;
+        state.inboxes.insert(key, Inbox { epoch, built_at, floor, marks: HashMap::new(), log: entries });
+        Ok(true)
+    }
+
+    async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
+        let state = self.state();
+        let Some(inbox) = state.inboxes.get(&key) else { return Ok(Read::Missing) };
+        let head = inbox.head();
+        if after.epoch != head.epoch || after.offset > head.offset {
+            return Ok(Read::Gone { head });
+        }
+        let mut entries = inbox.after(after.offset);
+        entries.truncate(limit);
+        Ok(Read::Entries { entries, head: head.offset })
+    }
+
+    async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
+        let state = self.state();
+        let log = |inbox: &Inbox| Log { head: inbox.head(), floor: inbox.floor, entries: inbox.after(0) };
+        Ok(state.inboxes.get(&key).map(log))
+    }
+
+    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
+        let state = self.state();
+        Ok(keys.iter().map(|key| state.inboxes.get(key).map(Inbox::head)).collect())
+    }
+
+    async fn discard(&self, key: InboxKey) -> Result<()> {
+        let mut state = self.state();
+        state.inboxes.remove(&key);
+        state.tokens.remove(&key);
+        Ok(())
+    }
+
+    async fn counts(&self) -> Result<InboxCounts> {
+        let state = self.state();
+        let entries = state.inboxes.values().map(|inbox| inbox.log.len() as u64).sum();
+        Ok(InboxCounts { inboxes: state.inboxes.len() as u64, entries })
+    }
+}

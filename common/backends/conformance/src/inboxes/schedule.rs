@@ -1,0 +1,205 @@
+//! Random steps for two stores at once: their answers must be equal, and in the end their logs, but
+//! for what an honest store may cut.
+
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
+use feedgate_common::inboxes::{Advance, Build, EdgeStep, KEEP, Log, Read};
+use feedgate_common::{DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, UserNo};
+
+use super::Naive;
+
+const READERS: u64 = 12;
+const AUTHORS: u64 = 4;
+
+/// A source of steps; the same seed gives the same ones.
+#[derive(Debug)]
+pub struct Schedule {
+    random: u64,
+    epoch: u64,
+}
+
+impl Schedule {
+    /// The schedule of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, epoch: 0 }
+    }
+
+    /// Xorshift: all that is asked of it is variety.
+    fn below(&mut self, n: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % n
+    }
+
+    fn reader(&mut self) -> UserNo {
+        UserNo(self.below(READERS) as u32)
+    }
+
+    fn author(&mut self) -> UserNo {
+        UserNo(100 + self.below(AUTHORS) as u32)
+    }
+
+    /// Takes `steps` steps in both stores; panics where they answer differently.
+    pub async fn run(&mut self, store: &dyn Inboxes, naive: &Naive, steps: usize) {
+        for _ in 0..steps {
+            match self.below(20) {
+                0..10 => self.push(store, naive).await,
+                10..14 => self.edge(store, naive).await,
+                14..17 => self.begin(store, naive).await,
+                17..19 => self.finish(store, naive).await,
+                _ => self.discard(store, naive).await,
+            }
+        }
+    }
+
+    fn record(&mut self, seq: u64) -> Record {
+        let op = [Op::Add, Op::Add, Op::Add, Op::Update, Op::Delete][self.below(5) as usize];
+        let item = 1 + self.below(seq);
+        let rank = if self.below(9) == 0 { -(item as i64) } else { item as i64 * 1000 };
+        Record { seq, op, route: Route::Push, key: DisplayKey { rank, item: ItemId(item << 22) } }
+    }
+
+    async fn push(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let (author, buckets) = (self.author(), store.buckets());
+        let bucket = self.reader().bucket(buckets);
+        let mut expected = naive.progress(&[(author, bucket)]).await.unwrap()[0];
+        let records = 1 + self.below(60);
+        let records: Vec<_> = (expected.done + 1..).take(records as usize).map(|seq| self.record(seq)).collect();
+        let next = Progress::at(expected.done + records.len() as u64);
+        if self.below(10) == 0 {
+            expected.done = expected.done.saturating_sub(1);
+        }
+        let readers = (0..READERS as u32).map(UserNo).filter(|reader| reader.bucket(buckets) == bucket);
+        let mut recipients = Vec::new();
+        for reader in readers {
+            let (generation, from) = (1 + self.below(40), expected.done.saturating_sub(self.below(3)));
+            let counter = if self.below(15) == 0 { self.below(40) } else { 1000 };
+            recipients.push(Recipient { reader, generation, from, counter });
+        }
+        let step = Advance { author, bucket, expected, next, records, recipients };
+        let answers = (store.advance(step.clone()).await.unwrap(), naive.advance(step.clone()).await.unwrap());
+        assert_eq!(answers.0, answers.1, "{step:?}");
+    }
+
+    async fn edge(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let (reader, author) = (self.reader(), self.author());
+        let expected = naive.progress(&[(author, reader.bucket(store.buckets()))]).await.unwrap()[0];
+        let (generation, on) = (1 + self.below(40), self.below(3) > 0);
+        let count = if on { self.below(100) } else { 0 };
+        let adds = self.adds(author, generation, count);
+        let step = EdgeStep { key: InboxKey::main(reader), author, generation, on, expected, adds };
+        let answers = (store.step_edge(step.clone()).await.unwrap(), naive.step_edge(step.clone()).await.unwrap());
+        assert_eq!(answers.0, answers.1, "{step:?}");
+    }
+
+    fn adds(&mut self, author: UserNo, generation: u64, count: u64) -> Vec<Entry> {
+        (1..=count)
+            .map(|seq| {
+                let record = Record { op: Op::Add, ..self.record(seq) };
+                Entry::of(&record, author, generation)
+            })
+            .collect()
+    }
+
+    async fn begin(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let (key, author) = (InboxKey::main(self.reader()), self.author());
+        self.epoch += 1;
+        let begin = async |store: &dyn Inboxes, epoch| store.begin_build(key, Epoch(epoch), &[author]).await.unwrap();
+        assert_eq!(begin(store, self.epoch).await, begin(naive, self.epoch).await);
+    }
+
+    async fn finish(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let (author, late) = (self.author(), self.below(4));
+        let count = [0, 5, 900, 1500][self.below(4) as usize];
+        let entries = self.adds(author, 1, count);
+        for reader in (0..READERS as u32).map(UserNo) {
+            let build = Build {
+                key: InboxKey::main(reader),
+                epoch: Epoch(self.epoch.saturating_sub(late)),
+                built_at: 1 + self.below(10),
+                entries: entries.clone(),
+                floor: (count > 100).then_some(DisplayKey { rank: 5, item: ItemId(5) }),
+            };
+            assert_eq!(store.finish_build(build.clone()).await.unwrap(), naive.finish_build(build).await.unwrap());
+        }
+    }
+
+    async fn discard(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let key = InboxKey::main(self.reader());
+        store.discard(key).await.unwrap();
+        naive.discard(key).await.unwrap();
+    }
+
+    /// Compares every progress and every log.
+    pub async fn compare(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let mut kept = 0;
+        for reader in (0..READERS as u32).map(UserNo) {
+            let bucket = reader.bucket(store.buckets());
+            let of: Vec<_> = (0..AUTHORS as u32).map(|author| (UserNo(100 + author), bucket)).collect();
+            assert_eq!(store.progress(&of).await.unwrap(), naive.progress(&of).await.unwrap());
+            let key = InboxKey::main(reader);
+            match (store.log(key).await.unwrap(), naive.log(key).await.unwrap()) {
+                (None, None) => {}
+                (Some(log), Some(whole)) => {
+                    kept += log.entries.len() as u64;
+                    logs_agree(&log, &whole);
+                    self.reads_agree(store, key, &log).await;
+                }
+                (log, whole) => panic!("{key:?}: {log:?} but {whole:?}"),
+            }
+        }
+        assert_eq!(store.counts().await.unwrap().entries, kept);
+    }
+
+    async fn reads_agree(&mut self, store: &dyn Inboxes, key: InboxKey, log: &Log) {
+        let base = log.head.offset - log.entries.len() as u64;
+        for _ in 0..4 {
+            let offset = self.below(log.head.offset + 2);
+            let limit = 1 + self.below(50) as usize;
+            let wants = if (base..=log.head.offset).contains(&offset) {
+                let entries = log.entries.iter().filter(|n| n.seq > offset).take(limit).copied().collect();
+                Read::Entries { entries, head: log.head.offset }
+            } else {
+                Read::Gone { head: log.head }
+            };
+            let position = Position { epoch: log.head.epoch, offset };
+            assert_eq!(store.read(key, position, limit).await.unwrap(), wants, "{position:?} {limit}");
+        }
+    }
+}
+
+/// `log` must be the end of `whole`, long enough, and its floor must hold what was cut.
+fn logs_agree(log: &Log, whole: &Log) {
+    assert_eq!(log.head, whole.head);
+    let cut = whole.entries.len() - log.entries.len();
+    assert_eq!(log.entries, whole.entries[cut..]);
+    assert!(log.entries.len() >= KEEP.min(whole.entries.len()), "{} are kept", log.entries.len());
+    let removed = |at: usize| {
+        let add = whole.entries[at].entry;
+        whole.entries[at + 1..].iter().any(|n| match n.entry.op {
+            Op::Delete => n.entry.key.item == add.key.item,
+            Op::Forget => n.entry.author == add.author,
+            Op::Add | Op::Update => false,
+        })
+    };
+    let adds = || (0..cut).filter(|at| whole.entries[*at].entry.op == Op::Add);
+    let lived = adds().filter(|at| !removed(*at)).map(|at| whole.entries[at].entry.key).max();
+    assert!(log.floor >= lived.max(whole.floor), "floor {:?} is below a cut add {lived:?}", log.floor);
+    let known = log.floor == whole.floor || adds().any(|at| Some(whole.entries[at].entry.key) == log.floor);
+    assert!(known, "floor {:?} is no cut add", log.floor);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn the_naive_store_agrees_with_itself() {
+        let (one, other) = (Arc::new(Naive::new(4)), Naive::new(4));
+        let mut schedule = Schedule::new(1);
+        schedule.run(&*one, &other, 300).await;
+        schedule.compare(&*one, &other).await;
+    }
+}

@@ -1,0 +1,181 @@
+//! The state of one bucket, and what each step does to it: no IO, no lock, no clock.
+//!
+//! ```text
+//!   (bucket, step) ──▶ apply ──▶ (bucket', answer)          the same whenever it is replayed
+//! ```
+//!
+//! Invariants: a step happens whole or, when it answers that it did nothing, not at all (but for
+//! the build token that a missing inbox costs). What a step does depends on the bucket and the step
+//! alone. Progress, marks and floors only move forward (I10).
+
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped};
+use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
+use feedgate_common::{Entry, Epoch, InboxKey, Progress, UserNo};
+use rustc_hash::FxHashMap;
+
+use super::inbox::Inbox;
+
+/// Everything that changes a bucket.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Advance(Advance),
+    Edge(EdgeStep),
+    Begin { key: InboxKey, token: Epoch, authors: Vec<UserNo> },
+    Finish(Build),
+    Discard(InboxKey),
+}
+
+/// What a step answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    Advanced(Advanced),
+    EdgeStepped(EdgeStepped),
+    Begun(Option<Vec<Progress>>),
+    Finished(bool),
+    Discarded,
+}
+
+/// One bucket. Cloning it shares the packed changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bucket {
+    pub(super) inboxes: FxHashMap<InboxKey, Box<Inbox>>,
+    pub(super) progress: FxHashMap<UserNo, Progress>,
+    pub(super) tokens: FxHashMap<InboxKey, Epoch>,
+    /// Entries of all inboxes.
+    pub(super) entries: u64,
+    /// The number of the last log record that went into this state, or is known not to concern it.
+    pub(super) position: u64,
+}
+
+impl Bucket {
+    /// How far the author's fan-out has come here.
+    pub(super) fn progress(&self, author: UserNo) -> Progress {
+        self.progress.get(&author).copied().unwrap_or_default()
+    }
+
+    /// What `step` would answer, if it would change nothing. What changes nothing now changes
+    /// nothing when its turn comes either, or may be told so as if it had come now.
+    pub(super) fn refusal(&self, step: &Step) -> Option<Answer> {
+        match step {
+            Step::Advance(step) => {
+                let progress = self.progress(step.author);
+                (progress != step.expected).then_some(Answer::Advanced(Advanced::Overtaken(progress)))
+            }
+            Step::Edge(step) => self.edge_refusal(step).map(Answer::EdgeStepped),
+            Step::Begin { key, .. } => self.inboxes.contains_key(key).then_some(Answer::Begun(None)),
+            Step::Finish(build) => {
+                (self.tokens.get(&build.key) != Some(&build.epoch)).then_some(Answer::Finished(false))
+            }
+            Step::Discard(key) => {
+                let known = self.inboxes.contains_key(key) || self.tokens.contains_key(key);
+                (!known).then_some(Answer::Discarded)
+            }
+        }
+    }
+
+    fn edge_refusal(&self, step: &EdgeStep) -> Option<EdgeStepped> {
+        let Some(inbox) = self.inboxes.get(&step.key) else {
+            return (!self.tokens.contains_key(&step.key)).then_some(EdgeStepped::Missing);
+        };
+        if !edge_step_acts(inbox.mark(step.author), inbox.built_at, step.generation) {
+            return Some(EdgeStepped::Nothing);
+        }
+        (step.on && self.progress(step.author) != step.expected).then_some(EdgeStepped::Overtaken)
+    }
+
+    /// Takes the step.
+    pub(super) fn apply(&mut self, step: Step) -> Answer {
+        if let Some(refusal) = self.refusal(&step) {
+            return refusal;
+        }
+        match step {
+            Step::Advance(step) => Answer::Advanced(self.advance(&step)),
+            Step::Edge(step) => Answer::EdgeStepped(self.edge(&step)),
+            Step::Begin { key, token, authors } => {
+                self.tokens.insert(key, token);
+                Answer::Begun(Some(authors.into_iter().map(|author| self.progress(author)).collect()))
+            }
+            Step::Finish(build) => {
+                self.swap_in(&build);
+                Answer::Finished(true)
+            }
+            Step::Discard(key) => {
+                self.discard(key);
+                Answer::Discarded
+            }
+        }
+    }
+
+    /// The progress has been compared.
+    fn advance(&mut self, step: &Advance) -> Advanced {
+        let mut verdicts = Vec::with_capacity(step.recipients.len());
+        for to in &step.recipients {
+            let inbox = self.inboxes.get(&InboxKey::main(to.reader));
+            let verdict = inbox.map(|i| push_verdict(i.mark(step.author), i.built_at, to.generation, to.counter));
+            if verdict == Some(Verdict::Stale) {
+                return Advanced::Stale;
+            }
+            verdicts.push(verdict);
+        }
+        let mut grown = Vec::with_capacity(step.recipients.len());
+        for (to, verdict) in step.recipients.iter().zip(verdicts) {
+            let key = InboxKey::main(to.reader);
+            match verdict {
+                None => _ = self.tokens.remove(&key),
+                Some(Verdict::Append) => {
+                    let fresh = step.records.iter().filter(|record| record.seq > to.from);
+                    let entries = fresh.map(|record| Entry::of(record, step.author, to.generation));
+                    if self.append(key, entries) {
+                        grown.push(key);
+                    }
+                }
+                Some(Verdict::Skip | Verdict::Stale) => {}
+            }
+        }
+        self.progress.insert(step.author, step.next);
+        Advanced::Moved(grown)
+    }
+
+    /// The generation has been compared, and the progress if the edge is on.
+    fn edge(&mut self, step: &EdgeStep) -> EdgeStepped {
+        let Some(inbox) = self.inboxes.get_mut(&step.key) else {
+            self.tokens.remove(&step.key);
+            return EdgeStepped::Missing;
+        };
+        inbox.set_mark(step.author, step.generation);
+        let forget = Entry::forget(step.author, step.generation);
+        let adds = if step.on { &step.adds[..] } else { &[] };
+        self.append(step.key, std::iter::once(forget).chain(adds.iter().copied()));
+        EdgeStepped::Applied
+    }
+
+    /// The token has been compared.
+    fn swap_in(&mut self, build: &Build) {
+        self.discard(build.key);
+        let inbox = Inbox::new(build.epoch, build.built_at, build.floor);
+        self.inboxes.insert(build.key, Box::new(inbox));
+        self.append(build.key, build.entries.iter().copied());
+    }
+
+    fn discard(&mut self, key: InboxKey) {
+        self.tokens.remove(&key);
+        if let Some(inbox) = self.inboxes.remove(&key) {
+            self.entries -= inbox.changes.len() as u64;
+        }
+    }
+
+    /// Appends to an inbox that exists, then cuts it back if it is too long. False if there was
+    /// nothing to append.
+    fn append(&mut self, key: InboxKey, entries: impl Iterator<Item = Entry>) -> bool {
+        let inbox = self.inboxes.get_mut(&key).expect("the caller has seen this inbox in this step");
+        let before = inbox.changes.len();
+        entries.for_each(|entry| inbox.push(&entry));
+        let pushed = inbox.changes.len() - before;
+        let cut = inbox.trim();
+        self.entries = self.entries + pushed as u64 - cut as u64;
+        pushed > 0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! What each step does, as tables; and any schedule of steps against a store that is naive.
+
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
+use feedgate_common::inboxes::KEEP;
+use feedgate_common::{DisplayKey, ItemId, Op, Record};
+
+use super::*;
+
+const AUTHOR: UserNo = UserNo(50);
+
+fn key(reader: u32) -> InboxKey {
+    InboxKey::main(UserNo(reader))
+}
+
+fn record(seq: u64) -> Record {
+    Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: seq as i64, item: ItemId(seq) } }
+}
+
+fn add(seq: u64, generation: u64) -> Entry {
+    Entry::of(&record(seq), AUTHOR, generation)
+}
+
+/// A bucket in which these readers have an empty inbox, built at 10.
+fn with_inboxes(readers: &[u32]) -> Bucket {
+    let mut bucket = Bucket::default();
+    for &reader in readers {
+        build(&mut bucket, reader, 1, vec![]);
+    }
+    bucket
+}
+
+fn build(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
+    bucket.apply(Step::Begin { key: key(reader), token: Epoch(epoch), authors: vec![] });
+    finish(bucket, reader, epoch, entries)
+}
+
+fn finish(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
+    bucket.apply(Step::Finish(Build { key: key(reader), epoch: Epoch(epoch), built_at: 10, entries, floor: None }))
+}
+
+fn push(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)]) -> Advanced {
+    push_read_at(bucket, seq, to, 99)
+}
+
+fn push_read_at(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)], counter: u64) -> Advanced {
+    let recipients =
+        to.iter().map(|&(reader, generation)| Recipient { reader: UserNo(reader), generation, from: 0, counter });
+    let step = Advance {
+        author: AUTHOR,
+        bucket: feedgate_common::Bucket(0),
+        expected: Progress::at(seq - 1),
+        next: Progress::at(seq),
+        records: vec![record(seq)],
+        recipients: recipients.collect(),
+    };
+    match bucket.apply(Step::Advance(step)) {
+        Answer::Advanced(advanced) => advanced,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn edge(bucket: &mut Bucket, reader: u32, generation: u64, on: bool, done: u64, adds: &[u64]) -> Answer {
+    let adds = adds.iter().map(|&seq| add(seq, generation)).collect();
+    bucket.apply(Step::Edge(EdgeStep {
+        key: key(reader),
+        author: AUTHOR,
+        generation,
+        on,
+        expected: Progress::at(done),
+        adds,
+    }))
+}
+
+fn entries(bucket: &Bucket, reader: u32) -> Vec<Entry> {
+    bucket.inboxes[&key(reader)].log().entries.iter().map(|n| n.entry).collect()
+}
+
+#[test]
+fn a_push_reaches_inboxes_that_took_the_edge_in_and_moves_the_progress() {
+    let mut bucket = with_inboxes(&[1, 2, 3]);
+    assert_eq!(push(&mut bucket, 1, &[(1, 5), (2, 11), (9, 5)]), Advanced::Moved(vec![key(1)]));
+    assert_eq!(entries(&bucket, 1), [add(1, 5)]);
+    assert!(entries(&bucket, 2).is_empty() && entries(&bucket, 3).is_empty());
+    assert_eq!(bucket.progress(AUTHOR), Progress::at(1));
+    assert_eq!(bucket.entries, 1);
+}
+
+#[test]
+fn i3_a_push_repeated_is_overtaken_and_appends_nothing() {
+    let mut bucket = with_inboxes(&[1]);
+    push(&mut bucket, 1, &[(1, 5)]);
+    assert_eq!(push(&mut bucket, 1, &[(1, 5)]), Advanced::Overtaken(Progress::at(1)));
+    assert_eq!(entries(&bucket, 1), [add(1, 5)]);
+}
+
+#[test]
+fn a_stale_recipient_stops_the_whole_step() {
+    let mut bucket = with_inboxes(&[1, 2]);
+    edge(&mut bucket, 1, 12, true, 0, &[]);
+    assert_eq!(push_read_at(&mut bucket, 1, &[(1, 12), (2, 5)], 9), Advanced::Stale);
+    assert_eq!(bucket.progress(AUTHOR), Progress::default());
+    assert_eq!(entries(&bucket, 1), [Entry::forget(AUTHOR, 12)]);
+}
+
+#[test]
+fn a_reader_gets_only_records_after_its_edge_began() {
+    let mut bucket = with_inboxes(&[1, 2]);
+    let to = |reader, from| Recipient { reader: UserNo(reader), generation: 5, from, counter: 99 };
+    let answer = bucket.apply(Step::Advance(Advance {
+        author: AUTHOR,
+        bucket: feedgate_common::Bucket(0),
+        expected: Progress::at(0),
+        next: Progress::at(3),
+        records: vec![record(1), record(2), record(3)],
+        recipients: vec![to(1, 2), to(2, 3)],
+    }));
+    assert_eq!(answer, Answer::Advanced(Advanced::Moved(vec![key(1)])));
+    assert_eq!(entries(&bucket, 1), [add(3, 5)]);
+}
+
+#[test]
+fn a_follow_step_forgets_first_and_then_push_continues_its_generation() {
+    let mut bucket = with_inboxes(&[1]);
+    push(&mut bucket, 1, &[(1, 5)]);
+    assert_eq!(edge(&mut bucket, 1, 12, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Applied));
+    push(&mut bucket, 2, &[(1, 5)]);
+    push(&mut bucket, 3, &[(1, 12)]);
+    assert_eq!(entries(&bucket, 1), [add(1, 5), Entry::forget(AUTHOR, 12), add(1, 12), add(3, 12)]);
+}
+
+#[test]
+fn i10_an_older_edge_step_does_nothing_and_a_moved_progress_overtakes_a_follow_but_no_unfollow() {
+    let mut bucket = with_inboxes(&[1]);
+    push(&mut bucket, 1, &[]);
+    let cases = [
+        (10, true, 1, EdgeStepped::Nothing),
+        (12, true, 0, EdgeStepped::Overtaken),
+        (12, false, 0, EdgeStepped::Applied),
+        (12, true, 1, EdgeStepped::Nothing),
+        (11, true, 1, EdgeStepped::Nothing),
+        (13, true, 1, EdgeStepped::Applied),
+    ];
+    for (generation, on, done, wants) in cases {
+        let answer = edge(&mut bucket, 1, generation, on, done, &[]);
+        assert_eq!(answer, Answer::EdgeStepped(wants), "{generation} {on} {done}");
+    }
+}
+
+#[test]
+fn a_swap_needs_its_own_token_which_a_push_or_an_edge_step_takes_away() {
+    let token = |bucket: &mut Bucket, token| {
+        bucket.apply(Step::Begin { key: key(1), token: Epoch(token), authors: vec![AUTHOR] })
+    };
+    let mut bucket = Bucket::default();
+    assert_eq!(finish(&mut bucket, 1, 1, vec![]), Answer::Finished(false), "never begun");
+    assert_eq!(token(&mut bucket, 1), Answer::Begun(Some(vec![Progress::default()])));
+    token(&mut bucket, 2);
+    assert_eq!(finish(&mut bucket, 1, 1, vec![]), Answer::Finished(false), "another's token");
+    push(&mut bucket, 1, &[(1, 5)]);
+    assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false), "a push went by");
+    assert_eq!(token(&mut bucket, 3), Answer::Begun(Some(vec![Progress::at(1)])));
+    assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Missing));
+    assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "an edge changed");
+    token(&mut bucket, 4);
+    assert_eq!(finish(&mut bucket, 1, 4, vec![add(1, 5)]), Answer::Finished(true));
+    assert_eq!(token(&mut bucket, 5), Answer::Begun(None), "the inbox exists");
+    assert_eq!(entries(&bucket, 1), [add(1, 5)]);
+}
+
+#[test]
+fn a_discarded_inbox_is_missing_and_so_is_its_token() {
+    let mut bucket = with_inboxes(&[1]);
+    push(&mut bucket, 1, &[(1, 5)]);
+    bucket.apply(Step::Discard(key(1)));
+    assert!(bucket.inboxes.is_empty());
+    assert_eq!(bucket.entries, 0);
+    bucket.apply(Step::Begin { key: key(1), token: Epoch(2), authors: vec![] });
+    bucket.apply(Step::Discard(key(1)));
+    assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false));
+}
+
+#[test]
+fn entries_are_counted_through_builds_pushes_and_cuts() {
+    let mut bucket = Bucket::default();
+    build(&mut bucket, 1, 1, (1..=2000).map(|seq| add(seq, 5)).collect());
+    assert_eq!(bucket.entries, bucket.inboxes[&key(1)].changes.len() as u64);
+    assert!((KEEP as u64..1100).contains(&bucket.entries));
+    assert_eq!(bucket.inboxes[&key(1)].head().offset, 2000);
+}

@@ -1,0 +1,202 @@
+//! One reader's log and what it has taken in: no IO, no lock.
+//!
+//! Invariants: a log is cut only as a prefix, in the same step that made it too long, and that step
+//! raises `floor` to the greatest key of any cut add that still lived; at least [`KEEP`] changes
+//! stay. Marks only grow (I10).
+//!
+//! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
+
+use feedgate_common::inboxes::{KEEP, Log, Numbered, Read};
+use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, Position, UserNo};
+
+use super::changes::Changes;
+
+/// A log is cut back when it has this many changes more than it must keep. Cutting reads what it
+/// cuts, so a larger slack makes it rarer and costs memory.
+const SLACK: usize = 256;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Inbox {
+    pub(super) epoch: Epoch,
+    pub(super) built_at: Generation,
+    pub(super) floor: Option<DisplayKey>,
+    /// The generation taken in, for authors whose follow step has run since the build; by author.
+    pub(super) marks: Vec<(UserNo, Generation)>,
+    pub(super) changes: Changes,
+    /// How many of the changes are a `delete` or a `forget`.
+    pub(super) removals: u32,
+}
+
+impl Inbox {
+    /// An empty log.
+    pub(super) fn new(epoch: Epoch, built_at: Generation, floor: Option<DisplayKey>) -> Self {
+        Self { epoch, built_at, floor, marks: Vec::new(), changes: Changes::default(), removals: 0 }
+    }
+
+    /// Epoch and last sequence id.
+    pub(super) fn head(&self) -> Position {
+        Position { epoch: self.epoch, offset: self.changes.head() }
+    }
+
+    /// The generation of `author`'s edge that a follow step has brought since the build.
+    #[inline]
+    pub(super) fn mark(&self, author: UserNo) -> Option<Generation> {
+        let at = self.marks.binary_search_by_key(&author, |&(author, _)| author).ok()?;
+        Some(self.marks[at].1)
+    }
+
+    /// Remembers the generation taken in.
+    pub(super) fn set_mark(&mut self, author: UserNo, generation: Generation) {
+        match self.marks.binary_search_by_key(&author, |&(author, _)| author) {
+            Ok(at) => self.marks[at].1 = generation,
+            Err(at) => {
+                self.marks.reserve_exact(1);
+                self.marks.insert(at, (author, generation));
+            }
+        }
+    }
+
+    /// Appends without cutting; call [`Inbox::trim`] at the end of the step.
+    #[inline]
+    pub(super) fn push(&mut self, entry: &Entry) {
+        self.removals += u32::from(removes(entry.op));
+        self.changes.push(entry);
+    }
+
+    /// Cuts the log back if it is too long. Answers how many changes went.
+    #[inline]
+    pub(super) fn trim(&mut self) -> usize {
+        if self.changes.len() <= KEEP + SLACK { 0 } else { self.cut() }
+    }
+
+    fn cut(&mut self) -> usize {
+        // A clone shares the chunks, so the changes that go can still be read.
+        let whole = self.changes.clone();
+        let cut = self.changes.cut_to(KEEP);
+        let end = self.changes.base();
+        let removed_before = self.removals;
+        let mut gone = Vec::with_capacity(cut);
+        for Numbered { seq, entry } in whole.after(0) {
+            if seq > end && removed_before == 0 {
+                break;
+            }
+            match entry.op {
+                Op::Add if seq <= end => gone.push((entry.author, entry.key)),
+                Op::Add | Op::Update => {}
+                Op::Delete => gone.retain(|(_, key)| key.item != entry.key.item),
+                Op::Forget => gone.retain(|(author, _)| *author != entry.author),
+            }
+            self.removals -= u32::from(seq <= end && removes(entry.op));
+        }
+        self.floor = self.floor.max(gone.into_iter().map(|(_, key)| key).max());
+        cut
+    }
+
+    /// The changes after `after`, or `Gone`: never a part of an answer.
+    pub(super) fn read(&self, after: Position, limit: usize) -> Read {
+        let head = self.head();
+        if after.epoch != head.epoch || after.offset < self.changes.base() || after.offset > head.offset {
+            return Read::Gone { head };
+        }
+        let ahead = (head.offset - after.offset) as usize;
+        let mut entries = Vec::with_capacity(ahead.min(limit));
+        entries.extend(self.changes.after(after.offset).take(limit));
+        Read::Entries { entries, head: head.offset }
+    }
+
+    /// All that is kept.
+    pub(super) fn log(&self) -> Log {
+        let mut entries = Vec::with_capacity(self.changes.len());
+        entries.extend(self.changes.after(0));
+        Log { head: self.head(), floor: self.floor, entries }
+    }
+}
+
+fn removes(op: Op) -> bool {
+    matches!(op, Op::Delete | Op::Forget)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedgate_common::ItemId;
+
+    const AUTHOR: UserNo = UserNo(7);
+
+    fn key(item: u64) -> DisplayKey {
+        DisplayKey { rank: 1000 - item as i64, item: ItemId(item) }
+    }
+
+    fn change(op: Op, item: u64) -> Entry {
+        Entry { op, author: AUTHOR, outbox_seq: item, generation: 1, key: key(item) }
+    }
+
+    fn full(first: &[Entry]) -> Inbox {
+        let mut inbox = Inbox::new(Epoch(1), 1, None);
+        first.iter().for_each(|e| inbox.push(e));
+        while inbox.changes.len() < KEEP + SLACK {
+            inbox.push(&change(Op::Update, 1));
+        }
+        inbox
+    }
+
+    #[test]
+    fn i10_the_floor_rises_to_the_greatest_cut_add_that_still_lived() {
+        use Op::{Add, Delete, Update};
+        let forget = Entry::forget(AUTHOR, 2);
+        let cases: [(&[Entry], Entry, Option<u64>); 6] = [
+            (&[change(Add, 5), change(Add, 6)], change(Update, 1), Some(5)),
+            (&[change(Update, 5)], change(Update, 1), None),
+            (&[change(Add, 5), change(Add, 6), change(Delete, 5)], change(Update, 1), Some(6)),
+            (&[change(Add, 5), change(Add, 6)], change(Delete, 5), Some(6)),
+            (&[change(Add, 5), forget, change(Add, 6)], change(Update, 1), Some(6)),
+            (&[change(Add, 5), change(Add, 6)], forget, None),
+        ];
+        for (first, last, floor) in cases {
+            let mut inbox = full(first);
+            assert_eq!(inbox.trim(), 0);
+            inbox.push(&last);
+            assert_eq!(inbox.trim(), 256, "{first:?}");
+            assert_eq!(inbox.floor, floor.map(key), "{first:?} then {last:?}");
+            assert_eq!(inbox.changes.len(), KEEP + 1);
+            assert_eq!(inbox.removals as usize, inbox.log().entries.iter().filter(|n| removes(n.entry.op)).count());
+        }
+    }
+
+    #[test]
+    fn the_floor_never_sinks() {
+        let mut inbox = full(&[change(Op::Add, 500)]);
+        inbox.floor = Some(key(3));
+        inbox.push(&change(Op::Update, 1));
+        inbox.trim();
+        assert_eq!(inbox.floor, Some(key(3)));
+    }
+
+    #[test]
+    fn i9_a_read_is_dense_from_the_position_or_gone() {
+        let mut inbox = full(&[]);
+        inbox.push(&change(Op::Update, 1));
+        inbox.trim();
+        let (base, head) = (inbox.changes.base(), inbox.changes.head());
+        let at = |epoch, offset| Position { epoch: Epoch(epoch), offset };
+        for gone in [at(1, base - 1), at(1, 0), at(1, head + 1), at(1, u64::MAX), at(0, head), at(2, head)] {
+            assert_eq!(inbox.read(gone, 10), Read::Gone { head: at(1, head) }, "{gone:?}");
+        }
+        for (offset, first, len) in [(base, base + 1, 10), (head - 3, head - 2, 3)] {
+            let Read::Entries { entries, head: h } = inbox.read(at(1, offset), 10) else { panic!("gone at {offset}") };
+            assert_eq!((entries[0].seq, entries.len(), h), (first, len, head));
+        }
+        assert_eq!(inbox.read(at(1, head), 10), Read::Entries { entries: vec![], head });
+    }
+
+    #[test]
+    fn marks_are_found_by_author_and_replaced() {
+        let mut inbox = Inbox::new(Epoch(1), 1, None);
+        for (author, generation) in [(5, 10), (2, 11), (9, 12), (5, 13)] {
+            inbox.set_mark(UserNo(author), generation);
+        }
+        let found = [2, 5, 9, 4].map(|author| inbox.mark(UserNo(author)));
+        assert_eq!(found, [Some(11), Some(13), Some(12), None]);
+    }
+}

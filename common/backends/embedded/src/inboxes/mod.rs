@@ -1,0 +1,229 @@
+//! The inboxes of one machine: a state in memory, and a log on disk that it can be made from again.
+//!
+//! ```text
+//!   step ─▶ log (fdatasync) ─▶ apply ─▶ answer          pipeline   three threads
+//!             │                  │                      segment    the log's files
+//!             │                  └ bucket, inbox,       record     a step as bytes
+//!             │                    changes: pure        snapshot   a bucket as a file
+//!             └ snapshot + log ─▶ load ─▶ the same      life       is this still the same store?
+//! ```
+//!
+//! Invariants: see [`Inboxes`]. What the log holds is the steps that were asked for, and what a step
+//! does depends on the steps before it alone; so a replay gives the same logs with the same sequence
+//! ids. Reads take a bucket's lock for as long as they copy and never wait for the disk.
+//!
+//! The state must fit in memory: an entry takes 8 to 17 bytes there (see `changes`), an inbox about
+//! 250 more, and on disk as much again.
+
+mod bucket;
+mod changes;
+mod inbox;
+mod life;
+mod load;
+mod packing;
+mod pipeline;
+mod record;
+mod segment;
+mod snapshot;
+mod varint;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, STEP_MAX};
+use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Position, Progress, UserNo};
+use parking_lot::RwLockReadGuard;
+
+use bucket::{Answer, Step};
+use pipeline::{Pipeline, Shared};
+
+/// How a store is made and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// The number of buckets of a *new* store, 1 at least; one that exists keeps its own.
+    pub buckets: u16,
+    /// A segment of the log is followed by another beyond this size in bytes.
+    pub segment_max: u64,
+    /// Snapshots are due when the log since the last is longer than this and than they are, in bytes.
+    pub snapshot_after: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { buckets: 16, segment_max: 64 << 20, snapshot_after: 64 << 20 }
+    }
+}
+
+/// What has been written since the store was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Calls of `fdatasync` on the log.
+    pub syncs: u64,
+    /// Bytes of the log.
+    pub bytes: u64,
+}
+
+/// The embedded home of [`Inboxes`]. See the module.
+#[derive(Debug)]
+pub struct EmbeddedInboxes {
+    shared: Arc<Shared>,
+    pipeline: Pipeline,
+    incarnation: String,
+    /// Held as long as this process may write.
+    _lock: File,
+}
+
+impl EmbeddedInboxes {
+    /// Opens the store in `dir`, or makes one there. Blocks for as long as reading it takes.
+    ///
+    /// `expected` is the incarnation that the Archive remembers. If the store found is not that one,
+    /// as the Archive last knew it, it was lost or rolled back: then this starts with no inbox, under
+    /// a new incarnation. Either way the caller tells the Archive the new
+    /// [`incarnation`](Inboxes::incarnation) before it uses the store; if it dies in between, the
+    /// next open still finds everything.
+    ///
+    /// # Errors
+    /// `Corrupt`, naming file and offset, if what is there cannot be what was written; `Unavailable`
+    /// if the directory cannot be used or another process has the store open.
+    pub fn open(dir: &Path, expected: Option<&str>, settings: Settings) -> Result<Self> {
+        assert!(settings.buckets > 0, "a store has at least one bucket");
+        fs::create_dir_all(dir).map_err(|e| segment::failed("make", dir, e))?;
+        let lock = lock(dir)?;
+        let life = life::next(dir, expected, settings.buckets)?;
+        let (buckets, next) = load::load(dir, &life)?;
+        let segment =
+            segment::Segment::create(dir, &life.header(next)).map_err(|e| segment::failed("write", dir, e))?;
+        let shared = Arc::new(Shared::new(dir.to_owned(), buckets, next));
+        let pipeline = Pipeline::start(shared.clone(), life, settings, segment, next);
+        Ok(Self { shared, pipeline, incarnation: life.incarnation(), _lock: lock })
+    }
+
+    /// Writes a snapshot and removes the log before it, so that the directory is as small and the
+    /// next open as quick as can be. Blocks; steps and reads go on meanwhile.
+    ///
+    /// # Errors
+    /// `Unavailable` if it could not be written; nothing is lost then.
+    pub fn compact(&self) -> Result<()> {
+        self.pipeline.snapshot()
+    }
+
+    /// What has been written since the store was opened.
+    pub fn written(&self) -> Written {
+        Written { syncs: self.shared.syncs.load(Ordering::Relaxed), bytes: self.shared.logged.load(Ordering::Relaxed) }
+    }
+
+    fn bucket(&self, bucket: Bucket) -> RwLockReadGuard<'_, bucket::Bucket> {
+        self.shared.buckets[usize::from(bucket.0)].read()
+    }
+
+    fn bucket_of(&self, key: InboxKey) -> RwLockReadGuard<'_, bucket::Bucket> {
+        self.bucket(key.reader.bucket(self.buckets()))
+    }
+
+    /// Takes a step, unless it would change nothing: that is answered without the disk.
+    async fn step(&self, step: Step) -> Result<Answer> {
+        let refusal = self.bucket(record::bucket_of(&step, self.buckets())).refusal(&step);
+        if let Some(refusal) = refusal {
+            return Ok(refusal);
+        }
+        let bytes = record::encode(&step, self.buckets());
+        self.pipeline.take(step, bytes).await
+    }
+}
+
+/// One process at a time.
+fn lock(dir: &Path) -> Result<File> {
+    let path = dir.join("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|e| segment::failed("open", &path, e))?;
+    file.try_lock()
+        .map_err(|e| StoreError::unavailable(format_args!("{} is in use by another process: {e}", dir.display())))?;
+    Ok(file)
+}
+
+/// A step that breaks the contract is a bug of the caller: it panics there and changes nothing.
+fn check(step: &Advance, buckets: u16) {
+    assert!(step.bucket.0 < buckets, "{:?} of a store with {buckets} buckets", step.bucket);
+    assert!(step.next > step.expected, "a push step moves the progress forward");
+    assert!(step.recipients.len() <= STEP_MAX, "a push step has at most {STEP_MAX} recipients");
+    assert!(step.recipients.is_sorted_by(|a, b| a.reader < b.reader), "recipients ascend");
+    assert!(step.recipients.iter().all(|to| to.reader.bucket(buckets) == step.bucket), "recipients share the bucket");
+}
+
+#[async_trait]
+impl Inboxes for EmbeddedInboxes {
+    fn buckets(&self) -> u16 {
+        self.shared.buckets.len() as u16
+    }
+
+    fn incarnation(&self) -> String {
+        self.incarnation.clone()
+    }
+
+    async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
+        Ok(of.iter().map(|&(author, bucket)| self.bucket(bucket).progress(author)).collect())
+    }
+
+    async fn advance(&self, step: Advance) -> Result<Advanced> {
+        check(&step, self.buckets());
+        match self.step(Step::Advance(step)).await? {
+            Answer::Advanced(advanced) => Ok(advanced),
+            other => unreachable!("a push step answered {other:?}"),
+        }
+    }
+
+    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
+        match self.step(Step::Edge(step)).await? {
+            Answer::EdgeStepped(stepped) => Ok(stepped),
+            other => unreachable!("an edge step answered {other:?}"),
+        }
+    }
+
+    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
+        match self.step(Step::Begin { key, token, authors: authors.to_vec() }).await? {
+            Answer::Begun(progress) => Ok(progress),
+            other => unreachable!("a build begun answered {other:?}"),
+        }
+    }
+
+    async fn finish_build(&self, build: Build) -> Result<bool> {
+        match self.step(Step::Finish(build)).await? {
+            Answer::Finished(swapped) => Ok(swapped),
+            other => unreachable!("a build finished answered {other:?}"),
+        }
+    }
+
+    async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
+        Ok(self.bucket_of(key).inboxes.get(&key).map_or(Read::Missing, |inbox| inbox.read(after, limit)))
+    }
+
+    async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
+        Ok(self.bucket_of(key).inboxes.get(&key).map(|inbox| inbox.log()))
+    }
+
+    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
+        Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| inbox.head())).collect())
+    }
+
+    async fn discard(&self, key: InboxKey) -> Result<()> {
+        match self.step(Step::Discard(key)).await? {
+            Answer::Discarded => Ok(()),
+            other => unreachable!("a discard answered {other:?}"),
+        }
+    }
+
+    async fn counts(&self) -> Result<InboxCounts> {
+        let add = |sum: InboxCounts, bucket: &bucket::Bucket| InboxCounts {
+            inboxes: sum.inboxes + bucket.inboxes.len() as u64,
+            entries: sum.entries + bucket.entries,
+        };
+        Ok(self.shared.buckets.iter().fold(InboxCounts::default(), |sum, bucket| add(sum, &bucket.read())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! The three threads behind the store.
+//!
+//! ```text
+//!   callers ─▶ queue ─▶ LOG: a batch, one write, one fdatasync ─▶ APPLY: in order, answer ─▶ callers
+//!             (bounded)        └ long since the last snapshot ──────▶ SNAPSHOT: bucket by bucket
+//! ```
+//!
+//! Invariants: a step is applied only after the sync that made it durable, so every read sees only
+//! what no crash takes back; steps are applied in the order of the log, so a replay comes to the
+//! same. While one batch is applied, the next is already being synced.
+//!
+//! A batch that could not be written and was taken back (a full disk) is refused, and the store
+//! goes on. If it is not known what the disk holds, nothing more is accepted until the next open;
+//! what was refused then may turn out to have happened.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::{fs, io};
+
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::failpoint;
+use parking_lot::RwLock;
+use tokio::sync::oneshot;
+
+use super::bucket::{Answer, Bucket, Step};
+use super::life::Life;
+use super::segment::{self, AppendError, Batch, Segment};
+use super::{Settings, record, snapshot};
+
+/// The most steps that wait; beyond, callers are told to come again. A step of 1000 recipients is
+/// about 36 KB, so at most 37 MB wait.
+const QUEUE: usize = 1024;
+
+/// A batch is closed at this size, so that the first of it does not wait too long for the last.
+const BATCH_MAX: usize = 4 << 20;
+
+/// When a caller that found the queue full may find room.
+const RETRY_AFTER_MS: u32 = 20;
+
+/// What readers and the threads share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) dir: PathBuf,
+    pub(super) buckets: Vec<RwLock<Bucket>>,
+    /// The last record applied; written under the lock of its bucket.
+    applied: AtomicU64,
+    /// Why nothing more is accepted.
+    broken: OnceLock<String>,
+    pub(super) syncs: AtomicU64,
+    pub(super) logged: AtomicU64,
+    snapshot_size: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(dir: PathBuf, buckets: Vec<Bucket>, next: u64) -> Self {
+        Self {
+            dir,
+            buckets: buckets.into_iter().map(RwLock::new).collect(),
+            applied: AtomicU64::new(next - 1),
+            broken: OnceLock::new(),
+            syncs: AtomicU64::new(0),
+            logged: AtomicU64::new(0),
+            snapshot_size: AtomicU64::new(0),
+        }
+    }
+
+    fn stopped(&self) -> StoreError {
+        StoreError::unavailable(self.broken.get().map_or("the inbox store has stopped", |why| why))
+    }
+}
+
+type Reply = oneshot::Sender<Result<Answer>>;
+type Done = SyncSender<io::Result<()>>;
+
+enum Request {
+    Step { step: Step, bytes: Vec<u8>, reply: Reply },
+    Snapshot(Done),
+}
+
+enum Durable {
+    Steps { first: u64, steps: Vec<(Step, Reply)> },
+    Snapshot(Option<Done>),
+}
+
+/// The way in. Dropping it finishes what was accepted and ends the threads.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    shared: Arc<Shared>,
+    queue: Option<SyncSender<Request>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pipeline {
+    pub(super) fn start(shared: Arc<Shared>, life: Life, settings: Settings, segment: Segment, next: u64) -> Self {
+        let (queue, requests) = sync_channel(QUEUE);
+        let (to_apply, durable) = sync_channel(1);
+        let (to_snapshot, due) = sync_channel(1);
+        let log = Log { shared: shared.clone(), life, settings, segment, next, since_snapshot: 0, to_apply };
+        let (applying, id) = ((shared.clone(), to_snapshot), life.id);
+        let snapshotting = shared.clone();
+        let threads = vec![
+            spawn("inbox-log", move || log.run(&requests)),
+            spawn("inbox-apply", move || apply_all(&applying.0, &durable, &applying.1)),
+            spawn("inbox-snapshot", move || snapshot_all(&snapshotting, id, &due)),
+        ];
+        Self { shared, queue: Some(queue), threads }
+    }
+
+    /// Logs and applies a step. Cancelled, it may or may not happen.
+    pub(super) async fn take(&self, step: Step, bytes: Vec<u8>) -> Result<Answer> {
+        let (reply, answer) = oneshot::channel();
+        match self.queue().try_send(Request::Step { step, bytes, reply }) {
+            Ok(()) => answer.await.unwrap_or_else(|_| Err(self.shared.stopped())),
+            Err(TrySendError::Full(_)) => Err(StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS }),
+            Err(TrySendError::Disconnected(_)) => Err(self.shared.stopped()),
+        }
+    }
+
+    /// Writes a snapshot of every bucket and removes the log before it. Blocks.
+    pub(super) fn snapshot(&self) -> Result<()> {
+        let (done, waits) = sync_channel(1);
+        self.queue().send(Request::Snapshot(done)).map_err(|_| self.shared.stopped())?;
+        waits.recv().map_err(|_| self.shared.stopped())?.map_err(StoreError::unavailable)
+    }
+
+    fn queue(&self) -> &SyncSender<Request> {
+        self.queue.as_ref().expect("only drop takes the queue")
+    }
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        self.queue = None;
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the inbox store has panicked");
+            }
+        }
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    std::thread::Builder::new().name(name.into()).spawn(run).expect("the system gives three threads at start")
+}
+
+/// The thread that writes the log.
+struct Log {
+    shared: Arc<Shared>,
+    life: Life,
+    settings: Settings,
+    segment: Segment,
+    /// The number of the next record.
+    next: u64,
+    since_snapshot: u64,
+    to_apply: SyncSender<Durable>,
+}
+
+impl Log {
+    /// Until the last caller has gone, or the disk cannot be trusted.
+    fn run(mut self, requests: &Receiver<Request>) {
+        let mut batch = Batch::new();
+        while let Ok(request) = requests.recv() {
+            let (mut steps, mut snapshot) = (Vec::new(), None);
+            let mut request = Some(request);
+            while let Some(taken) = request.take() {
+                match taken {
+                    Request::Step { step, bytes, reply } => {
+                        batch.push(&bytes);
+                        steps.push((step, reply));
+                    }
+                    Request::Snapshot(done) => snapshot = Some(done),
+                }
+                if snapshot.is_none() && batch.len() < BATCH_MAX {
+                    request = requests.try_recv().ok();
+                }
+            }
+            if !steps.is_empty() && !self.commit(&mut batch, steps) {
+                return;
+            }
+            batch.clear();
+            self.turn(snapshot);
+        }
+    }
+
+    /// Makes a batch durable and hands it on; false if nothing may follow it.
+    fn commit(&mut self, batch: &mut Batch, steps: Vec<(Step, Reply)>) -> bool {
+        let bytes = batch.seal(self.next);
+        match self.segment.append(bytes) {
+            Ok(()) => {
+                failpoint::hit("step-logged");
+                self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+                self.shared.logged.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                self.since_snapshot += bytes.len() as u64;
+                self.life.used = self.life.opens;
+                let first = self.next;
+                self.next += steps.len() as u64;
+                self.to_apply.send(Durable::Steps { first, steps }).is_ok()
+            }
+            Err(AppendError::Undone(e)) => {
+                tracing::error!("the inbox log could not be written: {e}");
+                for (_, reply) in steps {
+                    _ = reply.send(Err(StoreError::unavailable(format_args!("the inbox log is not written: {e}"))));
+                }
+                true
+            }
+            Err(AppendError::Unknown(e)) => {
+                tracing::error!("the inbox log takes nothing more until the next start: {e}");
+                _ = self.shared.broken.set(format!("the inbox log failed ({e}); restart to go on"));
+                false
+            }
+        }
+    }
+
+    /// Begins a new segment where one is due, and asks for a snapshot where one is due.
+    fn turn(&mut self, asked: Option<Done>) {
+        let behind = self.settings.snapshot_after.max(self.shared.snapshot_size.load(Ordering::Relaxed));
+        let due = asked.is_some() || self.since_snapshot > behind;
+        if due || self.segment.len() > self.settings.segment_max {
+            match Segment::create(&self.shared.dir, &self.life.header(self.next)) {
+                Ok(segment) => self.segment = segment,
+                Err(e) => tracing::warn!("no new segment of the inbox log: {e}; the old one grows on"),
+            }
+        }
+        if due {
+            self.since_snapshot = 0;
+            _ = self.to_apply.send(Durable::Snapshot(asked));
+        }
+    }
+}
+
+/// The thread that applies what is durable.
+fn apply_all(shared: &Shared, durable: &Receiver<Durable>, to_snapshot: &SyncSender<Option<Done>>) {
+    let buckets = shared.buckets.len() as u16;
+    while let Ok(durable) = durable.recv() {
+        match durable {
+            Durable::Steps { first, steps } => {
+                for ((step, reply), number) in steps.into_iter().zip(first..) {
+                    let mut bucket = shared.buckets[usize::from(record::bucket_of(&step, buckets).0)].write();
+                    let answer = bucket.apply(step);
+                    bucket.position = number;
+                    shared.applied.store(number, Ordering::Release);
+                    drop(bucket);
+                    _ = reply.send(Ok(answer));
+                }
+            }
+            Durable::Snapshot(Some(done)) => _ = to_snapshot.send(Some(done)),
+            // One that is being written while another is due serves for both.
+            Durable::Snapshot(None) => _ = to_snapshot.try_send(None),
+        }
+    }
+}
+
+/// The thread that writes snapshots.
+fn snapshot_all(shared: &Shared, id: u128, due: &Receiver<Option<Done>>) {
+    while let Ok(done) = due.recv() {
+        let written = write_snapshots(shared, id);
+        if let Err(e) = &written {
+            tracing::warn!("no snapshot of the inboxes: {e}; the log stays as long as it is");
+        }
+        if let Some(done) = done {
+            _ = done.send(written);
+        }
+    }
+}
+
+fn write_snapshots(shared: &Shared, id: u128) -> io::Result<()> {
+    let (mut size, mut covered) = (0, u64::MAX);
+    for (number, bucket) in shared.buckets.iter().enumerate() {
+        // The copy shares the packed changes: the lock is held for milliseconds.
+        let copy = {
+            let bucket = bucket.read();
+            let applied = shared.applied.load(Ordering::Acquire);
+            Bucket { position: applied, ..bucket.clone() }
+        };
+        covered = covered.min(copy.position);
+        size += snapshot::write(&shared.dir, id, number, &copy)?;
+        failpoint::hit("inbox-snapshot-written");
+    }
+    shared.snapshot_size.store(size, Ordering::Relaxed);
+    let segments = segment::list(&shared.dir).map_err(io::Error::other)?;
+    for (this, next) in segments.iter().zip(segments.iter().skip(1)) {
+        if next.0 <= covered + 1 {
+            fs::remove_file(&this.1)?;
+        }
+    }
+    segment::sync_dir(&shared.dir)
+}

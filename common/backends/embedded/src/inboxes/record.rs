@@ -1,0 +1,294 @@
+//! A step as bytes in the log.
+//!
+//! ```text
+//!   any:   bucket, kind, …
+//!   push:  bucket, kind, author, expected, next, records, recipients
+//!          recipient = distance in readers of the bucket · 2 + odd | distance of generations
+//!                      | if odd: from beyond expected, distance of counters
+//! ```
+//!
+//! So one more recipient costs 2 to 5 bytes, usually. The log holds what was asked, not what came
+//! of it: applying it again comes to the same. `from` at or below `expected.done` says the same as
+//! 0 and is written so; records are push records, so their route is not written.
+
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
+use feedgate_common::inboxes::{Advance, Build, EdgeStep};
+use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, ItemId, Progress, Record, UserNo};
+
+use super::bucket::Step;
+use super::packing;
+use super::varint::{put, put_signed, take, take_byte, take_signed, take_u32};
+
+const ADVANCE: u8 = 1;
+const EDGE: u8 = 2;
+const BEGIN: u8 = 3;
+const FINISH: u8 = 4;
+const DISCARD: u8 = 5;
+
+/// Which bucket a step belongs to.
+pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
+    match step {
+        Step::Advance(step) => step.bucket,
+        Step::Edge(EdgeStep { key, .. })
+        | Step::Begin { key, .. }
+        | Step::Finish(Build { key, .. })
+        | Step::Discard(key) => key.reader.bucket(buckets),
+    }
+}
+
+/// The bytes of `step` in a store of `buckets`.
+pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32);
+    put(&mut out, bucket_of(step, buckets).0.into());
+    match step {
+        Step::Advance(step) => put_advance(&mut out, step, buckets),
+        Step::Edge(step) => {
+            out.push(EDGE);
+            put_key(&mut out, step.key);
+            put(&mut out, step.author.0.into());
+            put(&mut out, step.generation);
+            out.push(step.on.into());
+            put_progress(&mut out, step.expected);
+            put_entries(&mut out, &step.adds);
+        }
+        Step::Begin { key, token, .. } => {
+            out.push(BEGIN);
+            put_key(&mut out, *key);
+            put(&mut out, token.0);
+        }
+        Step::Finish(build) => {
+            out.push(FINISH);
+            put_key(&mut out, build.key);
+            put(&mut out, build.epoch.0);
+            put(&mut out, build.built_at);
+            put_floor(&mut out, build.floor);
+            put_entries(&mut out, &build.entries);
+        }
+        Step::Discard(key) => {
+            out.push(DISCARD);
+            put_key(&mut out, *key);
+        }
+    }
+    out
+}
+
+/// The step behind bytes that [`encode`] made; `None` if it cannot have.
+pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
+    let bytes = &mut bytes;
+    let bucket = take_bucket(bytes, buckets)?;
+    let step = match take_byte(bytes)? {
+        ADVANCE => Step::Advance(take_advance(bytes, bucket, buckets)?),
+        EDGE => Step::Edge(EdgeStep {
+            key: take_key(bytes)?,
+            author: UserNo(take_u32(bytes)?),
+            generation: take(bytes)?,
+            on: take_byte(bytes)? != 0,
+            expected: take_progress(bytes)?,
+            adds: take_entries(bytes)?,
+        }),
+        BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), authors: Vec::new() },
+        FINISH => Step::Finish(Build {
+            key: take_key(bytes)?,
+            epoch: Epoch(take(bytes)?),
+            built_at: take(bytes)?,
+            floor: take_floor(bytes)?,
+            entries: take_entries(bytes)?,
+        }),
+        DISCARD => Step::Discard(take_key(bytes)?),
+        _ => return None,
+    };
+    bytes.is_empty().then_some(step)
+}
+
+/// Reads which bucket the step that follows belongs to.
+pub(super) fn take_bucket(bytes: &mut &[u8], buckets: u16) -> Option<Bucket> {
+    take(bytes)?.try_into().ok().filter(|bucket| *bucket < buckets).map(Bucket)
+}
+
+fn put_advance(out: &mut Vec<u8>, step: &Advance, buckets: u16) {
+    out.reserve(32 + 16 * step.records.len() + 6 * step.recipients.len());
+    out.push(ADVANCE);
+    put(out, step.author.0.into());
+    put_progress(out, step.expected);
+    put_progress(out, step.next);
+    put(out, step.records.len() as u64);
+    let mut before = packing::START;
+    step.records.iter().for_each(|record| packing::put(out, &Entry::of(record, UserNo(0), 0), &mut before));
+    put(out, step.recipients.len() as u64);
+    let (mut place, mut generation, mut counter) = (0, 0, 0);
+    for to in &step.recipients {
+        let from = to.from.saturating_sub(step.expected.done);
+        let odd = from != 0 || to.counter != counter;
+        let this = u64::from(to.reader.0 / u32::from(buckets));
+        put(out, (this - place) << 1 | u64::from(odd));
+        put_signed(out, to.generation.wrapping_sub(generation) as i64);
+        if odd {
+            put(out, from);
+            put_signed(out, to.counter.wrapping_sub(counter) as i64);
+        }
+        (place, generation, counter) = (this, to.generation, to.counter);
+    }
+}
+
+fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advance> {
+    let author = UserNo(take_u32(bytes)?);
+    let (expected, next) = (take_progress(bytes)?, take_progress(bytes)?);
+    let records = take_entries(bytes)?
+        .into_iter()
+        .map(|e| Record { seq: e.outbox_seq, op: e.op, route: Route::Push, key: e.key })
+        .collect();
+    let count = take(bytes)?;
+    let mut recipients = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
+    let (mut place, mut generation, mut counter) = (0_u64, 0_u64, 0_u64);
+    for _ in 0..count {
+        let step = take(bytes)?;
+        place = place.checked_add(step >> 1)?;
+        generation = generation.wrapping_add(take_signed(bytes)? as u64);
+        let mut from = 0;
+        if step & 1 == 1 {
+            from = match take(bytes)? {
+                0 => 0,
+                beyond => expected.done.checked_add(beyond)?,
+            };
+            counter = counter.wrapping_add(take_signed(bytes)? as u64);
+        }
+        let reader = place.checked_mul(buckets.into())?.checked_add(bucket.0.into())?;
+        recipients.push(Recipient { reader: UserNo(reader.try_into().ok()?), generation, from, counter });
+    }
+    Some(Advance { author, bucket, expected, next, records, recipients })
+}
+
+pub(super) fn put_key(out: &mut Vec<u8>, key: InboxKey) {
+    put(out, key.reader.0.into());
+    put(out, key.feed.0.into());
+}
+
+pub(super) fn take_key(bytes: &mut &[u8]) -> Option<InboxKey> {
+    let reader = UserNo(take_u32(bytes)?);
+    Some(InboxKey { reader, feed: FeedId(take(bytes)?.try_into().ok()?) })
+}
+
+/// `last` is shifted by one, so that 0 says there is none.
+pub(super) fn put_progress(out: &mut Vec<u8>, progress: Progress) {
+    put(out, progress.done);
+    put(out, progress.last.map_or(0, |last| u64::from(last.0) + 1));
+}
+
+pub(super) fn take_progress(bytes: &mut &[u8]) -> Option<Progress> {
+    let done = take(bytes)?;
+    let last = match take(bytes)? {
+        0 => None,
+        shifted => Some(UserNo((shifted - 1).try_into().ok()?)),
+    };
+    Some(Progress { done, last })
+}
+
+pub(super) fn put_floor(out: &mut Vec<u8>, floor: Option<DisplayKey>) {
+    out.push(floor.is_some().into());
+    if let Some(floor) = floor {
+        put_signed(out, floor.rank);
+        put(out, floor.item.0);
+    }
+}
+
+pub(super) fn take_floor(bytes: &mut &[u8]) -> Option<Option<DisplayKey>> {
+    match take_byte(bytes)? {
+        0 => Some(None),
+        1 => Some(Some(DisplayKey { rank: take_signed(bytes)?, item: ItemId(take(bytes)?) })),
+        _ => None,
+    }
+}
+
+fn put_entries(out: &mut Vec<u8>, entries: &[Entry]) {
+    put(out, entries.len() as u64);
+    let mut before = packing::START;
+    entries.iter().for_each(|entry| packing::put(out, entry, &mut before));
+}
+
+fn take_entries(bytes: &mut &[u8]) -> Option<Vec<Entry>> {
+    let count = take(bytes)?;
+    let mut entries = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
+    let mut before = packing::START;
+    for _ in 0..count {
+        entries.push(packing::take(bytes, &mut before)?);
+    }
+    Some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedgate_common::Op;
+    use proptest::prelude::*;
+
+    fn record(seq: u64) -> Record {
+        let key = DisplayKey { rank: 1_764_000_000_000, item: ItemId(1_764_000_000_000 << 22) };
+        Record { seq, op: Op::Add, route: Route::Push, key }
+    }
+
+    fn advance(recipients: Vec<Recipient>) -> Advance {
+        let (expected, next) = (Progress::at(8), Progress { done: 9, last: Some(UserNo(1000)) });
+        Advance { author: UserNo(77), bucket: Bucket(3), expected, next, records: vec![record(9)], recipients }
+    }
+
+    proptest! {
+        #[test]
+        fn any_push_step_comes_back(
+            readers in proptest::collection::btree_set(0..u32::MAX / 16, 0..40),
+            edges in proptest::collection::vec(any::<(u64, u64, u64)>(), 40),
+        ) {
+            let recipients = readers.iter().zip(&edges).map(|(place, &(generation, from, counter))| Recipient {
+                reader: UserNo(place * 16 + 3), generation, from, counter,
+            });
+            let step = advance(recipients.collect());
+            let back = decode(&encode(&Step::Advance(step.clone()), 16), 16);
+            let Some(Step::Advance(back)) = back else { panic!("{back:?}") };
+            let clipped = |to: &Recipient| Recipient { from: if to.from > 8 { to.from } else { 0 }, ..*to };
+            prop_assert_eq!(&back.recipients, &step.recipients.iter().map(clipped).collect::<Vec<_>>());
+            prop_assert_eq!((back.author, back.bucket, back.expected, back.next, back.records),
+                (step.author, step.bucket, step.expected, step.next, step.records));
+        }
+
+        #[test]
+        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..7_u8) {
+            let mut bytes = bytes;
+            bytes.splice(0..0, [3, kind]);
+            let _ = decode(&bytes, 16);
+        }
+    }
+
+    #[test]
+    fn every_other_step_comes_back() {
+        let key = InboxKey { reader: UserNo(5), feed: FeedId(2) };
+        let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10)];
+        let floor = Some(DisplayKey { rank: -1, item: ItemId(u64::MAX) });
+        let progress = Progress { done: 3, last: Some(UserNo(u32::MAX)) };
+        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected: progress, adds: adds.clone() };
+        let steps = [
+            Step::Edge(edge(true)),
+            Step::Edge(edge(false)),
+            Step::Begin { key, token: Epoch(u64::MAX), authors: vec![] },
+            Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries: adds.clone(), floor }),
+            Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries: vec![], floor: None }),
+            Step::Discard(key),
+        ];
+        for step in steps {
+            let bytes = encode(&step, 16);
+            assert_eq!(format!("{:?}", decode(&bytes, 16)), format!("{:?}", Some(step)));
+            assert!(decode(&bytes[..bytes.len() - 1], 16).is_none());
+        }
+    }
+
+    #[test]
+    fn a_push_to_a_thousand_readers_takes_at_most_5_bytes_each() {
+        let to = |i: u32| Recipient {
+            reader: UserNo(i * 16 + 3),
+            generation: 1_000_000 + u64::from(i * 7919 % 100_003),
+            from: 4,
+            counter: 2_000_000,
+        };
+        let bytes = encode(&Step::Advance(advance((0..1000).map(to).collect())), 16);
+        assert!(bytes.len() <= 5_000, "{}", bytes.len());
+    }
+}

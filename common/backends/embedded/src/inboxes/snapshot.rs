@@ -1,0 +1,174 @@
+//! One bucket as a file, so that the log before it can go.
+//!
+//! ```text
+//!   bucket-00007.snapshot   magic, store id, state, crc32 of all before
+//! ```
+//!
+//! A snapshot says which record of the log it has taken in; later ones are replayed on top. It is
+//! replaced whole, so there is the old one or the new one. Chunks are written as they lie in
+//! memory, because where they begin decides where a later trim cuts.
+//!
+//! Size: what the packed changes take in memory, and about 12 B per inbox and author.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use feedgate_common::error::Result;
+use feedgate_common::{Epoch, InboxKey, UserNo};
+
+use super::bucket::Bucket;
+use super::changes::Changes;
+use super::inbox::Inbox;
+use super::record::{put_floor, put_key, put_progress, take_floor, take_key, take_progress};
+use super::segment::{damaged, failed, write_whole};
+use super::varint::{put, take, take_bytes, take_u32};
+
+/// How the files are told from others.
+pub(super) const EXTENSION: &str = "snapshot";
+
+const MAGIC: [u8; 8] = *b"fgsnap_1";
+
+/// How much is collected before it is written, in bytes.
+const WRITE: usize = 1 << 20;
+
+fn name(bucket: usize) -> String {
+    format!("bucket-{bucket:05}.{EXTENSION}")
+}
+
+/// Writes the snapshot of a bucket, durably, in the place of the one before. Answers its size.
+pub(super) fn write(dir: &Path, id: u128, number: usize, bucket: &Bucket) -> io::Result<u64> {
+    let file = write_whole(dir, &name(number), |file| {
+        let mut out = Checked { file, crc: crc32fast::Hasher::new(), buffer: Vec::with_capacity(WRITE + (1 << 14)) };
+        out.buffer.extend(MAGIC);
+        out.buffer.extend(id.to_le_bytes());
+        put(&mut out.buffer, bucket.position);
+        put_maps(&mut out.buffer, bucket);
+        put(&mut out.buffer, bucket.inboxes.len() as u64);
+        for (key, inbox) in &bucket.inboxes {
+            put_inbox(&mut out.buffer, *key, inbox);
+            out.flush_above(WRITE)?;
+        }
+        out.finish()
+    })?;
+    Ok(file.metadata()?.len())
+}
+
+/// A file that keeps a checksum of what goes into it.
+struct Checked<'a> {
+    file: &'a mut File,
+    crc: crc32fast::Hasher,
+    buffer: Vec<u8>,
+}
+
+impl Checked<'_> {
+    fn flush_above(&mut self, size: usize) -> io::Result<()> {
+        if self.buffer.len() > size {
+            self.crc.update(&self.buffer);
+            self.file.write_all(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush_above(0)?;
+        self.file.write_all(&self.crc.finalize().to_le_bytes())
+    }
+}
+
+fn put_maps(out: &mut Vec<u8>, bucket: &Bucket) {
+    put(out, bucket.progress.len() as u64);
+    for (author, progress) in &bucket.progress {
+        put(out, author.0.into());
+        put_progress(out, *progress);
+    }
+    put(out, bucket.tokens.len() as u64);
+    for (key, token) in &bucket.tokens {
+        put_key(out, *key);
+        put(out, token.0);
+    }
+}
+
+fn put_inbox(out: &mut Vec<u8>, key: InboxKey, inbox: &Inbox) {
+    put_key(out, key);
+    put(out, inbox.epoch.0);
+    put(out, inbox.built_at);
+    put_floor(out, inbox.floor);
+    put(out, inbox.removals.into());
+    put(out, inbox.marks.len() as u64);
+    for (author, generation) in &inbox.marks {
+        put(out, author.0.into());
+        put(out, *generation);
+    }
+    put(out, inbox.changes.base());
+    put(out, inbox.changes.full_chunks() as u64);
+    let (full, tail) = inbox.changes.parts();
+    for part in full.chain(std::iter::once(tail)) {
+        put(out, part.len() as u64);
+        out.extend_from_slice(part);
+    }
+}
+
+/// Reads the snapshot of a bucket. No file: an empty bucket that has taken in nothing.
+pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
+    let path: PathBuf = dir.join(name(number));
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Bucket::default()),
+        Err(e) => return Err(failed("read", &path, e)),
+    };
+    let (body, crc) = bytes.split_at(bytes.len().saturating_sub(4));
+    if crc32fast::hash(body).to_le_bytes() != crc {
+        return Err(damaged(&path, body.len(), "the checksum of a snapshot"));
+    }
+    let mut rest = body;
+    take_all(&mut rest, id).ok_or_else(|| damaged(&path, body.len() - rest.len(), "a snapshot"))
+}
+
+fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
+    let ours = take_bytes(bytes, 8)? == MAGIC && take_bytes(bytes, 16)? == id.to_le_bytes();
+    let mut bucket = Bucket { position: ours.then(|| take(bytes))??, ..Bucket::default() };
+    for _ in 0..take(bytes)? {
+        bucket.progress.insert(UserNo(take_u32(bytes)?), take_progress(bytes)?);
+    }
+    for _ in 0..take(bytes)? {
+        bucket.tokens.insert(take_key(bytes)?, Epoch(take(bytes)?));
+    }
+    let inboxes = take(bytes)?;
+    bucket.inboxes.reserve(inboxes.min(bytes.len() as u64) as usize);
+    for _ in 0..inboxes {
+        let (key, inbox) = (take_key(bytes)?, take_inbox(bytes)?);
+        bucket.entries += inbox.changes.len() as u64;
+        bucket.inboxes.insert(key, Box::new(inbox));
+    }
+    bytes.is_empty().then_some(bucket)
+}
+
+fn take_inbox(bytes: &mut &[u8]) -> Option<Inbox> {
+    let mut inbox = Inbox::new(Epoch(take(bytes)?), take(bytes)?, take_floor(bytes)?);
+    inbox.removals = take_u32(bytes)?;
+    for _ in 0..take(bytes)? {
+        inbox.marks.push((UserNo(take_u32(bytes)?), take(bytes)?));
+    }
+    inbox.marks.shrink_to_fit();
+    let base = take(bytes)?;
+    let mut full = VecDeque::new();
+    for _ in 0..take(bytes)? {
+        full.push_back(take_part(bytes)?.into());
+    }
+    inbox.changes = Changes::from_parts(base, full, take_part(bytes)?)?;
+    Some(inbox)
+}
+
+fn take_part<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = take(bytes)?;
+    take_bytes(bytes, len.try_into().ok()?)
+}
+
+/// The path of a bucket's snapshot, for tests that damage it.
+#[cfg(test)]
+pub(super) fn path(dir: &Path, bucket: usize) -> PathBuf {
+    dir.join(name(bucket))
+}

@@ -1,0 +1,106 @@
+//! Numbers in as few bytes as they need: seven bits a byte, the least first.
+//!
+//! Reading never panics and never reads past the end; `None` is the one answer to bytes that no
+//! writer of ours has made.
+
+/// Appends `n`: 1 byte below 128, at most 10.
+#[inline]
+pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// Appends a number that is near zero on either side.
+#[inline]
+pub(super) fn put_signed(out: &mut Vec<u8>, n: i64) {
+    put(out, zigzag(n));
+}
+
+/// The unsigned number that [`put_signed`] writes: small for small distances from zero.
+#[inline]
+pub(super) fn zigzag(n: i64) -> u64 {
+    ((n << 1) ^ (n >> 63)) as u64
+}
+
+/// Reads what [`put`] wrote and moves `bytes` behind it.
+#[inline]
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut n = 0;
+    for (i, &byte) in bytes.iter().take(10).enumerate() {
+        if i == 9 && byte > 1 {
+            return None;
+        }
+        n |= u64::from(byte & 0x7f) << (7 * i);
+        if byte < 0x80 {
+            *bytes = &bytes[i + 1..];
+            return Some(n);
+        }
+    }
+    None
+}
+
+/// Reads what [`put_signed`] wrote.
+#[inline]
+pub(super) fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
+    let n = take(bytes)?;
+    Some((n >> 1) as i64 ^ -((n & 1) as i64))
+}
+
+/// Reads a number that must fit a `u32`.
+#[inline]
+pub(super) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+    take(bytes)?.try_into().ok()
+}
+
+/// Reads one byte.
+#[inline]
+pub(super) fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
+    let (&first, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(first)
+}
+
+/// Reads `n` bytes.
+#[inline]
+pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(n)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_number_comes_back(n: u64, s: i64) {
+            let mut out = Vec::new();
+            put(&mut out, n);
+            put_signed(&mut out, s);
+            let mut bytes = &out[..];
+            prop_assert_eq!(take(&mut bytes), Some(n));
+            prop_assert_eq!(take_signed(&mut bytes), Some(s));
+            prop_assert!(bytes.is_empty());
+        }
+
+        #[test]
+        fn any_bytes_are_a_number_or_nothing(bytes: Vec<u8>) {
+            let mut rest = &bytes[..];
+            while take(&mut rest).is_some() {}
+        }
+    }
+
+    #[test]
+    fn a_number_cut_short_or_beyond_64_bits_is_none() {
+        for bad in
+            [&[][..], &[0x80], &[0xff; 9], &[0xff; 10], &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 2]]
+        {
+            assert_eq!(take(&mut &*bad), None, "{bad:?}");
+        }
+    }
+}
