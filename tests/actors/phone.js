@@ -1,0 +1,250 @@
+// A phone: the unmodified `centrifuge` SDK from npm, and the list that examples/feed.js keeps.
+//
+//     const phone = await Phone.open(t, server, "ann", { device: "ios-1" });
+//     await phone.shows("the post", (items) => items.length === 1);
+//     phone.close();                                    the app is gone; `phone.stored` is what it kept
+//
+// It counts what the protocol promises: in items mode every change once and none missing (a
+// FeedGap fails the phone), whatever happened to the connection in between.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { Feed, FeedGap } from "../../examples/feed.js";
+import { TOOLS } from "./server.js";
+import { until } from "./until.js";
+
+const require = createRequire(join(TOOLS, "node", "package.json"));
+export const { Centrifuge } = require("centrifuge");
+export const WebSocket = require("ws");
+
+const HISTORY_LIMIT = 100;
+
+export class Phone {
+  /** How often page one was loaded, a change came twice, the connection came up, a token was asked for. */
+  reloads = 0;
+  repeated = 0;
+  connects = 0;
+  tokens = 0;
+  /** Pushes seen; the ops of all changes taken in; what the SDK reported. */
+  pushes = 0;
+  ops = [];
+  errors = [];
+  /** Why the SDK connected, each time: 0 by the app, else a code of its own or of the server's close. */
+  connecting = [];
+  /** {code, reason} once the SDK has stopped for good. */
+  stopped = null;
+  #broken = null;
+  #fetching = null;
+  #asked = false; // whether the SDK has asked for a position before
+
+  /**
+   * `deliver`: "items" or "notify". `stored`: what an earlier run of the app kept. `way`: how the
+   * subscription gets its position, by "since" or by "getState". `ttl`: of its tokens, seconds.
+   * `fetchBy`: how a notified phone fetches, by "history" or over HTTP by "changes".
+   */
+  static async open(t, server, user, options = {}) {
+    const phone = new Phone(server, user, options);
+    t.after(() => phone.close());
+    await phone.#start();
+    return phone;
+  }
+
+  constructor(server, user, { device, deliver = "items", stored, way = "since", ttl, fetchBy = "history", onPush, getToken } = {}) {
+    Object.assign(this, { server, user, device, deliver, way, ttl, fetchBy, onPush });
+    this.getToken = getToken ?? (() => server.token(user, { device, ttl }));
+    this.feed = stored ? Feed.from(JSON.parse(stored)) : new Feed();
+  }
+
+  async #start() {
+    this.client = new Centrifuge(this.server.websocket, {
+      websocket: WebSocket,
+      data: this.device ? { device_id: this.device } : {},
+      getToken: async () => {
+        this.tokens += 1;
+        return this.getToken();
+      },
+      minReconnectDelay: 20,
+      maxReconnectDelay: 200,
+    });
+    this.client.on("connected", () => (this.connects += 1));
+    this.client.on("connecting", ({ code }) => this.connecting.push(code));
+    this.client.on("error", (context) => this.errors.push(context.error));
+    this.client.on("disconnected", ({ code, reason }) => (this.stopped = { code, reason }));
+    const position = this.way === "getState" ? { getState: () => this.#state() } : { since: await this.#since() };
+    this.subscription = this.client.newSubscription("feed", {
+      data: { deliver: this.deliver },
+      minResubscribeDelay: 20,
+      maxResubscribeDelay: 200,
+      ...position,
+    });
+    this.subscription.on("error", (context) => this.errors.push(context.error));
+    this.subscription.on("subscribed", (context) => this.#guard(() => this.#subscribed(context)));
+    this.subscription.on("publication", (context) => this.#guard(() => this.#published(context)));
+    this.subscription.subscribe();
+    this.client.connect();
+  }
+
+  /** What the app writes to its disk. */
+  get stored() {
+    return JSON.stringify(this.feed);
+  }
+
+  get position() {
+    return this.feed.position;
+  }
+
+  /** The process of the app dies: no goodbye, and nothing is stored after this. */
+  close() {
+    this.client?.disconnect();
+    this.closed = true;
+  }
+
+  /** The phone is put away, and taken up again: the process lives on, and so does the SDK's position. */
+  async sleep() {
+    this.client.disconnect();
+    await this.waitFor("the goodbye", () => this.client.state === "disconnected");
+  }
+
+  async wake() {
+    this.stopped = null;
+    this.client.connect();
+    await this.subscribed();
+  }
+
+  /** Acknowledges what the list has taken in. */
+  acknowledge() {
+    return this.client.rpc("ack", this.position);
+  }
+
+  /** Waits until the SDK has subscribed. */
+  subscribed() {
+    return this.waitFor("the subscription", () => this.subscription.state === "subscribed");
+  }
+
+  /** Waits until the list is as `condition` wants it. */
+  shows(what, condition) {
+    return this.waitFor(`the phone shows ${what}`, () => condition(this.feed.items()));
+  }
+
+  /** Waits for anything about this phone; fails at once when the phone is broken. */
+  waitFor(what, condition, withinSecs = 30) {
+    const sound = () => {
+      if (this.#broken) throw this.#broken;
+      return condition();
+    };
+    return until(what, sound, { withinSecs, seen: () => this.#seen() });
+  }
+
+  /** Waits until the phone has taken in the log's head, then compares its whole list with the feed. */
+  async agrees() {
+    await this.server.drained();
+    const { position } = await this.server.page(this.user, { limit: 1 });
+    const there = () => this.position?.epoch === position.epoch && this.position.offset >= position.offset;
+    await this.waitFor(`the phone is at ${JSON.stringify(position)}`, there, 60);
+    await this.loadAll();
+    assert.deepEqual(this.feed.items(), await this.server.feed(this.user));
+    assert.equal(this.repeated, 0, "no change came twice");
+  }
+
+  /** Scrolls up to the end. */
+  async loadAll() {
+    while (this.feed.next !== null) this.feed.append(await this.#page(this.feed.next));
+  }
+
+  // --- inside -------------------------------------------------------------------------------
+
+  /** A stored position, or that of a fresh page one. */
+  async #since() {
+    if (this.position === null) await this.#reload();
+    return { ...this.position };
+  }
+
+  /** The SDK asks for a position: at first, and again when the server cannot recover the last. */
+  async #state() {
+    if (this.position === null || this.#asked) await this.#reload();
+    this.#asked = true;
+    return { ...this.position };
+  }
+
+  async #reload() {
+    this.feed.lost();
+    this.reloads += 1;
+    this.feed.reset(await this.#page());
+  }
+
+  async #page(cursor) {
+    const token = await this.server.token(this.user, { device: this.device });
+    const query = new URLSearchParams({ limit: 100, ...(cursor ? { cursor } : {}) });
+    return this.server.call("GET", `/v1/users/${this.user}/feed?${query}`, undefined, { token });
+  }
+
+  async #subscribed({ wasRecovering, recovered }) {
+    this.recovered = recovered;
+    if (wasRecovering && !recovered) await this.#reload();
+    else if (this.deliver === "notify") await this.#fetch();
+  }
+
+  async #published({ data, offset }) {
+    this.pushes += 1;
+    this.onPush?.(this.pushes, data);
+    if (this.closed) return;
+    if (data.op === "behind") await this.#fetch();
+    else this.#take(data, offset);
+  }
+
+  #take(change, offset) {
+    const known = this.position !== null;
+    if (this.feed.apply(change, { offset })) this.ops.push(change.op);
+    else if (known) this.repeated += 1;
+  }
+
+  /** Fetches what is missing, one fetch at a time; a notification meanwhile asks once more. */
+  #fetch() {
+    this.#fetching = (this.#fetching ?? Promise.resolve()).then(() => this.#fetchAll());
+    return this.#fetching;
+  }
+
+  async #fetchAll() {
+    for (;;) {
+      const changes = await (this.fetchBy === "history" ? this.#history() : this.#changes());
+      if (changes === null) await this.#reload();
+      else for (const { change, offset } of changes) this.#take(change, offset);
+      if (changes !== null && changes.length < HISTORY_LIMIT) return;
+    }
+  }
+
+  async #history() {
+    try {
+      const { publications } = await this.subscription.history({ since: { ...this.position }, limit: HISTORY_LIMIT });
+      return publications.map(({ data, offset }) => ({ change: data, offset }));
+    } catch (error) {
+      if (error.code === 112) return null;
+      throw error;
+    }
+  }
+
+  async #changes() {
+    const token = await this.server.token(this.user, { device: this.device });
+    const query = new URLSearchParams({ ...this.position, limit: HISTORY_LIMIT });
+    const { status, body } = await this.server.request("GET", `/v1/users/${this.user}/changes?${query}`, undefined, { token });
+    if (status === 410) return null;
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.changes.map(({ offset, ...change }) => ({ change, offset }));
+  }
+
+  /** A gap, or an error nobody foresaw, breaks the phone: whoever waits for it fails. */
+  async #guard(step) {
+    try {
+      await step();
+    } catch (error) {
+      if (!this.closed) this.#broken ??= error instanceof FeedGap ? new Error(`a gap: ${error.message}`, { cause: error }) : error;
+    }
+  }
+
+  #seen() {
+    const { position, reloads, connects, pushes, errors, stopped } = this;
+    return { position, reloads, connects, pushes, stopped, shown: this.feed.items().length, errors: errors.slice(-3) };
+  }
+}
