@@ -20,12 +20,14 @@ mod pool;
 mod protocol;
 mod serve;
 pub mod settings;
+mod surface;
 
 use std::sync::Arc;
 
 pub use auth::Keys;
 pub use serve::serve;
 pub use settings::Settings;
+pub use surface::Surface;
 
 use feedgate_common::doorbell::Listening;
 use feedgate_common::feed::{Feeds, Publisher};

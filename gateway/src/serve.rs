@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -25,8 +25,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::Gateway;
 use crate::protocol::Close;
+use crate::{Gateway, Surface};
 
 /// Sockets beyond `settings.connections`, so that a full node can still be operated.
 const HTTP_SPARE: usize = 1024;
@@ -37,11 +37,16 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// After accepting failed for want of resources.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown` resolves, then drains. Cancelling it closes the port and abandons the
-/// connections.
-pub async fn serve(gateway: Arc<Gateway>, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+/// Serves `surface` until `shutdown` resolves, then drains. Cancelling it closes the port and abandons
+/// the connections. A gateway may serve several ports at a time; all of them stop together.
+pub async fn serve(
+    gateway: Arc<Gateway>,
+    listener: TcpListener,
+    surface: Surface,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
     let node = Node {
-        router: crate::routes(&gateway),
+        router: crate::routes(&gateway).layer(Extension(surface)),
         permits: Arc::new(Semaphore::new(gateway.parts.settings.connections as usize + HTTP_SPARE)),
         stopping: CancellationToken::new(),
         gateway,

@@ -7,7 +7,8 @@
 //!
 //! A handler states its need by the first extractor it takes: [`Backend`], or [`Caller`] and then
 //! [`Caller::may_read`]. So credentials are judged before anything else of the request is. They are
-//! never part of a problem or a log line; nothing here can print them.
+//! never part of a problem or a log line; nothing here can print them. On a port that offers
+//! [`Surface::Readers`] nobody is a Backend.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use feedgate_common::UserId;
 use super::Api;
 use super::problem::{Kind, Problem};
 use crate::auth::TokenError;
-use crate::clock;
+use crate::{Surface, clock};
 
 /// Somebody with good credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let bearer = bearer(parts)?;
         let keys = &api.gateway.parts.keys;
-        if keys.is_api_key(bearer) {
+        if Surface::of(parts) == Surface::All && keys.is_api_key(bearer) {
             return Ok(Self::Backend);
         }
         match keys.verify(bearer, u64::try_from(clock::now() / 1000).unwrap_or(0)) {
@@ -73,6 +74,10 @@ impl FromRequestParts<Arc<Api>> for Backend {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        if Surface::of(parts) == Surface::Readers {
+            let detail = "what takes the API key is not on this port; it is where the server's admin_listen says";
+            return Err(Problem::new(Kind::NoSuchRoute, detail));
+        }
         match Caller::from_request_parts(parts, api).await? {
             Caller::Backend => Ok(Self),
             Caller::Reader(_) => {
