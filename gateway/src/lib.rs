@@ -14,15 +14,23 @@
 
 pub mod api;
 pub mod auth;
+mod bodies;
 pub mod clock;
+mod connection;
 mod page_json;
 mod pool;
+mod positions;
 mod protocol;
+mod reading;
 mod serve;
+mod session;
 pub mod settings;
+mod socket;
 mod surface;
+mod upgrade;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use auth::Keys;
 pub use serve::serve;
@@ -32,9 +40,14 @@ pub use surface::Surface;
 use feedgate_common::doorbell::Listening;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Doorbell, Jobs, Sessions};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use bodies::Bodies;
 use pool::Pool;
+use positions::Positions;
+use reading::READS_MAX;
 
 /// What a gateway is made of; every part is an argument, so that a test or another binary can bring
 /// its own.
@@ -64,6 +77,13 @@ pub struct Gateway {
     pub(crate) pool: Arc<Pool>,
     /// Every task that serves a peer; a drain waits for them.
     pub(crate) tasks: TaskTracker,
+    /// Acknowledged positions on their way to the store.
+    pub(crate) positions: Positions,
+    /// Changes as JSON, encoded once for all readers.
+    pub(crate) bodies: Bodies,
+    /// Bounds the reads of the store at once.
+    pub(crate) reads: Semaphore,
+    started: Instant,
     _listening: Listening,
 }
 
@@ -74,7 +94,26 @@ impl Gateway {
         let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize));
         let sessions = pool.clone();
         let listening = parts.doorbell.listen(Arc::new(move |grown| sessions.wake(grown)));
-        Arc::new(Self { parts, pool, tasks: TaskTracker::new(), _listening: listening })
+        Arc::new(Self {
+            parts,
+            pool,
+            tasks: TaskTracker::new(),
+            positions: Positions::default(),
+            bodies: Bodies::new(),
+            reads: Semaphore::new(READS_MAX),
+            started: Instant::now(),
+            _listening: listening,
+        })
+    }
+
+    /// Milliseconds since this gateway was made: the clock of deadlines.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The instant that [`Gateway::elapsed_ms`] will show as `ms`.
+    pub(crate) fn at(&self, ms: u64) -> Instant {
+        self.started + Duration::from_millis(ms)
     }
 }
 

@@ -26,7 +26,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::protocol::Close;
-use crate::{Gateway, Surface};
+use crate::upgrade::{self, Door};
+use crate::{Gateway, Surface, positions};
 
 /// Sockets beyond `settings.connections`, so that a full node can still be operated.
 const HTTP_SPARE: usize = 1024;
@@ -52,8 +53,10 @@ pub async fn serve(
         gateway,
     };
     let accepting = node.accept_all(&listener);
+    let saving = positions::keep_saving(&node.gateway);
     tokio::select! {
         () = accepting => {}
+        () = saving => {}
         () = shutdown => {}
     }
     drop(listener);
@@ -99,12 +102,18 @@ impl Node {
         // Fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
         let within = Duration::from_secs(self.gateway.parts.settings.connect_within_secs.into());
-        let permit = Arc::new(permit);
         let Self { router, stopping, gateway, .. } = self;
+        let door = Door { accepted_ms: gateway.elapsed_ms(), permit: Arc::new(permit), gateway };
         let api = TowerToHyperService::new(router);
         let service = service_fn(move |request: Request<Incoming>| {
-            let _held = (&gateway, &permit);
-            api.call(request)
+            let upgrade = (request.uri().path() == upgrade::PATH).then(|| door.clone());
+            let api = api.clone();
+            async move {
+                match upgrade {
+                    Some(door) => Ok(upgrade::answer(&door, request)),
+                    None => api.call(request).await,
+                }
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -134,6 +143,10 @@ impl Node {
         self.gateway.tasks.close();
         if tokio::time::timeout(GOODBYE, self.gateway.tasks.wait()).await.is_err() {
             tracing::warn!(left = self.gateway.tasks.len(), "connections did not end in time");
+        }
+        // Each connection has saved its own as it left; this is for those that did not end.
+        if let Err(error) = self.gateway.positions.save(&self.gateway).await {
+            tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
         }
     }
 }

@@ -10,5 +10,10 @@
 //! its place here.
 
 mod codes;
+mod command;
+pub(crate) mod push;
+pub(crate) mod reply;
 
-pub(crate) use codes::Close;
+pub(crate) use codes::{Close, ErrorCode, Refusal};
+pub(crate) use command::{Command, Connect, From, History, Line, Malformed, PageAsk, Subscribe, Verb, decode};
+pub(crate) use reply::{Connected, History as HistoryReply, Presence, PresenceInfo, Refreshed, Reply};

@@ -1,0 +1,74 @@
+//! `connect`: who are you, and are you the newest connection of your device?
+//!
+//! ```text
+//!   token ──▶ user number ──▶ seat in the pool ──▶ claim ──▶ close whom it replaced (4500)
+//! ```
+//!
+//! The seat comes before the claim, so that a later claim's answer always finds it; and before the
+//! first read, so that no wake falls between.
+
+use std::sync::Arc;
+
+use feedgate_common::sessions::{Claim, User};
+use feedgate_common::{DeviceId, UserId, UserNo};
+
+use super::identity::{Identity, client_name};
+use super::outcome::{Outcome, Stop, Then, bad};
+use crate::auth::TokenError;
+use crate::pool::Slot;
+use crate::protocol::{Close, Connect, ErrorCode};
+use crate::{Gateway, clock};
+
+/// Carries it out. Must be run to its end once begun: a claim that was made is to be released.
+pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<Connect>) -> Outcome {
+    if asked.token.is_empty() {
+        return Err(ErrorCode::Unauthorized.because("connect needs a token: the JWT of a user").into());
+    }
+    let now = clock::now();
+    let claims = gateway.parts.keys.verify(&asked.token, (now / 1000).unsigned_abs()).map_err(|error| match error {
+        TokenError::Expired => ErrorCode::TokenExpired.into(),
+        TokenError::Invalid(why) => {
+            tracing::debug!(why, "a token was refused");
+            Stop::Close(Close::InvalidToken)
+        }
+    })?;
+    let own = claims.device.or(asked.device);
+    let durable = own.is_some();
+    let device = match own {
+        Some(device) => device,
+        None => nameless(&gateway, &slot)?,
+    };
+    let user = User { no: number_of(&gateway, &claims.user).await?, id: claims.user };
+    if gateway.pool.enter(user.no, &device, &slot).is_err() {
+        return Err(Stop::Close(Close::ConnectionLimit));
+    }
+    let node = gateway.parts.node.clone();
+    let claim = Claim { user: user.no, device: device.clone(), durable, node, connection: slot.connection, since: now };
+    let claimed = match gateway.parts.sessions.claim(claim).await {
+        Ok(claimed) => claimed,
+        Err(error) => {
+            gateway.pool.leave(user.no, slot.connection);
+            return Err(error.into());
+        }
+    };
+    if let Some((node, connection)) = claimed.replaced
+        && node == gateway.parts.node
+    {
+        gateway.pool.replace(user.no, connection);
+    }
+    Ok(Then::Connected(Arc::new(Identity { user, device, durable, claim: claimed.token }), claims.expires_at))
+}
+
+fn nameless(gateway: &Gateway, slot: &Slot) -> Result<DeviceId, Stop> {
+    let name = client_name(&gateway.parts.node, slot.connection);
+    name.parse().map_err(|error| bad(format!("connect: name a device in data.device_id; {error}")))
+}
+
+async fn number_of(gateway: &Gateway, user: &UserId) -> feedgate_common::error::Result<UserNo> {
+    let archive = gateway.parts.feeds.archive();
+    let names = std::slice::from_ref(user);
+    match archive.user_nos(names).await?[0] {
+        Some(no) => Ok(no),
+        None => Ok(archive.intern(names).await?[0]),
+    }
+}

@@ -1,0 +1,45 @@
+//! What is left to do when a connection has ended, however it ended.
+
+use std::sync::Arc;
+
+use feedgate_common::Position;
+
+use super::Answering;
+use super::identity::Identity;
+use super::outcome::Then;
+use crate::pool::Slot;
+use crate::{Gateway, clock};
+
+/// Ends the claim: the seat first, so that counts are right at once; then the last acknowledged
+/// position, while the claim still allows it; then the claim.
+pub(crate) async fn farewell(
+    gateway: Arc<Gateway>,
+    slot: Arc<Slot>,
+    mut who: Option<Arc<Identity>>,
+    mut acked: Option<Position>,
+    answering: Option<Answering>,
+) {
+    if let (Some(who), None) = (&who, &answering) {
+        gateway.pool.leave(who.user.no, slot.connection);
+    }
+    // A command in flight is run to its end: a claim that it makes has to be released.
+    if let Some(answering) = answering {
+        match answering.await.1 {
+            Ok(Then::Connected(identity, _)) => who = Some(identity),
+            Ok(Then::Acked(position) | Then::ReplyAndAcked(_, position)) => acked = Some(position),
+            _ => {}
+        }
+    }
+    let Some(who) = who else { return };
+    gateway.pool.leave(who.user.no, slot.connection);
+    gateway.positions.take(slot.connection);
+    let sessions = &gateway.parts.sessions;
+    if let Some(position) = acked.and_then(|position| who.saving(position))
+        && let Err(error) = sessions.save(vec![position], clock::now()).await
+    {
+        tracing::warn!(%error, "a device's last position could not be saved; it will repeat a little");
+    }
+    if let Err(error) = sessions.release(who.user.no, &who.device, who.claim).await {
+        tracing::warn!(%error, "a session could not be released; the device's next one replaces it");
+    }
+}

@@ -1,0 +1,68 @@
+//! `history`: a stretch of the change log, with items. What a device names as `since` it has taken
+//! in, so that is acknowledged too.
+
+use std::sync::Arc;
+
+use feedgate_common::Position;
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::{Numbered, Read};
+
+use super::identity::Identity;
+use super::outcome::{Outcome, Then};
+use crate::Gateway;
+use crate::protocol::{ErrorCode, History, HistoryReply, Reply, push};
+use crate::reading;
+
+/// A reply holds this many bytes of publications, plus at most one publication.
+const REPLY_BYTES: usize = 256 * 1024;
+
+/// Carries it out. `limit` is cut to `settings.batch`, and a reply may hold fewer than that: the
+/// device goes on from the last offset it got.
+pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
+    let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
+    let limit = asked.limit.min(gateway.parts.settings.batch);
+    let Some((entries, head)) = stretch(&gateway, &who, &asked, limit).await? else {
+        return Err(ErrorCode::UnrecoverablePosition.into());
+    };
+    let mut publications = Vec::new();
+    reading::encode(&gateway, &entries, REPLY_BYTES, &mut publications, push::publication, b',').await?;
+    let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });
+    Ok(match asked.since.filter(|_| !asked.reverse) {
+        Some(since) => Then::ReplyAndAcked(reply, since),
+        None => Then::Reply(reply),
+    })
+}
+
+/// The entries asked for and the log's head; `None` if `since` is not served any more.
+async fn stretch(
+    gateway: &Gateway,
+    who: &Identity,
+    asked: &History,
+    limit: usize,
+) -> Result<Option<(Vec<Numbered>, Position)>> {
+    let (feeds, key) = (&gateway.parts.feeds, who.inbox());
+    if let (Some(since), false) = (asked.since, asked.reverse) {
+        // At least one, so that a position that is gone is told also to who wants no entries.
+        return Ok(match feeds.read(key, since, limit.max(1)).await? {
+            Read::Entries { mut entries, head } => {
+                entries.truncate(limit);
+                Some((entries, Position { epoch: since.epoch, offset: head }))
+            }
+            Read::Gone { .. } | Read::Missing => None,
+        });
+    }
+    if limit == 0 && asked.since.is_none() {
+        return Ok(Some((vec![], feeds.head(key).await?)));
+    }
+    let log = feeds.log(key).await?;
+    if asked.since.is_some_and(|since| since.epoch != log.head.epoch || since.offset > log.head.offset + 1) {
+        return Ok(None);
+    }
+    let below = asked.since.map_or(u64::MAX, |since| since.offset);
+    let entries = if asked.reverse {
+        log.entries.iter().rev().filter(|numbered| numbered.seq < below).take(limit).copied().collect()
+    } else {
+        log.entries.iter().take(limit).copied().collect()
+    };
+    Ok(Some((entries, log.head)))
+}

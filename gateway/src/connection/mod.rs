@@ -1,0 +1,577 @@
+//! One connection: the task that carries bytes and times to where the rules are.
+//!
+//! ```text
+//!   socket ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
+//!   slot ──wake bit──▶ session (pure) ──Ask──▶ reading ──Found──▶ session ──Push──▶ socket
+//!   timer ──▶ pings, pongs, expiry, a look at the log now and then
+//! ```
+//!
+//! The task is this struct itself, polled: no rules beyond the order of things live here.
+//!
+//! Invariants:
+//! - Commands are carried out one after another, in the order they came; pongs and pushes do not
+//!   wait for them.
+//! - Everything here is bounded: commands waiting, one answer and one reading in flight, unsent bytes
+//!   up to `write_buffer_max_bytes` plus one reply and one slice (I18).
+//! - Deadlines are looked at before anything is sent: no frame after the token and its grace.
+//! - However it ends, the seat is emptied, the position saved and the claim released; the seat even
+//!   if the task is dropped.
+//!
+//! Memory of an idle session, in bytes on a 64-bit machine: see [`Connection`].
+
+mod allowance;
+mod connect;
+mod deadlines;
+mod farewell;
+mod history;
+mod identity;
+mod outcome;
+mod presence;
+mod refresh;
+mod rpc_ack;
+mod rpc_page;
+mod subscribe;
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use feedgate_common::{Position, failpoint};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep};
+
+use self::allowance::Allowance;
+use self::deadlines::{Deadlines, NEVER};
+use self::identity::{Identity, client_name};
+use self::outcome::{Outcome, Stop, Then};
+use crate::pool::Slot;
+use crate::protocol::{self, Close, Command, Connected, Line, Refreshed, Refusal, Reply, Subscribe, Verb, push, reply};
+use crate::reading::{self, Reading};
+use crate::session::{Action, Event, Session, Start};
+use crate::socket::{Broken, Incoming, Socket};
+use crate::{Gateway, clock};
+
+/// Commands that may wait behind the one in flight before no more is read; a single frame may bring
+/// more, up to the allowance.
+const WAITING_MAX: usize = 16;
+
+/// Rounds of work per poll before other tasks get their turn.
+const ROUNDS: usize = 32;
+
+/// What a goodbye may take: writing out, and hearing the peer's.
+const GOODBYE_MS: u64 = 1000;
+
+/// After a read has failed.
+const RETRY_MS: u64 = 1000;
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A command in flight, with its id.
+pub(crate) type Answering = Boxed<(u32, Outcome)>;
+
+/// What a connection is made from.
+pub(crate) struct Arrival {
+    /// Upgraded.
+    pub(crate) tcp: TcpStream,
+    /// What came before the upgrade was done.
+    pub(crate) early: Vec<u8>,
+    /// When it was accepted: the time before `connect` counts from here.
+    pub(crate) accepted_ms: u64,
+    /// Its place in the pool.
+    pub(crate) slot: Arc<Slot>,
+    /// Its share of the node's sockets.
+    pub(crate) permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// See the module.
+pub(crate) struct Connection {
+    gateway: Arc<Gateway>,
+    slot: Arc<Slot>,
+    socket: Socket,
+    who: Option<Arc<Identity>>,
+    session: Option<Session>,
+    /// What the subscription in the making is to be answered under, and how it is to be.
+    subscribing: Option<(u32, Box<Subscribe>)>,
+    acked: Option<Position>,
+    answering: Option<Answering>,
+    reading: Option<Boxed<feedgate_common::error::Result<Reading>>>,
+    waiting: VecDeque<Command>,
+    allowance: Allowance,
+    deadlines: Deadlines,
+    timer: Pin<Box<Sleep>>,
+    ending: Option<Box<Ending>>,
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// Why a connection ends.
+enum End {
+    /// We close it.
+    Close(Close),
+    /// The peer has said goodbye.
+    Goodbye,
+    /// It broke.
+    Gone,
+}
+
+struct Ending {
+    farewell: Option<Boxed<()>>,
+    socket: SocketEnd,
+}
+
+enum SocketEnd {
+    Flush,
+    Shutdown,
+    Listen,
+    Done,
+}
+
+impl Connection {
+    pub(crate) fn new(gateway: Arc<Gateway>, arrival: Arrival) -> Self {
+        let Arrival { tcp, early, accepted_ms, slot, permit } = arrival;
+        let settings = &gateway.parts.settings;
+        let connect_at = accepted_ms + u64::from(settings.connect_within_secs) * 1000;
+        Self {
+            socket: Socket::new(tcp, &early, settings.message_max_bytes),
+            slot,
+            who: None,
+            session: None,
+            subscribing: None,
+            acked: None,
+            answering: None,
+            reading: None,
+            waiting: VecDeque::new(),
+            allowance: Allowance::default(),
+            deadlines: Deadlines::until_connect(connect_at),
+            timer: Box::pin(tokio::time::sleep_until(gateway.at(connect_at))),
+            ending: None,
+            gateway,
+            _permit: permit,
+        }
+    }
+
+    /// Rounds of work until nothing is left to do now.
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.slot.register(cx.waker());
+        self.socket.begin_poll();
+        for _ in 0..ROUNDS {
+            match self.round(cx) {
+                Ok(true) => {}
+                Ok(false) if self.poll_timer(cx).is_pending() => return Poll::Pending,
+                Ok(false) => {}
+                Err(end) => return Poll::Ready(end),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Ready when a deadline has come.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let due = self.deadlines.next();
+        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.gateway.at(due) };
+        if self.timer.deadline() != at {
+            self.timer.as_mut().reset(at);
+        }
+        self.timer.as_mut().poll(cx)
+    }
+
+    /// The one select of the task: whatever is ready is done, in this order. False: nothing was.
+    fn round(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
+        let mut worked = self.keep_deadlines()?;
+        if let Some(close) = self.slot.asked_to_close() {
+            return Err(End::Close(close));
+        }
+        if let Some(answering) = &mut self.answering
+            && let Poll::Ready((id, outcome)) = answering.as_mut().poll(cx)
+        {
+            self.answering = None;
+            self.conclude(id, outcome)?;
+            worked = true;
+        }
+        if let Some(reading) = &mut self.reading
+            && let Poll::Ready(read) = reading.as_mut().poll(cx)
+        {
+            self.reading = None;
+            self.found(read)?;
+            worked = true;
+        }
+        worked |= self.next_command()?;
+        match self.socket.poll_flush(cx) {
+            Poll::Ready(Ok(())) => worked |= self.flushed()?,
+            Poll::Ready(Err(_)) => return Err(End::Gone),
+            Poll::Pending => {}
+        }
+        if self.session.is_some() && self.slot.take_wake() {
+            self.drive(Event::Wake, Vec::new())?;
+            worked = true;
+        }
+        if self.waiting.len() < WAITING_MAX
+            && let Poll::Ready(incoming) = self.socket.poll_read(cx)
+        {
+            self.heard(incoming)?;
+            worked = true;
+        }
+        Ok(worked)
+    }
+
+    fn keep_deadlines(&mut self) -> Result<bool, End> {
+        let now = self.gateway.elapsed_ms();
+        if now < self.deadlines.next() {
+            return Ok(false);
+        }
+        if now >= self.deadlines.expiry {
+            return Err(End::Close(Close::Expired));
+        }
+        if now >= self.deadlines.connect {
+            return Err(End::Close(Close::Stale));
+        }
+        if now >= self.deadlines.pong {
+            return Err(End::Close(Close::NoPong));
+        }
+        let settings = &self.gateway.parts.settings;
+        if now >= self.deadlines.ping {
+            self.socket.text(|out| out.extend_from_slice(push::PING));
+            self.deadlines.ping = now + u64::from(settings.ping_interval_secs) * 1000;
+            self.deadlines.pong = self.deadlines.pong.min(now + u64::from(settings.pong_within_secs) * 1000);
+        }
+        if now >= self.deadlines.reread {
+            self.deadlines.reread = now + u64::from(settings.reread_interval_secs) * 1000;
+            self.drive(Event::Wake, Vec::new())?;
+        }
+        Ok(true)
+    }
+
+    fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {
+        match incoming {
+            Ok(Incoming::Text(text)) => text.lines().try_for_each(|line| self.line(line)),
+            Ok(Incoming::Binary) => Err(End::Close(Close::Unsupported)),
+            Ok(Incoming::Control) => {
+                self.charge()?;
+                if self.is_clogged() { Err(End::Close(Close::Slow)) } else { Ok(()) }
+            }
+            Ok(Incoming::Goodbye) => Err(End::Goodbye),
+            Err(Broken::Rules(close)) => Err(End::Close(close)),
+            Err(Broken::Gone) => Err(End::Gone),
+        }
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), End> {
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        self.charge()?;
+        match protocol::decode(line) {
+            Ok(Line::Pong) if self.deadlines.pong == NEVER => Err(End::Close(Close::BadRequest)),
+            Ok(Line::Pong) => {
+                self.deadlines.pong = NEVER;
+                Ok(())
+            }
+            Ok(Line::Send) if self.who.is_some() => Ok(()),
+            Ok(Line::Command(command)) => {
+                self.waiting.push_back(command);
+                Ok(())
+            }
+            Ok(Line::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
+        }
+    }
+
+    fn charge(&mut self) -> Result<(), End> {
+        let now = self.gateway.elapsed_ms();
+        let fair = self.allowance.take(now, self.gateway.parts.settings.commands_per_sec);
+        if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
+    }
+
+    fn is_clogged(&self) -> bool {
+        self.socket.unsent() > self.gateway.parts.settings.write_buffer_max_bytes
+    }
+
+    /// Starts the next command, unless one is in flight or its reply would find no room.
+    fn next_command(&mut self) -> Result<bool, End> {
+        if self.answering.is_some() || self.subscribing.is_some() || self.is_clogged() {
+            return Ok(false);
+        }
+        let Some(Command { id, verb }) = self.waiting.pop_front() else {
+            self.waiting.shrink_to_fit();
+            return Ok(false);
+        };
+        self.obey(id, verb)?;
+        Ok(true)
+    }
+
+    fn obey(&mut self, id: u32, verb: Verb) -> Result<(), End> {
+        let gateway = self.gateway.clone();
+        let Some(who) = self.who.clone() else {
+            return match verb {
+                Verb::Connect(asked) => self.answer(id, connect::connect(gateway, self.slot.clone(), asked)),
+                _ => Err(End::Close(Close::BadRequest)),
+            };
+        };
+        match verb {
+            Verb::Connect(_) => Err(End::Close(Close::BadRequest)),
+            Verb::Subscribe(asked) => self.subscribe(id, asked, who),
+            Verb::Unsubscribe => {
+                (self.session, self.reading) = (None, None);
+                self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
+            }
+            Verb::Ack(at) => match &self.session {
+                // What was sent is within the log; no need to look.
+                Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
+                    self.conclude(id, Ok(Then::Acked(at)))
+                }
+                _ => self.answer(id, rpc_ack::ack(gateway, who, at)),
+            },
+            Verb::Page(asked) => self.answer(id, rpc_page::page(gateway, who, asked)),
+            Verb::History(asked) => self.answer(id, history::history(gateway, who, asked)),
+            Verb::Presence => self.answer(id, presence::presence(gateway, who)),
+            Verb::PresenceStats => self.answer(id, presence::presence_stats(gateway, who)),
+            Verb::Refresh(token) => {
+                let outcome = refresh::refresh(&gateway, &who, &token);
+                self.conclude(id, outcome)
+            }
+            Verb::Ping => self.conclude(id, Ok(Then::Reply(Reply::Pong))),
+            Verb::Refused(refusal) => self.conclude(id, Err(Stop::Refused(*refusal))),
+        }
+    }
+
+    fn answer(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
+        self.answering = Some(Box::pin(async move { (id, outcome.await) }));
+        Ok(())
+    }
+
+    fn subscribe(&mut self, id: u32, asked: Box<Subscribe>, who: Arc<Identity>) -> Result<(), End> {
+        if self.session.is_some() {
+            return self.conclude(id, Err(protocol::ErrorCode::AlreadySubscribed.into()));
+        }
+        let start = subscribe::start_of(asked.from);
+        self.subscribing = Some((id, asked));
+        match start {
+            Some(start) => self.start(start),
+            None => self.answer(id, subscribe::stored(self.gateway.clone(), who)),
+        }
+    }
+
+    fn start(&mut self, start: Start) -> Result<(), End> {
+        let (_, asked) = self.subscribing.as_ref().expect("a start follows a subscribe");
+        let (session, first) = Session::open(asked.deliver, start, asked.reject_unrecovered);
+        self.session = Some(session);
+        self.act(first, &mut Vec::new())
+    }
+
+    /// What follows from a command that has been carried out, or not.
+    fn conclude(&mut self, id: u32, outcome: Outcome) -> Result<(), End> {
+        let reply = match outcome {
+            Ok(Then::Start(start)) => return self.start(start),
+            Ok(Then::Reply(reply)) => reply,
+            Ok(Then::Connected(who, expires_at)) => self.connected(who, expires_at),
+            Ok(Then::Refreshed(expires_at)) => self.refreshed(expires_at),
+            Ok(Then::Acked(position)) => {
+                self.acknowledge(position);
+                Reply::Acked
+            }
+            Ok(Then::ReplyAndAcked(reply, position)) => {
+                self.acknowledge(position);
+                reply
+            }
+            Err(Stop::Close(close)) => return Err(End::Close(close)),
+            Err(Stop::Refused(refusal)) => {
+                // A subscribe that never came to a session ends here.
+                self.subscribing = None;
+                self.socket.text(|out| reply::error(out, id, &refusal));
+                return Ok(());
+            }
+        };
+        self.socket.text(|out| reply::result(out, id, &reply));
+        Ok(())
+    }
+
+    fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
+        self.who = Some(who);
+        let ttl = self.expire_at(expires_at);
+        let settings = &self.gateway.parts.settings;
+        let now = self.gateway.elapsed_ms();
+        // Devices that came in one instant are not pinged in one instant for ever.
+        let spread = (self.slot.connection.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 512;
+        let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
+        self.deadlines.connect = NEVER;
+        self.deadlines.ping = now + part(settings.ping_interval_secs);
+        self.deadlines.reread = now + part(settings.reread_interval_secs);
+        let client = client_name(&self.gateway.parts.node, self.slot.connection);
+        Reply::Connect(Connected {
+            session: client.clone(),
+            client,
+            version: VERSION,
+            ping: settings.ping_interval_secs,
+            pong: true,
+            expires: true,
+            ttl,
+            node: self.gateway.parts.node.clone(),
+        })
+    }
+
+    fn refreshed(&mut self, expires_at: u64) -> Reply {
+        let client = client_name(&self.gateway.parts.node, self.slot.connection);
+        Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
+    }
+
+    /// Arms the expiry; answers with the seconds that the token has left, at least 1.
+    fn expire_at(&mut self, expires_at: u64) -> u64 {
+        let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
+        let grace_ms = u64::from(self.gateway.parts.settings.refresh_grace_secs) * 1000;
+        self.deadlines.expiry = self.gateway.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
+        (left_ms / 1000).clamp(1, u64::from(u32::MAX))
+    }
+
+    /// Remembers that the device has everything up to `position`, if that is more than before.
+    fn acknowledge(&mut self, position: Position) {
+        let order = |position: Position| (position.epoch, position.offset);
+        if self.acked.is_some_and(|before| order(before) >= order(position)) {
+            return;
+        }
+        self.acked = Some(position);
+        if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(position)) {
+            self.gateway.positions.note(self.slot.connection, saving);
+        }
+    }
+
+    fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
+        match read {
+            Ok(Reading { found, frame }) => self.drive(Event::Found(found), frame),
+            Err(error) => {
+                tracing::debug!(%error, "a session could not read its log");
+                self.drive(Event::Failed, Vec::new())
+            }
+        }
+    }
+
+    fn flushed(&mut self) -> Result<bool, End> {
+        if !self.session.as_ref().is_some_and(Session::awaits_writable) {
+            return Ok(false);
+        }
+        failpoint::hit("catch-up-batch");
+        self.drive(Event::Writable, Vec::new())?;
+        Ok(true)
+    }
+
+    /// Tells the session; does what it says. `frame`: the pushes in hand.
+    fn drive(&mut self, event: Event, mut frame: Vec<u8>) -> Result<(), End> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.on(event).into_iter().try_for_each(|action| self.act(action, &mut frame))
+    }
+
+    fn act(&mut self, action: Action, frame: &mut Vec<u8>) -> Result<(), End> {
+        match action {
+            Action::Read(ask) => {
+                let who = self.who.as_ref().expect("a session belongs to somebody");
+                self.reading = Some(Box::pin(reading::read(self.gateway.clone(), who.inbox(), ask)));
+            }
+            Action::Opened(opened) => {
+                let (id, _) = self.subscribing.take().expect("an opening follows a subscribe");
+                if opened.recovered {
+                    self.acknowledge(opened.position);
+                }
+                self.socket.text(|out| reply::result(out, id, &Reply::Subscribe(opened)));
+            }
+            Action::RefuseUnrecovered => self.refuse(protocol::ErrorCode::UnrecoverablePosition.into()),
+            Action::RefuseFailed => self.refuse(protocol::ErrorCode::Internal.into()),
+            Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
+            Action::Behind(head) => self.socket.text(|out| push::behind(out, head)),
+            Action::Retry => {
+                self.deadlines.reread = self.deadlines.reread.min(self.gateway.elapsed_ms() + RETRY_MS);
+            }
+            Action::Close(close) => return Err(End::Close(close)),
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        self.session = None;
+        let (id, _) = self.subscribing.take().expect("a refusal answers a subscribe");
+        self.socket.text(|out| reply::error(out, id, &refusal));
+    }
+
+    fn end(&mut self, end: End) {
+        let socket = match end {
+            // Whatever waits to be sent would arrive after the token's end.
+            End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
+            End::Close(close) => {
+                self.socket.close(close);
+                SocketEnd::Flush
+            }
+            End::Goodbye => SocketEnd::Flush,
+            End::Gone => SocketEnd::Done,
+        };
+        (self.session, self.reading) = (None, None);
+        self.waiting = VecDeque::new();
+        self.deadlines = Deadlines::until_connect(NEVER);
+        self.deadlines.goodbye = self.gateway.elapsed_ms() + GOODBYE_MS;
+        let (gateway, slot) = (self.gateway.clone(), self.slot.clone());
+        let farewell = farewell::farewell(gateway, slot, self.who.take(), self.acked.take(), self.answering.take());
+        self.ending = Some(Box::new(Ending { farewell: Some(Box::pin(farewell)), socket }));
+    }
+
+    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ending = self.ending.as_mut().expect("only an ending connection gets here");
+        if let Some(farewell) = &mut ending.farewell
+            && farewell.as_mut().poll(cx).is_ready()
+        {
+            ending.farewell = None;
+        }
+        if self.poll_socket_end(cx).is_pending() && self.poll_timer(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let ending = self.ending.as_mut().expect("it is still ending");
+        ending.socket = SocketEnd::Done;
+        self.deadlines.goodbye = NEVER;
+        if ending.farewell.is_none() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn poll_socket_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ending = self.ending.as_mut().expect("only an ending connection gets here");
+        loop {
+            ending.socket = match ending.socket {
+                SocketEnd::Flush => match ready!(self.socket.poll_flush(cx)) {
+                    Ok(()) => SocketEnd::Shutdown,
+                    Err(_) => SocketEnd::Done,
+                },
+                SocketEnd::Shutdown => {
+                    ready!(self.socket.poll_shutdown(cx));
+                    SocketEnd::Listen
+                }
+                SocketEnd::Listen => {
+                    ready!(self.socket.poll_end(cx));
+                    SocketEnd::Done
+                }
+                SocketEnd::Done => return Poll::Ready(()),
+            };
+        }
+    }
+}
+
+/// What `connect` reports as the server's version.
+const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let connection = self.get_mut();
+        if connection.ending.is_none() {
+            let end = ready!(connection.poll_work(cx));
+            connection.end(end);
+        }
+        connection.poll_ending(cx)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(who) = &self.who {
+            self.gateway.pool.leave(who.user.no, self.slot.connection);
+        }
+        self.gateway.pool.depart(&self.slot);
+    }
+}

@@ -1,0 +1,33 @@
+//! `presence` and `presence_stats`: the user's other devices that are online.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use feedgate_common::sessions::SessionInfo;
+
+use super::identity::{Identity, client_name};
+use super::outcome::{Outcome, Then};
+use crate::Gateway;
+use crate::protocol::{Presence, PresenceInfo, Reply};
+
+/// Who they are.
+pub(crate) async fn presence(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
+    let mut present = BTreeMap::new();
+    for SessionInfo { device, node, connection, since, .. } in others(&gateway, &who).await? {
+        let client = client_name(&node, connection);
+        let conn_info = PresenceInfo { device: device.to_string(), node, since };
+        present.insert(client.clone(), Presence { client, user: who.user.id.to_string(), conn_info });
+    }
+    Ok(Then::Reply(Reply::Presence(present)))
+}
+
+/// How many they are.
+pub(crate) async fn presence_stats(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
+    Ok(Then::Reply(Reply::PresenceStats(others(&gateway, &who).await?.len())))
+}
+
+async fn others(gateway: &Gateway, who: &Identity) -> feedgate_common::error::Result<Vec<SessionInfo>> {
+    let mut sessions = gateway.parts.sessions.list(who.user.no).await?;
+    sessions.retain(|session| session.device != who.device);
+    Ok(sessions)
+}

@@ -1,0 +1,327 @@
+//! What a device asks. A text frame holds one or more JSON objects, each on its line.
+//!
+//! ```text
+//!   {"id":2,"subscribe":{…}}     a command: an id and exactly one verb
+//!   {}                           a pong
+//!   {"id":3,"send":{…}}          a message nobody answers, even with an id
+//! ```
+//!
+//! A line that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose
+//! contents make no sense is answered with a precise [`Refusal`]. Unknown fields are ignored.
+
+use feedgate_common::{DeviceId, Epoch, Position};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::codes::{ErrorCode, Refusal};
+use crate::session::Deliver;
+
+/// The only channel: the inbox of the token's user.
+pub(crate) const CHANNEL: &str = "feed";
+
+/// The line is no command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// One line.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Line {
+    /// The answer to our ping.
+    Pong,
+    /// A message we do not answer.
+    Send,
+    /// Something to do and to answer.
+    Command(Command),
+}
+
+/// Something to do and to answer.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Command {
+    /// Greater than 0; the reply carries it.
+    pub(crate) id: u32,
+    /// What.
+    pub(crate) verb: Verb,
+}
+
+/// What a device may ask. Each carries what it was asked with, checked.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verb {
+    Connect(Box<Connect>),
+    Subscribe(Box<Subscribe>),
+    Unsubscribe,
+    Ack(Position),
+    Page(Box<PageAsk>),
+    History(Box<History>),
+    Presence,
+    PresenceStats,
+    Refresh(Box<str>),
+    Ping,
+    /// Asked wrongly: answer with this.
+    Refused(Box<Refusal>),
+}
+
+/// `connect`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Connect {
+    pub(crate) token: String,
+    /// `data.device_id`.
+    pub(crate) device: Option<DeviceId>,
+}
+
+/// `subscribe`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Subscribe {
+    pub(crate) from: From,
+    pub(crate) deliver: Deliver,
+    /// Refuse with 112 rather than start at the head.
+    pub(crate) reject_unrecovered: bool,
+}
+
+/// Where a device wants to start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum From {
+    Head,
+    /// `recover:true`; `None` if what it gave is no position of ours.
+    Own(Option<Position>),
+    /// `data.resume:"stored"`.
+    Stored,
+}
+
+/// `rpc page`.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+pub(crate) struct PageAsk {
+    pub(crate) limit: Option<u64>,
+    pub(crate) cursor: Option<String>,
+}
+
+/// `history`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct History {
+    pub(crate) since: Option<Position>,
+    /// 0: only where the log stands.
+    pub(crate) limit: usize,
+    pub(crate) reverse: bool,
+}
+
+/// Reads one line.
+pub(crate) fn decode(line: &str) -> Result<Line, Malformed> {
+    let wire: Wire<'_> = serde_json::from_str(line).map_err(|_| Malformed)?;
+    let verbs = [
+        wire.connect.map(|raw| connect(raw)),
+        wire.subscribe.map(|raw| subscribe(raw)),
+        wire.unsubscribe.map(|raw| on_channel(raw, "unsubscribe", Verb::Unsubscribe)),
+        wire.rpc.map(|raw| rpc(raw)),
+        wire.history.map(|raw| history(raw)),
+        wire.presence.map(|raw| on_channel(raw, "presence", Verb::Presence)),
+        wire.presence_stats.map(|raw| on_channel(raw, "presence_stats", Verb::PresenceStats)),
+        wire.refresh.map(|raw| refresh(raw)),
+        wire.ping.map(|_| Ok(Verb::Ping)),
+        wire.publish.map(|_| {
+            Err(ErrorCode::PermissionDenied.because("devices do not publish: backends do, with POST /v1/items"))
+        }),
+        wire.sub_refresh
+            .map(|_| Err(ErrorCode::NotAvailable.because("subscriptions carry no token of their own: send refresh"))),
+    ];
+    let mut verbs = verbs.into_iter().flatten();
+    match (wire.id, verbs.next(), verbs.next(), wire.send) {
+        (_, None, _, Some(_)) => Ok(Line::Send),
+        (0, None, _, None) if line.trim() == "{}" => Ok(Line::Pong),
+        (0, _, _, _) | (_, _, Some(_), _) => Err(Malformed),
+        (id, None, _, None) => Ok(command(id, Err(ErrorCode::MethodNotFound.into()))),
+        (id, Some(verb), None, _) => Ok(command(id, verb)),
+    }
+}
+
+fn command(id: u32, verb: Result<Verb, Refusal>) -> Line {
+    Line::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(default)]
+    id: u32,
+    #[serde(borrow)]
+    connect: Option<&'a RawValue>,
+    subscribe: Option<&'a RawValue>,
+    unsubscribe: Option<&'a RawValue>,
+    publish: Option<&'a RawValue>,
+    rpc: Option<&'a RawValue>,
+    history: Option<&'a RawValue>,
+    presence: Option<&'a RawValue>,
+    presence_stats: Option<&'a RawValue>,
+    refresh: Option<&'a RawValue>,
+    sub_refresh: Option<&'a RawValue>,
+    ping: Option<&'a RawValue>,
+    send: Option<&'a RawValue>,
+}
+
+/// Reads the contents of a verb, or says what is wrong with them.
+fn contents<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<T, Refusal> {
+    serde_json::from_str(raw.get()).map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {error}")))
+}
+
+fn check_channel(channel: &str) -> Result<(), Refusal> {
+    if channel == CHANNEL {
+        return Ok(());
+    }
+    let named: String = channel.chars().take(64).collect();
+    Err(ErrorCode::UnknownChannel.because(format!("unknown channel {named:?}; there is one, {CHANNEL:?}")))
+}
+
+fn connect(raw: &RawValue) -> Result<Verb, Refusal> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(default)]
+        token: Option<String>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Data {
+        device_id: Option<DeviceId>,
+    }
+    let Params { token, data } = contents(raw, "connect")?;
+    // An app may put anything there; only an object can name a device.
+    let device = match data.filter(|data| data.get().starts_with('{')) {
+        Some(data) => contents::<Data>(data, "connect.data")?.device_id,
+        None => None,
+    };
+    Ok(Verb::Connect(Box::new(Connect { token: token.unwrap_or_default(), device })))
+}
+
+fn subscribe(raw: &RawValue) -> Result<Verb, Refusal> {
+    /// Bit 2 of `flag`: refuse instead of `recovered:false`.
+    const REJECT_UNRECOVERED: u64 = 2;
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(default)]
+        channel: String,
+        #[serde(default)]
+        recover: bool,
+        #[serde(default)]
+        offset: u64,
+        #[serde(default)]
+        epoch: String,
+        #[serde(default)]
+        flag: u64,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "lowercase")]
+    enum Wants {
+        #[default]
+        Notify,
+        Items,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Resume {
+        Stored,
+    }
+    #[derive(Deserialize, Default)]
+    struct Data {
+        #[serde(default)]
+        deliver: Wants,
+        resume: Option<Resume>,
+    }
+    let asked: Params<'_> = contents(raw, "subscribe")?;
+    check_channel(&asked.channel)?;
+    let data: Data = match asked.data.filter(|data| data.get().starts_with('{')) {
+        Some(data) => contents(data, "subscribe.data")?,
+        None => Data::default(),
+    };
+    let own = || Some(Position { epoch: asked.epoch.parse().ok()?, offset: asked.offset });
+    let from = match (asked.recover, data.resume) {
+        (true, _) => From::Own(own()),
+        (false, Some(Resume::Stored)) => From::Stored,
+        (false, None) => From::Head,
+    };
+    let deliver = match data.deliver {
+        Wants::Notify => Deliver::Notify,
+        Wants::Items => Deliver::Items,
+    };
+    Ok(Verb::Subscribe(Box::new(Subscribe { from, deliver, reject_unrecovered: asked.flag & REJECT_UNRECOVERED != 0 })))
+}
+
+fn on_channel(raw: &RawValue, what: &str, verb: Verb) -> Result<Verb, Refusal> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        channel: String,
+    }
+    check_channel(&contents::<Params>(raw, what)?.channel)?;
+    Ok(verb)
+}
+
+#[derive(Deserialize)]
+struct WirePosition {
+    offset: u64,
+    #[serde(default)]
+    epoch: String,
+}
+
+fn rpc(raw: &RawValue) -> Result<Verb, Refusal> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(default)]
+        method: String,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
+    let Params { method, data } = contents(raw, "rpc")?;
+    match (method.as_str(), data) {
+        ("ack", Some(data)) => {
+            let at: WirePosition = contents(data, "rpc ack: data")?;
+            let epoch: Epoch =
+                at.epoch.parse().map_err(|error| ErrorCode::BadRequest.because(format!("rpc ack: {error}")))?;
+            Ok(Verb::Ack(Position { epoch, offset: at.offset }))
+        }
+        ("ack", None) => Err(ErrorCode::BadRequest.because("rpc ack: data must be {\"offset\":N,\"epoch\":\"…\"}")),
+        ("page", None) => Ok(Verb::Page(Box::default())),
+        ("page", Some(data)) => {
+            Ok(Verb::Page(contents::<Option<Box<PageAsk>>>(data, "rpc page: data")?.unwrap_or_default()))
+        }
+        (other, _) => {
+            let named: String = other.chars().take(64).collect();
+            Err(ErrorCode::MethodNotFound.because(format!("there is no rpc {named:?}; there are \"ack\" and \"page\"")))
+        }
+    }
+}
+
+fn history(raw: &RawValue) -> Result<Verb, Refusal> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        channel: String,
+        since: Option<WirePosition>,
+        #[serde(default)]
+        limit: i64,
+        #[serde(default)]
+        reverse: bool,
+    }
+    let asked: Params = contents(raw, "history")?;
+    check_channel(&asked.channel)?;
+    let since = match asked.since {
+        None => None,
+        Some(at) => {
+            // Whatever is no epoch of ours names a log that is gone.
+            let epoch = at.epoch.parse().map_err(|_| Refusal::from(ErrorCode::UnrecoverablePosition))?;
+            Some(Position { epoch, offset: at.offset })
+        }
+    };
+    // A negative limit means "as many as you give".
+    let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+    Ok(Verb::History(Box::new(History { since, limit, reverse: asked.reverse })))
+}
+
+fn refresh(raw: &RawValue) -> Result<Verb, Refusal> {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(default)]
+        token: String,
+    }
+    Ok(Verb::Refresh(contents::<Params>(raw, "refresh")?.token.into()))
+}

@@ -1,0 +1,26 @@
+//! What a device is told without asking.
+
+use std::io::Write;
+
+/// Our ping, and a device's pong.
+pub(crate) const PING: &[u8] = b"{}";
+
+/// Appends a publication: a change (its JSON) at its offset.
+pub(crate) fn publication(out: &mut Vec<u8>, offset: u64, change: &[u8]) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, r#"{{"offset":{offset},"data":"#);
+    out.extend_from_slice(change);
+    out.push(b'}');
+}
+
+/// Appends a push of one publication. Several in a frame stand on a line each.
+pub(crate) fn push(out: &mut Vec<u8>, offset: u64, change: &[u8]) {
+    out.extend_from_slice(br#"{"push":{"channel":"feed","pub":"#);
+    publication(out, offset, change);
+    out.extend_from_slice(b"}}");
+}
+
+/// Appends the push of notify mode: the log stands at `head`.
+pub(crate) fn behind(out: &mut Vec<u8>, head: u64) {
+    push(out, head, br#"{"op":"behind"}"#);
+}

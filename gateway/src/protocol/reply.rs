@@ -1,0 +1,165 @@
+//! What a device is answered. The result object is always there, even empty: some SDKs index it.
+
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+use feedgate_common::Epoch;
+use serde::Serialize;
+
+use super::codes::{ErrorCode, Refusal};
+use crate::page_json::PageJson;
+use crate::session::Opened;
+
+/// One result, by verb.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    Connect(Connected),
+    Subscribe(Opened),
+    Unsubscribe,
+    /// `rpc ack`.
+    Acked,
+    /// `rpc page`.
+    Page(Box<PageJson>),
+    History(History),
+    Presence(BTreeMap<CompactString, Presence>),
+    PresenceStats(usize),
+    Refresh(Refreshed),
+    Pong,
+}
+
+/// `connect`: never a field empty or zero that an SDK looks at.
+#[derive(Debug, Serialize)]
+pub(crate) struct Connected {
+    pub(crate) client: CompactString,
+    pub(crate) version: &'static str,
+    /// Seconds between pings, at least 1.
+    pub(crate) ping: u32,
+    /// Pings want an answer.
+    pub(crate) pong: bool,
+    pub(crate) expires: bool,
+    /// Seconds, at least 1.
+    pub(crate) ttl: u64,
+    pub(crate) session: CompactString,
+    pub(crate) node: String,
+}
+
+/// `refresh`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Refreshed {
+    pub(crate) client: CompactString,
+    pub(crate) version: &'static str,
+    pub(crate) expires: bool,
+    /// Seconds, at least 1.
+    pub(crate) ttl: u64,
+}
+
+/// `history`.
+#[derive(Debug)]
+pub(crate) struct History {
+    pub(crate) epoch: Epoch,
+    pub(crate) offset: u64,
+    /// The publications as JSON, comma between.
+    pub(crate) publications: Vec<u8>,
+}
+
+/// One device of the user, as `presence` shows it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Presence {
+    pub(crate) client: CompactString,
+    pub(crate) user: String,
+    pub(crate) conn_info: PresenceInfo,
+}
+
+/// What we know of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct PresenceInfo {
+    pub(crate) device: String,
+    pub(crate) node: String,
+    pub(crate) since: i64,
+}
+
+/// Appends `{"id":…,"verb":{…}}`.
+pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
+    match reply {
+        Reply::Connect(connected) => object(out, id, "connect", connected),
+        Reply::Subscribe(opened) => object(out, id, "subscribe", &Subscribed::from(opened)),
+        Reply::Unsubscribe => object(out, id, "unsubscribe", &Empty {}),
+        Reply::Acked => object(out, id, "rpc", &Rpc { data: Empty {} }),
+        Reply::Page(page) => object(out, id, "rpc", &Rpc { data: page }),
+        Reply::History(history) => {
+            let History { epoch, offset, publications } = history;
+            let head = format!(r#"{{"id":{id},"history":{{"epoch":"{epoch}","offset":{offset},"publications":["#);
+            out.extend_from_slice(head.as_bytes());
+            out.extend_from_slice(publications);
+            out.extend_from_slice(b"]}}");
+        }
+        Reply::Presence(presence) => object(out, id, "presence", &Present { presence }),
+        Reply::PresenceStats(n) => {
+            object(out, id, "presence_stats", &Stats { num_clients: *n, num_users: usize::from(*n > 0) });
+        }
+        Reply::Refresh(refreshed) => object(out, id, "refresh", refreshed),
+        Reply::Pong => object(out, id, "ping", &Empty {}),
+    }
+}
+
+/// Appends `{"id":…,"error":{…}}`.
+pub(crate) fn error(out: &mut Vec<u8>, id: u32, refusal: &Refusal) {
+    #[derive(Serialize)]
+    struct Wire<'a> {
+        code: u16,
+        message: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        temporary: bool,
+    }
+    let Refusal { code, message } = refusal;
+    object(out, id, "error", &Wire { code: ErrorCode::code(*code), message, temporary: code.temporary() });
+}
+
+fn object(out: &mut Vec<u8>, id: u32, key: &str, value: &impl Serialize) {
+    out.extend_from_slice(format!(r#"{{"id":{id},"{key}":"#).as_bytes());
+    serde_json::to_writer(&mut *out, value).expect("our own values serialize, and a Vec takes all");
+    out.push(b'}');
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+struct Rpc<T> {
+    data: T,
+}
+
+#[derive(Serialize)]
+struct Present<'a> {
+    presence: &'a BTreeMap<CompactString, Presence>,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    num_clients: usize,
+    num_users: usize,
+}
+
+#[derive(Serialize)]
+struct Subscribed {
+    recoverable: bool,
+    /// One SDK advances recovered positions only then.
+    positioned: bool,
+    epoch: Epoch,
+    offset: u64,
+    was_recovering: bool,
+    recovered: bool,
+}
+
+impl From<&Opened> for Subscribed {
+    fn from(opened: &Opened) -> Self {
+        Self {
+            recoverable: true,
+            positioned: true,
+            epoch: opened.position.epoch,
+            offset: opened.position.offset,
+            was_recovering: opened.was_recovering,
+            recovered: opened.recovered,
+        }
+    }
+}

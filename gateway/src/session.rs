@@ -1,0 +1,266 @@
+//! One subscription of one device to its feed: a position that advances to the head. Pure: no await,
+//! no clock, no IO.
+//!
+//! ```text
+//!             Wake, Writable, Found, Failed
+//!   outside ────────────────────────────────▶ Session { position, behind } ──▶ Action
+//!
+//!   Opening ──Found──▶ Idle ──(behind and writable)──▶ Reading ──Found──▶ Idle …
+//! ```
+//!
+//! Invariants:
+//! - It holds a position, never a queue: whatever the device does not take stays in the log.
+//! - A wake is a bit, cleared when a read *starts*: a wake that overtakes a read in flight is kept.
+//! - Nothing is read while the socket still holds what was pushed before (I18).
+//! - In items mode pushed offsets are contiguous; in notify mode they jump to the head (coalesced).
+//! - A position that the log no longer serves ends the session, never skips (I9).
+
+use feedgate_common::{Epoch, Position};
+
+use crate::protocol::Close;
+
+/// What a device wants to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deliver {
+    /// That it is behind; it fetches by itself.
+    Notify,
+    /// Every change, with its item.
+    Items,
+}
+
+/// Where a subscription starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// At the head: the device has just loaded, or does not care.
+    Head,
+    /// At the device's own position.
+    At(Position),
+    /// It asked to recover from what is no position of ours, or from a stored one that is not there.
+    Lost,
+}
+
+/// What happened outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The log may have grown.
+    Wake,
+    /// All that was pushed has left.
+    Writable,
+    /// The answer to [`Action::Read`].
+    Found(Found),
+    /// [`Action::Read`] got no answer.
+    Failed,
+}
+
+/// The answer of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The changes `first ..= last` are in hand (none if `last` < `first`); the log ends at `head`.
+    Changes {
+        /// One more than the position asked for.
+        first: u64,
+        /// The last in hand.
+        last: u64,
+        /// The log's last sequence id.
+        head: u64,
+    },
+    /// Where the log stands.
+    Head(Position),
+    /// The position asked for is not served any more; the log stands there.
+    Gone(Position),
+}
+
+/// What to ask the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Where it stands.
+    Head,
+    /// Whether it serves this position, and where it stands.
+    Serves(Position),
+    /// The changes after this position.
+    After(Position),
+}
+
+/// How a subscription began: the reply to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// The position it starts from.
+    pub(crate) position: Position,
+    /// Whether it had asked for one.
+    pub(crate) was_recovering: bool,
+    /// Whether it got it: then nothing is missing (I9).
+    pub(crate) recovered: bool,
+}
+
+/// What to do outside, in the order given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Ask the log; answer with [`Event::Found`] or [`Event::Failed`].
+    Read(Ask),
+    /// Tell the device that its subscription has begun.
+    Opened(Opened),
+    /// Tell the device that its position cannot be recovered; the session is over.
+    RefuseUnrecovered,
+    /// Tell the device that the log cannot be reached; the session is over.
+    RefuseFailed,
+    /// Push the changes in hand.
+    Push,
+    /// Push that the log stands at this offset.
+    Behind(u64),
+    /// Wake the session again after a while: the log could not be reached.
+    Retry,
+    /// Close the connection.
+    Close(Close),
+}
+
+/// At most two actions, in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Actions([Option<Action>; 2]);
+
+impl Actions {
+    fn one(action: Action) -> Self {
+        Self([Some(action), None])
+    }
+
+    fn then(self, next: Option<Action>) -> Self {
+        match self.0 {
+            [None, _] => Self([next, None]),
+            [first, _] => Self([first, next]),
+        }
+    }
+}
+
+impl IntoIterator for Actions {
+    type Item = Action;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Action>, 2>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter().flatten()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Opening(Start),
+    Idle,
+    Reading,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Session {
+    state: State,
+    deliver: Deliver,
+    reject_unrecovered: bool,
+    behind: bool,
+    writable: bool,
+    position: Position,
+}
+
+impl Session {
+    /// Begins, and says what to read first. `reject_unrecovered`: the device would rather be refused
+    /// than start at the head.
+    pub(crate) fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
+        let (position, ask) = match (start, deliver) {
+            (Start::Head | Start::Lost, _) => (Position { epoch: Epoch(0), offset: 0 }, Ask::Head),
+            (Start::At(own), Deliver::Items) => (own, Ask::After(own)),
+            (Start::At(own), Deliver::Notify) => (own, Ask::Serves(own)),
+        };
+        let state = State::Opening(start);
+        (Self { state, deliver, reject_unrecovered, behind: false, writable: true, position }, Action::Read(ask))
+    }
+
+    /// Up to where the device was sent changes, or told of them.
+    pub(crate) fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Whether it waits for [`Event::Writable`].
+    pub(crate) fn awaits_writable(&self) -> bool {
+        !self.writable
+    }
+
+    /// See the module.
+    pub(crate) fn on(&mut self, event: Event) -> Actions {
+        match event {
+            Event::Wake => self.behind = true,
+            Event::Writable => self.writable = true,
+            Event::Found(found) => {
+                return match std::mem::replace(&mut self.state, State::Idle) {
+                    State::Opening(start) => self.opened(start, found),
+                    State::Reading | State::Idle => self.found(found),
+                };
+            }
+            Event::Failed => {
+                return match std::mem::replace(&mut self.state, State::Idle) {
+                    State::Opening(_) => Actions::one(Action::RefuseFailed),
+                    State::Reading | State::Idle => Actions::one(Action::Retry),
+                };
+            }
+        }
+        Actions::default().then(self.advance())
+    }
+
+    /// Starts a read if there is a reason and room. Here the wake bit is cleared.
+    fn advance(&mut self) -> Option<Action> {
+        if self.state != State::Idle || !self.behind || !self.writable {
+            return None;
+        }
+        self.behind = false;
+        self.state = State::Reading;
+        Some(Action::Read(match self.deliver {
+            Deliver::Notify => Ask::Head,
+            Deliver::Items => Ask::After(self.position),
+        }))
+    }
+
+    fn opened(&mut self, start: Start, found: Found) -> Actions {
+        let (position, recovered) = match (start, found) {
+            (Start::At(own), Found::Changes { .. } | Found::Head(_)) => (own, true),
+            (_, Found::Head(head) | Found::Gone(head)) => (head, false),
+            (Start::Head | Start::Lost, Found::Changes { .. }) => return Actions::one(Action::RefuseFailed),
+        };
+        let was_recovering = start != Start::Head;
+        if was_recovering && !recovered && self.reject_unrecovered {
+            return Actions::one(Action::RefuseUnrecovered);
+        }
+        self.position = position;
+        let reply = Actions::one(Action::Opened(Opened { position, was_recovering, recovered }));
+        match found {
+            Found::Gone(_) => reply.then(self.advance()),
+            Found::Head(_) | Found::Changes { .. } => {
+                let mut rest = self.found(found).into_iter();
+                let reply = reply.then(rest.next());
+                debug_assert!(rest.next().is_none(), "an opening leads to one action at most");
+                reply
+            }
+        }
+    }
+
+    fn found(&mut self, found: Found) -> Actions {
+        match found {
+            Found::Changes { first, last, head } => {
+                if first != self.position.offset + 1 || last + 1 < first || head < last {
+                    // The log broke its promise; nothing of it is passed on.
+                    return Actions::one(Action::Close(Close::ServerError));
+                }
+                self.behind |= last < head;
+                if last < first {
+                    return Actions::default().then(self.advance());
+                }
+                self.position.offset = last;
+                self.writable = false;
+                Actions::one(Action::Push)
+            }
+            Found::Head(head) if head.epoch != self.position.epoch || head.offset < self.position.offset => {
+                Actions::one(Action::Close(Close::InsufficientState))
+            }
+            Found::Head(head) if head.offset == self.position.offset => Actions::default().then(self.advance()),
+            Found::Head(head) => {
+                self.position = head;
+                self.writable = false;
+                Actions::one(Action::Behind(head.offset))
+            }
+            Found::Gone(_) => Actions::one(Action::Close(Close::InsufficientState)),
+        }
+    }
+}

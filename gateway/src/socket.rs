@@ -1,0 +1,239 @@
+//! A WebSocket on a bare TCP stream, polled by one task.
+//!
+//! ```text
+//!   TcpStream ──▶ tungstenite's context (frames, masks, limits, pongs, close) ──▶ Incoming
+//!   TcpStream ◀── out ◀── our text frames, and the context's pongs and close
+//! ```
+//!
+//! Invariants:
+//! - Every byte to the peer passes through `out`, in order; nothing is ever written in the middle of
+//!   a frame.
+//! - `out` is given back to the allocator as soon as it is written: an idle socket holds no buffer
+//!   but the reader's small one.
+//! - Reading never waits for writing: a peer that does not read is still heard.
+//!
+//! tungstenite's context is driven directly rather than through its stream wrapper: that saves two
+//! waker proxies per connection, and its write buffer, which never shrinks.
+
+use std::io::{self, Read, Write};
+use std::task::{Context, Poll, ready};
+
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolError};
+
+use crate::protocol::Close;
+
+/// The reader's buffer, per connection for life. A larger frame grows it while it is read.
+const READ_BUFFER: usize = 512;
+
+/// Read calls per poll, so that one flood of tiny fragments does not hold a thread.
+const READS_PER_POLL: u32 = 64;
+
+/// What the peer sent.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    /// A text message.
+    Text(Utf8Bytes),
+    /// A binary message.
+    Binary,
+    /// A ping (already answered) or pong of the WebSocket layer.
+    Control,
+    /// The peer says goodbye (already answered).
+    Goodbye,
+}
+
+/// Why nothing more comes.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The peer broke the rules; tell it.
+    Rules(Close),
+    /// The connection is no more.
+    Gone,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    context: WebSocketContext,
+    wire: Wire,
+}
+
+#[derive(Debug)]
+struct Wire {
+    tcp: TcpStream,
+    out: Vec<u8>,
+    written: usize,
+    reads_left: u32,
+}
+
+impl Socket {
+    /// `early`: bytes that came before the upgrade was done. No message or frame may exceed
+    /// `message_max` bytes.
+    pub(crate) fn new(tcp: TcpStream, early: &[u8], message_max: usize) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER)
+            // Pongs and close frames pass on at once into `out`, which the connection bounds.
+            .write_buffer_size(0)
+            .max_write_buffer_size(1024)
+            .max_message_size(Some(message_max))
+            .max_frame_size(Some(message_max));
+        let context = match early {
+            [] => WebSocketContext::new(Role::Server, Some(config)),
+            early => WebSocketContext::from_partially_read(early.to_vec(), Role::Server, Some(config)),
+        };
+        Self { context, wire: Wire { tcp, out: Vec::new(), written: 0, reads_left: READS_PER_POLL } }
+    }
+
+    /// Grants this poll of the task its share of reads. Call once at its start.
+    pub(crate) fn begin_poll(&mut self) {
+        self.wire.reads_left = READS_PER_POLL;
+    }
+
+    /// The next message.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Incoming, Broken>> {
+        loop {
+            // Asking for readiness first spares a system call on every wake that was not about reading.
+            if ready!(self.wire.tcp.poll_read_ready(cx)).is_err() {
+                return Poll::Ready(Err(Broken::Gone));
+            }
+            match self.context.read(&mut self.wire) {
+                Ok(message) => return Poll::Ready(Ok(self.sort(message))),
+                Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.wire.reads_left == 0 {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
+                Err(error) => return Poll::Ready(Err(broken(&error))),
+            }
+        }
+    }
+
+    fn sort(&mut self, message: Message) -> Incoming {
+        match message {
+            Message::Text(text) => Incoming::Text(text),
+            Message::Binary(_) | Message::Frame(_) => Incoming::Binary,
+            Message::Ping(_) | Message::Pong(_) => {
+                // Moves the pong into `out`; that cannot fail.
+                let _ = self.context.flush(&mut self.wire);
+                Incoming::Control
+            }
+            Message::Close(_) => {
+                // Moves the answer into `out` and reports that this was the end, which we know.
+                let _ = self.context.flush(&mut self.wire);
+                Incoming::Goodbye
+            }
+        }
+    }
+
+    /// Appends one text frame, whose payload `write` appends to what it is given.
+    pub(crate) fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let out = &mut self.wire.out;
+        let start = out.len();
+        out.extend_from_slice(&[0x81, 0, 0, 0]);
+        write(out);
+        let len = out.len() - start - 4;
+        match len {
+            0..=125 => {
+                out[start + 1] = len as u8;
+                out.copy_within(start + 4.., start + 2);
+                out.truncate(start + 2 + len);
+            }
+            126..=0xFFFF => {
+                out[start + 1] = 126;
+                out[start + 2..start + 4].copy_from_slice(&(len as u16).to_be_bytes());
+            }
+            _ => {
+                out[start + 1] = 127;
+                out.extend_from_slice(&[0; 6]);
+                out.copy_within(start + 4..start + 4 + len, start + 10);
+                out[start + 2..start + 10].copy_from_slice(&(len as u64).to_be_bytes());
+            }
+        }
+    }
+
+    /// Appends a close frame. Nothing may follow it.
+    pub(crate) fn close(&mut self, close: Close) {
+        let frame = CloseFrame { code: close.code().into(), reason: Utf8Bytes::from_static(close.text()) };
+        // Fails only if the peer has closed already.
+        let _ = self.context.close(&mut self.wire, Some(frame));
+    }
+
+    /// Bytes that the peer's side has not taken yet.
+    pub(crate) fn unsent(&self) -> usize {
+        self.wire.out.len() - self.wire.written
+    }
+
+    /// Writes until all is written, then gives the buffer back.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Wire { tcp, out, written, .. } = &mut self.wire;
+        while *written < out.len() {
+            ready!(tcp.poll_write_ready(cx))?;
+            match tcp.try_write(&out[*written..]) {
+                Ok(n) => *written += n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        if out.capacity() > 0 {
+            *out = Vec::new();
+            *written = 0;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// After the close frame: reads and drops what the peer still sends, until it ends. Closing with
+    /// unread bytes would reset the connection, and the peer might never see why.
+    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut sink = [0; 1024];
+        for _ in 0..READS_PER_POLL {
+            if ready!(self.wire.tcp.poll_read_ready(cx)).is_err() {
+                return Poll::Ready(());
+            }
+            match self.wire.tcp.try_read(&mut sink) {
+                Ok(0) => return Poll::Ready(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Tells the peer's side that nothing more comes. Call when all is written.
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let tcp = std::pin::Pin::new(&mut self.wire.tcp);
+        tokio::io::AsyncWrite::poll_shutdown(tcp, cx).map(|_| ())
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.reads_left = self.reads_left.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
+        self.tcp.try_read(buf)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.out.extend_from_slice(buf);
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn broken(error: &Error) -> Broken {
+    match error {
+        Error::Capacity(_) => Broken::Rules(Close::TooBig),
+        Error::Utf8(_) => Broken::Rules(Close::NotUtf8),
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Broken::Gone,
+        Error::Protocol(_) => Broken::Rules(Close::Protocol),
+        _ => Broken::Gone,
+    }
+}

@@ -1,0 +1,228 @@
+//! `GET /connection/websocket`: from an HTTP request to a session task.
+//!
+//! ```text
+//!   request ──check──▶ 101 ──▶ a short-lived task awaits the upgrade ──▶ a small session task
+//!              └──▶ a precise 4xx, 503 when the node is full
+//! ```
+//!
+//! The session task starts from the bare TCP stream: nothing of hyper stays in its memory.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::Gateway;
+use crate::connection::{Arrival, Connection};
+use crate::pool::Slot;
+
+/// Where sessions connect.
+pub(crate) const PATH: &str = "/connection/websocket";
+
+const JSON_PROTOCOL: &str = "centrifuge-json";
+
+/// What the accept loop knows of a connection.
+#[derive(Clone)]
+pub(crate) struct Door {
+    pub(crate) gateway: Arc<Gateway>,
+    /// When the connection was accepted.
+    pub(crate) accepted_ms: u64,
+    /// Its share of the node's sockets.
+    pub(crate) permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// Answers the request; if with 101, a session follows.
+pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Body> {
+    let settings = &door.gateway.parts.settings;
+    let key = match check(&request, &settings.allowed_origins) {
+        Ok(key) => key,
+        Err(refused) => return refused.response(),
+    };
+    let Ok(slot) = door.gateway.pool.arrive() else {
+        return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node holds as many connections as it may")
+            .with(header::RETRY_AFTER, "1")
+            .response();
+    };
+    let wants_json = offered(request.headers()).any(|protocol| protocol == JSON_PROTOCOL);
+    let upgrade = hyper::upgrade::on(&mut request);
+    let (gateway, tasks) = (door.clone(), door.gateway.tasks.clone());
+    tasks.spawn(begin(gateway, slot, upgrade));
+
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
+    if wants_json {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(JSON_PROTOCOL));
+    }
+    response
+}
+
+/// Awaits the upgrade, then leaves the rest to a task of its own.
+async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) {
+    let Door { gateway, accepted_ms, permit } = door;
+    let parts = match upgrade.await {
+        Ok(upgraded) => upgraded.downcast::<TokioIo<TcpStream>>(),
+        Err(error) => {
+            tracing::debug!(%error, "an upgrade was not finished");
+            return gateway.pool.depart(&slot);
+        }
+    };
+    let parts = parts.expect("the accept loop serves TCP streams only");
+    // An empty buffer would hold its kilobytes for the life of the session.
+    let early = parts.read_buf.to_vec();
+    drop(parts.read_buf);
+    let arrival = Arrival { tcp: parts.io.into_inner(), early, accepted_ms, slot, permit };
+    let tasks = gateway.tasks.clone();
+    tasks.spawn(Connection::new(gateway, arrival));
+}
+
+struct Refused {
+    status: StatusCode,
+    why: &'static str,
+    header: Option<(HeaderName, &'static str)>,
+}
+
+impl Refused {
+    fn new(status: StatusCode, why: &'static str) -> Self {
+        Self { status, why, header: None }
+    }
+
+    fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, value));
+        self
+    }
+
+    fn response(self) -> Response<Body> {
+        let problem = serde_json::json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason(),
+            "status": self.status.as_u16(),
+            "detail": self.why,
+        });
+        let mut response = Response::new(Body::from(problem.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some((name, value)) = self.header {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+/// The value of `Sec-WebSocket-Accept`, or what is wrong with the request.
+fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderValue, Refused> {
+    let headers = request.headers();
+    if request.method() != Method::GET {
+        return Err(
+            Refused::new(StatusCode::METHOD_NOT_ALLOWED, "a WebSocket begins with GET").with(header::ALLOW, "GET")
+        );
+    }
+    if request.version() != Version::HTTP_11 {
+        return Err(Refused::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "a WebSocket begins with HTTP/1.1"));
+    }
+    if !has_token(headers, &header::UPGRADE, "websocket") || !has_token(headers, &header::CONNECTION, "upgrade") {
+        return Err(Refused::new(StatusCode::UPGRADE_REQUIRED, "send Connection: Upgrade and Upgrade: websocket")
+            .with(header::UPGRADE, "websocket"));
+    }
+    if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
+        return Err(Refused::new(StatusCode::UPGRADE_REQUIRED, "send Sec-WebSocket-Version: 13")
+            .with(header::SEC_WEBSOCKET_VERSION, "13"));
+    }
+    let key = headers
+        .get(header::SEC_WEBSOCKET_KEY)
+        .filter(|key| STANDARD.decode(key).is_ok_and(|nonce| nonce.len() == 16))
+        .ok_or(Refused::new(StatusCode::BAD_REQUEST, "send a Sec-WebSocket-Key of 16 bytes in base64"))?;
+    if let Some(origin) = headers.get(header::ORIGIN)
+        && !allowed_origins.is_empty()
+        && !allowed_origins.iter().any(|allowed| origin == allowed.as_str())
+    {
+        return Err(Refused::new(StatusCode::FORBIDDEN, "this Origin is not in gateway.allowed_origins"));
+    }
+    let mut offers = offered(headers).peekable();
+    if offers.peek().is_some() && !offers.any(|protocol| protocol == JSON_PROTOCOL) {
+        return Err(Refused::new(
+            StatusCode::BAD_REQUEST,
+            "the one subprotocol here is centrifuge-json; or offer none, which means the same",
+        ));
+    }
+    let accept = derive_accept_key(key.as_bytes());
+    Ok(HeaderValue::from_str(&accept).expect("base64 is a legal header value"))
+}
+
+fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    list(headers, name).any(|value| value.eq_ignore_ascii_case(token))
+}
+
+fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    list(headers, &header::SEC_WEBSOCKET_PROTOCOL)
+}
+
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(change: impl FnOnce(&mut Request<()>)) -> Request<()> {
+        let mut request = Request::get(PATH)
+            .header("connection", "keep-alive, Upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")
+            .body(())
+            .unwrap();
+        change(&mut request);
+        request
+    }
+
+    fn status(request: &Request<()>) -> u16 {
+        let origins = ["https://app.example".to_owned()];
+        check(request, &origins).map_or_else(|refused| refused.status.as_u16(), |_| 101)
+    }
+
+    fn with(name: &'static str, value: &'static str) -> u16 {
+        status(&request(|r| {
+            r.headers_mut().insert(name, HeaderValue::from_static(value));
+        }))
+    }
+
+    #[test]
+    fn a_good_request_gets_the_accept_key_of_the_rfc() {
+        let accept = check(&request(|_| ()), &[]).ok().unwrap();
+        assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+
+    #[test]
+    fn each_bad_upgrade_gets_its_own_status() {
+        assert_eq!(status(&request(|r| *r.method_mut() = Method::POST)), 405);
+        assert_eq!(status(&request(|r| *r.version_mut() = Version::HTTP_10)), 505);
+        assert_eq!(with("upgrade", "h2c"), 426);
+        assert_eq!(with("connection", "close"), 426);
+        assert_eq!(with("sec-websocket-version", "8"), 426);
+        assert_eq!(with("sec-websocket-key", "c2hvcnQ="), 400);
+        assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf"), 400);
+        assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf, centrifuge-json"), 101);
+    }
+
+    #[test]
+    fn a_browser_of_another_origin_is_refused_and_an_app_without_one_is_not() {
+        assert_eq!(with("origin", "https://evil.example"), 403);
+        assert_eq!(with("origin", "https://app.example"), 101);
+        assert_eq!(status(&request(|_| ())), 101);
+    }
+}
