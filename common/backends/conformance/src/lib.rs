@@ -2,6 +2,7 @@
 //!
 //! Each panics with a sentence at the first promise that is broken. Memory is not excused.
 
+pub mod archive;
 pub mod doorbell;
 pub mod inboxes;
 pub mod jobs;

@@ -8,6 +8,7 @@
 //!
 //! Invariant: whatever a caller reads has already survived a crash (see [`database`]).
 
+pub mod archive;
 pub mod codec;
 pub mod database;
 pub mod doorbell;
@@ -18,6 +19,7 @@ pub mod table;
 pub mod view;
 mod writer;
 
+pub use archive::EmbeddedArchive;
 pub use database::{Database, Durability};
 pub use doorbell::EmbeddedDoorbell;
 pub use inboxes::EmbeddedInboxes;

@@ -1,0 +1,135 @@
+//! What every home of [`Archive`] must pass: the truth, once accepted, stays.
+
+#![allow(clippy::unwrap_used, reason = "a suite is a test: what fails says where")]
+
+mod events;
+mod follows;
+mod items;
+pub mod oracle;
+mod outbox;
+mod retries;
+
+use std::sync::Arc;
+
+use feedgate_common::archive::{Archive, Edge, Publish, Refused, Write, Written};
+use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId, UserNo};
+
+/// When the suite's clock starts; any time of today would do.
+const NOW: Millis = 1_800_000_000_000;
+
+/// All of it. `open(name)` opens the Archive of that name, empty at first, laid out for 16 buckets;
+/// opening it again after every handle was dropped is a restart.
+pub async fn archive(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {
+    items::an_accepted_item_reads_back_as_it_was_published(open("accept").await).await;
+    items::items_answer_in_the_order_asked(open("asked").await).await;
+    items::an_edit_gives_the_next_version(open("edit").await).await;
+    items::a_deleted_item_is_gone_and_stays_gone(open("delete").await).await;
+    items::a_version_that_has_passed_is_refused(open("version").await).await;
+    items::a_refused_operation_changes_nothing_and_stops_no_other(open("refused").await).await;
+    items::no_reader_gets_an_old_item_once_its_change_is_answered(open("hot").await).await;
+    items::given_ids_are_ordered_by_time_and_never_taken_ones(open("ids").await).await;
+    items::a_profile_shows_living_items_in_display_order(open("profile").await).await;
+
+    retries::i6_the_same_key_gives_the_first_answer_again(open("retry").await).await;
+    retries::i6_a_retry_after_edit_and_delete_gives_the_first_answer(open("retry-late").await).await;
+    retries::a_key_used_for_another_payload_is_refused(open("reuse").await).await;
+    retries::an_idempotency_key_is_free_again_after_a_day(open("expiry").await).await;
+    retries::i6_retries_at_the_same_time_become_one_item(open("race").await).await;
+
+    outbox::an_outbox_is_dense_and_in_commit_order(open("outbox").await).await;
+    outbox::i11_updates_and_deletes_take_the_door_of_their_add_behind_it(open("doors").await).await;
+    outbox::one_call_is_one_order_and_sees_its_own_effects(open("batch").await).await;
+    outbox::writers_at_the_same_time_leave_dense_outboxes(open("writers").await).await;
+
+    follows::users_keep_their_numbers(open("users").await).await;
+    follows::an_edge_changes_only_when_asked_for_something_else(open("edges").await).await;
+    follows::i10_generations_only_grow_and_the_counter_covers_them(open("generations").await).await;
+    follows::lists_show_the_newest_edge_first_and_go_on_at_the_cursor(open("lists").await).await;
+    follows::recipients_come_by_number_within_their_bucket(open("recipients").await).await;
+
+    events::an_event_is_outstanding_until_it_is_finished(open("events").await).await;
+    events::finishing_short_of_the_head_leaves_the_rest_outstanding(open("short").await).await;
+    events::an_edge_that_changed_again_stays_outstanding(open("edge-events").await).await;
+    events::reopened_work_is_due_at_once(open("reopen").await).await;
+    events::epochs_only_grow(&open).await;
+    events::counts_follow_what_happens(open("counts").await).await;
+
+    oracle::a_follow_late_reads_only_its_own_window(open("late").await).await;
+    oracle::cuts_that_are_missing_are_named(open("cuts").await).await;
+    for seed in 1..=6 {
+        let history = oracle::History::of_seed(seed, 120);
+        oracle::i4_feeds_agree_with_the_naive_rule(open(&format!("oracle-{seed}")).await, &history).await;
+    }
+
+    items::i6_what_was_accepted_survives_a_restart(&open).await;
+}
+
+type Answer = Result<Written, Refused>;
+
+fn user(name: &str) -> UserId {
+    name.parse().expect("a valid name")
+}
+
+fn body(text: &str) -> Body {
+    Body::parse(format!("{{\"text\":\"{text}\"}}")).expect("valid JSON")
+}
+
+/// A publish with nothing but an author and a text.
+fn post(author: &str, text: &str) -> Publish {
+    Publish {
+        author: user(author),
+        body: body(text),
+        kind: None,
+        id: None,
+        foreign_id: None,
+        published_at: None,
+        rank: None,
+        idempotency_key: None,
+    }
+}
+
+fn follow(reader: &str, author: &str) -> Write {
+    Write::Follow { reader: user(reader), author: user(author) }
+}
+
+fn unfollow(reader: &str, author: &str) -> Write {
+    Write::Unfollow { reader: user(reader), author: user(author) }
+}
+
+fn delete(item: ItemId) -> Write {
+    Write::Delete { item, if_version: None }
+}
+
+fn edit(item: ItemId, text: &str) -> Write {
+    Write::Edit { item, body: body(text), if_version: None }
+}
+
+async fn write(archive: &dyn Archive, write: Write) -> Answer {
+    write_at(archive, write, NOW).await
+}
+
+async fn write_at(archive: &dyn Archive, write: Write, now: Millis) -> Answer {
+    let mut answers = archive.write(vec![write], now).await.expect("the archive works");
+    assert_eq!(answers.len(), 1, "one answer per operation");
+    answers.remove(0)
+}
+
+/// Publishes and expects it to be new; its id and place.
+async fn accept(archive: &dyn Archive, publish: Publish, now: Millis) -> (ItemId, OutboxSeq) {
+    match write_at(archive, Write::Publish(publish), now).await {
+        Ok(Written::Published { id, outbox_seq, fresh: true, .. }) => (id, outbox_seq),
+        other => panic!("a new item is accepted, not {other:?}"),
+    }
+}
+
+/// Changes an edge; both numbers, the edge, and whether it was new.
+async fn change(archive: &dyn Archive, write: Write) -> (UserNo, UserNo, Edge, bool) {
+    match self::write(archive, write).await {
+        Ok(Written::Edge { reader, author, edge, fresh }) => (reader, author, edge, fresh),
+        other => panic!("an edge answers an edge, not {other:?}"),
+    }
+}
+
+async fn number(archive: &dyn Archive, name: &str) -> UserNo {
+    archive.intern(&[user(name)]).await.expect("the archive works")[0]
+}

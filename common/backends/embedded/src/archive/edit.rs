@@ -1,0 +1,61 @@
+//! New versions of an item, and its end. Both are records behind its `add`, by the same door.
+
+use feedgate_common::archive::{Refused, Written};
+use feedgate_common::error::Result;
+use feedgate_common::{Body, ItemId, Op, StoreError, UserNo};
+
+use super::accept::Outcome;
+use super::ledger::Ledger;
+use super::tables::{AddRow, Adds, ItemRow, Items, Life, Shown};
+use crate::view::Read;
+
+pub(super) fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_body: &Body, if_version: Option<u32>) -> Outcome {
+    let Some(mut row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
+    let Life::Living { version, body, .. } = &mut row.life else { return Ok(Err(Refused::NoSuchItem(id))) };
+    if let Some(refused) = other_version(id, *version, if_version) {
+        return Ok(Err(refused));
+    }
+    *version = version.saturating_add(1);
+    new_body.get().clone_into(body);
+    let version = *version;
+    ledger.tx.put::<Items>(&id, &row);
+    let add = add_of(ledger, id, &row)?;
+    let author = ledger.author(row.author)?;
+    ledger.append(row.author, author, (Op::Update, add.route, add.key));
+    Ok(Ok(Written::Edited { author: row.author, version }))
+}
+
+pub(super) fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId, if_version: Option<u32>) -> Outcome {
+    let Some(mut row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
+    let Life::Living { version, .. } = row.life else {
+        return Ok(Ok(Written::Deleted { author: row.author, fresh: false }));
+    };
+    if let Some(refused) = other_version(id, version, if_version) {
+        return Ok(Err(refused));
+    }
+    row.life = Life::Gone;
+    ledger.tx.put::<Items>(&id, &row);
+    end(ledger, id, &row)?;
+    Ok(Ok(Written::Deleted { author: row.author, fresh: true }))
+}
+
+/// The record of a delete, and the item out of display order.
+fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<()> {
+    let add = add_of(ledger, id, row)?;
+    let author = ledger.author(row.author)?;
+    let seq = ledger.append(row.author, author, (Op::Delete, add.route, add.key));
+    ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(seq), ..add });
+    ledger.tx.remove::<Shown>(&(row.author, add.lane, add.key));
+    ledger.counters.living_items -= 1;
+    Ok(())
+}
+
+fn other_version(item: ItemId, version: u32, if_version: Option<u32>) -> Option<Refused> {
+    if_version.is_some_and(|wanted| wanted != version).then_some(Refused::VersionMismatch { item, version })
+}
+
+fn add_of(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<AddRow> {
+    let found = ledger.tx.get::<Adds>(&(row.author, row.seq))?;
+    let UserNo(author) = row.author;
+    found.ok_or_else(|| StoreError::corrupt(format_args!("item {id}: record {} of author {author} is no add", row.seq)))
+}

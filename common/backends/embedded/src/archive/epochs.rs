@@ -1,0 +1,45 @@
+//! Epochs in blocks: one sync for many numbers.
+//!
+//! Invariant: a number is given only from a block whose end is durable, and each is greater than
+//! every one given before. A crash leaves a gap, never a repetition.
+
+use std::ops::Range;
+
+use feedgate_common::Epoch;
+use feedgate_common::error::Result;
+use parking_lot::Mutex;
+
+use super::tables::Counters;
+use crate::database::{Database, Durability};
+use crate::view::Read;
+
+/// Numbers per sync.
+const BLOCK: u64 = 1024;
+
+/// What is left of the newest block.
+#[derive(Debug, Default)]
+pub(super) struct Epochs(Mutex<Range<u64>>);
+
+impl Epochs {
+    pub(super) async fn next(&self, db: &Database) -> Result<Epoch> {
+        loop {
+            if let Some(epoch) = self.0.lock().next() {
+                return Ok(Epoch(epoch));
+            }
+            let block = db
+                .write(Durability::Synced, |tx| {
+                    let mut counters = tx.get::<Counters>(&())?.unwrap_or_default();
+                    let first = counters.epoch + 1;
+                    counters.epoch += BLOCK;
+                    tx.put::<Counters>(&(), &counters);
+                    Ok(first..first + BLOCK)
+                })
+                .await?;
+            // Others may have asked too: only the newest block counts, what is below it is lost.
+            let mut left = self.0.lock();
+            if block.end > left.end {
+                *left = block;
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What accepted writes left to be done.
+//!
+//! ```text
+//!   nothing ── write ──▶ due since t ── finish up to the head ──▶ nothing
+//!                          │    ▲
+//!                          └────┘ finish short of the head: due since the next record's time
+//! ```
+
+use feedgate_common::archive::Event;
+use feedgate_common::error::Result;
+use feedgate_common::{Generation, Millis, OutboxSeq, StoreError, UserNo};
+
+use super::tables::{Authors, Counters, CountersRow, Due, Edges, Owed, Records};
+use crate::view::{Read, Tx, View};
+
+/// When a reopened event counts from: due at once, and finished only as a whole.
+const REOPENED: Millis = 0;
+
+pub(super) fn outstanding(view: &View, not_after: Millis, limit: usize) -> Result<Vec<Event>> {
+    let due = view.scan::<Due>(..=(not_after, Owed::LAST)).take(limit);
+    due.map(|row| event_of(view, row?.0.1)).collect()
+}
+
+fn event_of(view: &View, owed: Owed) -> Result<Event> {
+    let found = match owed {
+        Owed::Outbox { author } => view.get::<Authors>(&author)?.map(|row| Event::Outbox { author, seq: row.head }),
+        Owed::Edge { reader, author } => {
+            view.get::<Edges>(&(reader, author))?.map(|row| Event::Edge { reader, author, generation: row.generation })
+        }
+    };
+    found.ok_or_else(|| StoreError::corrupt(format_args!("{owed:?} is outstanding, but there is no such row")))
+}
+
+pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<()> {
+    let before = tx.get::<Counters>(&())?.unwrap_or_default();
+    let mut counters = before;
+    for event in finished {
+        match *event {
+            Event::Outbox { author, seq } => finish_outbox(tx, &mut counters, author, seq)?,
+            Event::Edge { reader, author, generation } => {
+                finish_edge(tx, &mut counters, (reader, author), generation)?;
+            }
+        }
+    }
+    if counters != before {
+        tx.put::<Counters>(&(), &counters);
+    }
+    Ok(())
+}
+
+fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, seq: OutboxSeq) -> Result<()> {
+    let Some(mut row) = tx.get::<Authors>(&author)? else { return Ok(()) };
+    let Some(due) = row.due else { return Ok(()) };
+    let owed = Owed::Outbox { author };
+    if seq >= row.head {
+        row.due = None;
+        counters.events -= 1;
+    } else if due == REOPENED {
+        return Ok(());
+    } else {
+        let next = tx.get::<Records>(&(author, seq + 1))?;
+        let next = next.ok_or_else(|| {
+            StoreError::corrupt(format_args!("author {}: no record {} below head {}", author.0, seq + 1, row.head))
+        })?;
+        // An older finish must not make it count from earlier than a newer one has.
+        row.due = Some(due.max(next.at));
+        tx.put::<Due>(&(due.max(next.at), owed), &());
+    }
+    if row.due != Some(due) {
+        tx.remove::<Due>(&(due, owed));
+        tx.put::<Authors>(&author, &row);
+    }
+    Ok(())
+}
+
+/// An edge that has changed again meanwhile stays outstanding.
+fn finish_edge(
+    tx: &mut Tx<'_>,
+    counters: &mut CountersRow,
+    edge: (UserNo, UserNo),
+    generation: Generation,
+) -> Result<()> {
+    let Some(mut row) = tx.get::<Edges>(&edge)? else { return Ok(()) };
+    if let Some(due) = row.due
+        && generation >= row.generation
+    {
+        row.due = None;
+        counters.events -= 1;
+        tx.remove::<Due>(&(due, Owed::Edge { reader: edge.0, author: edge.1 }));
+        tx.put::<Edges>(&edge, &row);
+    }
+    Ok(())
+}
+
+pub(super) fn reopen(tx: &mut Tx<'_>, authors: &[UserNo]) -> Result<()> {
+    let before = tx.get::<Counters>(&())?.unwrap_or_default();
+    let mut counters = before;
+    for &author in authors {
+        let Some(mut row) = tx.get::<Authors>(&author)? else { continue };
+        if row.due.is_none() {
+            row.due = Some(REOPENED);
+            counters.events += 1;
+            tx.put::<Authors>(&author, &row);
+            tx.put::<Due>(&(REOPENED, Owed::Outbox { author }), &());
+        }
+    }
+    if counters != before {
+        tx.put::<Counters>(&(), &counters);
+    }
+    Ok(())
+}

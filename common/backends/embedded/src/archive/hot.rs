@@ -1,0 +1,111 @@
+//! Items in memory, bounded by bytes.
+//!
+//! ```text
+//!   reader:  note the shelf's count ─▶ view ─▶ read ─▶ insert, if the count is still the same
+//!   writer:  publish the view ─▶ count + 1, remove ─▶ answer
+//! ```
+//!
+//! Invariant: once a change of an item is answered, no reader gets the old one. An item read from a
+//! view older than the change is refused by the count; one inserted before it is removed with it.
+
+use std::sync::Arc;
+
+use feedgate_common::error::Result;
+use feedgate_common::{Body, Item, ItemId, StoreError};
+use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use super::tables::{ItemRow, Items, Life};
+use super::users::KnownUsers;
+use crate::database::Database;
+use crate::view::{Read, View};
+
+/// What the items may take, with their bodies.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// About how much an item takes besides its body.
+const ITEM_BYTES: u64 = 320;
+
+/// Items share counts: a change of one keeps a few others from being inserted once.
+const SHELVES: usize = 64;
+
+/// See the module.
+pub(super) struct HotItems {
+    items: Cache<ItemId, Arc<Item>, ByBytes>,
+    changes: [Mutex<u64>; SHELVES],
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<ItemId, Arc<Item>> for ByBytes {
+    fn weight(&self, _id: &ItemId, item: &Arc<Item>) -> u64 {
+        ITEM_BYTES + item.body.get().len() as u64
+    }
+}
+
+impl Default for HotItems {
+    fn default() -> Self {
+        let about = usize::try_from(BYTES_MAX / (2 * ITEM_BYTES)).expect("a constant that fits");
+        Self { items: Cache::with_weighter(about, BYTES_MAX, ByBytes), changes: std::array::from_fn(|_| Mutex::new(0)) }
+    }
+}
+
+impl HotItems {
+    /// Those that live, in the order asked.
+    pub(super) fn items(&self, db: &Database, users: &KnownUsers, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+        let mut found: Vec<Option<Arc<Item>>> = ids.iter().map(|id| self.items.get(id)).collect();
+        let missing: Vec<usize> = (0..ids.len()).filter(|&at| found[at].is_none()).collect();
+        let counts: Vec<u64> = missing.iter().map(|&at| *self.shelf(ids[at]).lock()).collect();
+        // After the counts, never before: a change between the two must be seen.
+        let view = db.view();
+        for (at, count) in missing.into_iter().zip(counts) {
+            found[at] = item_of(&view, users, ids[at])?.map(Arc::new);
+            if let Some(item) = &found[at] {
+                self.insert(ids[at], item, count);
+            }
+        }
+        Ok(found)
+    }
+
+    fn insert(&self, id: ItemId, item: &Arc<Item>, count: u64) {
+        let changes = self.shelf(id).lock();
+        if *changes == count {
+            self.items.insert(id, item.clone());
+        }
+    }
+
+    /// Drops what these items were, now that every new view shows what they are.
+    pub(super) fn forget(&self, ids: &[ItemId]) {
+        for id in ids {
+            let mut changes = self.shelf(*id).lock();
+            *changes += 1;
+            self.items.remove(id);
+        }
+    }
+
+    /// Ids differ most in their middle bits: time above, a count of few below.
+    fn shelf(&self, id: ItemId) -> &Mutex<u64> {
+        let mixed = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        &self.changes[mixed as usize % SHELVES]
+    }
+}
+
+fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> {
+    let Some(ItemRow { author, seq, published_at, life, .. }) = view.get::<Items>(&id)? else { return Ok(None) };
+    let Life::Living { version, rank, kind, foreign_id, body } = life else { return Ok(None) };
+    let body = Body::parse(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
+    Ok(Some(Item {
+        id,
+        author: users.learn_id(view, author)?,
+        author_no: author,
+        kind,
+        foreign_id,
+        body,
+        published_at,
+        rank,
+        version,
+        outbox_seq: seq,
+    }))
+}

@@ -1,0 +1,107 @@
+//! What every operation of a transaction shares: the counters, new users, outbox records, events.
+//!
+//! Invariant: the counters are read once at the start and written once at the end of a
+//! transaction, and only when they changed.
+
+use feedgate_common::change::Route;
+use feedgate_common::error::Result;
+use feedgate_common::{DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, StoreError, UserId, UserNo};
+
+use super::tables::{AuthorRow, Authors, Counters, CountersRow, Due, Items, Names, Owed, RecordRow, Records, Users};
+use super::users::KnownUsers;
+use crate::view::{Read, Tx};
+
+/// A transaction of the Archive.
+pub(super) struct Ledger<'a, 'tx> {
+    pub(super) tx: &'a mut Tx<'tx>,
+    pub(super) users: &'a KnownUsers,
+    /// The layout of followers.
+    pub(super) buckets: u16,
+    /// What stamps everything.
+    pub(super) now: Millis,
+    pub(super) counters: CountersRow,
+    before: CountersRow,
+}
+
+impl<'a, 'tx> Ledger<'a, 'tx> {
+    pub(super) fn open(tx: &'a mut Tx<'tx>, users: &'a KnownUsers, buckets: u16, now: Millis) -> Result<Self> {
+        let counters = tx.get::<Counters>(&())?.unwrap_or_default();
+        Ok(Self { tx, users, buckets, now, counters, before: counters })
+    }
+
+    pub(super) fn close(self) {
+        if self.counters != self.before {
+            self.tx.put::<Counters>(&(), &self.counters);
+        }
+    }
+
+    pub(super) fn known(&self, name: &UserId) -> Result<Option<UserNo>> {
+        self.users.peek_no(self.tx, name)
+    }
+
+    /// The number of a user, a new one if the name was never seen.
+    pub(super) fn intern(&mut self, name: &UserId) -> Result<UserNo> {
+        if let Some(no) = self.known(name)? {
+            return Ok(no);
+        }
+        let next = self.counters.users.checked_add(1);
+        self.counters.users =
+            next.ok_or_else(|| StoreError::unavailable("all 4,294,967,295 user numbers are given"))?;
+        let no = UserNo(self.counters.users);
+        self.tx.put::<Names>(&name.as_str().into(), &no);
+        self.tx.put::<Users>(&no, &name.as_str().into());
+        Ok(no)
+    }
+
+    /// An id that no item has, ordered by time: 42 bits of milliseconds, 22 of a count.
+    pub(super) fn new_item_id(&mut self) -> Result<ItemId> {
+        let by_clock = self.now.max(0).cast_unsigned().min((1 << 42) - 1) << 22;
+        let mut id = self.counters.item.saturating_add(1).max(by_clock);
+        while self.tx.has::<Items>(&ItemId(id))? {
+            id = id.checked_add(1).ok_or_else(|| StoreError::unavailable("no item id is left"))?;
+        }
+        self.counters.item = id;
+        Ok(ItemId(id))
+    }
+
+    pub(super) fn new_generation(&mut self) -> Generation {
+        self.counters.generation += 1;
+        self.counters.generation
+    }
+
+    pub(super) fn author(&self, author: UserNo) -> Result<AuthorRow> {
+        Ok(self.tx.get::<Authors>(&author)?.unwrap_or_default())
+    }
+
+    /// Writes the author's next record, and that its push is outstanding. `row` is the author's, as
+    /// read in this transaction.
+    pub(super) fn append(
+        &mut self,
+        author: UserNo,
+        mut row: AuthorRow,
+        (op, route, key): (Op, Route, DisplayKey),
+    ) -> OutboxSeq {
+        row.head += 1;
+        row.due = Some(self.owe(row.due, Owed::Outbox { author }));
+        self.tx.put::<Records>(&(author, row.head), &RecordRow { op, route, key, at: self.now });
+        self.tx.put::<Authors>(&author, &row);
+        row.head
+    }
+
+    /// Makes an event outstanding unless it already is; since when it is.
+    pub(super) fn owe(&mut self, due: Option<Millis>, owed: Owed) -> Millis {
+        due.unwrap_or_else(|| {
+            self.tx.put::<Due>(&(self.now, owed), &());
+            self.counters.events += 1;
+            self.now
+        })
+    }
+}
+
+/// The numbers of users in one transaction of its own.
+pub(super) fn intern_all(tx: &mut Tx<'_>, users: &KnownUsers, names: &[UserId]) -> Result<Vec<UserNo>> {
+    let mut ledger = Ledger::open(tx, users, 1, 0)?;
+    let numbers = names.iter().map(|name| ledger.intern(name)).collect();
+    ledger.close();
+    numbers
+}

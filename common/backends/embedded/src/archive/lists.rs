@@ -1,0 +1,99 @@
+//! Outboxes, recipients and the lists of follows: each a stretch of one table.
+
+use std::ops::Bound::{Excluded, Included};
+
+use feedgate_common::archive::{Edge, Follow, Outbox, Recipient};
+use feedgate_common::error::Result;
+use feedgate_common::{Bucket, Generation, OutboxSeq, Record, UserNo};
+
+use super::tables::{Authors, Counters, EdgeRow, Edges, FollowLine, Followers, Records};
+use super::users::KnownUsers;
+use crate::table::Table;
+use crate::view::{Read, View};
+
+pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+    let range = (Excluded((author, after)), Included((author, OutboxSeq::MAX)));
+    let records = view.scan::<Records>(range).take(limit);
+    let records = records.map(|row| row.map(|((_, seq), r)| Record { seq, op: r.op, route: r.route, key: r.key }));
+    Ok(Outbox {
+        records: records.collect::<Result<_>>()?,
+        head: view.get::<Authors>(&author)?.unwrap_or_default().head,
+    })
+}
+
+pub(super) fn edge(read: &impl Read, reader: UserNo, author: UserNo) -> Result<Edge> {
+    Ok(read.get::<Edges>(&(reader, author))?.unwrap_or_default().edge())
+}
+
+/// Every edge of the reader that is on, by author.
+pub(super) fn edges_on(view: &View, reader: UserNo) -> Result<Vec<(UserNo, EdgeRow)>> {
+    view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)))
+        .filter(|row| row.as_ref().map_or(true, |(_, edge)| edge.on))
+        .map(|row| row.map(|((_, author), edge)| (author, edge)))
+        .collect()
+}
+
+/// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) author: UserNo,
+    pub(super) bucket: Bucket,
+    pub(super) buckets: u16,
+    /// By how many the table is laid out.
+    pub(super) layout: u16,
+}
+
+pub(super) fn recipients(view: &View, share: Share, after: Option<UserNo>, limit: usize) -> Result<Vec<Recipient>> {
+    let counter = view.get::<Counters>(&())?.unwrap_or_default().generation;
+    if share.buckets == share.layout {
+        return recipients_of(view, share, share.bucket, after, counter).take(limit).collect();
+    }
+    let mut found = vec![];
+    for laid_out in 0..share.layout {
+        let some = recipients_of(view, share, Bucket(laid_out), after, counter).take(limit);
+        found.extend(some.collect::<Result<Vec<_>>>()?);
+    }
+    found.sort_unstable_by_key(|recipient| recipient.reader);
+    found.truncate(limit);
+    Ok(found)
+}
+
+/// Those of the share that are laid out in one bucket of the table, by number.
+fn recipients_of(
+    view: &View,
+    share: Share,
+    laid_out: Bucket,
+    after: Option<UserNo>,
+    counter: Generation,
+) -> impl Iterator<Item = Result<Recipient>> {
+    let start = match after {
+        Some(after) => Excluded((share.author, laid_out, after)),
+        None => Included((share.author, laid_out, UserNo(0))),
+    };
+    view.scan::<Followers>((start, Included((share.author, laid_out, UserNo(u32::MAX)))))
+        .map(move |row| {
+            let ((_, _, reader), edge) = row?;
+            Ok(Recipient { reader, generation: edge.generation, from: edge.from, counter })
+        })
+        .filter(move |row| row.as_ref().map_or(true, |r| r.reader.bucket(share.buckets) == share.bucket))
+}
+
+/// A stretch of one of the two lists, newest edge first. The cursor is the edge's generation.
+pub(super) fn follows<List>(
+    view: &View,
+    users: &KnownUsers,
+    user: UserNo,
+    cursor: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Follow>>
+where
+    List: Table<Key = (UserNo, Generation), Row = FollowLine>,
+{
+    let end = cursor.map_or(Included((user, Generation::MAX)), |cursor| Excluded((user, cursor)));
+    let lines = view.scan::<List>((Included((user, 0)), end)).rev().take(limit);
+    let follow = |row: Result<((UserNo, Generation), FollowLine)>| {
+        let ((_, cursor), line) = row?;
+        Ok(Follow { user: users.learn_id(view, line.user)?, since: line.since, cursor })
+    };
+    lines.map(follow).collect()
+}

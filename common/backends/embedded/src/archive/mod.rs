@@ -1,0 +1,238 @@
+//! The truth on one machine: [`Archive`] over the embedded store.
+//!
+//! ```text
+//!   write ─▶ accept ─┬ publish, edit, follow ─▶ one transaction of the store ─▶ answer
+//!                    └ ledger: counters, outbox heads, events
+//!   read  ─▶ view ───┬ lists     outbox, profile, recipients, following, followers
+//!                    ├ door      which adds a feed shows: follow, rebuild, deep pages
+//!                    └ hot       items in memory
+//! ```
+//!
+//! Invariants, besides those of the trait:
+//! - All operations of a call are one transaction on the only writer, so they need no lock.
+//! - Edge generations come from one counter of the store; it is in every snapshot with the edges.
+//! - What is cached in memory is either never changed (names) or dropped when a change becomes
+//!   visible, before it is answered (items).
+
+mod accept;
+mod door;
+mod edit;
+mod epochs;
+mod events;
+mod follow;
+mod hot;
+mod ledger;
+mod lists;
+mod publish;
+mod sweep;
+mod tables;
+mod users;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use feedgate_common::archive::{
+    Archive, ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Recipient, Refused, Write, Written,
+};
+use feedgate_common::error::Result;
+use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+
+use crate::database::{Database, Durability, Request};
+use crate::view::Read;
+use door::Doors;
+use epochs::Epochs;
+use hot::HotItems;
+use sweep::Sweep;
+use tables::{Counters, Incarnation, Layout};
+use users::KnownUsers;
+
+/// See the module. Cheap to share; reads do not wait for writes.
+pub struct EmbeddedArchive {
+    db: Arc<Database>,
+    /// How followers are laid out on disk.
+    buckets: u16,
+    users: Arc<KnownUsers>,
+    hot: Arc<HotItems>,
+    doors: Arc<Doors>,
+    epochs: Epochs,
+    sweep: Arc<Sweep>,
+}
+
+impl EmbeddedArchive {
+    /// Over a store that may be empty. `buckets` is in how many the inbox store divides readers: a
+    /// new store lays its followers out so; an old one keeps its layout and still answers
+    /// correctly, only slower.
+    pub async fn open(db: Arc<Database>, buckets: u16) -> Result<Self> {
+        let buckets = match db.view().get::<Layout>(&())? {
+            Some(buckets) => buckets,
+            None => {
+                let layout = move |tx: &mut crate::view::Tx<'_>| {
+                    tx.put::<Layout>(&(), &buckets.max(1));
+                    Ok(buckets.max(1))
+                };
+                db.write(Durability::Synced, layout).await?
+            }
+        };
+        Ok(Self {
+            db,
+            buckets,
+            users: Arc::default(),
+            hot: Arc::default(),
+            doors: Arc::default(),
+            epochs: Epochs::default(),
+            sweep: Arc::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Archive for EmbeddedArchive {
+    async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        let (asks, bytes) = accept::prepare(writes);
+        let changed: Vec<ItemId> = asks.iter().filter_map(accept::Ask::changes_item).collect();
+        let (users, hot, sweep, buckets) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.buckets);
+        let request = Request::new(Durability::Synced, move |tx| {
+            sweep.run(tx, now)?;
+            accept::all(tx, &users, buckets, asks, now)
+        });
+        self.db.submit(request.bytes(bytes).then(move |_| hot.forget(&changed))).await
+    }
+
+    async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {
+        let known = self.user_nos(names).await?;
+        if let Some(all) = known.iter().copied().collect::<Option<Vec<_>>>() {
+            return Ok(all);
+        }
+        let (users, names) = (self.users.clone(), names.to_vec());
+        self.db.write(Durability::Synced, move |tx| ledger::intern_all(tx, &users, &names)).await
+    }
+
+    async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
+        let view = self.db.view();
+        names.iter().map(|name| self.users.learn_no(&view, name)).collect()
+    }
+
+    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
+        let view = self.db.view();
+        users.iter().map(|user| self.users.learn_id(&view, *user)).collect()
+    }
+
+    async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+        self.hot.items(&self.db, &self.users, ids)
+    }
+
+    async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
+        self.db.view().get::<tables::ForeignIds>(&foreign_id.into())
+    }
+
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+        lists::outbox(&self.db.view(), author, after, limit)
+    }
+
+    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+        door::profile(&self.db.view(), author, before, limit)
+    }
+
+    async fn recipients(
+        &self,
+        author: UserNo,
+        bucket: Bucket,
+        buckets: u16,
+        after: Option<UserNo>,
+        limit: usize,
+    ) -> Result<Vec<Recipient>> {
+        let share = lists::Share { author, bucket, buckets, layout: self.buckets };
+        lists::recipients(&self.db.view(), share, after, limit)
+    }
+
+    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
+        lists::edge(&*self.db.view(), reader, author)
+    }
+
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
+        let edges = lists::edges_on(&self.db.view(), reader)?;
+        Ok(edges.into_iter().map(|(author, _)| author).collect())
+    }
+
+    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        lists::follows::<tables::FollowingList>(&self.db.view(), &self.users, reader, cursor, limit)
+    }
+
+    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        lists::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
+    }
+
+    async fn edge_state(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        progress: Progress,
+        backfill: usize,
+    ) -> Result<EdgeState> {
+        let doors = self.doors.clone();
+        self.db.read(move |view| doors.edge_state(view, reader, author, progress, backfill)).await
+    }
+
+    async fn build(
+        &self,
+        reader: UserNo,
+        progress: &[(UserNo, Progress)],
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Built> {
+        let (doors, progress) = (self.doors.clone(), progress.to_vec());
+        self.db.read(move |view| doors.build(view, reader, &progress, backfill, limit)).await
+    }
+
+    async fn feed_below(
+        &self,
+        reader: UserNo,
+        before: Option<DisplayKey>,
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Vec<FeedAdd>> {
+        let doors = self.doors.clone();
+        self.db.read(move |view| doors.feed_below(view, reader, before, backfill, limit)).await
+    }
+
+    async fn next_epoch(&self) -> Result<Epoch> {
+        self.epochs.next(&self.db).await
+    }
+
+    async fn outstanding(&self, not_after: Millis, limit: usize) -> Result<Vec<Event>> {
+        self.db.read(move |view| events::outstanding(view, not_after, limit)).await
+    }
+
+    /// Survives a crash of the process, not of the machine: a lost finish only repeats work that
+    /// finds nothing to do.
+    async fn finish(&self, finished: &[Event]) -> Result<()> {
+        let finished = finished.to_vec();
+        self.db.write(Durability::Buffered, move |tx| events::finish(tx, &finished)).await
+    }
+
+    async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
+        let authors = authors.to_vec();
+        self.db.write(Durability::Synced, move |tx| events::reopen(tx, &authors)).await
+    }
+
+    async fn incarnation(&self) -> Result<Option<String>> {
+        Ok(self.db.view().get::<Incarnation>(&())?.map(Into::into))
+    }
+
+    async fn set_incarnation(&self, incarnation: &str) -> Result<()> {
+        let incarnation = incarnation.into();
+        let remember = move |tx: &mut crate::view::Tx<'_>| {
+            tx.put::<Incarnation>(&(), &incarnation);
+            Ok(())
+        };
+        self.db.write(Durability::Synced, remember).await
+    }
+
+    async fn counts(&self) -> Result<ArchiveCounts> {
+        let row = self.db.view().get::<Counters>(&())?.unwrap_or_default();
+        Ok(ArchiveCounts { users: row.users.into(), items: row.living_items, edges: row.edges_on, events: row.events })
+    }
+}
+
+#[cfg(test)]
+mod tests;

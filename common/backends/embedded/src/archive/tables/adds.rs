@@ -1,0 +1,27 @@
+//! An author's adds in outbox order, living and deleted: what a follow counts back from its `from`.
+//!
+//! A deleted add stays, with the record that deleted it, because "the newest K up to `from`" means
+//! as the outbox stood at `from`: an add deleted later still takes its place among the K.
+
+use feedgate_common::change::Route;
+use feedgate_common::{DisplayKey, OutboxSeq, UserNo};
+
+use super::{Lane, fields, table};
+
+table! {
+    /// See the module.
+    Adds: b'd', Archive, (UserNo, OutboxSeq) => AddRow
+}
+
+/// One add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AddRow {
+    pub(crate) key: DisplayKey,
+    pub(crate) route: Route,
+    /// Where it stands in [`super::Shown`] while it lives.
+    pub(crate) lane: Lane,
+    /// The record that deleted it.
+    pub(crate) deleted_by: Option<OutboxSeq>,
+}
+
+fields!(AddRow { key, route, lane, deleted_by });

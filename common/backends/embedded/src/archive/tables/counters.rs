@@ -1,0 +1,25 @@
+//! Every counter of the store in one row, which each operation reads and writes once.
+
+use super::{fields, table};
+
+table! {
+    /// See the module.
+    Counters: b'0', Archive, () => CountersRow
+}
+
+/// Each is the last number given, or a count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct CountersRow {
+    pub(crate) users: u32,
+    /// Of edges, over all readers.
+    pub(crate) generation: u64,
+    /// The end of the last block that was given out.
+    pub(crate) epoch: u64,
+    /// The last item id that the store chose itself.
+    pub(crate) item: u64,
+    pub(crate) living_items: u64,
+    pub(crate) edges_on: u64,
+    pub(crate) events: u64,
+}
+
+fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events });

@@ -1,0 +1,66 @@
+//! Outstanding events, oldest first.
+//!
+//! One row per author or edge, not per record: the work is "bring it to its head" anyway. How far
+//! the event goes stands with the author or the edge.
+
+use feedgate_common::{Millis, UserNo};
+
+use super::table;
+use crate::codec::Code;
+
+table! {
+    /// By the time the event counts from.
+    Due: b'v', Archive, (Millis, Owed) => ()
+}
+
+/// Whose work it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owed {
+    Outbox { author: UserNo },
+    Edge { reader: UserNo, author: UserNo },
+}
+
+impl Owed {
+    /// The greatest, for the end of a range.
+    pub(crate) const LAST: Self = Self::Edge { reader: UserNo(u32::MAX), author: UserNo(u32::MAX) };
+}
+
+impl Code for Owed {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Outbox { author } => (1u8, *author).put(out),
+            Self::Edge { reader, author } => (2u8, *reader, *author).put(out),
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        match u8::take(from)? {
+            1 => Some(Self::Outbox { author: Code::take(from)? }),
+            2 => Some(Self::Edge { reader: Code::take(from)?, author: Code::take(from)? }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{bytes_of, value_of};
+    use proptest::prelude::*;
+
+    fn owed() -> impl Strategy<Value = Owed> {
+        prop_oneof![
+            any::<u32>().prop_map(|n| Owed::Outbox { author: UserNo(n) }),
+            any::<(u32, u32)>().prop_map(|(r, a)| Owed::Edge { reader: UserNo(r), author: UserNo(a) }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_back_and_sort_by_time_first(a in (any::<i64>(), owed()), b in (any::<i64>(), owed())) {
+            prop_assert_eq!(value_of(&bytes_of(&a)), Some(a));
+            prop_assert_eq!(a.cmp(&b), bytes_of(&a).cmp(&bytes_of(&b)));
+            prop_assert!(a.1 <= Owed::LAST);
+        }
+    }
+}

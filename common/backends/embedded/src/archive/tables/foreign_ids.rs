@@ -1,0 +1,11 @@
+//! The backend's own keys. One stays with its item when that is deleted.
+
+use compact_str::CompactString;
+use feedgate_common::ItemId;
+
+use super::table;
+
+table! {
+    /// See the module.
+    ForeignIds: b'f', Archive, CompactString => ItemId
+}

@@ -1,0 +1,99 @@
+//! Items with their bodies, and what is left of deleted ones.
+//!
+//! A deleted item keeps what a retry of its publish must be answered with, and nothing else.
+
+use compact_str::CompactString;
+use feedgate_common::{ItemId, Millis, OutboxSeq, UserNo};
+
+use super::{fields, table};
+use crate::codec::{Code, Short};
+
+table! {
+    /// See the module.
+    Items: b'i', Items, ItemId => ItemRow
+}
+
+/// Of the payload that was accepted first; edits leave it.
+pub(crate) type Fingerprint = [u8; 16];
+
+/// An item, living or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ItemRow {
+    pub(crate) author: UserNo,
+    /// Of its `add`.
+    pub(crate) seq: OutboxSeq,
+    pub(crate) published_at: Millis,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) life: Life,
+}
+
+fields!(ItemRow { author, seq, published_at, fingerprint, life });
+
+/// What it says, if it still says anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Life {
+    Gone,
+    Living { version: u32, rank: i64, kind: Option<CompactString>, foreign_id: Option<CompactString>, body: String },
+}
+
+impl Code for Life {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self::Living { version, rank, kind, foreign_id, body } = self else { return out.push(0) };
+        out.push(1);
+        version.put(out);
+        rank.put(out);
+        kind.clone().map(Short).put(out);
+        foreign_id.clone().map(Short).put(out);
+        out.extend_from_slice(body.as_bytes());
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        match u8::take(from)? {
+            0 => Some(Self::Gone),
+            1 => Some(Self::Living {
+                version: Code::take(from)?,
+                rank: Code::take(from)?,
+                kind: short(from)?,
+                foreign_id: short(from)?,
+                body: String::from_utf8(std::mem::take(from).to_vec()).ok()?,
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn short(from: &mut &[u8]) -> Option<Option<CompactString>> {
+    let text: Option<Short> = Code::take(from)?;
+    Some(text.map(|text| text.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{bytes_of, value_of};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_item_comes_back_as_it_was(
+            (author, seq, published_at, rank) in any::<(u32, u64, i64, i64)>(),
+            fingerprint: [u8; 16],
+            version: u32,
+            kind in proptest::option::of(".{0,20}"),
+            foreign_id in proptest::option::of(".{0,128}"),
+            body in ".{0,200}",
+        ) {
+            let living = Life::Living {
+                version,
+                rank,
+                kind: kind.map(Into::into),
+                foreign_id: foreign_id.map(Into::into),
+                body,
+            };
+            for life in [living, Life::Gone] {
+                let row = ItemRow { author: UserNo(author), seq, published_at, fingerprint, life };
+                prop_assert_eq!(value_of(&bytes_of(&row)), Some(row));
+            }
+        }
+    }
+}

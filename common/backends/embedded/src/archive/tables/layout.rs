@@ -1,0 +1,15 @@
+//! What was fixed when the store was created, and the inbox store it last worked with.
+
+use compact_str::CompactString;
+
+use super::table;
+
+table! {
+    /// In how many buckets followers are laid out.
+    Layout: b'1', Archive, () => u16
+}
+
+table! {
+    /// The incarnation of the inbox store.
+    Incarnation: b'2', Archive, () => CompactString
+}

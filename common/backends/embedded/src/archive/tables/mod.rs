@@ -1,0 +1,116 @@
+//! What the Archive keeps: one file per kind of row, so that this listing is the schema.
+//!
+//! ```text
+//!   counters                              ()                        → all counters of the store
+//!   layout, incarnation                   ()                        → fixed at creation; last seen
+//!   names, users                          name ↔ number
+//!   authors                               author                    → outbox head, outstanding push
+//!   records                               author, seq               → the outbox
+//!   adds                                  author, seq               → its adds, each with what deleted it
+//!   shown                                 author, lane, rank, item  → living adds in display order
+//!   items (a tree of their own)           item                      → body, or what is left of it
+//!   foreign_ids                           the backend's key         → item
+//!   retries, expiries                     author, key               → what was answered; until when
+//!   edges                                 reader, author            → on, generation, from
+//!   followers                             author, bucket, reader    → the edge as a push step needs it
+//!   following_list, follower_list         user, generation          → the other side, by follow time
+//!   due                                   time, event               → outstanding events, oldest first
+//! ```
+//!
+//! Tags and encodings are the format on disk: a change of either is a migration.
+
+mod adds;
+mod authors;
+mod counters;
+mod due;
+mod edges;
+mod follow_lists;
+mod followers;
+mod foreign_ids;
+mod items;
+mod layout;
+mod records;
+mod retries;
+mod shown;
+mod users;
+
+pub(crate) use adds::{AddRow, Adds};
+pub(crate) use authors::{AuthorRow, Authors};
+pub(crate) use counters::{Counters, CountersRow};
+pub(crate) use due::{Due, Owed};
+pub(crate) use edges::{EdgeRow, Edges};
+pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList};
+pub(crate) use followers::{FollowerRow, Followers};
+pub(crate) use foreign_ids::ForeignIds;
+pub(crate) use items::{Fingerprint, ItemRow, Items, Life};
+pub(crate) use layout::{Incarnation, Layout};
+pub(crate) use records::{RecordRow, Records};
+pub(crate) use retries::{Expiries, Retries, RetryRow};
+pub(crate) use shown::{Lane, Shown, ShownRow};
+pub(crate) use users::{Names, Users};
+
+/// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named.
+macro_rules! fields {
+    ($row:ident { $($field:ident),+ $(,)? }) => {
+        impl crate::codec::Code for $row {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)+
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                Some(Self { $($field: crate::codec::Code::take(from)?),+ })
+            }
+        }
+    };
+}
+
+/// Implements [`Table`](crate::table::Table).
+macro_rules! table {
+    ($(#[$doc:meta])* $name:ident: $tag:literal, $space:ident, $key:ty => $row:ty) => {
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl crate::table::Table for $name {
+            const SPACE: crate::table::Space = crate::table::Space::$space;
+            const TAG: u8 = $tag;
+            const NAME: &'static str = stringify!($name);
+            type Key = $key;
+            type Row = $row;
+        }
+    };
+}
+
+use {fields, table};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+
+    #[test]
+    fn every_table_of_a_tree_has_a_tag_of_its_own() {
+        let mut tags = vec![
+            Counters::TAG,
+            Layout::TAG,
+            Incarnation::TAG,
+            Names::TAG,
+            Users::TAG,
+            Authors::TAG,
+            Records::TAG,
+            Adds::TAG,
+            Shown::TAG,
+            ForeignIds::TAG,
+            Retries::TAG,
+            Expiries::TAG,
+            Edges::TAG,
+            Followers::TAG,
+            FollowingList::TAG,
+            FollowerList::TAG,
+            Due::TAG,
+        ];
+        let all = tags.len();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), all);
+    }
+}

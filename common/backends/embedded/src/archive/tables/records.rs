@@ -1,0 +1,44 @@
+//! The outbox: an author's change log.
+
+use feedgate_common::change::Route;
+use feedgate_common::{DisplayKey, Millis, Op, OutboxSeq, UserNo};
+
+use super::{fields, table};
+use crate::codec::Code;
+
+table! {
+    /// Dense from 1 for each author; never removed.
+    Records: b'r', Archive, (UserNo, OutboxSeq) => RecordRow
+}
+
+/// One record, and when it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RecordRow {
+    pub(crate) op: Op,
+    pub(crate) route: Route,
+    pub(crate) key: DisplayKey,
+    pub(crate) at: Millis,
+}
+
+fields!(RecordRow { op, route, key, at });
+
+impl Code for Op {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Self::from_u8(u8::take(from)?)
+    }
+}
+
+impl Code for Route {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let n = u8::take(from)?;
+        [Self::Push, Self::Pull].into_iter().find(|route| *route as u8 == n)
+    }
+}

@@ -1,0 +1,63 @@
+//! Names and numbers of users in memory.
+//!
+//! Invariant: a pair is remembered only once it is durable, and it never changes, so the cache is
+//! right for every reader and for the writer.
+
+use feedgate_common::error::Result;
+use feedgate_common::{StoreError, UserId, UserNo};
+use quick_cache::sync::Cache;
+
+use super::tables::{Names, Users};
+use crate::view::{Read, Tx, View};
+
+/// Pairs remembered each way; about 100 bytes each.
+const REMEMBERED: usize = 100_000;
+
+/// See the module.
+pub(super) struct KnownUsers {
+    by_name: Cache<UserId, UserNo>,
+    by_no: Cache<UserNo, UserId>,
+}
+
+impl Default for KnownUsers {
+    fn default() -> Self {
+        Self { by_name: Cache::new(REMEMBERED), by_no: Cache::new(REMEMBERED) }
+    }
+}
+
+impl KnownUsers {
+    /// The number behind a name, remembered from now on.
+    pub(super) fn learn_no(&self, view: &View, name: &UserId) -> Result<Option<UserNo>> {
+        if let Some(no) = self.by_name.get(name) {
+            return Ok(Some(no));
+        }
+        let found = view.get::<Names>(&name.as_str().into())?;
+        if let Some(no) = found {
+            self.by_name.insert(name.clone(), no);
+        }
+        Ok(found)
+    }
+
+    /// The name behind a number, remembered from now on. A number that was never given is damage:
+    /// only stored rows hold numbers.
+    pub(super) fn learn_id(&self, view: &View, no: UserNo) -> Result<UserId> {
+        if let Some(name) = self.by_no.get(&no) {
+            return Ok(name);
+        }
+        let text = view.get::<Users>(&no)?;
+        let text = text.ok_or_else(|| StoreError::corrupt(format_args!("user {} has no name", no.0)))?;
+        let name: UserId = text
+            .parse()
+            .map_err(|error| StoreError::corrupt(format_args!("the name {text:?} of user {}: {error}", no.0)))?;
+        self.by_no.insert(no, name.clone());
+        Ok(name)
+    }
+
+    /// The number behind a name as an operation sees it, which may not be durable yet.
+    pub(super) fn peek_no(&self, tx: &Tx<'_>, name: &UserId) -> Result<Option<UserNo>> {
+        match self.by_name.get(name) {
+            Some(no) => Ok(Some(no)),
+            None => tx.get::<Names>(&name.as_str().into()),
+        }
+    }
+}
