@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Api;
 use super::access::Caller;
 use super::problem::{Problem, short};
-use super::query::{Params, Query, Segments, decimal};
+use super::query::{Params, Query, Segment, decimal};
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
@@ -39,7 +39,7 @@ struct Line {
 pub(super) async fn read(
     caller: Caller,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<Changes>, Problem> {
     caller.may_read(&user)?;

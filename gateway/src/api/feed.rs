@@ -9,7 +9,7 @@ use feedgate_common::{InboxKey, UserId};
 use super::Api;
 use super::access::Caller;
 use super::problem::Problem;
-use super::query::{Query, Segments};
+use super::query::{Query, Segment};
 use crate::page_json::{self, PageJson};
 
 /// `GET /v1/users/{user}/feed`. The position is read before the page: changes after it come on top,
@@ -17,7 +17,7 @@ use crate::page_json::{self, PageJson};
 pub(super) async fn page(
     caller: Caller,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<PageJson>, Problem> {
     caller.may_read(&user)?;

@@ -18,7 +18,7 @@ use super::batch::{self, Operation};
 use super::fields::Fields;
 use super::payload::Payload;
 use super::problem::{Problem, short};
-use super::query::{NoQuery, Params, Query, Segments, decimal};
+use super::query::{NoQuery, Params, Query, Segment, Segments, decimal};
 use crate::clock;
 
 const LIST_DEFAULT: usize = 100;
@@ -28,7 +28,7 @@ const LIST_MAX: usize = 1000;
 pub(super) async fn follow(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments((reader, author)): Segments<(UserId, UserId)>,
+    Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     set(&api, Write::Follow { reader, author }).await
@@ -38,7 +38,7 @@ pub(super) async fn follow(
 pub(super) async fn unfollow(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments((reader, author)): Segments<(UserId, UserId)>,
+    Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     set(&api, Write::Unfollow { reader, author }).await
@@ -101,7 +101,7 @@ pub(super) struct List {
 pub(super) async fn following(
     caller: Caller,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<List>, Problem> {
     caller.may_read(&user)?;
@@ -117,7 +117,7 @@ pub(super) async fn following(
 pub(super) async fn followers(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<List>, Problem> {
     let (cursor, limit) = stretch(&query.only(&["limit", "cursor"])?)?;

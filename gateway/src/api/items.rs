@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::access::{Backend, Caller};
 use super::payload::{ONE, Payload};
 use super::problem::{Kind, Problem, short};
-use super::query::{ItemRef, NoQuery, Query, Segments};
+use super::query::{ItemRef, NoQuery, Query, Segment};
 use super::{Api, publish};
 use crate::clock;
 
@@ -28,7 +28,7 @@ const IDS_MAX: usize = 100;
 pub(super) async fn read(
     caller: Caller,
     State(api): State<Arc<Api>>,
-    Segments(which): Segments<ItemRef>,
+    Segment(which): Segment<ItemRef>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let id = resolve(&api, &which).await?;
@@ -67,7 +67,7 @@ pub(super) async fn by_ids(
 pub(super) async fn edit(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments(which): Segments<ItemRef>,
+    Segment(which): Segment<ItemRef>,
     _: NoQuery,
     headers: HeaderMap,
     payload: Payload<ONE>,
@@ -84,7 +84,7 @@ pub(super) async fn edit(
 pub(super) async fn delete(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments(which): Segments<ItemRef>,
+    Segment(which): Segment<ItemRef>,
     _: NoQuery,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {

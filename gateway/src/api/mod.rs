@@ -32,8 +32,8 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::OriginalUri;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{Method, header};
+use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Archive, UserId, UserNo};
@@ -107,7 +107,7 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
     let budget = Arc::new(Semaphore::new(payload::BUDGET_KIB));
     let api = Arc::new(Api { gateway, started: Instant::now(), budget });
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
-    routes.layer(axum::middleware::map_response(name_the_methods)).fallback(no_such_route).with_state(api)
+    routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route).with_state(api)
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {
@@ -115,17 +115,10 @@ async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {
     Problem::new(Kind::NoSuchRoute, detail)
 }
 
-/// Makes a problem of the bare 405 that the router answers with.
-async fn name_the_methods(response: Response) -> Response {
-    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
-        return response;
-    }
-    let allow = response.headers().get(header::ALLOW).cloned();
-    let list = allow.as_ref().and_then(|allow| allow.to_str().ok()).unwrap_or("none").replace(',', ", ");
-    let detail = format!("this path does not take this method; it takes {list}");
-    let mut problem = Problem::new(Kind::MethodNotAllowed, detail).into_response();
-    problem.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
-    problem
+/// The router adds `Allow` to this.
+async fn no_such_method(method: Method) -> Problem {
+    let detail = format!("this path does not take {}; the header Allow lists what it takes", short(method.as_str()));
+    Problem::new(Kind::MethodNotAllowed, detail)
 }
 
 /// `GET /openapi.json`.

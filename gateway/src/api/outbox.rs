@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::Api;
 use super::access::Caller;
 use super::problem::Problem;
-use super::query::{Query, Segments};
+use super::query::{Query, Segment};
 use crate::page_json;
 
 /// A stretch of an outbox, strictly descending; shorter than asked only at its end.
@@ -24,7 +24,7 @@ pub(super) struct Profile {
 pub(super) async fn page(
     caller: Caller,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<Profile>, Problem> {
     caller.may_read(&user)?;

@@ -7,13 +7,14 @@
 use std::borrow::Cow;
 
 use axum::Json;
-use axum::extract::Path;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::Refused;
 use feedgate_common::{Position, StoreError};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+
+use super::query::{NoQuery, Segment};
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $status:ident $title:literal $about:literal;)*) => {
@@ -226,7 +227,7 @@ impl IntoResponse for Problem {
 }
 
 /// `GET /problems/{name}`: what a `type` means.
-pub(crate) async fn explain(Path(name): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn explain(Segment(name): Segment<String>, _: NoQuery) -> Result<Response, Problem> {
     #[derive(Serialize)]
     struct About {
         r#type: String,
@@ -251,5 +252,37 @@ pub(crate) fn short(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(64) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
         None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_fails_tells_when_to_come_back() {
+        let cases = [
+            (StoreError::unavailable("connection refused by 10.0.0.7"), 503, Some("1")),
+            (StoreError::Overloaded { retry_after_ms: 20 }, 503, Some("1")),
+            (StoreError::Overloaded { retry_after_ms: 2001 }, 503, Some("3")),
+            (StoreError::corrupt("a row of 3 bytes"), 500, None),
+        ];
+        for (error, status, retry_after) in cases {
+            let problem = Problem::from(error);
+            assert!(!problem.detail.contains("10.0.0.7"), "the cause is for the log");
+            let response = problem.into_response();
+            assert_eq!(response.status(), status);
+            let line = response.headers().get(header::RETRY_AFTER).map(|value| value.to_str().unwrap());
+            assert_eq!(line, retry_after);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_what_is_quoted_is_short() {
+        let mut names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Kind::ALL.len());
+        assert_eq!(short(&"ä".repeat(65)), format!("{}…", "ä".repeat(64)));
     }
 }

@@ -4,36 +4,54 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use axum::extract::path::ErrorKind;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path, Query as Pairs};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{FromRequestParts, Query as Pairs, RawPathParams};
 use axum::http::request::Parts;
+use feedgate_common::ids::BadName;
 use feedgate_common::{DisplayKey, FeedId, ItemId};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
 use super::problem::{Kind, Problem, short};
 use crate::page_json;
 
-/// The segments that the route leaves open, percent-decoded.
+/// The one segment that the route leaves open, percent-decoded.
 #[derive(Debug)]
-pub(crate) struct Segments<T>(pub(crate) T);
+pub(crate) struct Segment<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segments<T> {
+/// The two segments that the route leaves open, in their order.
+#[derive(Debug)]
+pub(crate) struct Segments<A, B>(pub(crate) A, pub(crate) B);
+
+impl<S: Send + Sync, T: FromStr<Err: Display>> FromRequestParts<S> for Segment<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match Path::from_request_parts(parts, state).await {
-            Ok(Path(segments)) => Ok(Self(segments)),
-            Err(PathRejection::FailedToDeserializePathParams(failed)) => Err(match failed.into_kind() {
-                ErrorKind::DeserializeError { key, message, .. } => Problem::parameter(key, message),
-                ErrorKind::InvalidUtf8InPathParam { key } => {
-                    Problem::parameter(key, "this part of the path is not UTF-8 after percent-decoding")
-                }
-                other => Problem::new(Kind::BadParameter, other.to_string()),
-            }),
-            Err(other) => Err(Problem::new(Kind::BadParameter, other.to_string())),
-        }
+        let open = open_segments(parts, state).await?;
+        Ok(Self(next(&mut open.iter())?))
     }
+}
+
+impl<S: Send + Sync, A: FromStr<Err: Display>, B: FromStr<Err: Display>> FromRequestParts<S> for Segments<A, B> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let open = open_segments(parts, state).await?;
+        let mut open = open.iter();
+        Ok(Self(next(&mut open)?, next(&mut open)?))
+    }
+}
+
+async fn open_segments<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
+    RawPathParams::from_request_parts(parts, state).await.map_err(|refused| match refused {
+        RawPathParamsRejection::InvalidUtf8InPathParam(_) => {
+            Problem::new(Kind::BadParameter, "the path is not UTF-8 after percent-decoding")
+        }
+        other => Problem::new(Kind::BadParameter, other.to_string()),
+    })
+}
+
+fn next<'a, T: FromStr<Err: Display>>(open: &mut impl Iterator<Item = (&'a str, &'a str)>) -> Result<T, Problem> {
+    let (name, text) = open.next().expect("the route leaves as many segments open as its handler takes");
+    text.parse().map_err(|why: T::Err| Problem::parameter(name.to_owned(), why.to_string()))
 }
 
 /// `{id}` or `foreign:{key}` in a path.
@@ -45,13 +63,14 @@ pub(crate) enum ItemRef {
     Foreign(String),
 }
 
-impl<'de> Deserialize<'de> for ItemRef {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
+impl FromStr for ItemRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix("foreign:") {
-            Some("") => Err(serde::de::Error::custom("foreign: must be followed by the backend's own key")),
+            Some("") => Err("foreign: must be followed by the backend's own key".to_owned()),
             Some(key) => Ok(Self::Foreign(key.to_owned())),
-            None => text.parse().map(Self::Id).map_err(serde::de::Error::custom),
+            None => short(text).parse().map(Self::Id).map_err(|why: BadName| why.to_string()),
         }
     }
 }

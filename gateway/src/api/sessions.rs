@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Api;
 use super::access::{Backend, Caller};
 use super::problem::{Kind, Problem};
-use super::query::{NoQuery, Segments};
+use super::query::{NoQuery, Segment, Segments};
 
 /// A user's sessions, by device.
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct Line {
 pub(super) async fn list(
     caller: Caller,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     _: NoQuery,
 ) -> Result<Json<Sessions>, Problem> {
     caller.may_read(&user)?;
@@ -54,7 +54,7 @@ pub(super) async fn list(
 pub(super) async fn kick(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments((user, device)): Segments<(UserId, DeviceId)>,
+    Segments(user, device): Segments<UserId, DeviceId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let closed = match api.user_no(&user).await? {

@@ -12,7 +12,7 @@ use super::Api;
 use super::access::Backend;
 use super::payload::OptionalPayload;
 use super::problem::Problem;
-use super::query::{NoQuery, Segments};
+use super::query::{NoQuery, Segment};
 use crate::clock;
 
 const TTL_DEFAULT_SECS: i64 = 3600;
@@ -30,7 +30,7 @@ pub(super) struct Minted {
 pub(super) async fn mint(
     _: Backend,
     State(api): State<Arc<Api>>,
-    Segments(user): Segments<UserId>,
+    Segment(user): Segment<UserId>,
     _: NoQuery,
     OptionalPayload(payload): OptionalPayload,
 ) -> Result<([(HeaderName, &'static str); 1], Json<Minted>), Problem> {
