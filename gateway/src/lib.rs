@@ -23,7 +23,7 @@ mod positions;
 mod protocol;
 mod reading;
 mod serve;
-mod session;
+pub mod session;
 pub mod settings;
 mod socket;
 mod surface;
@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use auth::Keys;
+pub use protocol::Close;
 pub use serve::serve;
 pub use settings::Settings;
 pub use surface::Surface;

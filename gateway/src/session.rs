@@ -19,9 +19,12 @@ use feedgate_common::{Epoch, Position};
 
 use crate::protocol::Close;
 
+#[cfg(test)]
+mod tests;
+
 /// What a device wants to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deliver {
+pub enum Deliver {
     /// That it is behind; it fetches by itself.
     Notify,
     /// Every change, with its item.
@@ -30,7 +33,7 @@ pub(crate) enum Deliver {
 
 /// Where a subscription starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Start {
+pub enum Start {
     /// At the head: the device has just loaded, or does not care.
     Head,
     /// At the device's own position.
@@ -41,7 +44,7 @@ pub(crate) enum Start {
 
 /// What happened outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// The log may have grown.
     Wake,
     /// All that was pushed has left.
@@ -54,7 +57,7 @@ pub(crate) enum Event {
 
 /// The answer of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// The changes `first ..= last` are in hand (none if `last` < `first`); the log ends at `head`.
     Changes {
         /// One more than the position asked for.
@@ -72,7 +75,7 @@ pub(crate) enum Found {
 
 /// What to ask the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub enum Ask {
     /// Where it stands.
     Head,
     /// Whether it serves this position, and where it stands.
@@ -83,18 +86,18 @@ pub(crate) enum Ask {
 
 /// How a subscription began: the reply to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub struct Opened {
     /// The position it starts from.
-    pub(crate) position: Position,
+    pub position: Position,
     /// Whether it had asked for one.
-    pub(crate) was_recovering: bool,
+    pub was_recovering: bool,
     /// Whether it got it: then nothing is missing (I9).
-    pub(crate) recovered: bool,
+    pub recovered: bool,
 }
 
 /// What to do outside, in the order given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     /// Ask the log; answer with [`Event::Found`] or [`Event::Failed`].
     Read(Ask),
     /// Tell the device that its subscription has begun.
@@ -115,7 +118,7 @@ pub(crate) enum Action {
 
 /// At most two actions, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Actions([Option<Action>; 2]);
+pub struct Actions([Option<Action>; 2]);
 
 impl Actions {
     fn one(action: Action) -> Self {
@@ -147,7 +150,7 @@ enum State {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub struct Session {
     state: State,
     deliver: Deliver,
     reject_unrecovered: bool,
@@ -159,7 +162,7 @@ pub(crate) struct Session {
 impl Session {
     /// Begins, and says what to read first. `reject_unrecovered`: the device would rather be refused
     /// than start at the head.
-    pub(crate) fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
+    pub fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
         let (position, ask) = match (start, deliver) {
             (Start::Head | Start::Lost, _) => (Position { epoch: Epoch(0), offset: 0 }, Ask::Head),
             (Start::At(own), Deliver::Items) => (own, Ask::After(own)),
@@ -170,17 +173,18 @@ impl Session {
     }
 
     /// Up to where the device was sent changes, or told of them.
-    pub(crate) fn position(&self) -> Position {
+    pub fn position(&self) -> Position {
         self.position
     }
 
     /// Whether it waits for [`Event::Writable`].
-    pub(crate) fn awaits_writable(&self) -> bool {
+    pub fn awaits_writable(&self) -> bool {
         !self.writable
     }
 
     /// See the module.
-    pub(crate) fn on(&mut self, event: Event) -> Actions {
+    #[must_use = "what it says is to be done"]
+    pub fn on(&mut self, event: Event) -> Actions {
         match event {
             Event::Wake => self.behind = true,
             Event::Writable => self.writable = true,

@@ -12,11 +12,11 @@
 use std::borrow::Cow;
 
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal, $text:literal;)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u16)]
-        pub(crate) enum $name {
+        $vis enum $name {
             $($(#[$variant_doc])* $variant = $code,)*
         }
 
@@ -26,12 +26,12 @@ macro_rules! codes {
             pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The number on the wire.
-            pub(crate) fn code(self) -> u16 {
+            $vis fn code(self) -> u16 {
                 self as u16
             }
 
             /// The words that go with it.
-            pub(crate) fn text(self) -> &'static str {
+            $vis fn text(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
                 }
@@ -42,7 +42,7 @@ macro_rules! codes {
 
 codes! {
     /// Why the server ends a connection.
-    Close {
+    pub Close {
         /// A frame that breaks RFC 6455.
         Protocol = 1002, "protocol error";
         /// A binary frame on a JSON connection.
@@ -89,7 +89,7 @@ impl Close {
 
 codes! {
     /// Why a command was refused.
-    ErrorCode {
+    pub(crate) ErrorCode {
         /// Something failed on our side; try again.
         Internal = 100, "internal server error";
         /// There is no token.

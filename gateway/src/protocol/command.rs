@@ -16,6 +16,9 @@ use serde_json::value::RawValue;
 use super::codes::{ErrorCode, Refusal};
 use crate::session::Deliver;
 
+#[cfg(test)]
+mod tests;
+
 /// The only channel: the inbox of the token's user.
 pub(crate) const CHANNEL: &str = "feed";
 

@@ -13,7 +13,10 @@ mod codes;
 mod command;
 pub(crate) mod push;
 pub(crate) mod reply;
+#[cfg(test)]
+mod reply_tests;
 
-pub(crate) use codes::{Close, ErrorCode, Refusal};
+pub use codes::Close;
+pub(crate) use codes::{ErrorCode, Refusal};
 pub(crate) use command::{Command, Connect, From, History, Line, Malformed, PageAsk, Subscribe, Verb, decode};
 pub(crate) use reply::{Connected, History as HistoryReply, Presence, PresenceInfo, Refreshed, Reply};

@@ -1,0 +1,140 @@
+use feedgate_common::Epoch;
+
+use super::*;
+
+fn verb(line: &str) -> Verb {
+    match decode(line) {
+        Ok(Line::Command(command)) => command.verb,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn refusal(line: &str) -> (u16, String) {
+    match verb(line) {
+        Verb::Refused(refusal) => (refusal.code.code(), refusal.message.into_owned()),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn subscribed(line: &str) -> Subscribe {
+    match verb(line) {
+        Verb::Subscribe(asked) => *asked,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn an_empty_object_is_a_pong_and_an_object_without_an_id_is_nothing_of_ours() {
+    assert_eq!(decode("{}"), Ok(Line::Pong));
+    for line in
+        ["", "x", "[]", "1", "\"\"", "null", r#"{"connect":{}}"#, r#"{"id":0,"rpc":{}}"#, r#"{"id":-1,"ping":{}}"#]
+    {
+        assert_eq!(decode(line), Err(Malformed), "{line}");
+    }
+    assert_eq!(decode(r#"{"id":4294967296,"ping":{}}"#), Err(Malformed), "an id fits 32 bits");
+    assert_eq!(decode(r#"{"id":1,"ping":{},"rpc":{}}"#), Err(Malformed), "one verb per command");
+}
+
+#[test]
+fn a_send_is_never_answered_even_with_an_id() {
+    assert_eq!(decode(r#"{"send":{"data":1}}"#), Ok(Line::Send));
+    assert_eq!(decode(r#"{"id":7,"send":{"data":1}}"#), Ok(Line::Send));
+}
+
+#[test]
+fn unknown_fields_are_ignored_and_an_unknown_verb_is_refused() {
+    assert_eq!(verb(r#"{"id":1,"ping":{},"later":true}"#), Verb::Ping);
+    assert_eq!(refusal(r#"{"id":1,"teleport":{}}"#).0, 104);
+}
+
+#[test]
+fn connect_takes_the_device_from_its_data_whatever_else_stands_there() {
+    let connect = |line: &str| match verb(line) {
+        Verb::Connect(asked) => (asked.token, asked.device.map(|device| device.to_string())),
+        other => panic!("{other:?}"),
+    };
+    let (token, device) =
+        connect(r#"{"id":1,"connect":{"token":"J","data":{"device_id":"ios-1","x":[1]},"name":"js"}}"#);
+    assert_eq!((token.as_str(), device.as_deref()), ("J", Some("ios-1")));
+    for data in ["1", "\"text\"", "[]", "null", "{}", r#"{"device_id":null}"#] {
+        assert_eq!(connect(&format!(r#"{{"id":1,"connect":{{"data":{data}}}}}"#)), (String::new(), None));
+    }
+    let (code, why) = refusal(r#"{"id":1,"connect":{"data":{"device_id":"a b"}}}"#);
+    assert_eq!(code, 107);
+    assert!(why.contains("device id"), "{why}");
+}
+
+#[test]
+fn subscribe_starts_where_it_was_asked_to() {
+    let own = Position { epoch: Epoch(9), offset: 6 };
+    let asked = subscribed(
+        r#"{"id":2,"subscribe":{"channel":"feed","recover":true,"offset":6,"epoch":"9","flag":3,"data":{"deliver":"items"}}}"#,
+    );
+    assert_eq!(asked, Subscribe { from: From::Own(Some(own)), deliver: Deliver::Items, reject_unrecovered: true });
+    let from = |rest: &str| subscribed(&format!(r#"{{"id":2,"subscribe":{{"channel":"feed"{rest}}}}}"#)).from;
+    assert_eq!(from(""), From::Head);
+    assert_eq!(from(r#","flag":1,"offset":5,"epoch":"9""#), From::Head);
+    assert_eq!(from(r#","recover":true"#), From::Own(None));
+    assert_eq!(from(r#","recover":true,"offset":3,"epoch":"xyz""#), From::Own(None));
+    assert_eq!(from(r#","data":{"resume":"stored"}"#), From::Stored);
+    assert_eq!(from(r#","recover":true,"offset":6,"epoch":"9","data":{"resume":"stored"}"#), From::Own(Some(own)));
+    let plain = subscribed(r#"{"id":2,"subscribe":{"channel":"feed","flag":1,"data":"anything"}}"#);
+    assert_eq!((plain.deliver, plain.reject_unrecovered), (Deliver::Notify, false));
+}
+
+#[test]
+fn each_wrong_command_is_refused_with_what_was_wrong() {
+    insta::assert_debug_snapshot!(
+        [
+            r#"{"id":1,"subscribe":{"channel":"news"}}"#,
+            r#"{"id":1,"subscribe":{}}"#,
+            r#"{"id":1,"subscribe":{"channel":"feed","recover":true,"offset":18446744073709551616,"epoch":"1"}}"#,
+            r#"{"id":1,"subscribe":{"channel":"feed","data":{"deliver":"everything"}}}"#,
+            r#"{"id":1,"subscribe":{"channel":"feed","data":{"resume":"yesterday"}}}"#,
+            r#"{"id":1,"publish":{"channel":"feed","data":{}}}"#,
+            r#"{"id":1,"sub_refresh":{"channel":"feed"}}"#,
+            r#"{"id":1,"rpc":{"method":"ack"}}"#,
+            r#"{"id":1,"rpc":{"method":"ack","data":{"offset":18446744073709551616,"epoch":"1"}}}"#,
+            r#"{"id":1,"rpc":{"method":"ack","data":{"offset":-1,"epoch":"1"}}}"#,
+            r#"{"id":1,"rpc":{"method":"ack","data":{"offset":1}}}"#,
+            r#"{"id":1,"rpc":{"method":"page","data":{"limit":"all"}}}"#,
+            r#"{"id":1,"rpc":{"method":"drop tables"}}"#,
+            r#"{"id":1,"history":{"channel":"feed","since":{"epoch":"1"}}}"#,
+            r#"{"id":1,"history":{"channel":"feed","since":{"offset":1,"epoch":"_"}}}"#,
+            r#"{"id":1,"presence":{"channel":"other"}}"#,
+        ]
+        .map(refusal)
+    );
+}
+
+#[test]
+fn history_reads_its_limits() {
+    let history = |rest: &str| match verb(&format!(r#"{{"id":5,"history":{{"channel":"feed"{rest}}}}}"#)) {
+        Verb::History(asked) => *asked,
+        other => panic!("{other:?}"),
+    };
+    let since = Some(Position { epoch: Epoch(1), offset: 4 });
+    assert_eq!(
+        history(r#","since":{"offset":4,"epoch":"1"},"limit":50,"reverse":true"#),
+        History { since, limit: 50, reverse: true }
+    );
+    assert_eq!(history(""), History { since: None, limit: 0, reverse: false });
+    assert_eq!(history(r#","limit":-1"#).limit, usize::MAX);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_decoder_panic(line in "\\PC{0,80}") {
+        let _ = decode(&line);
+    }
+
+    #[test]
+    fn no_json_makes_the_decoder_panic(
+        verb in "connect|subscribe|rpc|history|refresh|presence|unsubscribe",
+        field in "channel|data|offset|epoch|since|limit|method|token|recover|flag",
+        value in "\\{\\}|\\[\\]|null|-1|1e400|18446744073709551616|true|\"\"|\\{\"offset\":-3\\}",
+    ) {
+        let line = format!(r#"{{"id":3,"{verb}":{{"channel":"feed","method":"ack","{field}":{value}}}}}"#);
+        let _ = decode(&line);
+    }
+}

@@ -1,0 +1,78 @@
+//! What goes over the wire, to the letter.
+
+use std::collections::BTreeMap;
+
+use feedgate_common::{Epoch, Position};
+
+use super::reply::{self, Connected, History, Presence, PresenceInfo, Refreshed, Reply};
+use super::{ErrorCode, push};
+use crate::session::Opened;
+
+fn wire(reply: Reply) -> String {
+    let mut out = Vec::new();
+    reply::result(&mut out, 7, &reply);
+    String::from_utf8(out).unwrap()
+}
+
+fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+    let mut out = Vec::new();
+    write(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn every_reply_as_it_goes_over_the_wire() {
+    let position = Position { epoch: Epoch(3), offset: 6 };
+    let opened = Opened { position, was_recovering: true, recovered: true };
+    let presence = Presence {
+        client: "n-2".into(),
+        user: "ann".into(),
+        conn_info: PresenceInfo { device: "ipad".into(), node: "n".into(), since: 5 },
+    };
+    let mut publications = Vec::new();
+    push::publication(&mut publications, 2, br#"{"op":"delete","item_id":"9"}"#);
+    let replies = [
+        Reply::Connect(Connected {
+            client: "n-1".into(),
+            version: "feedgate 0",
+            ping: 25,
+            pong: true,
+            expires: true,
+            ttl: 600,
+            session: "n-1".into(),
+            node: "n".into(),
+        }),
+        Reply::Subscribe(opened),
+        Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }),
+        Reply::Unsubscribe,
+        Reply::Acked,
+        Reply::History(History { epoch: Epoch(3), offset: 9, publications }),
+        Reply::History(History { epoch: Epoch(3), offset: 0, publications: vec![] }),
+        Reply::Presence(BTreeMap::from([("n-2".into(), presence)])),
+        Reply::Presence(BTreeMap::new()),
+        Reply::PresenceStats(1),
+        Reply::Refresh(Refreshed { client: "n-1".into(), version: "feedgate 0", expires: true, ttl: 1 }),
+        Reply::Pong,
+    ];
+    insta::assert_snapshot!(replies.map(wire).join("\n"));
+}
+
+#[test]
+fn every_error_as_it_goes_over_the_wire() {
+    let line = |code: &ErrorCode| text(|out| reply::error(out, 7, &(*code).into()));
+    insta::assert_snapshot!(ErrorCode::ALL.iter().map(line).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn pushes_as_they_go_over_the_wire() {
+    insta::assert_snapshot!(text(|out| push::push(out, 7, br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
+    insta::assert_snapshot!(text(|out| push::behind(out, 16)), @r#"{"push":{"channel":"feed","pub":{"offset":16,"data":{"op":"behind"}}}}"#);
+}
+
+#[test]
+fn every_message_is_one_line_of_json() {
+    for line in [text(|out| push::behind(out, 1)), wire(Reply::Acked), wire(Reply::Pong)] {
+        assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok_and(|value| value.is_object()), "{line}");
+        assert!(!line.contains('\n'));
+    }
+}
