@@ -13,8 +13,20 @@ use super::life::Life;
 use super::segment::{self, Scanned, damaged, failed};
 use super::{record, snapshot};
 
-/// Every bucket, and the number that the next record of the log gets.
-pub(super) fn load(dir: &Path, life: &Life) -> Result<(Vec<Bucket>, u64)> {
+/// What the files tell.
+pub(super) struct Loaded {
+    pub(super) buckets: Vec<Bucket>,
+    /// The number that the next record of the log gets.
+    pub(super) next: u64,
+    /// Bytes of the log that is there.
+    pub(super) log_size: u64,
+    /// Bytes of the snapshots.
+    pub(super) snapshot_size: u64,
+}
+
+/// Reads the store in `dir`.
+pub(super) fn load(dir: &Path, life: &Life) -> Result<Loaded> {
+    segment::sweep(dir).map_err(|e| failed("clear", dir, e))?;
     let mut buckets: Vec<Bucket> = (0..life.buckets).map(|_| Bucket::default()).collect();
     each(&mut buckets, |number, bucket| {
         *bucket = snapshot::read(dir, life.id, number)?;
@@ -35,7 +47,13 @@ pub(super) fn load(dir: &Path, life: &Life) -> Result<(Vec<Bucket>, u64)> {
     if let Some(ahead) = buckets.iter().find(|b| b.position >= next) {
         return Err(gap(dir, &format!("the log ends before record {next}"), ahead.position));
     }
-    Ok((buckets, next))
+    let size = |path: &Path| fs::metadata(path).map_or(0, |is| is.len());
+    Ok(Loaded {
+        next,
+        log_size: segments.iter().map(|(_, path)| size(path)).sum(),
+        snapshot_size: (0..buckets.len()).map(|number| size(&snapshot::path(dir, number))).sum(),
+        buckets,
+    })
 }
 
 fn gap(dir: &Path, what: &str, goes_on: u64) -> StoreError {

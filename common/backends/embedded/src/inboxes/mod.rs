@@ -94,11 +94,11 @@ impl EmbeddedInboxes {
         fs::create_dir_all(dir).map_err(|e| segment::failed("make", dir, e))?;
         let lock = lock(dir)?;
         let life = life::next(dir, expected, settings.buckets)?;
-        let (buckets, next) = load::load(dir, &life)?;
-        let segment =
-            segment::Segment::create(dir, &life.header(next)).map_err(|e| segment::failed("write", dir, e))?;
-        let shared = Arc::new(Shared::new(dir.to_owned(), buckets, next));
-        let pipeline = Pipeline::start(shared.clone(), life, settings, segment, next);
+        let loaded = load::load(dir, &life)?;
+        let segment = segment::Segment::create(dir, &life.header(loaded.next));
+        let (segment, log_size) = (segment.map_err(|e| segment::failed("write", dir, e))?, loaded.log_size);
+        let shared = Arc::new(Shared::new(dir.to_owned(), loaded));
+        let pipeline = Pipeline::start(shared.clone(), life, settings, segment, log_size);
         Ok(Self { shared, pipeline, incarnation: life.incarnation(), _lock: lock })
     }
 

@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 
 use super::bucket::{Answer, Bucket, Step};
 use super::life::Life;
+use super::load::Loaded;
 use super::segment::{self, AppendError, Batch, Segment};
 use super::{Settings, record, snapshot};
 
@@ -55,15 +56,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(dir: PathBuf, buckets: Vec<Bucket>, next: u64) -> Self {
+    pub(super) fn new(dir: PathBuf, loaded: Loaded) -> Self {
         Self {
             dir,
-            buckets: buckets.into_iter().map(RwLock::new).collect(),
-            applied: AtomicU64::new(next - 1),
+            buckets: loaded.buckets.into_iter().map(RwLock::new).collect(),
+            applied: AtomicU64::new(loaded.next - 1),
             broken: OnceLock::new(),
             syncs: AtomicU64::new(0),
             logged: AtomicU64::new(0),
-            snapshot_size: AtomicU64::new(0),
+            snapshot_size: AtomicU64::new(loaded.snapshot_size),
         }
     }
 
@@ -94,11 +95,13 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn start(shared: Arc<Shared>, life: Life, settings: Settings, segment: Segment, next: u64) -> Self {
+    /// `log_size`: what the log before `segment` takes.
+    pub(super) fn start(shared: Arc<Shared>, life: Life, settings: Settings, segment: Segment, log_size: u64) -> Self {
+        let next = shared.applied.load(Ordering::Acquire) + 1;
         let (queue, requests) = sync_channel(QUEUE);
         let (to_apply, durable) = sync_channel(1);
         let (to_snapshot, due) = sync_channel(1);
-        let log = Log { shared: shared.clone(), life, settings, segment, next, since_snapshot: 0, to_apply };
+        let log = Log { shared: shared.clone(), life, settings, segment, next, since_snapshot: log_size, to_apply };
         let (applying, id) = ((shared.clone(), to_snapshot), life.id);
         let snapshotting = shared.clone();
         let threads = vec![
@@ -181,7 +184,9 @@ impl Log {
                 return;
             }
             batch.clear();
-            self.turn(snapshot);
+            if !self.turn(snapshot) {
+                return;
+            }
         }
     }
 
@@ -207,27 +212,39 @@ impl Log {
                 true
             }
             Err(AppendError::Unknown(e)) => {
-                tracing::error!("the inbox log takes nothing more until the next start: {e}");
-                _ = self.shared.broken.set(format!("the inbox log failed ({e}); restart to go on"));
+                self.give_up(&e);
                 false
             }
         }
     }
 
-    /// Begins a new segment where one is due, and asks for a snapshot where one is due.
-    fn turn(&mut self, asked: Option<Done>) {
+    fn give_up(&self, cause: &io::Error) {
+        tracing::error!("the inbox log takes nothing more until the next start: {cause}");
+        _ = self.shared.broken.set(format!("the inbox log failed ({cause}); restart to go on"));
+    }
+
+    /// Begins a new segment where one is due, and asks for a snapshot where one is due; false if
+    /// nothing may follow.
+    fn turn(&mut self, asked: Option<Done>) -> bool {
         let behind = self.settings.snapshot_after.max(self.shared.snapshot_size.load(Ordering::Relaxed));
         let due = asked.is_some() || self.since_snapshot > behind;
         if due || self.segment.len() > self.settings.segment_max {
             match Segment::create(&self.shared.dir, &self.life.header(self.next)) {
                 Ok(segment) => self.segment = segment,
-                Err(e) => tracing::warn!("no new segment of the inbox log: {e}; the old one grows on"),
+                Err(AppendError::Undone(e)) => {
+                    tracing::warn!("no new segment of the inbox log: {e}; the old one grows on");
+                }
+                Err(AppendError::Unknown(e)) => {
+                    self.give_up(&e);
+                    return false;
+                }
             }
         }
         if due {
             self.since_snapshot = 0;
             _ = self.to_apply.send(Durable::Snapshot(asked));
         }
+        true
     }
 }
 
@@ -287,4 +304,28 @@ fn write_snapshots(shared: &Shared, id: u128) -> io::Result<()> {
         }
     }
     segment::sync_dir(&shared.dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inboxes::{life, load};
+    use feedgate_common::{Epoch, InboxKey, UserNo};
+
+    #[tokio::test]
+    async fn a_disk_that_fails_refuses_that_step_and_every_later_one_and_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let life = life::next(dir.path(), None, 1).unwrap();
+        Segment::create(dir.path(), &life.header(1)).unwrap();
+        let segment = Segment::read_only(&segment::list(dir.path()).unwrap()[0].1);
+        let shared = Arc::new(Shared::new(dir.path().to_owned(), load::load(dir.path(), &life).unwrap()));
+        let pipeline = Pipeline::start(shared.clone(), life, Settings::default(), segment, 0);
+        let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1), authors: vec![] };
+        for _ in 0..2 {
+            let refused = pipeline.take(step.clone(), record::encode(&step, 1)).await;
+            let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
+            assert!(why.contains("restart to go on"), "{why}");
+        }
+        assert!(shared.buckets[0].read().tokens.is_empty());
+    }
 }

@@ -143,20 +143,34 @@ pub(super) struct Segment {
     len: u64,
 }
 
-/// Why an append failed, by what may be done next.
-#[derive(Debug)]
+/// Why the log did not grow, by what may be done next.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
     /// The log is as it was before (the disk is full, say): later appends may succeed.
+    #[error("{0}")]
     Undone(io::Error),
     /// What the disk holds is not known: nothing more may be appended.
+    #[error("{0}")]
     Unknown(io::Error),
 }
 
 impl Segment {
     /// Makes a segment that holds its header, durably and at once.
-    pub(super) fn create(dir: &Path, header: &Header) -> io::Result<Self> {
-        let file = write_whole(dir, &name(header.first), |file| file.write_all(&header.bytes()))?;
-        Ok(Self { file, len: HEADER as u64 })
+    pub(super) fn create(dir: &Path, header: &Header) -> std::result::Result<Self, AppendError> {
+        let name = name(header.first);
+        match write_whole(dir, &name, |file| file.write_all(&header.bytes())) {
+            Ok(file) => Ok(Self { file, len: HEADER as u64 }),
+            // Records that went on in the segment before would overlap one that does stand there.
+            Err(e) if dir.join(name).exists() => Err(AppendError::Unknown(e)),
+            Err(e) => Err(AppendError::Undone(e)),
+        }
+    }
+
+    /// One that cannot be written, as on a disk that has failed.
+    #[cfg(test)]
+    pub(super) fn read_only(path: &Path) -> Self {
+        let file = File::open(path).expect("a test gives a file that exists");
+        Self { len: file.metadata().expect("an open file has a length").len(), file }
     }
 
     /// Appends a sealed batch; durable when it answers `Ok`.
@@ -251,6 +265,17 @@ pub(super) fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut File) 
     Ok(file)
 }
 
+/// Removes what a crash left half made.
+pub(super) fn sweep(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "tmp") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes the directory's names durable.
 pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
@@ -266,7 +291,7 @@ pub(super) fn damaged(path: &Path, offset: usize, what: &str) -> StoreError {
 }
 
 /// The error for a file that cannot be used.
-pub(super) fn failed(what: &str, path: &Path, cause: io::Error) -> StoreError {
+pub(super) fn failed(what: &str, path: &Path, cause: impl std::fmt::Display) -> StoreError {
     StoreError::unavailable(format_args!("cannot {what} {}: {cause}", path.display()))
 }
 

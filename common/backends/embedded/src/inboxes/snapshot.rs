@@ -113,7 +113,7 @@ fn put_inbox(out: &mut Vec<u8>, key: InboxKey, inbox: &Inbox) {
 
 /// Reads the snapshot of a bucket. No file: an empty bucket that has taken in nothing.
 pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
-    let path: PathBuf = dir.join(name(number));
+    let path = path(dir, number);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Bucket::default()),
@@ -167,8 +167,7 @@ fn take_part<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     take_bytes(bytes, len.try_into().ok()?)
 }
 
-/// The path of a bucket's snapshot, for tests that damage it.
-#[cfg(test)]
+/// Where a bucket's snapshot is.
 pub(super) fn path(dir: &Path, bucket: usize) -> PathBuf {
     dir.join(name(bucket))
 }

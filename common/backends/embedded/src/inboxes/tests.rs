@@ -106,7 +106,7 @@ fn i14_a_log_torn_anywhere_holds_every_answered_step_before_the_tear_and_no_half
     let life = life::next(dir.path(), Some(&known[0].1), 1).unwrap();
     for cut in segment::HEADER..=whole.len() {
         fs::write(&segment, &whole[..cut]).unwrap();
-        let (buckets, _) = load::load(dir.path(), &life).unwrap();
+        let buckets = load::load(dir.path(), &life).unwrap().buckets;
         let answered = known.iter().rev().find(|(len, ..)| *len <= cut as u64).unwrap().2;
         let whole_inboxes = buckets.iter().flat_map(|b| b.inboxes.values());
         assert!(whole_inboxes.clone().all(|inbox| inbox.head().offset == 3), "cut at {cut}");
@@ -192,6 +192,20 @@ fn a_snapshot_lets_the_log_before_it_go_and_tells_the_same() {
     drop(store);
     let store = EmbeddedInboxes::open(dir.path(), Some(&remembered), settings).unwrap();
     assert!((0..21).map(|r| run(store.log(key(r))).unwrap()).eq(logs));
+}
+
+#[test]
+fn a_store_that_is_opened_often_and_used_little_is_compacted_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut remembered = None;
+    for n in 0..80 {
+        let store = EmbeddedInboxes::open(dir.path(), remembered.as_deref(), TINY).unwrap();
+        remembered = Some(store.incarnation());
+        assert_eq!(run(store.counts()).unwrap().inboxes, n);
+        run(build(&store, n as u32, n, 1));
+    }
+    let log: u64 = segment::list(dir.path()).unwrap().iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
+    assert!(log < 2 * TINY.snapshot_after, "the log has grown to {log} bytes");
 }
 
 #[test]
