@@ -4,6 +4,8 @@
 //!   Archive ─┐
 //!   Jobs     ├─▶ database: one fjall store, one writer thread, group commit
 //!   Sessions ┘       ▲ tables: typed rows      ▲ codec: order-preserving bytes
+//!   Inboxes ───▶ a log of their own, and memory
+//!   Doorbell ──▶ a call within the process          [`Embedded`] opens all five
 //! ```
 //!
 //! Invariant: whatever a caller reads has already survived a crash (see [`database`]).
@@ -12,6 +14,7 @@ pub mod archive;
 pub mod codec;
 pub mod database;
 pub mod doorbell;
+mod home;
 pub mod inboxes;
 pub mod jobs;
 pub mod sessions;
@@ -22,6 +25,7 @@ mod writer;
 pub use archive::EmbeddedArchive;
 pub use database::{Database, Durability};
 pub use doorbell::EmbeddedDoorbell;
+pub use home::Embedded;
 pub use inboxes::EmbeddedInboxes;
 pub use jobs::EmbeddedJobs;
 pub use sessions::EmbeddedSessions;

@@ -1,0 +1,154 @@
+//! What a worker does when something around it fails.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::town::{Town, eventually, settings};
+use async_trait::async_trait;
+use feedgate_common::doorbell::{Listening, OnWake};
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::jobs::{Delivery, Job};
+use feedgate_common::{Doorbell, InboxKey, Jobs};
+use feedgate_timeline::Settings;
+
+/// A doorbell that breaks the first times it is rung.
+struct Broken {
+    rung: AtomicU32,
+    how: How,
+}
+
+enum How {
+    Panics,
+    NeverReturns,
+}
+
+impl Broken {
+    fn new(how: How) -> Arc<Self> {
+        Arc::new(Self { rung: AtomicU32::new(0), how })
+    }
+}
+
+#[async_trait]
+impl Doorbell for Broken {
+    async fn ring(&self, _grown: &[InboxKey]) {
+        let before = self.rung.fetch_add(1, Ordering::SeqCst);
+        match self.how {
+            How::Panics if before < 2 => panic!("the doorbell is broken"),
+            How::Panics => {}
+            How::NeverReturns => std::future::pending().await,
+        }
+    }
+
+    fn listen(&self, _on_wake: OnWake) -> Listening {
+        Listening::until(|| {})
+    }
+}
+
+/// A queue whose every second answer is lost.
+struct Flaky {
+    inner: Arc<dyn Jobs>,
+    calls: AtomicU32,
+}
+
+impl Flaky {
+    fn fails(&self) -> Result<()> {
+        let odd = self.calls.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        if odd { Err(StoreError::unavailable("the queue does not answer")) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Jobs for Flaky {
+    async fn put(&self, jobs: &[Job]) -> Result<()> {
+        self.fails()?;
+        self.inner.put(jobs).await
+    }
+
+    async fn take(&self) -> Result<Delivery> {
+        self.fails()?;
+        self.inner.take().await
+    }
+
+    async fn ack(&self, id: u64) -> Result<()> {
+        self.fails()?;
+        self.inner.ack(id).await
+    }
+
+    async fn nack(&self, id: u64, delay: Duration) -> Result<()> {
+        self.fails()?;
+        self.inner.nack(id, delay).await
+    }
+
+    async fn pending(&self) -> Result<u64> {
+        self.inner.pending().await
+    }
+}
+
+/// A town in which user 1 follows user 0, who has just published item 100.
+async fn news(dir: &std::path::Path) -> Town {
+    let town = Town::open(dir, 2).await;
+    town.visit(1).await;
+    town.follow(1, 0).await;
+    town.deliver().await;
+    town.publish(0, 100).await;
+    town
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_panics_costs_its_job_a_retry_and_the_worker_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let doorbell = Broken::new(How::Panics);
+    let worker = town.worker_on(town.stores.jobs.clone(), doorbell.clone(), settings());
+    // The first ring panics behind an append that has committed: nothing is left to ring for.
+    town.drained().await;
+    assert_eq!(town.shown(1).await, BTreeSet::from([100]));
+    town.publish(0, 101).await;
+    town.publish(0, 102).await;
+    town.drained().await;
+    assert_eq!(town.shown(1).await, BTreeSet::from([100, 101, 102]));
+    assert!(doorbell.rung.load(Ordering::SeqCst) >= 2, "it did panic");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_loses_every_second_answer_slows_the_worker_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let flaky = Arc::new(Flaky { inner: town.stores.jobs.clone(), calls: AtomicU32::new(0) });
+    let worker = town.worker_on(flaky, town.stores.doorbell.clone(), settings());
+    for id in 101..110 {
+        town.publish(0, id).await;
+    }
+    town.drained().await;
+    assert_eq!(town.shown(1).await, BTreeSet::from_iter(100..110));
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_gives_back_what_it_cannot_wait_for_and_another_worker_finishes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let stuck = Broken::new(How::NeverReturns);
+    let hasty = Settings { drain: Duration::from_millis(20), ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), stuck.clone(), hasty);
+    eventually("the job is stuck", async || stuck.rung.load(Ordering::SeqCst) > 0).await;
+    worker.stop().await;
+    assert_eq!(town.pending().await, 1, "given back, not lost");
+    town.deliver().await;
+    assert_eq!(town.shown(1).await, BTreeSet::from([100]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_waits_for_what_is_in_flight_and_takes_nothing_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let worker = town.worker();
+    town.drained().await;
+    worker.stop().await;
+    assert_eq!(town.pending().await, 0, "what was in flight is acknowledged");
+    town.publish(0, 101).await;
+    assert_eq!(town.pending().await, 1, "what comes later waits for the next worker");
+}

@@ -1,0 +1,9 @@
+//! The worker on real embedded stores.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test panics where it fails, after naming its seed")]
+
+mod drain;
+mod fan_out;
+mod faults;
+mod resume;
+mod town;

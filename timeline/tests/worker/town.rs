@@ -1,0 +1,201 @@
+//! A small town on real embedded stores: some users who publish and follow, and workers who deliver.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::archive::{Publish, Refused, Write, Written};
+use feedgate_common::feed::{Feeds, Publisher, living};
+use feedgate_common::inboxes::Log;
+use feedgate_common::{Body, Doorbell, Entry, InboxKey, ItemId, Jobs, Millis, UserId, UserNo};
+use feedgate_embedded::Embedded;
+use feedgate_timeline::{Settings, Worker};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What a follow brings from before it: few, so that the rule shows.
+pub(crate) const BACKFILL: usize = 3;
+
+pub(crate) const BUCKETS: u16 = 4;
+
+/// Every write happens at this moment, long ago, so that whatever is outstanding is overdue.
+pub(crate) const NOW: Millis = 1_000;
+
+pub(crate) struct Town {
+    pub(crate) stores: Embedded,
+    pub(crate) feeds: Arc<Feeds>,
+    publisher: Publisher,
+    names: Vec<UserId>,
+    nos: Vec<UserNo>,
+}
+
+impl Town {
+    /// The town in `dir`, with `users` users called 0, 1, …; all of it as it was left.
+    pub(crate) async fn open(dir: &Path, users: usize) -> Self {
+        let stores = Embedded::open(dir, BUCKETS).unwrap();
+        let names: Vec<UserId> = (0..users).map(|n| format!("user-{n}").parse().unwrap()).collect();
+        let nos = stores.archive.intern(&names).await.unwrap();
+        // Few appends in a step, so that a fan-out takes many.
+        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_step_max(2);
+        let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
+        Self { feeds: Arc::new(feeds), publisher, names, nos, stores }
+    }
+
+    pub(crate) fn no(&self, user: usize) -> UserNo {
+        self.nos[user]
+    }
+
+    pub(crate) fn key(&self, user: usize) -> InboxKey {
+        InboxKey::main(self.nos[user])
+    }
+
+    /// What a backend would send to publish item `id`.
+    pub(crate) fn item(&self, author: usize, id: u64) -> Publish {
+        Publish {
+            author: self.names[author].clone(),
+            body: Body::parse(format!("{{\"n\":{id}}}")).unwrap(),
+            kind: None,
+            id: Some(ItemId(id)),
+            foreign_id: None,
+            published_at: None,
+            rank: None,
+            idempotency_key: None,
+        }
+    }
+
+    pub(crate) async fn write(&self, write: Write) -> Written {
+        self.try_write(write).await.unwrap()
+    }
+
+    pub(crate) async fn try_write(&self, write: Write) -> Result<Written, Refused> {
+        self.publisher.write(vec![write], NOW).await.unwrap().remove(0)
+    }
+
+    pub(crate) async fn publish(&self, author: usize, id: u64) {
+        self.write(Write::Publish(self.item(author, id))).await;
+    }
+
+    pub(crate) async fn edit(&self, id: u64) {
+        self.try_edit(id).await.unwrap();
+    }
+
+    pub(crate) async fn try_edit(&self, id: u64) -> Result<Written, Refused> {
+        let body = Body::parse("\"edited\"".to_owned()).unwrap();
+        self.try_write(Write::Edit { item: ItemId(id), body, if_version: None }).await
+    }
+
+    pub(crate) async fn delete(&self, id: u64) {
+        self.try_delete(id).await.unwrap();
+    }
+
+    pub(crate) async fn try_delete(&self, id: u64) -> Result<Written, Refused> {
+        self.try_write(Write::Delete { item: ItemId(id), if_version: None }).await
+    }
+
+    pub(crate) async fn follow(&self, reader: usize, author: usize) {
+        let (reader, author) = (self.names[reader].clone(), self.names[author].clone());
+        self.write(Write::Follow { reader, author }).await;
+    }
+
+    pub(crate) async fn unfollow(&self, reader: usize, author: usize) {
+        let (reader, author) = (self.names[reader].clone(), self.names[author].clone());
+        self.write(Write::Unfollow { reader, author }).await;
+    }
+
+    /// The reader opens the app: from now on there is an inbox.
+    pub(crate) async fn visit(&self, reader: usize) {
+        self.feeds.head(self.key(reader)).await.unwrap();
+    }
+
+    pub(crate) async fn log(&self, reader: usize) -> Log {
+        self.feeds.log(self.key(reader)).await.unwrap()
+    }
+
+    pub(crate) async fn entries(&self, reader: usize) -> Vec<Entry> {
+        self.log(reader).await.entries.iter().map(|numbered| numbered.entry).collect()
+    }
+
+    /// The items that a device shows which has taken in the whole log.
+    pub(crate) async fn shown(&self, reader: usize) -> BTreeSet<u64> {
+        living(&self.log(reader).await.entries).iter().map(|key| key.item.0).collect()
+    }
+
+    /// A worker on the town's own queue.
+    pub(crate) fn worker(&self) -> Running {
+        self.worker_on(self.stores.jobs.clone(), self.stores.doorbell.clone(), settings())
+    }
+
+    pub(crate) fn worker_on(&self, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Running {
+        let worker = Worker::new(self.feeds.clone(), jobs, doorbell, settings);
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        Running { shutdown, task: tokio::spawn(async move { worker.run(stop).await }) }
+    }
+
+    /// Jobs that wait or are in flight.
+    pub(crate) async fn pending(&self) -> u64 {
+        self.stores.jobs.pending().await.unwrap()
+    }
+
+    /// Waits until the fan-out of everything that was accepted is finished.
+    pub(crate) async fn finished(&self) {
+        eventually("everything accepted is finished", async || {
+            self.stores.archive.outstanding(Millis::MAX, 1).await.unwrap().is_empty()
+        })
+        .await;
+    }
+
+    /// Waits until also no job is left.
+    pub(crate) async fn drained(&self) {
+        self.finished().await;
+        eventually("every job is acknowledged", async || self.pending().await == 0).await;
+    }
+
+    /// Works until everything is delivered, then stops.
+    pub(crate) async fn deliver(&self) {
+        let worker = self.worker();
+        self.drained().await;
+        worker.stop().await;
+    }
+}
+
+/// Quick to try again; sweeps once, at the start.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        in_flight: 4,
+        sweep_every: Duration::from_secs(3600),
+        retry_first: Duration::from_millis(5),
+        retry_max: Duration::from_millis(50),
+        drain: Duration::from_secs(5),
+        ..Settings::default()
+    }
+}
+
+/// The same, sweeping all the time.
+pub(crate) fn sweeping() -> Settings {
+    Settings { sweep_every: Duration::from_millis(20), ..settings() }
+}
+
+/// A worker at work.
+pub(crate) struct Running {
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        tokio::time::timeout(Duration::from_secs(20), self.task).await.expect("a worker stops").unwrap();
+    }
+}
+
+/// Looks again and again until `holds`, for at most 30 s.
+pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap_or_else(|_| panic!("not within 30 s: {what}"));
+}
