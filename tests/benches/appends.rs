@@ -129,7 +129,8 @@ fn embedded(runtime: &tokio::runtime::Runtime, dir: &Path, wanted: Wanted) -> an
     figure("data directory", disk as f64 / counts.entries as f64, "B/entry");
     figure("bytes per entry", (grown + disk) as f64 / counts.entries as f64, "B/entry");
     let store = reopened(runtime, store, dir, "reopen, compacted")?;
-    runtime.block_on(latency::measure(&*store, &world, wanted))?;
+    runtime.block_on(latency::measure(&store, &world, wanted))?;
+    runtime.block_on(latency::hydrated(&dir.with_file_name("hydrated")))?;
     Ok(rates)
 }
 

@@ -1,12 +1,17 @@
 //! How long a page and a catch-up take, of logs that are as long as logs get.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use feedgate_common::feed::living;
+use feedgate_common::archive::{Publish, Write};
+use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Build, KEEP, Read};
-use feedgate_common::{Entry, Epoch, InboxKey, Inboxes, Position, UserNo};
-use feedgate_embedded::EmbeddedInboxes;
+use feedgate_common::{Archive, Body, Entry, Epoch, InboxKey, Inboxes, Position, UserId, UserNo};
+use feedgate_embedded::archive::EmbeddedArchive;
+use feedgate_embedded::inboxes::Settings;
+use feedgate_embedded::{Database, EmbeddedInboxes};
 
 use super::world::{World, record};
 use super::{Wanted, figure};
@@ -45,6 +50,47 @@ pub(crate) async fn measure(store: &EmbeddedInboxes, world: &World, wanted: Want
     percentiles("page of 20 from a log of 1000, not hydrated", &mut pages);
     percentiles("catch-up of 1000", &mut catch_ups);
     Ok(())
+}
+
+/// Pages with their items, through the rules and the embedded archive: 50 readers of 10 authors with
+/// 100 posts each.
+pub(crate) async fn hydrated(dir: &Path) -> anyhow::Result<()> {
+    let inboxes = Arc::new(EmbeddedInboxes::open(&dir.join("inboxes"), None, Settings::default())?);
+    let archive = Arc::new(EmbeddedArchive::open(Database::open(&dir.join("archive"))?, inboxes.buckets()).await?);
+    let name = |kind: &str, n: usize| format!("{kind}-{n}").parse::<UserId>();
+    let mut writes = Vec::new();
+    for post in 0..KEEP {
+        writes.push(Write::Publish(publish(name("author", post % 10)?)?));
+    }
+    let mut readers = Vec::new();
+    for reader in 0..50 {
+        readers.push(name("reader", reader)?);
+        for author in 0..10 {
+            writes.push(Write::Follow { reader: name("reader", reader)?, author: name("author", author)? });
+        }
+    }
+    ensure!(archive.write(writes, 1_764_000_000_000).await?.iter().all(Result::is_ok), "a write was refused");
+    let keys: Vec<_> = archive.intern(&readers).await?.into_iter().map(InboxKey::main).collect();
+    let feeds = Feeds::new(archive, inboxes, KEEP);
+    for key in &keys {
+        feeds.rebuild(*key).await?;
+    }
+    let mut pages = Vec::new();
+    for key in keys.iter().cycle().take(2000) {
+        let start = Instant::now();
+        let page = feeds.page(*key, None, PAGE).await?;
+        pages.push(start.elapsed());
+        ensure!(page.items.len() == PAGE, "a short page");
+    }
+    percentiles("page of 20 from a log of 1000, hydrated", &mut pages);
+    Ok(())
+}
+
+fn publish(author: UserId) -> anyhow::Result<Publish> {
+    let text = format!(r#"{{"text":"{}"}}"#, "two hundred bytes ".repeat(11));
+    let body = Body::parse(text).map_err(anyhow::Error::msg)?;
+    let (kind, id, foreign_id, published_at) = (None, None, None, None);
+    Ok(Publish { author, body, kind, id, foreign_id, published_at, rank: None, idempotency_key: None })
 }
 
 fn percentiles(name: &str, times: &mut [Duration]) {
