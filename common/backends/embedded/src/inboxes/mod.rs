@@ -48,7 +48,8 @@ pub struct Settings {
     pub buckets: u16,
     /// A segment of the log is followed by another beyond this size in bytes.
     pub segment_max: u64,
-    /// Snapshots are due when the log since the last is longer than this and than they are, in bytes.
+    /// Snapshots are due when the log since the last is longer than this, in bytes, and than a quarter
+    /// of them.
     pub snapshot_after: u64,
 }
 

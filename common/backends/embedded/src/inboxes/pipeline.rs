@@ -38,6 +38,10 @@ const QUEUE: usize = 1024;
 /// A batch is closed at this size, so that the first of it does not wait too long for the last.
 const BATCH_MAX: usize = 4 << 20;
 
+/// A snapshot is due, at the earliest, when the log since the last is this part of its size. A start
+/// replays at most that much; a store writes at most that many times what it logs.
+const SNAPSHOT_SHARE: u64 = 4;
+
 /// When a caller that found the queue full may find room.
 const RETRY_AFTER_MS: u32 = 20;
 
@@ -226,7 +230,8 @@ impl Log {
     /// Begins a new segment where one is due, and asks for a snapshot where one is due; false if
     /// nothing may follow.
     fn turn(&mut self, asked: Option<Done>) -> bool {
-        let behind = self.settings.snapshot_after.max(self.shared.snapshot_size.load(Ordering::Relaxed));
+        let snapshots = self.shared.snapshot_size.load(Ordering::Relaxed);
+        let behind = self.settings.snapshot_after.max(snapshots / SNAPSHOT_SHARE);
         let due = asked.is_some() || self.since_snapshot > behind;
         if due || self.segment.len() > self.settings.segment_max {
             match Segment::create(&self.shared.dir, &self.life.header(self.next)) {
