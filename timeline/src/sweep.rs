@@ -41,12 +41,7 @@ impl Sweep {
                         if events > 0 {
                             tracing::info!(events, "relayed what was outstanding");
                         }
-                        // The rest shows when some of a full page is finished; the next look comes sooner.
-                        let more = events == PAGE;
-                        all &= more;
-                        if more {
-                            ticks.reset_after(self.every / 10);
-                        }
+                        all = events == PAGE && all;
                     }
                     Err(error) => tracing::warn!(%error, "a sweep failed; the next one tries again"),
                 },

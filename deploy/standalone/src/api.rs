@@ -1,0 +1,226 @@
+//! A client of the running server's HTTP API.
+//!
+//! Invariant: an answer is handed on only if it is a success; everything else is an [`ApiError`] that
+//! a person can act on.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use feedgate_common::{DeviceId, UserId};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{Method, Request, Uri, header};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::cli::Server;
+use crate::{commands, data, secrets};
+
+/// For a whole request.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// More than a page of the largest items.
+const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// A call that did not succeed, by what the caller does next.
+#[derive(Debug)]
+pub(crate) enum ApiError {
+    /// Nobody listens there, or the conversation broke: may pass.
+    Away(String),
+    /// The server said no. `status` ≥ 500: may pass.
+    Refused {
+        /// HTTP.
+        status: u16,
+        /// The problem's title and detail.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Away(why) | Self::Refused { why, .. } => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl ApiError {
+    /// Whether the same call may succeed later.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Away(_) => true,
+            Self::Refused { status, .. } => *status >= 500 || *status == 429,
+        }
+    }
+}
+
+/// A server and the key to it.
+pub(crate) struct Api {
+    /// `HOST:PORT`.
+    authority: String,
+    key: String,
+    http: Client<HttpConnector, Full<Bytes>>,
+}
+
+/// RFC 9457.
+#[derive(Deserialize)]
+struct Problem {
+    title: String,
+    detail: String,
+}
+
+impl Api {
+    /// By `--url` and `--key`, else by what the server left in its data directory.
+    pub(crate) fn find(server: Server) -> anyhow::Result<Self> {
+        let data = match (&server.url, &server.key) {
+            (Some(_), Some(_)) => None,
+            _ => Some(commands::settings(&server.place)?.data),
+        };
+        let here = || data.as_deref().expect("read unless both are given");
+        let authority = match server.url {
+            Some(url) => authority(&url)?,
+            None => match data::server_url(here())? {
+                Some(url) => authority(&url).with_context(|| format!("{}/server.url", here().display()))?,
+                None => bail!(
+                    "no server runs on the data directory {}; start it with: feedgate serve --data {0}, or say where it is with --url",
+                    here().display()
+                ),
+            },
+        };
+        let key = match server.key {
+            Some(key) => key,
+            None => secrets::api_key(here())?,
+        };
+        ensure!(!key.is_empty() && key.bytes().all(|b| b.is_ascii_graphic()), "the API key must be printable ASCII");
+        Ok(Self { authority, key, http: Client::builder(TokioExecutor::new()).build_http() })
+    }
+
+    /// `HOST:PORT`.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// Sends a request and answers with the body of a success. `path` is already encoded.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<String>) -> Result<String, ApiError> {
+        let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.authority))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.key))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::from(body.unwrap_or_default()))
+            .map_err(|error| away(&error))?;
+        let exchange = async {
+            let response = self.http.request(request).await.map_err(|error| match error.is_connect() {
+                true => ApiError::Away(format!(
+                    "no server answers at http://{}; start it with: feedgate serve",
+                    self.authority
+                )),
+                false => away(&error),
+            })?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), ANSWER_MAX_BYTES).collect().await;
+            let text = String::from_utf8_lossy(&body.map_err(|error| away(&error))?.to_bytes()).into_owned();
+            if status.is_success() { Ok(text) } else { Err(refusal(status.as_u16(), &text)) }
+        };
+        match tokio::time::timeout(WITHIN, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(away(&format_args!("no answer within {} s", WITHIN.as_secs()))),
+        }
+    }
+
+    /// A token for a user's device.
+    pub(crate) async fn token(
+        &self,
+        user: &UserId,
+        device: Option<&DeviceId>,
+        ttl: Duration,
+    ) -> Result<String, ApiError> {
+        #[derive(Deserialize)]
+        struct Minted {
+            token: String,
+        }
+        let mut ask = json!({ "ttl": ttl.as_secs() });
+        if let Some(device) = device {
+            ask["device_id"] = device.as_str().into();
+        }
+        let answer = self.call(Method::POST, &format!("/v1/users/{user}/token"), Some(ask.to_string())).await?;
+        serde_json::from_str::<Minted>(&answer).map(|minted| minted.token).map_err(|error| strange(&error))
+    }
+}
+
+/// The answer is none that a Feedgate gives.
+pub(crate) fn strange(error: &serde_json::Error) -> ApiError {
+    ApiError::Refused { status: 0, why: format!("the answer is not that of a feedgate server: {error}") }
+}
+
+fn refusal(status: u16, text: &str) -> ApiError {
+    let why = match serde_json::from_str::<Problem>(text) {
+        Ok(Problem { title, detail }) => format!("{title}: {detail}"),
+        Err(_) => format!("HTTP status {status} without an explanation; is this a feedgate server?"),
+    };
+    ApiError::Refused { status, why }
+}
+
+/// `HOST:PORT` of a server's URL.
+fn authority(url: &str) -> anyhow::Result<String> {
+    ensure!(
+        !url.starts_with("https:"),
+        "--url {url}: https is not supported yet; use http:// to a server nearby, or a tunnel"
+    );
+    let wrong = || format!("--url must be http://HOST:PORT, not {url:?}");
+    let uri: Uri = url.parse().with_context(wrong)?;
+    let authority = uri.authority().with_context(wrong)?;
+    let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
+    ensure!(plain && !authority.as_str().contains('@'), wrong());
+    Ok(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)))
+}
+
+/// A text as the value of a query parameter.
+pub(crate) fn query(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_http_with_a_host_and_nothing_more() {
+        assert_eq!(authority("http://127.0.0.1:8080").unwrap(), "127.0.0.1:8080");
+        assert_eq!(authority("http://feed.example/").unwrap(), "feed.example:80");
+        assert_eq!(authority("http://[::1]:9").unwrap(), "[::1]:9");
+        for bad in ["", "127.0.0.1:8080", "ftp://a", "http://", "http://a/b", "http://a?b", "http://u:p@a", "https://a"]
+        {
+            assert!(authority(bad).is_err(), "{bad}");
+        }
+        assert!(authority("https://a").unwrap_err().to_string().contains("not supported yet"));
+    }
+
+    #[test]
+    fn a_problem_is_told_by_title_and_detail() {
+        let ApiError::Refused { status, why } = refusal(404, r#"{"title":"Not found","detail":"no item 7","x":1}"#)
+        else {
+            unreachable!()
+        };
+        assert_eq!((status, why.as_str()), (404, "Not found: no item 7"));
+        assert!(refusal(502, "<html>").to_string().contains("HTTP status 502"));
+    }
+
+    #[test]
+    fn a_query_value_is_encoded() {
+        assert_eq!(query("a-1_b.~ &=/ü"), "a-1_b.~%20%26%3D%2F%C3%BC");
+    }
+}

@@ -1,0 +1,244 @@
+//! The words of the command line.
+//!
+//! Names of users, devices and items are checked here by the rules of the domain, so that a command
+//! never sends what the server would refuse.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use feedgate_common::{DeviceId, ItemId, Millis, Position, UserId};
+use toml::Value;
+
+use crate::layers::Given;
+
+/// The longest life of a token that the server gives, in seconds: 30 days.
+const TTL_MAX_SECS: u64 = 30 * 24 * 3600;
+
+/// The log keeps at least this many changes.
+const LINES_MAX: u64 = 1000;
+
+/// A real-time feed gateway. Without a command it serves.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run the server (what happens without a command)
+    Serve(Serve),
+    /// Print a token (JWT) with which a user's device may connect
+    Token {
+        /// Whose token
+        #[arg(long)]
+        user: UserId,
+        /// The device it is for; else the device names itself
+        #[arg(long)]
+        device: Option<DeviceId>,
+        /// How long it is good: 90s, 10m, 1h or 7d; at most 30d
+        #[arg(long, default_value = "1h", value_parser = duration)]
+        ttl: Duration,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Publish an item and print what the server accepted
+    Publish(Publish),
+    /// Let READER follow AUTHOR
+    Follow(Edge),
+    /// Let READER no longer follow AUTHOR
+    Unfollow(Edge),
+    /// Print a page of a user's feed, newest first
+    Feed {
+        /// Whose feed
+        #[arg(long)]
+        user: UserId,
+        /// How many items
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
+        limit: u8,
+        /// The `next` of the page before
+        #[arg(long)]
+        cursor: Option<String>,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Connect as a device and print a line of JSON for each change of a user's feed
+    Tail(Tail),
+    /// Print the settings that are in effect, or all that is wrong with them
+    CheckConfig(Serve),
+    /// Print a configuration file with every setting, its default and what it means
+    DefaultConfig,
+}
+
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// IP address and port to listen on [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "IP:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where backends connect when --listen is not loopback [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "IP:PORT")]
+    admin_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// Where the settings and the data are.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// The directory that holds everything the server keeps [default: data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// A TOML file with settings; `default-config` prints one
+    #[arg(long, value_name = "FILE", env = "FEEDGATE_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Which server a command talks to.
+#[derive(Args)]
+pub(crate) struct Server {
+    /// Its address, http://HOST:PORT [default: the server that runs on --data]
+    #[arg(long, env = "FEEDGATE_URL")]
+    pub(crate) url: Option<String>,
+    /// The API key [default: the one in --data]
+    #[arg(long, env = "FEEDGATE_KEY", hide_env_values = true)]
+    pub(crate) key: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Args)]
+pub(crate) struct Publish {
+    /// Who publishes
+    #[arg(long)]
+    pub(crate) author: UserId,
+    /// The business's word for what it is
+    #[arg(long)]
+    pub(crate) kind: Option<String>,
+    /// Its id, a decimal number [default: the server gives one]
+    #[arg(long)]
+    pub(crate) id: Option<ItemId>,
+    /// Your own unique key for it
+    #[arg(long)]
+    pub(crate) foreign_id: Option<String>,
+    /// Where it stands in the feed, the greatest on top [default: --published-at]
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) rank: Option<i64>,
+    /// When it was published, Unix time in ms [default: now]
+    #[arg(long, allow_negative_numbers = true)]
+    pub(crate) published_at: Option<Millis>,
+    /// What it says, as JSON; - reads it from stdin
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) body: String,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+#[derive(Args)]
+pub(crate) struct Edge {
+    /// Who follows
+    pub(crate) reader: UserId,
+    /// Whom
+    pub(crate) author: UserId,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+#[derive(Args)]
+pub(crate) struct Tail {
+    /// Whose feed
+    #[arg(long)]
+    pub(crate) user: UserId,
+    /// The device to be; the newest connection of a device replaces an older one
+    #[arg(long)]
+    pub(crate) device: Option<DeviceId>,
+    /// Begin after this position instead, such as 3:17
+    #[arg(long, value_name = "EPOCH:OFFSET", value_parser = position)]
+    pub(crate) since: Option<Position>,
+    /// Begin with this many of the changes that were before
+    #[arg(long, short = 'n', default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=LINES_MAX))]
+    pub(crate) lines: u64,
+    #[command(flatten)]
+    pub(crate) server: Server,
+}
+
+impl Serve {
+    /// The flags as the uppermost layer of settings.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        let mut given = self.place.given();
+        for (flag, key, address) in
+            [("--listen", "listen", self.listen), ("--admin-listen", "admin_listen", self.admin_listen)]
+        {
+            given.extend(address.map(|address| text(flag, key, address.to_string())));
+        }
+        given
+    }
+}
+
+impl Place {
+    /// The flags as the uppermost layer of settings.
+    pub(crate) fn given(&self) -> Vec<Given> {
+        self.data.iter().map(|data| text("--data", "data", data.display().to_string())).collect()
+    }
+}
+
+fn text(flag: &str, key: &str, value: String) -> Given {
+    Given { source: flag.to_owned(), key: key.to_owned(), value: Value::String(value) }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("a duration is a whole number and s, m, h or d, such as 10m, at most 30d; not {text:?}");
+    let unit = match text.as_bytes().last() {
+        Some(b's') => 1,
+        Some(b'm') => 60,
+        Some(b'h') => 3600,
+        Some(b'd') => 24 * 3600,
+        _ => return Err(wrong()),
+    };
+    let number = &text[..text.len() - 1];
+    let plain = number.bytes().all(|b| b.is_ascii_digit());
+    let secs = plain.then(|| number.parse::<u64>().ok()?.checked_mul(unit)).flatten().ok_or_else(wrong)?;
+    if (1..=TTL_MAX_SECS).contains(&secs) { Ok(Duration::from_secs(secs)) } else { Err(wrong()) }
+}
+
+fn position(text: &str) -> Result<Position, String> {
+    let read = text.split_once(':').and_then(|(epoch, offset)| {
+        let plain = !offset.is_empty() && offset.bytes().all(|b| b.is_ascii_digit());
+        Some(Position { epoch: epoch.parse().ok()?, offset: plain.then(|| offset.parse().ok()).flatten()? })
+    });
+    read.ok_or_else(|| format!("a position is EPOCH:OFFSET as tail printed them, such as 3:17; not {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use feedgate_common::Epoch;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_duration_is_a_number_and_a_unit() {
+        for (good, secs) in [("90s", 90), ("10m", 600), ("1h", 3600), ("30d", TTL_MAX_SECS)] {
+            assert_eq!(duration(good), Ok(Duration::from_secs(secs)));
+        }
+        for bad in ["", "1", "h", "0s", "-1h", "+1h", "1.5h", "1 h", "31d", "99999999999999999999d", "1w"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_position_is_an_epoch_and_an_offset() {
+        assert_eq!(position("3:17"), Ok(Position { epoch: Epoch(3), offset: 17 }));
+        for bad in ["", "3", "3:", ":17", "3:-1", "3:+1", "a:1", "3:17:1"] {
+            assert!(position(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What each command does. All but `serve` and the two for the configuration are clients of the
+//! running server, as any backend would be.
+
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use feedgate_common::Body;
+use hyper::Method;
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::api::{Api, query};
+use crate::cli::{Cli, Command, Edge, Place, Publish, Serve};
+use crate::layers::{self, Given};
+use crate::settings::Settings;
+use crate::{DEFAULT_CONFIG, serve, tail};
+
+/// Carries out a command line. Blocks until it is done.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
+        Command::Serve(serve) => serve::run(server_settings(&serve)?),
+        Command::CheckConfig(serve) => print(toml::to_string(&server_settings(&serve)?)?.trim_end()),
+        Command::DefaultConfig => print(DEFAULT_CONFIG.trim_end()),
+        Command::Token { user, device, ttl, server } => {
+            client(async move { print(&Api::find(server)?.token(&user, device.as_ref(), ttl).await?) })
+        }
+        Command::Publish(publish) => client(self::publish(publish)),
+        Command::Follow(edge) => client(set(Method::PUT, edge)),
+        Command::Unfollow(edge) => client(set(Method::DELETE, edge)),
+        Command::Feed { user, limit, cursor, server } => client(async move {
+            let cursor = cursor.map(|cursor| format!("&cursor={}", query(&cursor))).unwrap_or_default();
+            let path = format!("/v1/users/{user}/feed?limit={limit}{cursor}");
+            print(&Api::find(server)?.call(Method::GET, &path, None).await?)
+        }),
+        Command::Tail(tail) => client(tail::run(tail)),
+    }
+}
+
+/// The settings that a client shares with its server: where the data are.
+pub(crate) fn settings(place: &Place) -> anyhow::Result<Settings> {
+    effective(place.config.as_deref(), place.given())
+}
+
+fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
+    effective(serve.place.config.as_deref(), serve.given())
+}
+
+fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
+    let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    layers::settings(config, environment, flags)
+        .map_err(|problems| anyhow!("the settings are wrong\n  {}", problems.join("\n  ")))
+}
+
+/// Prints a line and leaves no part of it in a buffer. Nobody left to read it is no error.
+fn print(line: &str) -> anyhow::Result<()> {
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout cannot be written"),
+        _ => Ok(()),
+    }
+}
+
+fn client(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
+}
+
+/// The request body; absent fields are the server's to fill.
+#[derive(Serialize)]
+struct Item<'a> {
+    author: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<feedgate_common::ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published_at: Option<i64>,
+    body: &'a RawValue,
+}
+
+async fn publish(args: Publish) -> anyhow::Result<()> {
+    let body = match args.body.as_str() {
+        "-" => read_body(std::io::stdin().lock())?,
+        text => text.to_owned(),
+    };
+    let body = json_body(body)?;
+    let item = Item {
+        author: args.author.as_str(),
+        kind: args.kind.as_deref(),
+        id: args.id,
+        foreign_id: args.foreign_id.as_deref(),
+        rank: args.rank,
+        published_at: args.published_at,
+        body: &body,
+    };
+    let answer = Api::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_string(&item)?)).await?;
+    print(&answer)
+}
+
+/// Reads no more than could be published, and one byte to tell that there was more.
+fn read_body(stdin: impl Read) -> anyhow::Result<String> {
+    let mut text = String::new();
+    stdin.take(Body::MAX_BYTES as u64 + 1).read_to_string(&mut text).context("the body cannot be read from stdin")?;
+    Ok(text)
+}
+
+fn json_body(text: String) -> anyhow::Result<Box<RawValue>> {
+    let example = match text.trim() {
+        "" => json!({"text": "hello"}),
+        plain => json!({"text": plain.chars().take(40).collect::<String>()}),
+    };
+    let hint = || anyhow!("a body is JSON of at most {} bytes, for example '{example}'", Body::MAX_BYTES);
+    if text.len() > Body::MAX_BYTES {
+        return Err(hint().context(format!("the body has more than {} bytes", Body::MAX_BYTES)));
+    }
+    RawValue::from_string(text).map_err(|error| hint().context(format!("the body is not JSON ({error})")))
+}
+
+async fn set(method: Method, edge: Edge) -> anyhow::Result<()> {
+    let follows = if method == Method::PUT { "follows" } else { "does not follow" };
+    let path = format!("/v1/users/{}/following/{}", edge.reader, edge.author);
+    Api::find(edge.server)?.call(method, &path, None).await?;
+    print(&format!("{} {follows} {}", edge.reader, edge.author))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_no_json_is_shown_as_one_that_is() {
+        assert_eq!(json_body(" {\"b\":1, \"a\":2} ".to_owned()).unwrap().get(), "{\"b\":1, \"a\":2}");
+        let error = format!("{:#}", json_body("hello \"world\"".to_owned()).unwrap_err());
+        assert!(error.contains(r#"'{"text":"hello \"world\""}'"#), "{error}");
+        assert!(json_body(String::new()).is_err());
+        let long = format!("\"{}\"", "x".repeat(Body::MAX_BYTES));
+        assert!(json_body(long).unwrap_err().to_string().contains("more than 65536 bytes"));
+    }
+}

@@ -1,0 +1,75 @@
+//! The data directory, and where clients find the server that runs on it.
+//!
+//! ```text
+//!   server.url   where the running server takes the API key; removed when it stops
+//!   secrets/     see `secrets`
+//!   the rest     the stores', which lock the directory: one process at a time
+//! ```
+
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// Makes the directory if need be, for its owner alone, and answers with its absolute path.
+pub(crate) fn make(path: &Path) -> anyhow::Result<PathBuf> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path).and_then(|()| path.canonicalize());
+    made.with_context(|| format!("the data directory {} cannot be used; choose another with --data", path.display()))
+}
+
+/// Tells clients where the server is, until dropped.
+pub(crate) struct Announced(PathBuf);
+
+/// Call it with the directory locked. Written beside its place and renamed, so nobody reads half.
+pub(crate) fn announce(data: &Path, url: &str) -> anyhow::Result<Announced> {
+    let (draft, place) = (data.join(".server.url.new"), url_file(data));
+    std::fs::write(&draft, url)
+        .and_then(|()| std::fs::rename(&draft, &place))
+        .with_context(|| format!("{} cannot be written", place.display()))?;
+    Ok(Announced(place))
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        // Left behind it would only mean that a client hears "no server answers" instead.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn url_file(data: &Path) -> PathBuf {
+    data.join("server.url")
+}
+
+/// Where the server of this data directory is; `None` if none runs.
+pub(crate) fn server_url(data: &Path) -> anyhow::Result<Option<String>> {
+    let path = url_file(data);
+    match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = format!("{:#}", make(&file.path().join("data")).unwrap_err());
+        assert!(error.contains("choose another with --data") && error.contains("Not a directory"), "{error}");
+    }
+
+    #[test]
+    fn the_address_is_known_while_the_server_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = make(&dir.path().join("a/b")).unwrap();
+        assert_eq!(server_url(&data).unwrap(), None);
+        let announced = announce(&data, "http://127.0.0.1:1").unwrap();
+        assert_eq!(server_url(&data).unwrap().as_deref(), Some("http://127.0.0.1:1"));
+        drop(announced);
+        assert_eq!(server_url(&data).unwrap(), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! Where settings come from, each layer over the one before it.
+//!
+//! ```text
+//!   defaults ◀─ TOML file (--config) ◀─ FEEDGATE_* environment ◀─ flags
+//! ```
+//!
+//! Invariants: nothing unknown passes silently (a misspelt key is an error that names the nearest
+//! known one), and all errors are told at once, each with the place it came from. `gateway.batch`
+//! of the file is `FEEDGATE_GATEWAY_BATCH` in the environment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use crate::settings::Settings;
+
+/// The prefix of our environment.
+const PREFIX: &str = "FEEDGATE_";
+
+/// Variables with our prefix that are not settings: read by the command line, and by tests.
+const NOT_SETTINGS: [&str; 4] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY", "FEEDGATE_FAILPOINT"];
+
+/// One value that somebody gave.
+#[derive(Debug, Clone)]
+pub(crate) struct Given {
+    /// For errors: the file, the variable or the flag.
+    pub(crate) source: String,
+    /// Dotted, such as `gateway.batch`.
+    pub(crate) key: String,
+    /// Not yet known to be of the right type.
+    pub(crate) value: Value,
+}
+
+/// The settings of all layers, or everything that is wrong with them.
+pub(crate) fn settings(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: Vec<Given>,
+) -> Result<Settings, Vec<String>> {
+    let known = known();
+    let mut problems = Vec::new();
+    let mut given = file.map_or_else(Vec::new, |path| of_file(path, &mut problems));
+    given.extend(of_environment(environment, &known, &mut problems));
+    given.extend(flags);
+
+    let mut merged = table(&Settings::default());
+    for one in given {
+        if let Err(problem) = put(&mut merged, &known, one) {
+            problems.push(problem);
+        }
+    }
+    let settings: Settings = merged.try_into().map_err(|e: toml::de::Error| vec![e.message().to_owned()])?;
+    problems.extend(settings.problems());
+    if problems.is_empty() { Ok(settings) } else { Err(problems) }
+}
+
+/// Every key there is with its default.
+fn known() -> BTreeMap<String, Value> {
+    leaves("", &table(&Settings::default())).collect()
+}
+
+fn table(settings: &Settings) -> Table {
+    Table::try_from(settings).expect("settings are a TOML table")
+}
+
+/// The values of a table under their dotted keys.
+fn leaves<'a>(prefix: &str, table: &'a Table) -> Box<dyn Iterator<Item = (String, Value)> + 'a> {
+    let prefix = prefix.to_owned();
+    Box::new(table.iter().flat_map(move |(name, value)| {
+        let key = format!("{prefix}{name}");
+        match value {
+            Value::Table(inner) => leaves(&format!("{key}."), inner),
+            leaf => Box::new(std::iter::once((key, leaf.clone()))),
+        }
+    }))
+}
+
+fn of_file(path: &Path, problems: &mut Vec<String>) -> Vec<Given> {
+    let source = path.display().to_string();
+    let read = std::fs::read_to_string(path).map_err(|e| format!("{source} cannot be read: {e}"));
+    let parsed = read.and_then(|text| {
+        text.parse::<Table>().map_err(|e| format!("{source} is not TOML: {}", e.to_string().trim_end()))
+    });
+    match parsed {
+        Ok(table) => leaves("", &table).map(|(key, value)| Given { source: source.clone(), key, value }).collect(),
+        Err(problem) => {
+            problems.push(problem);
+            Vec::new()
+        }
+    }
+}
+
+fn of_environment(
+    environment: impl Iterator<Item = (String, String)>,
+    known: &BTreeMap<String, Value>,
+    problems: &mut Vec<String>,
+) -> Vec<Given> {
+    let variables: BTreeMap<String, &str> = known.keys().map(|key| (variable(key), key.as_str())).collect();
+    let mut given = Vec::new();
+    for (name, text) in environment.filter(|(name, _)| name.starts_with(PREFIX)) {
+        match variables.get(&name) {
+            Some(&key) => given.push(Given { value: typed(text, &known[key]), key: key.to_owned(), source: name }),
+            None if NOT_SETTINGS.contains(&name.as_str()) => {}
+            None => problems.push(unknown("variable", &name, variables.keys().map(String::as_str))),
+        }
+    }
+    given
+}
+
+fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
+}
+
+/// The text of a variable as the kind of value that its key has; as text if it is not one, which
+/// [`put`] then refuses.
+fn typed(text: String, like: &Value) -> Value {
+    match like {
+        Value::Integer(_) => text.parse().map(Value::Integer).unwrap_or(Value::String(text)),
+        Value::Boolean(_) => text.parse().map(Value::Boolean).unwrap_or(Value::String(text)),
+        Value::Array(_) => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
+        }
+        Value::String(_) | Value::Float(_) | Value::Datetime(_) | Value::Table(_) => Value::String(text),
+    }
+}
+
+/// Sets one value if the settings would still be settings with it.
+fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Result<(), String> {
+    let Given { source, key, value } = given;
+    let Some(default) = known.get(&key) else {
+        return Err(format!("{source}: {}", unknown("key", &key, known.keys().map(String::as_str))));
+    };
+    let mut tried = merged.clone();
+    *slot(&mut tried, &key) = value.clone();
+    match tried.clone().try_into::<Settings>() {
+        Ok(_) => {
+            *merged = tried;
+            Ok(())
+        }
+        Err(_) => Err(format!("{source}: {key} must be {}, it is {value}", expected(&key, default))),
+    }
+}
+
+fn slot<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
+    match key.split_once('.') {
+        Some((section, rest)) => match &mut table[section] {
+            Value::Table(inner) => slot(inner, rest),
+            _ => unreachable!("only a table has keys below it"),
+        },
+        None => &mut table[key],
+    }
+}
+
+fn expected(key: &str, default: &Value) -> String {
+    match default {
+        _ if key.ends_with("listen") => format!("an IP address and a port, such as {default}"),
+        Value::Integer(n) => format!("a whole number in range, such as {n}"),
+        Value::Array(_) => "a list of strings".to_owned(),
+        Value::Boolean(_) => "true or false".to_owned(),
+        Value::String(_) | Value::Float(_) | Value::Datetime(_) | Value::Table(_) => {
+            format!("a string, such as {default}")
+        }
+    }
+}
+
+fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let nearest = known.min_by_key(|candidate| distance(name, candidate)).expect("there are settings");
+    format!("there is no {what} {name}; the nearest is {nearest}")
+}
+
+/// How many characters must be inserted, removed or replaced to make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Vec<_>>().into_iter()
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    fn flag(key: &str, value: &str) -> Given {
+        Given { source: format!("--{key}"), key: key.to_owned(), value: Value::String(value.to_owned()) }
+    }
+
+    #[test]
+    fn each_layer_stands_over_the_one_before() {
+        let file = file("listen = \"127.0.0.1:1\"\nbackfill = 1\nbuckets = 32\n[gateway]\nbatch = 10\n");
+        let env = env(&[
+            ("FEEDGATE_LISTEN", "127.0.0.1:2"),
+            ("FEEDGATE_BACKFILL", "2"),
+            ("FEEDGATE_GATEWAY_ALLOWED_ORIGINS", "https://a.example, https://b.example"),
+            ("FEEDGATE_URL", "http://elsewhere"),
+            ("PATH", "/bin"),
+        ]);
+        let settings = settings(Some(file.path()), env, vec![flag("listen", "127.0.0.1:3")]).unwrap();
+        assert_eq!((settings.listen.port(), settings.backfill, settings.buckets), (3, 2, 32));
+        assert_eq!(settings.gateway.batch, 10);
+        assert_eq!(settings.gateway.allowed_origins, ["https://a.example", "https://b.example"]);
+        assert_eq!(settings.timeline, Settings::default().timeline);
+    }
+
+    #[test]
+    fn whatever_is_unknown_is_an_error_that_names_the_nearest() {
+        let file = file("lisen = \"127.0.0.1:1\"\n[gateway]\nping_interval = 3\n[gateways]\nx = 1\n");
+        let problems = settings(Some(file.path()), env(&[("FEEDGATE_LISTN", "1"), ("FEEDGATE_BUCKET", "1")]), vec![]);
+        let problems = problems.unwrap_err().join("\n");
+        for right in [
+            "no key lisen; the nearest is listen",
+            "no key gateway.ping_interval; the nearest is gateway.ping_interval_secs",
+            "no key gateways.x; the nearest is gateway.batch",
+            "no variable FEEDGATE_LISTN; the nearest is FEEDGATE_LISTEN",
+            "no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS",
+        ] {
+            assert!(problems.contains(right), "{right}\n---\n{problems}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_names_its_source_and_what_would_be_right() {
+        let file = file("backfill = \"many\"\nbuckets = 70000\ngateway = 3\n");
+        let env = env(&[("FEEDGATE_GATEWAY_BATCH", "-1")]);
+        let problems = settings(Some(file.path()), env, vec![flag("listen", "8080")]).unwrap_err().join("\n");
+        for right in [
+            "backfill must be a whole number in range, such as 100, it is \"many\"",
+            "buckets must be a whole number in range, such as 16, it is 70000",
+            "no key gateway;",
+            "FEEDGATE_GATEWAY_BATCH: gateway.batch must be a whole number in range, such as 100, it is -1",
+            "--listen: listen must be an IP address and a port, such as \"127.0.0.1:8080\", it is \"8080\"",
+        ] {
+            assert!(problems.contains(right), "{right}\n---\n{problems}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_not_toml_says_so() {
+        let missing = settings(Some(Path::new("/nonexistent.toml")), env(&[]), vec![]).unwrap_err();
+        assert!(missing[0].starts_with("/nonexistent.toml cannot be read: "), "{missing:?}");
+        let broken = file("listen =");
+        let problems = settings(Some(broken.path()), env(&[]), vec![]).unwrap_err();
+        assert!(problems[0].contains("is not TOML") && problems[0].contains("line 1"), "{problems:?}");
+    }
+
+    #[test]
+    fn the_default_config_is_the_defaults_and_names_every_key() {
+        let text = crate::DEFAULT_CONFIG;
+        let table: Table = text.parse().unwrap();
+        assert_eq!(leaves("", &table).collect::<BTreeMap<_, _>>(), known());
+        for (n, line) in text.lines().enumerate().filter(|(_, line)| line.contains(" = ")) {
+            let above = text.lines().nth(n.wrapping_sub(1)).unwrap_or_default();
+            assert!(above.starts_with('#'), "line {}: {line:?} has no comment above it", n + 1);
+        }
+    }
+
+    #[test]
+    fn the_distance_counts_edits() {
+        for (a, b, wants) in [("", "", 0), ("listen", "lisen", 1), ("abc", "cab", 2), ("", "abc", 3), ("ab", "ba", 2)] {
+            assert_eq!(distance(a, b), wants, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Everything an operator may set, as one value that is checked whole before anything starts.
+//!
+//! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. There
+//! is no secret among them, so they can be printed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use feedgate_common::feed::DEFAULT_BACKFILL;
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
+
+/// The only backend there is today.
+const EMBEDDED: &str = "embedded:";
+
+/// More buckets than this would make every fan-out a crowd of tiny steps.
+const BUCKETS_MAX: u16 = 1024;
+
+/// The log keeps at least this many changes, so a follow cannot sensibly bring more.
+const BACKFILL_MAX: usize = 1000;
+
+/// See the fields; `default-config` prints the same with comments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    /// Where devices and, if this is loopback, backends connect.
+    pub(crate) listen: SocketAddr,
+    /// Where backends connect when `listen` is not loopback.
+    pub(crate) admin_listen: SocketAddr,
+    /// Everything this server keeps.
+    pub(crate) data: PathBuf,
+    /// What is logged to stderr, in the words of `tracing_subscriber::EnvFilter`.
+    pub(crate) log: String,
+    /// Where items and edges are kept.
+    pub(crate) archive_url: String,
+    /// Where inboxes are kept.
+    pub(crate) inbox_url: String,
+    /// What carries jobs and wakes.
+    pub(crate) bus_url: String,
+    /// How many of an author's newest items a follow brings from before it.
+    pub(crate) backfill: usize,
+    /// In how many shares readers are fanned out to; fixed when the store is made.
+    pub(crate) buckets: u16,
+    /// Limits and times of the gateway.
+    pub(crate) gateway: feedgate_gateway::Settings,
+    /// The timeline worker.
+    pub(crate) timeline: Timeline,
+}
+
+/// [`feedgate_timeline::Settings`] with units in the names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Timeline {
+    in_flight: usize,
+    buckets_at_once: usize,
+    sweep_every_ms: u64,
+    overdue_ms: u64,
+    retry_first_ms: u64,
+    retry_max_ms: u64,
+    drain_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
+            data: PathBuf::from("data"),
+            log: "info".to_owned(),
+            archive_url: EMBEDDED.to_owned(),
+            inbox_url: EMBEDDED.to_owned(),
+            bus_url: EMBEDDED.to_owned(),
+            backfill: DEFAULT_BACKFILL,
+            buckets: 16,
+            gateway: feedgate_gateway::Settings::default(),
+            timeline: Timeline::default(),
+        }
+    }
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        let feedgate_timeline::Settings {
+            in_flight,
+            buckets_at_once,
+            sweep_every,
+            overdue,
+            retry_first,
+            retry_max,
+            drain,
+        } = feedgate_timeline::Settings::default();
+        let ms = |time: Duration| time.as_millis() as u64;
+        Self {
+            in_flight,
+            buckets_at_once,
+            sweep_every_ms: ms(sweep_every),
+            overdue_ms: ms(overdue),
+            retry_first_ms: ms(retry_first),
+            retry_max_ms: ms(retry_max),
+            drain_ms: ms(drain),
+        }
+    }
+}
+
+impl Timeline {
+    /// As the worker takes them.
+    pub(crate) fn settings(&self) -> feedgate_timeline::Settings {
+        feedgate_timeline::Settings {
+            in_flight: self.in_flight,
+            buckets_at_once: self.buckets_at_once,
+            sweep_every: Duration::from_millis(self.sweep_every_ms),
+            overdue: Duration::from_millis(self.overdue_ms),
+            retry_first: Duration::from_millis(self.retry_first_ms),
+            retry_max: Duration::from_millis(self.retry_max_ms),
+            drain: Duration::from_millis(self.drain_ms),
+        }
+    }
+
+    fn problems(&self) -> impl Iterator<Item = String> {
+        let at_least_one = [
+            ("in_flight", self.in_flight as u64),
+            ("buckets_at_once", self.buckets_at_once as u64),
+            ("sweep_every_ms", self.sweep_every_ms),
+            ("retry_first_ms", self.retry_first_ms),
+            ("retry_max_ms", self.retry_max_ms),
+        ];
+        at_least_one
+            .into_iter()
+            .filter(|(_, value)| *value == 0)
+            .map(|(name, _)| format!("timeline.{name} must be at least 1, it is 0"))
+    }
+}
+
+impl Settings {
+    /// Whether backends must use `admin_listen` because `listen` can be reached from elsewhere.
+    pub(crate) fn splits(&self) -> bool {
+        !self.listen.ip().is_loopback()
+    }
+
+    /// All that is wrong, each with what would be right.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> =
+            [("archive_url", &self.archive_url), ("inbox_url", &self.inbox_url), ("bus_url", &self.bus_url)]
+                .into_iter()
+                .filter(|(_, url)| *url != EMBEDDED)
+                .map(|(key, url)| {
+                    format!("{key} must be {EMBEDDED:?}, the only backend of this build, not {:?}", scheme(url))
+                })
+                .collect();
+        if !(1..=BUCKETS_MAX).contains(&self.buckets) {
+            problems.push(format!("buckets must be 1 to {BUCKETS_MAX}, it is {}", self.buckets));
+        }
+        if self.backfill > BACKFILL_MAX {
+            problems.push(format!("backfill must be at most {BACKFILL_MAX}, it is {}", self.backfill));
+        }
+        if self.data.as_os_str().is_empty() {
+            problems.push("data must name a directory, it is empty".to_owned());
+        }
+        if self.splits() && self.listen == self.admin_listen {
+            problems.push(format!("admin_listen must differ from listen, both are {}", self.listen));
+        }
+        if let Err(error) = EnvFilter::try_new(&self.log) {
+            problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
+        }
+        problems.extend(self.gateway.check().err());
+        problems.extend(self.timeline.problems());
+        problems
+    }
+}
+
+/// What may be shown of a URL, which may hold a password.
+fn scheme(url: &str) -> String {
+    match url.split_once(':') {
+        Some((scheme, _)) => format!("{scheme}:…"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_right_and_keep_to_loopback() {
+        let settings = Settings::default();
+        assert_eq!(settings.problems(), Vec::<String>::new());
+        assert!(!settings.splits());
+        assert!(settings.admin_listen.ip().is_loopback());
+        assert_eq!(settings.timeline.settings(), feedgate_timeline::Settings::default());
+    }
+
+    #[test]
+    fn every_wrong_value_is_named_in_one_go() {
+        let wrong = Settings {
+            listen: ([0, 0, 0, 0], 1).into(),
+            admin_listen: ([0, 0, 0, 0], 1).into(),
+            data: PathBuf::new(),
+            log: "=".to_owned(),
+            archive_url: "postgres://ann:secret@db".to_owned(),
+            backfill: 1001,
+            buckets: 0,
+            gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
+            timeline: Timeline { in_flight: 0, ..Timeline::default() },
+            ..Settings::default()
+        };
+        let problems = wrong.problems();
+        let keys = [
+            "archive_url",
+            "buckets",
+            "backfill",
+            "data",
+            "admin_listen",
+            "log",
+            "gateway.batch",
+            "timeline.in_flight",
+        ];
+        assert_eq!(problems.len(), keys.len(), "{problems:#?}");
+        for (key, problem) in keys.iter().zip(&problems) {
+            assert!(problem.starts_with(key), "{problem}");
+        }
+        assert!(!problems.concat().contains("secret"));
+    }
+}

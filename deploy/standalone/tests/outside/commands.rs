@@ -1,0 +1,227 @@
+//! Every command, with what it takes and what it refuses.
+
+use std::path::Path;
+
+use crate::server::{Running, Server, directory, feedgate, ok, refused};
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+fn tail(here: &Path, args: &[&str]) -> Running {
+    let mut command = feedgate(here);
+    command.arg("tail").args(args);
+    Running::start(command)
+}
+
+#[test]
+fn publish_prints_what_was_accepted() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    let all = ["--id", "7", "--kind", "post", "--foreign-id", "k 1", "--rank", "-5", "--published-at", "1000"];
+    let accepted = json(&ok(&here, &[&["publish", "--author", "ann", r#"{"b":1, "a":2}"#], &all[..]].concat()));
+    assert_eq!(accepted, serde_json::json!({"id": "7", "author": "ann", "outbox_seq": 1, "published_at": 1000}));
+    let line = tail(&here, &["--user", "bob"]).line().unwrap();
+    assert!(line.contains(r#""body":{"b":1, "a":2}"#), "{line}");
+    let item = &json(&line)["item"];
+    assert_eq!((&item["kind"], &item["rank"], &item["foreign_id"]), (&"post".into(), &(-5).into(), &"k 1".into()));
+}
+
+#[test]
+fn publish_reads_stdin_for_a_dash() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    std::fs::write(here.join("body.json"), "[1,\n2]").unwrap();
+    let stdin = std::fs::File::open(here.join("body.json")).unwrap();
+    let output = feedgate(&here).args(["publish", "--author", "ann", "-"]).stdin(stdin).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (_, stderr) = refused(&here, &["publish", "--author", "ann", "-"]);
+    assert!(stderr.contains("the body is not JSON"), "{stderr}");
+}
+
+#[test]
+fn follow_and_unfollow_say_what_is_now() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    for _ in 0..2 {
+        assert_eq!(ok(&here, &["follow", "bob", "ann"]), "bob follows ann\n");
+    }
+    assert_eq!(ok(&here, &["unfollow", "bob", "ann"]), "bob does not follow ann\n");
+}
+
+#[test]
+fn token_prints_the_token_alone() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    let token = ok(&here, &["token", "--user", "bob", "--device", "d1", "--ttl", "90s"]);
+    assert_eq!(token.trim_end().split('.').count(), 3);
+    assert_eq!(token.lines().count(), 1);
+}
+
+#[test]
+fn feed_goes_page_by_page() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    ok(&here, &["follow", "ann", "ann"]);
+    let tail = tail(&here, &["--user", "ann"]);
+    for n in 1..=3 {
+        ok(&here, &["publish", "--author", "ann", "--id", &n.to_string(), "0", "--rank", &n.to_string()]);
+        // Its place on the page is sure once it has arrived.
+        tail.lines_until(&format!(r#""id":"{n}""#));
+    }
+    let first = json(&ok(&here, &["feed", "--user", "ann", "--limit", "2"]));
+    assert_eq!((&first["items"][0]["id"], &first["items"][1]["id"]), (&"3".into(), &"2".into()));
+    let cursor = first["next"].as_str().unwrap();
+    let second = json(&ok(&here, &["feed", "--user", "ann", "--limit", "2", "--cursor", cursor]));
+    assert_eq!((&second["items"][0]["id"], &second["next"]), (&"1".into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn tail_prints_edits_deletes_and_unfollows_as_they_come() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    let tail = tail(&here, &["--user", "bob"]);
+    ok(&here, &["publish", "--author", "ann", "--id", "1", "0"]);
+    let add = json(&tail.line().unwrap());
+    ok(&here, &["unfollow", "bob", "ann"]);
+    let forget = json(&tail.line().unwrap());
+    assert_eq!((&add["op"], &forget["op"], &forget["author"]), (&"add".into(), &"forget".into(), &"ann".into()));
+    assert_eq!(forget["offset"].as_u64().unwrap(), add["offset"].as_u64().unwrap() + 1);
+    assert_eq!(forget["epoch"], add["epoch"]);
+}
+
+#[test]
+fn tail_goes_on_after_the_server_was_away_without_a_gap_or_a_repeat() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    let tail = tail(&here, &["--user", "bob"]);
+    ok(&here, &["publish", "--author", "ann", "--id", "1", "0"]);
+    let first = json(&tail.line().unwrap());
+    let address = server.place("HTTP API").replace("http://", "").replace("/v1", "");
+    drop(server); // by SIGKILL
+    let _server = Server::start_with(&here, &["--listen", &address]);
+    ok(&here, &["publish", "--author", "ann", "--id", "2", "0"]);
+    let second = json(&tail.line().unwrap());
+    assert_eq!((&first["item"]["id"], &second["item"]["id"]), (&"1".into(), &"2".into()));
+    assert_eq!(second["offset"].as_u64().unwrap(), first["offset"].as_u64().unwrap() + 1);
+}
+
+#[test]
+fn tail_from_a_position_that_is_gone_says_reset() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    let reset = json(&tail(&here, &["--user", "bob", "--since", "999:5"]).line().unwrap());
+    assert_eq!(reset["op"], "reset");
+    assert_ne!(reset["epoch"], "999");
+}
+
+#[test]
+fn tail_ends_when_nobody_reads_it_any_more() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    let mut command = std::process::Command::new("sh");
+    command.current_dir(&here).args(["-c", r#""$0" tail --user bob --since 999:5 | head -n 1"#]);
+    let shell = Running::start({
+        command.arg(env!("CARGO_BIN_EXE_feedgate"));
+        command
+    });
+    // `sh` waits for both ends of the pipe.
+    assert!(shell.line().unwrap().contains("reset"));
+    assert_eq!(shell.line(), None);
+    assert!(shell.end().0.success());
+}
+
+#[test]
+fn a_device_that_connects_elsewhere_ends_the_older_tail() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    let older = tail(&here, &["--user", "bob", "--device", "d", "--since", "999:5"]);
+    older.line().unwrap();
+    let newer = tail(&here, &["--user", "bob", "--device", "d", "--since", "999:5"]);
+    newer.line().unwrap();
+    let (status, stderr) = older.end();
+    assert!(status.code() == Some(1) && stderr.contains("(4500)"), "{stderr}");
+}
+
+#[test]
+fn a_server_that_does_not_run_is_said_with_how_to_start_it() {
+    let (_kept, here) = directory();
+    for args in
+        [&["follow", "a", "b"][..], &["token", "--user", "a"], &["tail", "--user", "a"], &["feed", "--user", "a"]]
+    {
+        let (code, stderr) = refused(&here, args);
+        assert!(code == 1 && stderr.contains("no server runs on the data directory data"), "{stderr}");
+        assert!(stderr.contains("feedgate serve"), "{stderr}");
+        let elsewhere = [args, &["--url", "http://127.0.0.1:1", "--key", "0123456789abcdef"]].concat();
+        let (code, stderr) = refused(&here, &elsewhere);
+        assert!(code == 1 && stderr.contains("no server answers at http://127.0.0.1:1"), "{stderr}");
+    }
+}
+
+#[test]
+fn every_bad_argument_is_refused_with_what_would_be_right() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["publish", "--author", "ann", "hello"], 1, r#"'{"text":"hello"}'"#),
+        (&["publish", "--author", "a b", "1"], 2, "a user id may hold only"),
+        (&["publish", "--author", "ann"], 2, "<BODY>"),
+        (&["publish", "1"], 2, "--author"),
+        (&["publish", "--author", "ann", "--id", "-1", "1"], 2, "--id"),
+        (&["publish", "--author", "ann", "--id", "x", "1"], 2, "an item id is a decimal number"),
+        (&["publish", "--author", "ann", "--published-at", "99999999999999", "1"], 1, "published_at"),
+        (&["publish", "--author", "ann", "--kind", "", "1"], 1, "kind"),
+        (&["publish", "--author", "ann", "--foreign-id", "", "1"], 1, "foreign_id"),
+        (&["publish", "--author", "ann", "--rank", "1.5", "1"], 2, "--rank"),
+        (&["follow", "bob"], 2, "<AUTHOR>"),
+        (&["follow", "bob", ""], 2, "1 to 64 characters"),
+        (&["unfollow", "bob", "a/b"], 2, "a user id may hold only"),
+        (&["token"], 2, "--user"),
+        (&["token", "--user", "bob", "--ttl", "1y"], 2, "such as 10m"),
+        (&["token", "--user", "bob", "--device", "a b"], 2, "a device id may hold only"),
+        (&["feed", "--user", "bob", "--limit", "0"], 2, "1..=100"),
+        (&["feed", "--user", "bob", "--cursor", "what?"], 1, "cursor"),
+        (&["tail"], 2, "--user"),
+        (&["tail", "--user", "bob", "--since", "7"], 2, "EPOCH:OFFSET"),
+        (&["tail", "--user", "bob", "-n", "1001"], 2, "0..=1000"),
+        (&["follow", "a", "b", "--url", "https://feed.example"], 1, "https is not supported yet"),
+        (&["follow", "a", "b", "--url", "feed.example"], 1, "http://HOST:PORT"),
+        (&["follow", "a", "b", "--key", "wrong"], 1, "Credentials refused"),
+        (&["follow", "a", "b", "--key", "two words"], 1, "printable ASCII"),
+        (&["--listen", "8080"], 2, "--listen"),
+        (&["serve", "--config", "nowhere.toml"], 1, "nowhere.toml cannot be read"),
+        (&["import"], 2, "unrecognized subcommand"),
+    ];
+    for (args, wants_code, wants) in cases {
+        let (code, stderr) = refused(&here, args);
+        assert_eq!(code, *wants_code, "{args:?}: {stderr}");
+        assert!(stderr.contains(wants), "{args:?} should say {wants:?}: {stderr}");
+    }
+    assert_eq!(json(&ok(&here, &["feed", "--user", "bob"]))["items"], serde_json::json!([]));
+}
+
+#[test]
+fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
+    let (_kept, here) = directory();
+    let config = ok(&here, &["default-config"]);
+    std::fs::write(here.join("feedgate.toml"), &config).unwrap();
+    let effective = ok(&here, &["check-config", "--config", "feedgate.toml", "--listen", "127.0.0.1:9"]);
+    assert!(effective.contains("listen = \"127.0.0.1:9\"") && effective.contains("[gateway]"), "{effective}");
+    let plain = ok(&here, &["check-config"]);
+    assert_eq!(plain, ok(&here, &["check-config", "--config", "feedgate.toml"]));
+
+    std::fs::write(here.join("feedgate.toml"), "lisen = 1\nbuckets = 0\narchive_url = \"postgres://u:p@h\"\n").unwrap();
+    let (code, stderr) = refused(&here, &["check-config", "--config", "feedgate.toml"]);
+    assert_eq!(code, 1);
+    for wants in ["no key lisen; the nearest is listen", "buckets must be 1 to", "archive_url must be \"embedded:\""] {
+        assert!(stderr.contains(wants), "{wants}: {stderr}");
+    }
+    assert!(!stderr.contains("u:p"), "{stderr}");
+    let output = feedgate(&here).arg("check-config").env("FEEDGATE_BUCKET", "1").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS"), "{stderr}");
+    assert!(!here.join("data").exists());
+}

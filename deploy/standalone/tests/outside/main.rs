@@ -1,0 +1,7 @@
+//! The program as a person or a script meets it: the real binary, its ports, its files, its words.
+
+#![allow(clippy::unwrap_used)]
+
+mod commands;
+mod serve;
+mod server;

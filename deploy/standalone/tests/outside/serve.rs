@@ -1,0 +1,192 @@
+//! The server from outside: what it prints, how it stops, what it finds again, what it refuses.
+
+use std::fs::Permissions;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::server::{Running, Server, directory, feedgate, ok, refused};
+
+/// Runs a line as a person would who pastes it into a shell.
+fn paste(directory: &Path, line: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(directory).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("FEEDGATE_")) {
+        shell.env_remove(name);
+    }
+    shell
+}
+
+#[test]
+fn the_tour_works_as_printed_line_by_line() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    let tour = server.tour();
+    assert_eq!(tour.len(), 4, "{:?}", server.banner);
+
+    let followed = paste(&here, &tour[0]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&followed.stdout), "bob follows ann\n");
+    // A shell that is asked to run a job in the background and nothing else would be gone at once.
+    let tail = Running::start(paste(&here, &format!("exec {}", tour[1].strip_suffix('&').unwrap())));
+    let published = paste(&here, &tour[2]).output().unwrap();
+    assert!(String::from_utf8_lossy(&published.stdout).contains(r#""author":"ann""#), "{published:?}");
+    let line = tail.line().unwrap();
+    assert!(line.contains(r#""op":"add""#) && line.contains(r#""body":{"text":"hello"}"#), "{line}");
+    let page = String::from_utf8(paste(&here, &tour[3]).output().unwrap().stdout).unwrap();
+    assert!(page.contains(r#""body":{"text":"hello"}"#), "{page}");
+}
+
+#[test]
+fn the_tour_works_pasted_as_a_whole() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    let script = format!("{}\nwait", server.tour().join("\n"));
+    let shell = Running::start(paste(&here, &script));
+    // The order of tail and the others is the scheduler's; what they say is not.
+    shell.lines_until("bob follows ann");
+    shell.lines_until(r#""op":"add""#);
+    drop(server);
+}
+
+#[test]
+fn starting_again_finds_everything_where_it_was() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    ok(&here, &["publish", "--author", "ann", r#"{"b":1,"a":2}"#]);
+    let tail = tail(&here, &["--user", "bob"]);
+    let line = tail.line().unwrap();
+    drop(tail);
+    let token = ok(&here, &["token", "--user", "bob", "--ttl", "1h"]);
+    let key = std::fs::read_to_string(here.join("data/secrets/api_key")).unwrap();
+    assert!(server.stop().0.success());
+
+    let server = Server::start(&here);
+    let page = ok(&here, &["feed", "--user", "bob"]);
+    assert!(page.contains(r#""body":{"b":1,"a":2}"#), "{page}");
+    assert_eq!(tail_since_start(&here, &line), line);
+    assert_eq!(std::fs::read_to_string(here.join("data/secrets/api_key")).unwrap(), key);
+    let url = server.place("HTTP API").replace("/v1", "");
+    let (code, stderr) = refused(&here, &["feed", "--user", "bob", "--key", token.trim(), "--limit", "101"]);
+    assert_eq!(code, 2, "{stderr}");
+    // The old token still opens what is bob's.
+    ok(&here, &["feed", "--user", "bob", "--key", token.trim(), "--url", &url]);
+    assert!(server.stop().0.success());
+}
+
+fn tail(here: &Path, args: &[&str]) -> Running {
+    let mut command = feedgate(here);
+    command.arg("tail").args(args);
+    Running::start(command)
+}
+
+fn tail_since_start(here: &Path, line: &str) -> String {
+    let epoch = line.split('"').nth(3).unwrap();
+    let tail = tail(here, &["--user", "bob", "--since", &format!("{epoch}:0")]);
+    tail.line().unwrap()
+}
+
+#[test]
+fn ctrl_c_closes_devices_with_3001_and_exits_with_0() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    ok(&here, &["publish", "--author", "ann", "1"]);
+    let tail = tail(&here, &["--user", "bob"]);
+    tail.line().unwrap();
+    let (status, stderr) = server.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("WARN") && !stderr.contains("ERROR"), "{stderr}");
+    assert!(!here.join("data/server.url").exists());
+    tail.signal("-INT");
+    let (status, stderr) = tail.end();
+    assert_eq!(status.code(), Some(0));
+    assert!(stderr.contains("(3001)"), "{stderr}");
+}
+
+#[test]
+fn a_terminated_server_stops_as_well() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    server.running.signal("-TERM");
+    assert_eq!(server.running.end().0.code(), Some(0));
+}
+
+#[test]
+fn secrets_are_for_their_owner_alone_and_anything_else_stops_the_start() {
+    let (_kept, here) = directory();
+    assert!(Server::start(&here).stop().0.success());
+    let key = here.join("data/secrets/api_key");
+    for (path, mode) in [("data", 0o700), ("data/secrets", 0o700), ("data/secrets/api_key", 0o600)] {
+        assert_eq!(here.join(path).metadata().unwrap().permissions().mode() & 0o777, mode, "{path}");
+    }
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+    let (code, stderr) = refused(&here, &["--listen", "127.0.0.1:0"]);
+    assert!(code == 1 && stderr.contains("chmod 600"), "{stderr}");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&key, "").unwrap();
+    let (code, stderr) = refused(&here, &["--listen", "127.0.0.1:0"]);
+    assert!(code == 1 && stderr.contains("is empty; remove the file"), "{stderr}");
+}
+
+#[test]
+fn a_busy_port_and_a_directory_in_use_are_named_with_what_to_do() {
+    let (_kept, here) = directory();
+    let busy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = busy.local_addr().unwrap().to_string();
+    let (code, stderr) = refused(&here, &["--listen", &address]);
+    assert!(code == 1 && stderr.contains(&format!("{address} is in use")) && stderr.contains("--listen"), "{stderr}");
+
+    let server = Server::start(&here);
+    let (code, stderr) = refused(&here, &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(code == 1 && stderr.contains("data is in use"), "{stderr}");
+    ok(&here, &["follow", "bob", "ann"]);
+    drop(server);
+
+    std::fs::write(here.join("file"), "").unwrap();
+    let (code, stderr) = refused(&here, &["--listen", "127.0.0.1:0", "--data", "file/data"]);
+    assert!(code == 1 && stderr.contains("file/data cannot be used"), "{stderr}");
+}
+
+#[test]
+fn beyond_loopback_the_api_key_counts_on_the_admin_port_alone() {
+    let (_kept, here) = directory();
+    let server = Server::start_with(&here, &["--listen", "0.0.0.0:0", "--admin-listen", "127.0.0.1:0"]);
+    // Clients find the admin port by themselves.
+    ok(&here, &["follow", "bob", "ann"]);
+    ok(&here, &["publish", "--author", "ann", "\"hi\""]);
+    tail(&here, &["--user", "bob"]).line().unwrap();
+
+    let devices = server.place("WebSocket").replace("ws://0.0.0.0", "http://127.0.0.1");
+    let public = devices.strip_suffix("/connection/websocket").unwrap();
+    let (_, stderr) = refused(&here, &["publish", "--author", "ann", "1", "--url", public]);
+    assert!(stderr.contains("No such route") && stderr.contains("admin_listen"), "{stderr}");
+    let (_, stderr) = refused(&here, &["feed", "--user", "bob", "--url", public]);
+    assert!(stderr.contains("Credentials refused"), "{stderr}");
+    let token = ok(&here, &["token", "--user", "bob"]);
+    let page = ok(&here, &["feed", "--user", "bob", "--url", public, "--key", token.trim()]);
+    assert!(page.contains("\"hi\""), "{page}");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn a_second_ctrl_c_ends_it_at_once() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    let address = server.place("HTTP API").replace("http://", "").replace("/v1", "");
+    let key = std::fs::read_to_string(here.join("data/secrets/api_key")).unwrap();
+    // The server asks for the rest of a request that is on its way, and a drain waits for it.
+    let mut half = TcpStream::connect(&address).unwrap();
+    let head = format!(
+        "POST /v1/items HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+         expect: 100-continue\r\ncontent-length: 9\r\n\r\n"
+    );
+    half.write_all(head.as_bytes()).unwrap();
+    half.read_exact(&mut [0; 12]).unwrap();
+    server.running.signal("-INT");
+    while TcpStream::connect(&address).is_ok() {}
+    server.running.signal("-INT");
+    assert_eq!(server.running.end().0.code(), Some(130));
+}

@@ -1,0 +1,157 @@
+//! The real binary as a child process, on a free port and a directory of its own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Nothing here takes a tenth of it on an idle machine.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// `feedgate` with nothing of the caller's environment that it would take as a setting.
+pub(crate) fn feedgate(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    let ours = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("FEEDGATE_"));
+    for name in ours {
+        command.env_remove(name);
+    }
+    command.current_dir(directory).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command of the program to its end.
+pub(crate) fn run(directory: &Path, args: &[&str]) -> Output {
+    feedgate(directory).args(args).output().unwrap()
+}
+
+/// The stdout of a command that must succeed.
+pub(crate) fn ok(directory: &Path, args: &[&str]) -> String {
+    let output = run(directory, args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The exit code and stderr of a command that must fail.
+pub(crate) fn refused(directory: &Path, args: &[&str]) -> (i32, String) {
+    let output = run(directory, args);
+    assert!(!output.status.success(), "{args:?} succeeded: {}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// A child whose stdout is read line by line; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = reader(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// The next line of stdout; `None` at its end.
+    pub(crate) fn line(&self) -> Option<String> {
+        match self.lines.recv_timeout(WITHIN) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("no line within {WITHIN:?}"),
+        }
+    }
+
+    /// Every line up to the one that contains `end`.
+    pub(crate) fn lines_until(&self, end: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|last: &String| !last.contains(end)) {
+            match self.line() {
+                Some(line) => lines.push(line),
+                None => panic!("stdout ended before {end:?}: {lines:?}"),
+            }
+        }
+        lines
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// How it ended, and its stderr. Waits for the end.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        while self.line().is_some() {}
+        let status = self.child.wait().unwrap();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (status, stderr)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn reader(stdout: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = sync_channel(1024);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
+}
+
+/// A server that takes connections.
+pub(crate) struct Server {
+    pub(crate) running: Running,
+    /// Lines of the banner.
+    pub(crate) banner: Vec<String>,
+}
+
+impl Server {
+    /// In `directory`, with its data in `directory/data`.
+    pub(crate) fn start(directory: &Path) -> Self {
+        Self::start_with(directory, &["--listen", "127.0.0.1:0"])
+    }
+
+    pub(crate) fn start_with(directory: &Path, args: &[&str]) -> Self {
+        let mut command = feedgate(directory);
+        command.args(args);
+        let running = Running::start(command);
+        let banner = running.lines_until("Ctrl-C stops the server.");
+        Self { running, banner }
+    }
+
+    /// The value of a line such as `HTTP API   http://…`.
+    pub(crate) fn place(&self, what: &str) -> String {
+        let line = self.banner.iter().find_map(|line| line.trim().strip_prefix(what));
+        line.unwrap_or_else(|| panic!("the banner says nothing of {what}: {:?}", self.banner)).trim().to_owned()
+    }
+
+    /// The commands of the tour, as printed.
+    pub(crate) fn tour(&self) -> Vec<String> {
+        let after = self.banner.iter().skip_while(|line| !line.starts_with("A tour")).skip(1);
+        after.filter(|line| line.starts_with("  ")).map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// As Ctrl-C does it.
+    pub(crate) fn stop(self) -> (ExitStatus, String) {
+        self.running.signal("-INT");
+        self.running.end()
+    }
+}
+
+/// A directory that is gone when dropped, by its real path.
+pub(crate) fn directory() -> (tempfile::TempDir, PathBuf) {
+    let made = tempfile::tempdir().unwrap();
+    let path = made.path().canonicalize().unwrap();
+    (made, path)
+}
