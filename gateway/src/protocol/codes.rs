@@ -160,4 +160,25 @@ mod tests {
         assert!(ErrorCode::ALL.is_sorted_by_key(|c| c.code()));
         assert!(ErrorCode::ALL.iter().all(|c| !Refusal::from(*c).message.is_empty()));
     }
+
+    #[test]
+    fn the_protocols_document_lists_every_code_with_its_words() {
+        let document = include_str!("../../../docs/asyncapi.yaml");
+        let row = |line: &&str| line.trim().starts_with(|c: char| c == '|' || c == '-');
+        let rows: Vec<&str> = document.lines().filter(row).map(str::trim).collect();
+        for close in Close::ALL {
+            let start = format!("| {} | {} | ", close.code(), close.text());
+            assert_eq!(rows.iter().filter(|row| row.starts_with(&start)).count(), 1, "{start}");
+        }
+        let closes =
+            rows.iter().filter(|row| row.starts_with("| 1") || row.starts_with("| 3") || row.starts_with("| 4"));
+        assert_eq!(closes.count(), Close::ALL.len(), "and no other");
+        for error in ErrorCode::ALL {
+            let start = format!("- {} ", error.code());
+            let row = rows.iter().find(|row| row.starts_with(&start)).unwrap_or_else(|| panic!("{start}"));
+            assert_eq!(row.ends_with("(temporary)"), error.temporary(), "{row}");
+        }
+        let codes: Vec<u16> = ErrorCode::ALL.iter().map(|error| error.code()).collect();
+        assert!(document.contains(&format!("enum: {codes:?}")), "{codes:?}, and no other");
+    }
 }
