@@ -1,0 +1,63 @@
+//! Edges: listed at once, newest first, in the feed soon after.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, ids};
+
+fn users(list: &Value) -> Vec<&str> {
+    list["users"].as_array().unwrap().iter().map(|line| line["user"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn lists_page_through_every_edge_newest_first() {
+    let (server, _dir) = Server::start().await;
+    for author in ["a", "b", "c", "d", "e"] {
+        server.follow("bob", author).await;
+        server.follow(author, "bob").await;
+    }
+    server.call("DELETE /v1/users/bob/following/c", None).await.expect(204);
+    server.call("DELETE /v1/users/bob/following/c", None).await.expect(204);
+    server.follow("bob", "b").await;
+    for (list, expected) in [("following", vec!["e", "d", "b", "a"]), ("followers", vec!["e", "d", "c", "b", "a"])] {
+        let pages = server.pages(&format!("/v1/users/bob/{list}"), 2).await;
+        let seen: Vec<&str> = pages.iter().flat_map(users).collect();
+        assert!(pages.iter().all(|page| page["users"][0]["since"].as_i64().unwrap() > 0));
+        assert_eq!(seen, expected, "{list}");
+    }
+    assert_eq!(server.get("/v1/users/nobody/following").await.expect(200).json, json!({"users": [], "next": null}));
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_batch_of_edges_answers_each_in_its_place() {
+    let (server, _dir) = Server::start().await;
+    let ops = json!({"ops": [
+        {"op": "follow", "user": "bob", "author": "ann"},
+        {"op": "like", "user": "bob", "author": "ann"},
+        {"op": "follow", "user": "bob", "author": "eve"},
+        {"op": "unfollow", "user": "bob", "author": "ann"},
+        {"op": "follow", "user": "bob"},
+    ]});
+    let results = server.post("/v1/follows/batch", ops).await.expect(200).json["results"].clone();
+    let statuses: Vec<u64> = results.as_array().unwrap().iter().map(|r| r["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [200, 422, 200, 200, 422]);
+    assert_eq!(results[3], json!({"status": 200, "user": "bob", "author": "ann", "following": false}));
+    assert_eq!((&results[1]["pointer"], &results[4]["pointer"]), (&json!("/ops/1/op"), &json!("/ops/4/author")));
+    assert_eq!(users(&server.get("/v1/users/bob/following").await.json), ["eve"]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn i5_an_unfollowed_author_leaves_the_feed_and_ones_own_posts_show_after_following_oneself() {
+    let (server, _dir) = Server::start().await;
+    let (theirs, own) = (server.publish("ann", "theirs").await, server.publish("bob", "own").await);
+    server.follow("bob", "ann").await;
+    server.follow("bob", "bob").await;
+    server.settled().await;
+    let shown = ids(&server.get("/v1/users/bob/feed").await.expect(200).json);
+    assert_eq!(shown, [own.parse::<u64>().unwrap(), theirs.parse().unwrap()]);
+    server.call("DELETE /v1/users/bob/following/ann", None).await.expect(204);
+    server.settled().await;
+    assert_eq!(ids(&server.get("/v1/users/bob/feed").await.json), [own.parse::<u64>().unwrap()]);
+    server.close().await;
+}

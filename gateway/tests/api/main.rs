@@ -1,0 +1,17 @@
+//! The HTTP API over the real embedded stores and a running timeline worker, request by request.
+//!
+//! Every answer that any of these tests gets is also held against `docs/openapi.json`: its status
+//! must be one that the document names for the route.
+
+#![allow(clippy::unwrap_used, reason = "also what the tests share is test code")]
+
+mod access;
+mod bad_inputs;
+mod changes;
+mod document;
+mod follows;
+mod hybrid_feed;
+mod items;
+mod pages;
+mod server;
+mod sessions;

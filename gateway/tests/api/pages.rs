@@ -1,0 +1,90 @@
+//! Pages of feeds and profiles.
+
+use serde_json::json;
+
+use crate::server::{Server, ids};
+
+/// Publishes with a rank, under an id equal to it.
+async fn ranked(server: &Server, author: &str, rank: u64) {
+    let item = json!({"author": author, "body": rank, "id": rank.to_string(), "rank": rank});
+    server.post("/v1/items", item).await.expect(201);
+}
+
+#[tokio::test]
+async fn i7_pages_descend_without_repetition_or_gap_while_items_come_in() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    server.settled().await;
+    let before: Vec<u64> = (1..=40).map(|n| n * 100).collect();
+    for rank in &before {
+        ranked(&server, "ann", *rank).await;
+    }
+    server.settled().await;
+
+    for list in ["feed", "outbox"] {
+        let user = if list == "feed" { "bob" } else { "ann" };
+        // A different stretch of ranks for each list, above and between those that stand.
+        let base = if list == "feed" { 1 } else { 51 };
+        let insert = async {
+            for n in 0..40 {
+                ranked(&server, "ann", base + n * 100 + 2 * n % 40).await;
+                ranked(&server, "ann", 10_000 * base + n).await;
+            }
+        };
+        let path = format!("/v1/users/{user}/{list}");
+        let ((), pages) = tokio::join!(insert, server.pages(&path, 3));
+        let seen: Vec<u64> = pages.iter().flat_map(ids).collect();
+        assert!(seen.is_sorted_by(|a, b| a > b), "{list}: strictly descending: {seen:?}");
+        assert!(
+            before.iter().all(|rank| seen.contains(rank)),
+            "{list}: nothing that stood before is missing: {seen:?}"
+        );
+        server.settled().await;
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn i8_a_page_is_short_only_at_the_end_whatever_was_deleted() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    server.settled().await;
+    for rank in 1..=12 {
+        ranked(&server, "ann", rank).await;
+    }
+    server.settled().await;
+    for deleted in [12, 7, 8, 9, 1] {
+        server.call(&format!("DELETE /v1/items/{deleted}"), None).await.expect(204);
+    }
+    // Whether the worker has come by or not: the items are gone already.
+    for settle in [false, true] {
+        if settle {
+            server.settled().await;
+        }
+        for path in ["/v1/users/bob/feed", "/v1/users/ann/outbox"] {
+            for limit in 1..=8 {
+                let pages = server.pages(path, limit).await;
+                let full = &pages[..pages.len() - 1];
+                assert!(full.iter().all(|page| ids(page).len() == limit), "{path}: only the last may be short");
+                let seen: Vec<u64> = pages.iter().flat_map(ids).collect();
+                assert_eq!(seen, [11, 10, 6, 5, 4, 3, 2], "{path}, limit {limit}");
+            }
+        }
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn equal_ranks_fall_to_the_greater_id_and_ranks_may_be_negative() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    for (id, rank) in [("5", -1), ("9", -1), ("7", i64::MIN), ("8", i64::MAX), ("18446744073709551615", -1)] {
+        server.post("/v1/items", json!({"author": "ann", "body": 0, "id": id, "rank": rank})).await.expect(201);
+    }
+    server.settled().await;
+    for limit in 1..=5 {
+        let seen: Vec<u64> = server.pages("/v1/users/bob/feed", limit).await.iter().flat_map(ids).collect();
+        assert_eq!(seen, [8, u64::MAX, 9, 5, 7], "limit {limit}");
+    }
+    server.close().await;
+}

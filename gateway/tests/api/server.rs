@@ -1,0 +1,246 @@
+//! A gateway without a socket: the router, the stores in a directory of their own, and a worker.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, header};
+use feedgate_common::Sessions;
+use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_embedded::Embedded;
+use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock};
+use feedgate_timeline::Worker;
+use http_body_util::BodyExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const API_KEY: &str = "the-api-key";
+const TOKEN_KEY: &[u8] = b"0123456789abcdef0123456789abcdef";
+const BUCKETS: u16 = 4;
+
+/// What a request got.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    /// As it came.
+    pub(crate) text: String,
+    /// Read as JSON; null if there was nothing, or a number that no `Value` can hold.
+    pub(crate) json: Value,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The answer itself, if it has this status.
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.text);
+        self
+    }
+}
+
+pub(crate) struct Server {
+    stores: Embedded,
+    router: axum::Router,
+    keys: Keys,
+    document: Value,
+    stop: CancellationToken,
+    worker: JoinHandle<()>,
+}
+
+impl Server {
+    /// On a directory that goes with the returned guard.
+    pub(crate) async fn start() -> (Self, TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        (Self::open(dir.path()).await, dir)
+    }
+
+    pub(crate) async fn open(dir: &Path) -> Self {
+        let stores = Embedded::open(dir, BUCKETS).unwrap();
+        let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+        let stop = CancellationToken::new();
+        let worker = Worker::new(feeds.clone(), stores.jobs.clone(), stores.doorbell.clone(), Default::default());
+        let stopping = stop.clone();
+        let worker = tokio::spawn(async move { worker.run(stopping).await });
+        let keys = Keys::new(API_KEY, TOKEN_KEY);
+        let gateway = Gateway::new(Parts {
+            feeds,
+            publisher: Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone())),
+            sessions: stores.sessions.clone(),
+            doorbell: stores.doorbell.clone(),
+            jobs: stores.jobs.clone(),
+            keys: keys.clone(),
+            settings: Settings::default(),
+            node: "n1".to_owned(),
+        });
+        let document = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+        let router = feedgate_gateway::api::router(gateway);
+        Self { stores, router, keys, document, stop, worker }
+    }
+
+    pub(crate) fn sessions(&self) -> &dyn Sessions {
+        &*self.stores.sessions
+    }
+
+    /// Ends the worker and lets go of the directory.
+    pub(crate) async fn close(self) {
+        self.stop.cancel();
+        self.worker.await.unwrap();
+        drop(self.router);
+        self.stores.close().await.unwrap();
+    }
+
+    /// A reader's token.
+    pub(crate) fn token(&self, user: &str) -> String {
+        self.token_until(user, u64::try_from(clock::now()).unwrap() / 1000 + 60)
+    }
+
+    /// A reader's token that expires at this Unix second.
+    pub(crate) fn token_until(&self, user: &str, exp: u64) -> String {
+        self.keys.mint(&user.parse().unwrap(), None, exp)
+    }
+
+    pub(crate) fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Any request, as it is.
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
+        let response = TowerToHyperService::new(self.router.clone()).call(request).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let answer = Answer { status, headers, text, json };
+        self.hold_against_the_document(&method, &path, &answer);
+        answer
+    }
+
+    /// The status that a port of readers answers with.
+    pub(crate) async fn on_a_readers_port(&self, request: Request<Body>) -> u16 {
+        let router = self.router.clone().layer(axum::Extension(Surface::Readers));
+        TowerToHyperService::new(router).call(request).await.unwrap().status().as_u16()
+    }
+
+    /// With the API key. `what` is `"METHOD /path"`.
+    pub(crate) async fn call(&self, what: &str, body: Option<&str>) -> Answer {
+        self.send(request(what, Some(API_KEY), body)).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(&format!("GET {path}"), None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        self.call(&format!("POST {path}"), Some(&body.to_string())).await
+    }
+
+    /// With a reader's token.
+    pub(crate) async fn get_as(&self, user: &str, path: &str) -> Answer {
+        self.send(request(&format!("GET {path}"), Some(&self.token(user)), None)).await
+    }
+
+    /// Publishes; the new item's id.
+    pub(crate) async fn publish(&self, author: &str, body: &str) -> String {
+        let accepted = self.post("/v1/items", json!({"author": author, "body": body})).await.expect(201);
+        accepted.json["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn follow(&self, user: &str, author: &str) {
+        self.call(&format!("PUT /v1/users/{user}/following/{author}"), None).await.expect(204);
+    }
+
+    /// Every page of a list, from the first to the one without `next`.
+    pub(crate) async fn pages(&self, path: &str, limit: usize) -> Vec<Value> {
+        let (mut pages, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = self.get(&format!("{path}?limit={limit}{cursor}")).await.expect(200).json;
+            let next = page["next"].as_str().map(|next| format!("&cursor={next}"));
+            pages.push(page);
+            match next {
+                Some(next) => cursor = next,
+                None => return pages,
+            }
+        }
+    }
+
+    /// Waits until the worker has nothing left to do.
+    pub(crate) async fn settled(&self) {
+        let idle = async {
+            while self.get("/v1/stats").await.expect(200).json["jobs"]["pending"] != 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), idle).await.expect("the worker comes to rest");
+    }
+
+    /// Everything that a request could have changed, as text.
+    pub(crate) async fn everything(&self) -> String {
+        let mut all = String::new();
+        for path in [
+            "/v1/users/ann/outbox",
+            "/v1/users/ann/followers",
+            "/v1/users/bob/following",
+            "/v1/users/bob/feed",
+            "/v1/users/bob/changes",
+            "/v1/users/bob/sessions",
+        ] {
+            all += &self.get(path).await.expect(200).text;
+        }
+        let stats = self.get("/v1/stats").await.expect(200).json;
+        format!("{all}{}{}", stats["archive"], stats["inboxes"])
+    }
+
+    /// The path of the document that `path` is one of.
+    fn documented(&self, path: &str) -> Option<&Value> {
+        let fits = |template: &str| {
+            let (mut ours, mut theirs) = (template.split('/'), path.split('/'));
+            ours.by_ref().zip(theirs.by_ref()).all(|(t, p)| t == p || (t.starts_with('{') && !p.is_empty()))
+                && template.split('/').count() == path.split('/').count()
+        };
+        let paths = self.document["paths"].as_object().unwrap();
+        // A literal path comes before one with open segments.
+        paths.get(path).or_else(|| paths.iter().find(|(template, _)| fits(template)).map(|(_, item)| item))
+    }
+
+    #[track_caller]
+    fn hold_against_the_document(&self, method: &str, path: &str, answer: &Answer) {
+        if let Some(operation) = self.documented(path).and_then(|item| item.get(method)) {
+            let statuses = operation["responses"].as_object().unwrap();
+            let status = answer.status.to_string();
+            assert!(statuses.contains_key(&status), "{method} {path}: {status} is not documented");
+        }
+        if answer.status >= 400 {
+            assert_eq!(answer.header("content-type"), "application/problem+json", "{method} {path}");
+            assert_eq!(answer.json["status"], answer.status, "{method} {path}");
+        }
+    }
+}
+
+/// `what` is `"METHOD /path"`; a body is JSON.
+pub(crate) fn request(what: &str, bearer: Option<&str>, body: Option<&str>) -> Request<Body> {
+    let (method, uri) = what.split_once(' ').unwrap();
+    let mut request = Request::builder().method(method).uri(uri);
+    if let Some(bearer) = bearer {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {bearer}"));
+    }
+    if body.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    request.body(body.map_or_else(Body::empty, |body| Body::from(body.to_owned()))).unwrap()
+}
+
+/// The ids of `{"items":[…]}`, in order.
+pub(crate) fn ids(page: &Value) -> Vec<u64> {
+    let items = page["items"].as_array().unwrap();
+    items.iter().map(|item| item["id"].as_str().unwrap().parse().unwrap()).collect()
+}
