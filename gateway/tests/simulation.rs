@@ -8,6 +8,8 @@
 //! The dice choose every step. The oracle watches each frame: no gap, no duplicate, nothing beyond
 //! the head (I2, I9, I12); and after everything has come to rest the device shows the feed (I4).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
 #[path = "simulation/dice.rs"]
 mod dice;
 #[path = "simulation/phone.rs"]

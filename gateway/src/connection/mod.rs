@@ -206,7 +206,7 @@ impl Connection {
             Poll::Pending => {}
         }
         if self.session.is_some() && self.slot.take_wake() {
-            self.drive(Event::Wake, Vec::new())?;
+            self.drive(Event::Wake, &[])?;
             worked = true;
         }
         if self.waiting.len() < WAITING_MAX
@@ -240,7 +240,7 @@ impl Connection {
         }
         if now >= self.deadlines.reread {
             self.deadlines.reread = now + u64::from(settings.reread_interval_secs) * 1000;
-            self.drive(Event::Wake, Vec::new())?;
+            self.drive(Event::Wake, &[])?;
         }
         Ok(true)
     }
@@ -358,7 +358,7 @@ impl Connection {
         let (_, asked) = self.subscribing.as_ref().expect("a start follows a subscribe");
         let (session, first) = Session::open(asked.deliver, start, asked.reject_unrecovered);
         self.session = Some(session);
-        self.act(first, &mut Vec::new())
+        self.act(first, &[])
     }
 
     /// What follows from a command that has been carried out, or not.
@@ -439,10 +439,10 @@ impl Connection {
 
     fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
         match read {
-            Ok(Reading { found, frame }) => self.drive(Event::Found(found), frame),
+            Ok(Reading { found, frame }) => self.drive(Event::Found(found), &frame),
             Err(error) => {
                 tracing::debug!(%error, "a session could not read its log");
-                self.drive(Event::Failed, Vec::new())
+                self.drive(Event::Failed, &[])
             }
         }
     }
@@ -452,17 +452,17 @@ impl Connection {
             return Ok(false);
         }
         failpoint::hit("catch-up-batch");
-        self.drive(Event::Writable, Vec::new())?;
+        self.drive(Event::Writable, &[])?;
         Ok(true)
     }
 
     /// Tells the session; does what it says. `frame`: the pushes in hand.
-    fn drive(&mut self, event: Event, mut frame: Vec<u8>) -> Result<(), End> {
+    fn drive(&mut self, event: Event, frame: &[u8]) -> Result<(), End> {
         let Some(session) = &mut self.session else { return Ok(()) };
-        session.on(event).into_iter().try_for_each(|action| self.act(action, &mut frame))
+        session.on(event).into_iter().try_for_each(|action| self.act(action, frame))
     }
 
-    fn act(&mut self, action: Action, frame: &mut Vec<u8>) -> Result<(), End> {
+    fn act(&mut self, action: Action, frame: &[u8]) -> Result<(), End> {
         match action {
             Action::Read(ask) => {
                 let who = self.who.as_ref().expect("a session belongs to somebody");

@@ -112,14 +112,14 @@ pub(crate) struct History {
 pub(crate) fn decode(line: &str) -> Result<Line, Malformed> {
     let wire: Wire<'_> = serde_json::from_str(line).map_err(|_| Malformed)?;
     let verbs = [
-        wire.connect.map(|raw| connect(raw)),
-        wire.subscribe.map(|raw| subscribe(raw)),
+        wire.connect.map(connect),
+        wire.subscribe.map(subscribe),
         wire.unsubscribe.map(|raw| on_channel(raw, "unsubscribe", Verb::Unsubscribe)),
-        wire.rpc.map(|raw| rpc(raw)),
-        wire.history.map(|raw| history(raw)),
+        wire.rpc.map(rpc),
+        wire.history.map(history),
         wire.presence.map(|raw| on_channel(raw, "presence", Verb::Presence)),
         wire.presence_stats.map(|raw| on_channel(raw, "presence_stats", Verb::PresenceStats)),
-        wire.refresh.map(|raw| refresh(raw)),
+        wire.refresh.map(refresh),
         wire.ping.map(|_| Ok(Verb::Ping)),
         wire.publish.map(|_| {
             Err(ErrorCode::PermissionDenied.because("devices do not publish: backends do, with POST /v1/items"))

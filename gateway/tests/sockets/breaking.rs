@@ -1,0 +1,96 @@
+//! Peers that break the rules get the right close code.
+
+use futures_util::SinkExt;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::phone::{Next, Phone};
+use super::rig::Rig;
+
+/// A masked client frame with a mask of zero, so that the payload goes as it is.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first, 0x80 | payload.len() as u8, 0, 0, 0, 0];
+    frame.extend_from_slice(payload);
+    frame
+}
+
+async fn raw(mut phone: Phone, bytes: &[u8]) -> Next {
+    phone.ws.get_mut().write_all(bytes).await.unwrap();
+    phone.closed().await
+}
+
+#[tokio::test]
+async fn commands_out_of_place_close_with_3501() {
+    let rig = Rig::start().await;
+    for early in [r#"{"id":1,"subscribe":{"channel":"feed"}}"#, r#"{"id":1,"teleport":{}}"#, "{}", "hello", "[1]"] {
+        let mut phone = rig.socket().await;
+        phone.send(early).await;
+        assert_eq!(phone.closed().await, Next::Closed(3501), "{early}");
+    }
+    let token = rig.token("ann", None, 600);
+    let second = json!({"id": 9, "connect": {"token": token}}).to_string();
+    for later in [second.as_str(), "{}", "garbage", r#"{"id":0,"ping":{}}"#] {
+        let mut phone = rig.socket().await;
+        phone.connect(&token).await;
+        phone.send(later).await;
+        assert_eq!(phone.closed().await, Next::Closed(3501), "{later}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn frames_that_break_the_rfc_close_with_its_codes() {
+    let rig = Rig::with(|settings| settings.message_max_bytes = 1000).await;
+    let unmasked = [0x81, 2, b'{', b'}'];
+    for (what, bytes, code) in [
+        ("unmasked", unmasked.to_vec(), 1002),
+        ("a reserved bit", frame(0xC1, b"{}"), 1002),
+        ("an unknown opcode", frame(0x83, b"{}"), 1002),
+        ("a continuation of nothing", frame(0x80, b"{}"), 1002),
+        ("a ping in parts", frame(0x09, b""), 1002),
+        ("text that is not UTF-8", frame(0x81, &[0xFF, 0xFE]), 1007),
+        ("a binary frame", frame(0x82, b"{}"), 1003),
+        ("a frame above the limit", vec![0x81, 0xFE, 0x03, 0xE9, 0, 0, 0, 0], 1009),
+        ("a frame of 2^63 bytes", [&[0x81, 0xFF, 0x7F][..], &[0xFF; 7], &[0; 4]].concat(), 1009),
+    ] {
+        assert_eq!(raw(rig.socket().await, &bytes).await, Next::Closed(code), "{what}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i18_endless_fragments_end_at_the_message_limit() {
+    let rig = Rig::with(|settings| settings.message_max_bytes = 1000).await;
+    let mut bytes = frame(0x01, b"x");
+    (0..1000).for_each(|_| bytes.extend(frame(0x00, b"x")));
+    assert_eq!(raw(rig.socket().await, &bytes).await, Next::Closed(1009));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i18_more_commands_than_allowed_close_with_3013() {
+    let rig = Rig::with(|settings| settings.commands_per_sec = 10).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let line = r#"{"id":1,"send":{}}"#;
+    phone.send([line; 100].join("\n")).await;
+    assert_eq!(phone.closed().await, Next::Closed(3013));
+    let mut pinger = rig.connected("ann", "other").await;
+    for _ in 0..30 {
+        // The close may come while we still send.
+        let _ = pinger.ws.send(Message::Ping(vec![1].into())).await;
+    }
+    assert_eq!(pinger.closed().await, Next::Closed(3013));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i18_a_user_holds_no_more_connections_than_allowed() {
+    let rig = Rig::with(|settings| settings.connections_per_user = 2).await;
+    let _phones = (rig.connected("ann", "a").await, rig.connected("ann", "b").await);
+    let mut third = rig.socket().await;
+    third.send(json!({"id": 1, "connect": {"token": rig.token("ann", Some("c"), 600)}}).to_string()).await;
+    assert_eq!(third.closed().await, Next::Closed(3504));
+    rig.connected("eve", "c").await;
+    rig.stop().await;
+}

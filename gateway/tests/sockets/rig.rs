@@ -1,0 +1,203 @@
+//! A node under test: gateway, worker and stores in this process, on a port of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::archive::{Publish, Write};
+use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::{Body, InboxKey, Position, Sessions, UserNo};
+use feedgate_embedded::Embedded;
+use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
+use feedgate_timeline::Worker;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::phone::Phone;
+
+pub(crate) struct Rig {
+    pub(crate) addr: SocketAddr,
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) sessions: Arc<dyn Sessions>,
+    pub(crate) keys: Keys,
+    publisher: Arc<Publisher>,
+    rung: Arc<Notify>,
+    stop: CancellationToken,
+    served: JoinHandle<std::io::Result<()>>,
+    worked: JoinHandle<()>,
+    _listening: feedgate_common::doorbell::Listening,
+    _stores: Embedded,
+    _dir: TempDir,
+}
+
+impl Rig {
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| ()).await
+    }
+
+    pub(crate) async fn with(set: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings { commands_per_sec: 10_000, drain_ms: 50, ..Settings::default() };
+        set(&mut settings);
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let Embedded { archive, inboxes, sessions, jobs, doorbell, .. } = &stores;
+        let (sessions, jobs, doorbell) = (sessions.clone(), jobs.clone(), doorbell.clone());
+        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes.clone(), DEFAULT_BACKFILL));
+        let publisher = Arc::new(Publisher::new(archive.clone(), jobs.clone()));
+        let keys = Keys::new("api-key", b"0123456789abcdef0123456789abcdef");
+
+        let rung = Arc::new(Notify::new());
+        let ring = rung.clone();
+        let listening = doorbell.listen(Arc::new(move |_| ring.notify_waiters()));
+        let gateway = Gateway::new(Parts {
+            feeds: feeds.clone(),
+            publisher: publisher.clone(),
+            sessions: sessions.clone(),
+            doorbell: doorbell.clone(),
+            jobs: jobs.clone(),
+            keys: keys.clone(),
+            settings,
+            node: "node".to_owned(),
+        });
+        let worker = Worker::new(feeds.clone(), jobs, doorbell, feedgate_timeline::Settings::default());
+        let stop = CancellationToken::new();
+        let (stop_serving, stop_working) = (stop.clone(), stop.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let served =
+            tokio::spawn(serve(gateway, listener, Surface::All, async move { stop_serving.cancelled().await }));
+        let worked = tokio::spawn(async move { worker.run(stop_working).await });
+        Self {
+            addr,
+            feeds,
+            sessions,
+            keys,
+            publisher,
+            rung,
+            stop,
+            served,
+            worked,
+            _listening: listening,
+            _stores: stores,
+            _dir: dir,
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.served.await.unwrap().unwrap();
+        self.worked.await.unwrap();
+    }
+
+    pub(crate) fn begin_stop(&self) {
+        self.stop.cancel();
+    }
+
+    pub(crate) fn token(&self, user: &str, device: Option<&str>, ttl_secs: i64) -> String {
+        let device = device.map(|device| device.parse().unwrap());
+        let expires_at = clock::now() / 1000 + ttl_secs;
+        self.keys.mint(&user.parse().unwrap(), device.as_ref(), expires_at.unsigned_abs())
+    }
+
+    /// A WebSocket that has said nothing yet.
+    pub(crate) async fn socket(&self) -> Phone {
+        Phone::open(self.addr).await
+    }
+
+    /// A device that has connected.
+    pub(crate) async fn connected(&self, user: &str, device: &str) -> Phone {
+        let mut phone = self.socket().await;
+        phone.connect(&self.token(user, Some(device), 600)).await;
+        phone
+    }
+
+    async fn write(&self, writes: Vec<Write>) {
+        for written in self.publisher.write(writes, clock::now()).await.unwrap() {
+            written.unwrap();
+        }
+    }
+
+    pub(crate) async fn post(&self, author: &str, count: usize) {
+        self.post_bodies(author, (0..count).map(|n| n.to_string())).await;
+    }
+
+    pub(crate) async fn post_bodies(&self, author: &str, bodies: impl Iterator<Item = String>) {
+        let publish = |body: String| {
+            Write::Publish(Publish {
+                author: author.parse().unwrap(),
+                body: Body::parse(body).unwrap(),
+                kind: None,
+                id: None,
+                foreign_id: None,
+                published_at: None,
+                rank: None,
+                idempotency_key: None,
+            })
+        };
+        self.write(bodies.map(publish).collect()).await;
+    }
+
+    /// The reader has an inbox and follows the author, and both are in the log.
+    pub(crate) async fn follow(&self, reader: &str, author: &str) {
+        let (reader, author) = (reader.parse().unwrap(), author.parse().unwrap());
+        self.write(vec![Write::Follow { reader, author }]).await;
+    }
+
+    pub(crate) async fn number(&self, user: &str) -> UserNo {
+        self.feeds.archive().intern(&[user.parse().unwrap()]).await.unwrap()[0]
+    }
+
+    pub(crate) async fn head(&self, user: &str) -> Position {
+        self.feeds.head(InboxKey::main(self.number(user).await)).await.unwrap()
+    }
+
+    /// Waits until the user's log has come to `offset`.
+    pub(crate) async fn grown(&self, user: &str, offset: u64) -> Position {
+        within(async {
+            loop {
+                let rung = self.rung.notified();
+                tokio::pin!(rung);
+                rung.as_mut().enable();
+                let head = self.head(user).await;
+                if head.offset >= offset {
+                    return head;
+                }
+                rung.await;
+            }
+        })
+        .await
+    }
+
+    /// What is stored for the device, once it is `wanted`.
+    pub(crate) async fn stored(&self, user: &str, device: &str) -> Option<Position> {
+        let (user, device) = (self.number(user).await, device.parse().unwrap());
+        self.sessions.position(user, &device, clock::now()).await.unwrap()
+    }
+
+    /// Counts from `/v1/stats`, by HTTP as anyone would.
+    pub(crate) async fn stats(&self) -> serde_json::Value {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut http = tokio::net::TcpStream::connect(self.addr).await.unwrap();
+        let request = "GET /v1/stats HTTP/1.1\r\nhost: x\r\nauthorization: Bearer api-key\r\nconnection: close\r\n\r\n";
+        http.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        http.read_to_string(&mut answer).await.unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    }
+}
+
+/// Anything here takes far less; more is a failure that says where.
+#[track_caller]
+pub(crate) fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = std::panic::Location::caller();
+    async move {
+        match tokio::time::timeout(Duration::from_secs(30), work).await {
+            Ok(done) => done,
+            Err(_) => panic!("{caller}: did not happen in time"),
+        }
+    }
+}

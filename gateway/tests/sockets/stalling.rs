@@ -1,0 +1,114 @@
+//! A device that stops reading its socket costs a bounded amount and nobody else anything.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::phone::Next;
+use super::rig::{Rig, within};
+
+/// This process's resident memory, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// A body of this many KiB.
+fn body(kib: usize) -> String {
+    format!("\"{}\"", "x".repeat(kib * 1024))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i18_stalled_readers_leave_memory_bounded_and_others_unaffected_and_miss_nothing() {
+    const STALLED: usize = 20;
+    const POSTS: u64 = 800;
+    const KIB: usize = 40;
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    let mut stalled = vec![];
+    for n in 0..STALLED {
+        let mut phone = rig.connected("ann", &format!("stalled-{n}")).await;
+        phone.subscribe(json!({})).await;
+        stalled.push(phone);
+    }
+    let mut reading = rig.connected("ann", "reading").await;
+    let start = reading.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+
+    let before = resident();
+    for hundred in 0..POSTS / 100 {
+        rig.post_bodies("bob", (0..100).map(|_| body(KIB))).await;
+        for offset in start + hundred * 100 + 1..=start + hundred * 100 + 100 {
+            assert_eq!(reading.publication().await.0, offset, "the other reader gets everything, in order");
+        }
+    }
+    let grown_mib = (resident().saturating_sub(before) >> 20) as usize;
+    let unbounded_mib = STALLED * POSTS as usize * KIB / 1024;
+    assert!(grown_mib < unbounded_mib / 3, "{grown_mib} MiB; queues without bound would be {unbounded_mib} MiB");
+
+    for phone in &mut stalled[..2] {
+        for offset in start + 1..=start + POSTS {
+            assert_eq!(phone.publication().await.0, offset, "reading again, it finds everything");
+        }
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i9_a_reader_stalled_beyond_the_cap_is_closed_with_3010_and_resets() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    let mut stalled = rig.connected("ann", "stalled").await;
+    let epoch = stalled.subscribe(json!({})).await["subscribe"]["epoch"].clone();
+    for hundred in 1..=25 {
+        rig.post_bodies("bob", (0..100).map(|_| body(8))).await;
+        rig.grown("ann", hundred * 100).await;
+    }
+    let mut last = 0;
+    let end = loop {
+        match stalled.next().await {
+            Next::Line(line) => {
+                let offset = line["push"]["pub"]["offset"].as_u64().unwrap();
+                assert!(last == 0 || offset == last + 1, "no gap before the end");
+                last = offset;
+            }
+            end => break end,
+        }
+    };
+    assert_eq!(end, Next::Closed(3010));
+    let mut again = rig.connected("ann", "stalled").await;
+    let reply = again.subscribe(json!({"recover": true, "offset": last, "epoch": epoch})).await;
+    assert_eq!(reply["subscribe"]["recovered"], false);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i18_a_reader_that_stays_stalled_is_closed_for_want_of_a_pong() {
+    let rig = Rig::with(|settings| (settings.ping_interval_secs, settings.pong_within_secs) = (1, 1)).await;
+    rig.follow("ann", "bob").await;
+    let mut stalled = rig.connected("ann", "stalled").await;
+    stalled.subscribe(json!({})).await;
+    rig.post_bodies("bob", (0..300).map(|_| body(60))).await;
+    let ann = rig.number("ann").await;
+    within(async {
+        while !rig.sessions.list(ann).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_never_ends_is_cut_and_so_is_a_socket_that_never_connects() {
+    use tokio::io::AsyncReadExt;
+    let rig = Rig::with(|settings| settings.connect_within_secs = 1).await;
+    let mut slow = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+    slow.write_all(b"GET /connection/websocket HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    let mut silent = rig.socket().await;
+    assert_eq!(silent.closed().await, Next::Closed(3502));
+    let mut rest = Vec::new();
+    // Whether by a 408 or by an end: it does not hold its socket.
+    let _ = within(slow.read_to_end(&mut rest)).await;
+    rig.stop().await;
+}
