@@ -9,7 +9,7 @@ use feedgate_common::{DeviceId, InboxKey, Position};
 pub(crate) struct Identity {
     /// The token's user.
     pub(crate) user: User,
-    /// The token's device, else the one `connect` named, else [`Identity::client`].
+    /// The token's device, else the one `connect` named, else [`client_name`].
     pub(crate) device: DeviceId,
     /// Whether the device has an id of its own: only then anything of it is stored.
     pub(crate) durable: bool,
