@@ -41,9 +41,9 @@ struct Device {
 impl Device {
     fn apply(&mut self, entry: &Entry) {
         match entry.op {
-            Op::Add => drop(self.shown.insert(entry.key.item, entry.author)),
+            Op::Add => _ = self.shown.insert(entry.key.item, entry.author),
             Op::Update => {}
-            Op::Delete => drop(self.shown.remove(&entry.key.item)),
+            Op::Delete => _ = self.shown.remove(&entry.key.item),
             Op::Forget => self.shown.retain(|_, author| *author != entry.author),
         }
     }
@@ -104,9 +104,9 @@ impl World {
         match rng.random_range(0..100) {
             0..30 => {
                 let bucket = Bucket(rng.random_range(0..BUCKETS));
-                Box::pin(async move { drop(feeds.advance(author, bucket).await.unwrap()) })
+                Box::pin(async move { _ = feeds.advance(author, bucket).await.unwrap() })
             }
-            30..50 => Box::pin(async move { drop(feeds.step_edge(key.reader, author).await.unwrap()) }),
+            30..50 => Box::pin(async move { _ = feeds.step_edge(key.reader, author).await.unwrap() }),
             50..60 => Box::pin(async move { feeds.rebuild(key).await.unwrap() }),
             60..75 => {
                 let device = self.devices[reader].clone();
@@ -275,6 +275,9 @@ fn simulate(stores: &Embedded, seed: u64) {
 #[test]
 fn i4_after_drain_and_sync_every_device_shows_its_feed_whatever_the_schedule() {
     let dir = tempfile::tempdir().unwrap();
+    // The stores use its threads for long reads; the schedule is this test's own.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let _inside = runtime.enter();
     let stores = Embedded::open(dir.path(), BUCKETS).unwrap();
     let seeds = match std::env::var("FEEDGATE_SEED") {
         Ok(seed) => vec![seed.parse().expect("FEEDGATE_SEED is a number")],

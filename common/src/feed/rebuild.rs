@@ -29,8 +29,8 @@ impl Feeds {
             let cuts: Vec<_> = authors.into_iter().zip(progress).collect();
             match self.archive.build(key.reader, &cuts, self.backfill, crate::inboxes::KEEP).await? {
                 Built::CutsMissing(authors) => tracing::debug!(?authors, "followed during a rebuild"),
-                Built::State(state) => {
-                    self.reopen(&state.lagging).await?;
+                Built::State(mut state) => {
+                    self.reopen(key, std::mem::take(&mut state.lagging)).await?;
                     if self.inboxes.finish_build(swap(key, token, state)).await? {
                         failpoint::hit("build-swapped");
                         return Ok(());
@@ -41,9 +41,18 @@ impl Feeds {
         Err(contended("a rebuild"))
     }
 
-    /// Push behind the outbox must be outstanding, durably, before a log relies on it.
-    async fn reopen(&self, lagging: &[UserNo]) -> Result<()> {
-        if lagging.is_empty() { Ok(()) } else { self.archive.reopen(lagging).await }
+    /// Push behind the outbox must be outstanding, durably, before a log relies on it. Mostly it is
+    /// only running, and has caught up by now; then there is nothing to reopen.
+    async fn reopen(&self, key: InboxKey, lagging: Vec<UserNo>) -> Result<()> {
+        let bucket = key.reader.bucket(self.inboxes.buckets());
+        let of: Vec<_> = lagging.iter().map(|author| (*author, bucket)).collect();
+        let mut behind = Vec::new();
+        for (author, progress) in lagging.into_iter().zip(self.inboxes.progress(&of).await?) {
+            if !self.archive.outbox(author, progress.done, 1).await?.records.is_empty() {
+                behind.push(author);
+            }
+        }
+        if behind.is_empty() { Ok(()) } else { self.archive.reopen(&behind).await }
     }
 }
 
