@@ -18,8 +18,11 @@ use crate::settings::Settings;
 /// The prefix of our environment.
 const PREFIX: &str = "FEEDGATE_";
 
-/// Variables with our prefix that are not settings: read by the command line, and by tests.
-const NOT_SETTINGS: [&str; 4] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY", "FEEDGATE_FAILPOINT"];
+/// Variables with our prefix that are not settings: the command line reads them.
+const NOT_SETTINGS: [&str; 3] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY"];
+
+/// Read by the builds that crash on purpose, and by no other: see [`feedgate_common::failpoint`].
+const FAILPOINT: Option<&str> = if cfg!(feature = "failpoints") { Some("FEEDGATE_FAILPOINT") } else { None };
 
 /// One value that somebody gave.
 #[derive(Debug, Clone)]
@@ -70,7 +73,7 @@ fn leaves<'a>(prefix: &str, table: &'a Table) -> Box<dyn Iterator<Item = (String
     Box::new(table.iter().flat_map(move |(name, value)| {
         let key = format!("{prefix}{name}");
         match value {
-            Value::Table(inner) => leaves(&format!("{key}."), inner),
+            Value::Table(inner) if !inner.is_empty() => leaves(&format!("{key}."), inner),
             leaf => Box::new(std::iter::once((key, leaf.clone()))),
         }
     }))
@@ -101,7 +104,7 @@ fn of_environment(
     for (name, text) in environment.filter(|(name, _)| name.starts_with(PREFIX)) {
         match variables.get(&name) {
             Some(&key) => given.push(Given { value: typed(text, &known[key]), key: key.to_owned(), source: name }),
-            None if NOT_SETTINGS.contains(&name.as_str()) => {}
+            None if NOT_SETTINGS.contains(&name.as_str()) || FAILPOINT == Some(name.as_str()) => {}
             None => problems.push(unknown("variable", &name, variables.keys().map(String::as_str))),
         }
     }
@@ -130,6 +133,10 @@ fn typed(text: String, like: &Value) -> Value {
 fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Result<(), String> {
     let Given { source, key, value } = given;
     let Some(default) = known.get(&key) else {
+        let section = format!("{key}.");
+        if value == Value::Table(Table::new()) && known.keys().any(|known| known.starts_with(&section)) {
+            return Ok(());
+        }
         return Err(format!("{source}: {}", unknown("key", &key, known.keys().map(String::as_str))));
     };
     let mut tried = merged.clone();
@@ -223,13 +230,15 @@ mod tests {
 
     #[test]
     fn whatever_is_unknown_is_an_error_that_names_the_nearest() {
-        let file = file("lisen = \"127.0.0.1:1\"\n[gateway]\nping_interval = 3\n[gateways]\nx = 1\n");
+        let file =
+            file("lisen = \"127.0.0.1:1\"\n[gateway]\nping_interval = 3\n[gateways]\nx = 1\n[timelin]\n[timeline]\n");
         let problems = settings(Some(file.path()), env(&[("FEEDGATE_LISTN", "1"), ("FEEDGATE_BUCKET", "1")]), vec![]);
         let problems = problems.unwrap_err().join("\n");
         for right in [
             "no key lisen; the nearest is listen",
             "no key gateway.ping_interval; the nearest is gateway.ping_interval_secs",
             "no key gateways.x; the nearest is gateway.batch",
+            "no key timelin; the nearest is ",
             "no variable FEEDGATE_LISTN; the nearest is FEEDGATE_LISTEN",
             "no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS",
         ] {

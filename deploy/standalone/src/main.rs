@@ -18,6 +18,7 @@ mod commands;
 mod data;
 mod device;
 mod layers;
+mod ports;
 mod secrets;
 mod serve;
 mod settings;

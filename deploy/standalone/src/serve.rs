@@ -10,25 +10,24 @@
 //! stopped too. A second signal ends the process at once, which is safe, since whatever was
 //! answered is on disk.
 
-use std::io::{ErrorKind, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::exit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_embedded::Embedded;
-use feedgate_gateway::{Gateway, Keys, Parts, Surface};
+use feedgate_gateway::{Gateway, Keys, Parts};
 use feedgate_timeline::Worker;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::banner::Banner;
+use crate::ports::Ports;
 use crate::settings::Settings;
 use crate::{data, secrets};
 
@@ -94,7 +93,7 @@ struct Started {
 }
 
 async fn start(settings: Settings, data: &Path) -> anyhow::Result<Started> {
-    let listeners = Listeners::bind(&settings).await?;
+    let ports = Ports::bind(&settings).await?;
     let (path, buckets) = (data.to_owned(), settings.buckets);
     let stores = tokio::task::spawn_blocking(move || Embedded::open(&path, buckets)).await??;
     let secrets = secrets::open_or_make(data)?;
@@ -113,8 +112,8 @@ async fn start(settings: Settings, data: &Path) -> anyhow::Result<Started> {
         node: NODE.to_owned(),
     });
 
-    let banner = listeners.banner(data)?;
-    let url = format!("http://{}", listeners.backends());
+    let banner = banner(&ports, data)?;
+    let url = format!("http://{}", ports.backends());
     let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let working = stop.clone();
@@ -122,7 +121,7 @@ async fn start(settings: Settings, data: &Path) -> anyhow::Result<Started> {
         worker.run(working).await;
         Ok(())
     });
-    for (listener, surface) in listeners.all {
+    for (listener, surface) in ports.listeners {
         let serving = feedgate_gateway::serve(gateway.clone(), listener, surface, stop.clone().cancelled_owned());
         tasks.spawn(async move { serving.await.context("the gateway") });
     }
@@ -132,87 +131,111 @@ async fn start(settings: Settings, data: &Path) -> anyhow::Result<Started> {
 impl Started {
     async fn run_until(mut self, mut signals: Signals) -> anyhow::Result<()> {
         show(&self.banner);
-        let died = tokio::select! {
-            () = signals.next() => None,
-            Some(ended) = self.tasks.join_next() => Some(ended),
-        };
-        self.stop.cancel();
-        if died.is_none() {
-            tracing::info!("stopping; once more to stop at once");
-        }
+        let ended = run_tasks(&mut self.tasks, &self.stop, signals.next()).await;
         let drain = async {
-            let mut failed = died.map(|ended| match ended {
-                Ok(Ok(())) => anyhow!("a part of the server ended by itself"),
-                Ok(Err(error)) => error.context("a part of the server failed"),
-                Err(panic) => anyhow!(panic).context("a part of the server panicked"),
-            });
-            while let Some(ended) = self.tasks.join_next().await {
-                let error = ended.map_err(|panic| anyhow!(panic)).and_then(|done| done).err();
-                failed = failed.or(error);
-            }
+            let drained = drain_tasks(&mut self.tasks).await;
             let closed = self.stores.close().await.context("the stores did not close");
-            failed.map_or(closed, Err)
+            ended.and(drained).and(closed)
         };
         tokio::select! {
-            drained = drain => drained,
+            stopped = drain => stopped,
             () = signals.next() => exit(INTERRUPTED),
         }
     }
 }
 
-/// The ports, bound before anything else is opened: a busy one is the likeliest mistake.
-struct Listeners {
-    all: Vec<(TcpListener, Surface)>,
-    addresses: Vec<SocketAddr>,
+/// Waits for the signal, or for the first task to end, which none does by itself; then tells all of
+/// them to stop.
+async fn run_tasks(
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+    stop: &CancellationToken,
+    signal: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let ended = tokio::select! {
+        () = signal => {
+            tracing::info!("stopping; once more to stop at once");
+            Ok(())
+        }
+        Some(ended) = tasks.join_next() => Err(match ended {
+            Ok(Ok(())) => anyhow!("a part of the server ended by itself"),
+            Ok(Err(error)) => error.context("a part of the server failed"),
+            Err(panic) => anyhow!(panic).context("a part of the server panicked"),
+        }),
+    };
+    stop.cancel();
+    ended
 }
 
-impl Listeners {
-    async fn bind(settings: &Settings) -> anyhow::Result<Self> {
-        let wanted = if settings.splits() {
-            vec![("listen", settings.listen, Surface::Readers), ("admin-listen", settings.admin_listen, Surface::All)]
-        } else {
-            vec![("listen", settings.listen, Surface::All)]
-        };
-        let mut bound = Self { all: Vec::new(), addresses: Vec::new() };
-        for (flag, address, surface) in wanted {
-            let listener = match TcpListener::bind(address).await {
-                Ok(listener) => listener,
-                Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                    bail!(
-                        "{address} is in use by another program; stop that one, or choose another with --{flag} IP:PORT"
-                    )
-                }
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("cannot listen on {address}; choose another with --{flag} IP:PORT"));
-                }
-            };
-            bound.addresses.push(listener.local_addr()?);
-            bound.all.push((listener, surface));
-        }
-        Ok(bound)
+/// Waits for every task; the first failure counts.
+async fn drain_tasks(tasks: &mut JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+    let mut drained = Ok(());
+    while let Some(ended) = tasks.join_next().await {
+        let ended = ended.map_err(anyhow::Error::from).and_then(|done| done);
+        drained = drained.and(ended.context("a part of the server did not stop cleanly"));
     }
+    drained
+}
 
-    fn devices(&self) -> SocketAddr {
-        self.addresses[0]
-    }
-
-    /// The last one takes the API key.
-    fn backends(&self) -> SocketAddr {
-        self.addresses[self.addresses.len() - 1]
-    }
-
-    fn banner(&self, data: &Path) -> anyhow::Result<String> {
-        let program = std::env::current_exe().context("the path of this program is not known")?;
-        let here = std::env::current_dir().context("the current directory is not known")?;
-        let (devices, backends) = (self.devices().to_string(), self.backends().to_string());
-        let banner = Banner { devices: &devices, backends: &backends, data, program: &program, here: &here };
-        Ok(banner.text())
-    }
+fn banner(ports: &Ports, data: &Path) -> anyhow::Result<String> {
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let here = std::env::current_dir().context("the current directory is not known")?;
+    let (devices, backends) = (ports.devices().to_string(), ports.backends().to_string());
+    let banner = Banner { devices: &devices, backends: &backends, data, program: &program, here: &here };
+    Ok(banner.text())
 }
 
 /// Nobody who reads stdout is no reason not to serve.
 fn show(banner: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{banner}").and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+    use std::future::{pending, ready};
+
+    /// Two tasks: one that stops when told to, and `other`.
+    async fn ends(
+        other: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+        signal: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        let stop = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let told = stop.clone();
+        tasks.spawn(async move {
+            told.cancelled().await;
+            Ok(())
+        });
+        tasks.spawn(other);
+        let ended = run_tasks(&mut tasks, &stop, signal).await;
+        assert!(stop.is_cancelled());
+        tasks.join_next().await;
+        ended
+    }
+
+    #[tokio::test]
+    async fn a_part_that_dies_takes_the_server_with_it() {
+        let panic = ends(async { panic!("as this test wants it") }, pending()).await;
+        assert!(panic.unwrap_err().to_string().contains("panicked"));
+        let failure = ends(async { bail!("no disk") }, pending()).await;
+        assert!(format!("{:#}", failure.unwrap_err()).contains("failed: no disk"));
+        let end = ends(async { Ok(()) }, pending()).await;
+        assert!(end.unwrap_err().to_string().contains("ended by itself"));
+    }
+
+    #[tokio::test]
+    async fn a_signal_stops_every_part_and_is_no_error() {
+        assert!(ends(pending(), ready(())).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_part_that_fails_while_stopping_is_told_after_all_have_stopped() {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async { bail!("positions were not saved") });
+        tasks.spawn(async { Ok(()) });
+        let error = format!("{:#}", drain_tasks(&mut tasks).await.unwrap_err());
+        assert!(error.contains("positions were not saved") && tasks.is_empty(), "{error}");
+    }
 }

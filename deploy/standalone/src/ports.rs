@@ -1,0 +1,61 @@
+//! The ports of the server, bound before anything else is opened: a busy one is the likeliest mistake.
+//!
+//! ```text
+//!   listen is loopback     listen: everything
+//!   it is not              listen: devices and readers          admin_listen: everything
+//! ```
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use anyhow::{Context, bail};
+use feedgate_gateway::Surface;
+use tokio::net::TcpListener;
+
+use crate::settings::Settings;
+
+/// Bound, not yet served.
+pub(crate) struct Ports {
+    /// Each with what it offers.
+    pub(crate) listeners: Vec<(TcpListener, Surface)>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Ports {
+    /// Binds what the settings ask for: one port, or two if they split.
+    pub(crate) async fn bind(settings: &Settings) -> anyhow::Result<Self> {
+        let wanted = if settings.splits() {
+            vec![("listen", settings.listen, Surface::Readers), ("admin-listen", settings.admin_listen, Surface::All)]
+        } else {
+            vec![("listen", settings.listen, Surface::All)]
+        };
+        let mut bound = Self { listeners: Vec::new(), addresses: Vec::new() };
+        for (flag, address, surface) in wanted {
+            let listener = match TcpListener::bind(address).await {
+                Ok(listener) => listener,
+                Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                    bail!(
+                        "{address} is in use by another program; stop that one, or choose another with --{flag} IP:PORT"
+                    )
+                }
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("cannot listen on {address}; choose another with --{flag} IP:PORT"));
+                }
+            };
+            bound.addresses.push(listener.local_addr()?);
+            bound.listeners.push((listener, surface));
+        }
+        Ok(bound)
+    }
+
+    /// Where devices connect.
+    pub(crate) fn devices(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// Where the API key is taken: on the last one.
+    pub(crate) fn backends(&self) -> SocketAddr {
+        self.addresses[self.addresses.len() - 1]
+    }
+}

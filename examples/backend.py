@@ -1,0 +1,48 @@
+"""A backend in Python 3, without dependencies: bob follows ann, ann posts, bob may watch.
+
+    FEEDGATE_KEY=$(cat data/secrets/api_key) python3 examples/backend.py "hello"
+"""
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+
+URL = os.environ.get("FEEDGATE_URL", "http://127.0.0.1:8080")
+KEY = os.environ.get("FEEDGATE_KEY", "")
+
+
+def call(method, path, body=None, headers=()):
+    """One request. A refusal is a problem (RFC 9457) that says what was wrong."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", **dict(headers)}
+    request = urllib.request.Request(URL + path, data, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.loads(response.read() or "null")
+    except urllib.error.HTTPError as refusal:
+        problem = json.load(refusal)
+        raise SystemExit(f"{problem['title']}: {problem['detail']}") from None
+
+
+def publish(author, body):
+    """Accepted means on disk. Sent again with the same key, it stays one item."""
+    key, wait = str(uuid.uuid4()), 0.2
+    while True:
+        try:
+            return call("POST", "/v1/items", {"author": author, "body": body}, {"Idempotency-Key": key})
+        except OSError:  # the network failed: it may or may not have been accepted
+            if wait > 5:
+                raise
+            time.sleep(wait)
+            wait *= 2
+
+
+if __name__ == "__main__":
+    call("PUT", "/v1/users/bob/following/ann")
+    print(publish("ann", {"text": sys.argv[1] if len(sys.argv) > 1 else "hello"}))
+    print(call("GET", "/v1/users/bob/feed?limit=3"))
+    print(call("POST", "/v1/users/bob/token", {"device_id": "web", "ttl": 3600}))  # for page.html
