@@ -23,7 +23,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::protocol::Close;
 
-/// What the rest of the node can tell a connection: "behind", or "close". 64 bytes with its count.
+/// What the rest of the node can tell a connection: "behind", or "close". 56 bytes with its counts.
 #[derive(Debug)]
 pub(crate) struct Slot {
     /// The connection's number within the node, never used twice.

@@ -8,8 +8,8 @@
 //! Invariants:
 //! - Every byte to the peer passes through `out`, in order; nothing is ever written in the middle of
 //!   a frame.
-//! - `out` is given back to the allocator as soon as it is written: an idle socket holds no buffer
-//!   but the reader's small one.
+//! - `out` is given back to the allocator as soon as it is written, and a reader's buffer that a large
+//!   message has stretched as soon as it is empty: an idle socket holds [`READ_BUFFER`] bytes.
 //! - Reading never waits for writing: a peer that does not read is still heard.
 //!
 //! tungstenite's context is driven directly rather than through its stream wrapper: that saves two
@@ -25,8 +25,9 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolE
 
 use crate::protocol::Close;
 
-/// The reader's buffer, per connection for life. A larger frame grows it while it is read.
-const READ_BUFFER: usize = 512;
+/// The reader's buffer, per connection for life: room for a pong or an `ack`. A larger frame stretches
+/// it while it is read.
+const READ_BUFFER: usize = 256;
 
 /// Read calls per poll, so that one flood of tiny fragments does not hold a thread.
 const READS_PER_POLL: u32 = 64;
@@ -58,6 +59,11 @@ pub(crate) enum Broken {
 pub(crate) struct Socket {
     context: WebSocketContext,
     wire: Wire,
+    /// Bytes of the messages that came out of the context, as frames of the shortest form. At most
+    /// what the context has taken; equal only if it holds nothing, not even the part of a frame.
+    understood: u64,
+    /// A message has stretched the reader's buffer.
+    stretched: bool,
 }
 
 #[derive(Debug)]
@@ -65,6 +71,8 @@ struct Wire {
     tcp: TcpStream,
     out: Vec<u8>,
     written: usize,
+    /// Bytes handed to the context.
+    taken: u64,
     reads_left: u32,
 }
 
@@ -72,18 +80,14 @@ impl Socket {
     /// `early`: bytes that came before the upgrade was done. No message or frame may exceed
     /// `message_max` bytes.
     pub(crate) fn new(tcp: TcpStream, early: &[u8], message_max: usize) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER)
-            // Pongs and close frames pass on at once into `out`, which the connection bounds.
-            .write_buffer_size(0)
-            .max_write_buffer_size(1024)
-            .max_message_size(Some(message_max))
-            .max_frame_size(Some(message_max));
+        let config = config(message_max);
         let context = match early {
             [] => WebSocketContext::new(Role::Server, Some(config)),
             early => WebSocketContext::from_partially_read(early.to_vec(), Role::Server, Some(config)),
         };
-        Self { context, wire: Wire { tcp, out: Vec::new(), written: 0, reads_left: READS_PER_POLL } }
+        let taken = early.len() as u64;
+        let wire = Wire { tcp, out: Vec::new(), written: 0, taken, reads_left: READS_PER_POLL };
+        Self { context, wire, understood: 0, stretched: !early.is_empty() }
     }
 
     /// Grants this poll of the task its share of reads. Call once at its start.
@@ -101,6 +105,7 @@ impl Socket {
             match self.context.read(&mut self.wire) {
                 Ok(message) => return Poll::Ready(Ok(self.sort(message))),
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.shrink();
                     if self.wire.reads_left == 0 {
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
@@ -111,7 +116,17 @@ impl Socket {
         }
     }
 
+    /// Gives a stretched buffer back if nothing is in it.
+    fn shrink(&mut self) {
+        if self.stretched && self.understood == self.wire.taken && self.context.can_write() {
+            self.context = WebSocketContext::new(Role::Server, Some(*self.context.get_config()));
+            self.stretched = false;
+        }
+    }
+
     fn sort(&mut self, message: Message) -> Incoming {
+        self.understood += shortest_frame(message.len());
+        self.stretched |= message.len() > READ_BUFFER / 2;
         match message {
             Message::Text(text) => Incoming::Text(text),
             Message::Binary(_) | Message::Frame(_) => Incoming::Binary,
@@ -213,7 +228,9 @@ impl Socket {
 impl Read for Wire {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.reads_left = self.reads_left.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
-        self.tcp.try_read(buf)
+        let read = self.tcp.try_read(buf)?;
+        self.taken += read as u64;
+        Ok(read)
     }
 }
 
@@ -228,6 +245,26 @@ impl Write for Wire {
     }
 }
 
+fn config(message_max: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BUFFER)
+        // Pongs and close frames pass on at once into `out`, which the connection bounds.
+        .write_buffer_size(0)
+        .max_write_buffer_size(1024)
+        .max_message_size(Some(message_max))
+        .max_frame_size(Some(message_max))
+}
+
+/// The bytes of a masked frame with this much payload, when its length is written in the shortest way.
+fn shortest_frame(payload: usize) -> u64 {
+    let head = match payload {
+        0..=125 => 6,
+        126..=0xFFFF => 8,
+        _ => 14,
+    };
+    head + payload as u64
+}
+
 fn broken(error: &Error) -> Broken {
     match error {
         Error::Capacity(_) => Broken::Rules(Close::TooBig),
@@ -235,5 +272,88 @@ fn broken(error: &Error) -> Broken {
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Broken::Gone,
         Error::Protocol(_) => Broken::Rules(Close::Protocol),
         _ => Broken::Gone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn pair() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        peer.set_nodelay(true).unwrap();
+        (Socket::new(listener.accept().await.unwrap().0, &[], 100_000), peer)
+    }
+
+    /// A frame under a mask of zero.
+    fn frame(payload: &str) -> Vec<u8> {
+        let mut frame = vec![0x81];
+        match payload.len() {
+            len @ 0..=125 => frame.push(0x80 | len as u8),
+            len => frame.extend([0xFE, (len >> 8) as u8, len as u8]),
+        }
+        frame.extend([0; 4]);
+        frame.extend(payload.as_bytes());
+        frame
+    }
+
+    async fn next(socket: &mut Socket) -> String {
+        let incoming = poll_fn(|cx| {
+            socket.begin_poll();
+            socket.poll_read(cx)
+        });
+        match incoming.await {
+            Ok(Incoming::Text(text)) => text.as_str().to_owned(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Polls until everything that was sent has been taken, and nothing more is there.
+    async fn drained(socket: &mut Socket, sent: u64) {
+        poll_fn(|cx| {
+            socket.begin_poll();
+            assert!(socket.poll_read(cx).is_pending());
+            if socket.wire.taken == sent { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_stretched_buffer_is_given_back_but_never_with_a_part_of_a_frame_in_it() {
+        let (mut socket, mut peer) = pair().await;
+        let (large, small) = ("x".repeat(5000), "y".repeat(30));
+        let first = frame(&large);
+        let second = frame(&small);
+        let (head, tail) = second.split_at(4);
+        peer.write_all(&first).await.unwrap();
+        peer.write_all(head).await.unwrap();
+        assert_eq!(next(&mut socket).await, large);
+        drained(&mut socket, (first.len() + head.len()) as u64).await;
+        assert!(socket.stretched, "the part of a frame must stay");
+        peer.write_all(tail).await.unwrap();
+        assert_eq!(next(&mut socket).await, small);
+        drained(&mut socket, (first.len() + head.len() + tail.len()) as u64).await;
+        assert!(!socket.stretched, "now it is empty");
+        peer.write_all(&frame("after")).await.unwrap();
+        assert_eq!(next(&mut socket).await, "after");
+    }
+
+    #[tokio::test]
+    async fn an_idle_socket_holds_no_write_buffer() {
+        let (mut socket, _peer) = pair().await;
+        for len in [1, 125, 126, 65_535, 65_536] {
+            let before = socket.unsent();
+            socket.text(|out| out.extend(std::iter::repeat_n(b'x', len)));
+            let header = socket.unsent() - before - len;
+            assert_eq!(header, [2, 4, 10][usize::from(len > 125) + usize::from(len > 65_535)]);
+        }
+        poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
+        assert_eq!((socket.unsent(), socket.wire.out.capacity()), (0, 0));
     }
 }

@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use feedgate_common::sessions::{SavePosition, Token, User};
 use feedgate_common::{DeviceId, InboxKey, Position};
 
-/// Fixed for the life of the connection. About 140 bytes, one per connected session.
+/// Fixed for the life of the connection. 96 bytes, one per connected session.
 #[derive(Debug)]
 pub(crate) struct Identity {
     /// The token's user.

@@ -83,7 +83,7 @@ impl World {
     pub(crate) fn live(&mut self, steps: usize) {
         for _ in 0..steps {
             match self.dice.roll(10) {
-                0..3 => self.change(),
+                0 | 1 => self.change(),
                 3 if self.link.is_none() => self.connect(),
                 3 if self.dice.chance(self.weather.cut) => self.link = None,
                 4 if self.weather.ticks && self.dice.chance(20) => self.tick(),
@@ -96,13 +96,13 @@ impl World {
 
     /// No more changes: everything under way arrives. Where wakes may be lost, one tick comes.
     pub(crate) fn settle(&mut self) {
-        self.weather.cut = 0;
-        self.weather.read_failed = 0;
+        let read_failed = std::mem::take(&mut self.weather.read_failed);
         self.run_out();
         if self.weather.ticks {
             self.tick();
             self.run_out();
         }
+        self.weather.read_failed = read_failed;
     }
 
     fn run_out(&mut self) {
