@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn the_protocols_document_lists_every_code_with_its_words() {
         let document = include_str!("../../../docs/asyncapi.yaml");
-        let row = |line: &&str| line.trim().starts_with(|c: char| c == '|' || c == '-');
+        let row = |line: &&str| line.trim().starts_with(['|', '-']);
         let rows: Vec<&str> = document.lines().filter(row).map(str::trim).collect();
         for close in Close::ALL {
             let start = format!("| {} | {} | ", close.code(), close.text());
