@@ -25,9 +25,11 @@
 mod allowance;
 mod connect;
 mod deadlines;
+mod ending;
 mod farewell;
 mod history;
 mod identity;
+mod obeying;
 mod outcome;
 mod presence;
 mod refresh;
@@ -49,14 +51,15 @@ use tokio::time::{Instant, Sleep};
 
 use self::allowance::Allowance;
 use self::deadlines::{Deadlines, NEVER};
-use self::identity::{Identity, client_name};
-use self::outcome::{Outcome, Stop, Then};
+use self::ending::Ending;
+use self::identity::Identity;
+use self::outcome::Outcome;
+use crate::Gateway;
 use crate::pool::Slot;
-use crate::protocol::{self, Close, Command, Connected, Line, Refreshed, Refusal, Reply, Subscribe, Verb, push, reply};
+use crate::protocol::{self, Close, Command, Line, Refusal, Reply, Subscribe, push, reply};
 use crate::reading::{self, Reading};
-use crate::session::{Action, Event, Session, Start};
+use crate::session::{Action, Event, Session};
 use crate::socket::{Broken, Incoming, Socket};
-use crate::{Gateway, clock};
 
 /// Commands that may wait behind the one in flight before no more is read; a single frame may bring
 /// more, up to the allowance.
@@ -64,9 +67,6 @@ const WAITING_MAX: usize = 16;
 
 /// Rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
-
-/// What a goodbye may take: writing out, and hearing the peer's.
-const GOODBYE_MS: u64 = 1000;
 
 /// After a read has failed.
 const RETRY_MS: u64 = 1000;
@@ -118,18 +118,6 @@ enum End {
     Goodbye,
     /// It broke.
     Gone,
-}
-
-struct Ending {
-    farewell: Option<Boxed<()>>,
-    socket: SocketEnd,
-}
-
-enum SocketEnd {
-    Flush,
-    Shutdown,
-    Listen,
-    Done,
 }
 
 impl Connection {
@@ -292,154 +280,6 @@ impl Connection {
         self.socket.unsent() > self.gateway.parts.settings.write_buffer_max_bytes
     }
 
-    /// Starts the next command, unless one is in flight or its reply would find no room.
-    fn next_command(&mut self) -> Result<bool, End> {
-        if self.answering.is_some() || self.subscribing.is_some() || self.is_clogged() {
-            return Ok(false);
-        }
-        let Some(Command { id, verb }) = self.waiting.pop_front() else {
-            self.waiting.shrink_to_fit();
-            return Ok(false);
-        };
-        self.obey(id, verb)?;
-        Ok(true)
-    }
-
-    fn obey(&mut self, id: u32, verb: Verb) -> Result<(), End> {
-        let gateway = self.gateway.clone();
-        let Some(who) = self.who.clone() else {
-            return match verb {
-                Verb::Connect(asked) => self.answer(id, connect::connect(gateway, self.slot.clone(), asked)),
-                _ => Err(End::Close(Close::BadRequest)),
-            };
-        };
-        match verb {
-            Verb::Connect(_) => Err(End::Close(Close::BadRequest)),
-            Verb::Subscribe(asked) => self.subscribe(id, asked, who),
-            Verb::Unsubscribe => {
-                (self.session, self.reading) = (None, None);
-                self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
-            }
-            Verb::Ack(at) => match &self.session {
-                // What was sent is within the log; no need to look.
-                Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
-                    self.conclude(id, Ok(Then::Acked(at)))
-                }
-                _ => self.answer(id, rpc_ack::ack(gateway, who, at)),
-            },
-            Verb::Page(asked) => self.answer(id, rpc_page::page(gateway, who, asked)),
-            Verb::History(asked) => self.answer(id, history::history(gateway, who, asked)),
-            Verb::Presence => self.answer(id, presence::presence(gateway, who)),
-            Verb::PresenceStats => self.answer(id, presence::presence_stats(gateway, who)),
-            Verb::Refresh(token) => {
-                let outcome = refresh::refresh(&gateway, &who, &token);
-                self.conclude(id, outcome)
-            }
-            Verb::Ping => self.conclude(id, Ok(Then::Reply(Reply::Pong))),
-            Verb::Refused(refusal) => self.conclude(id, Err(Stop::Refused(*refusal))),
-        }
-    }
-
-    fn answer(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
-        self.answering = Some(Box::pin(async move { (id, outcome.await) }));
-        Ok(())
-    }
-
-    fn subscribe(&mut self, id: u32, asked: Box<Subscribe>, who: Arc<Identity>) -> Result<(), End> {
-        if self.session.is_some() {
-            return self.conclude(id, Err(protocol::ErrorCode::AlreadySubscribed.into()));
-        }
-        let start = subscribe::start_of(asked.from);
-        self.subscribing = Some((id, asked));
-        match start {
-            Some(start) => self.start(start),
-            None => self.answer(id, subscribe::stored(self.gateway.clone(), who)),
-        }
-    }
-
-    fn start(&mut self, start: Start) -> Result<(), End> {
-        let (_, asked) = self.subscribing.as_ref().expect("a start follows a subscribe");
-        let (session, first) = Session::open(asked.deliver, start, asked.reject_unrecovered);
-        self.session = Some(session);
-        self.act(first, &[])
-    }
-
-    /// What follows from a command that has been carried out, or not.
-    fn conclude(&mut self, id: u32, outcome: Outcome) -> Result<(), End> {
-        let reply = match outcome {
-            Ok(Then::Start(start)) => return self.start(start),
-            Ok(Then::Reply(reply)) => reply,
-            Ok(Then::Connected(who, expires_at)) => self.connected(who, expires_at),
-            Ok(Then::Refreshed(expires_at)) => self.refreshed(expires_at),
-            Ok(Then::Acked(position)) => {
-                self.acknowledge(position);
-                Reply::Acked
-            }
-            Ok(Then::ReplyAndAcked(reply, position)) => {
-                self.acknowledge(position);
-                reply
-            }
-            Err(Stop::Close(close)) => return Err(End::Close(close)),
-            Err(Stop::Refused(refusal)) => {
-                // A subscribe that never came to a session ends here.
-                self.subscribing = None;
-                self.socket.text(|out| reply::error(out, id, &refusal));
-                return Ok(());
-            }
-        };
-        self.socket.text(|out| reply::result(out, id, &reply));
-        Ok(())
-    }
-
-    fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
-        self.who = Some(who);
-        let ttl = self.expire_at(expires_at);
-        let settings = &self.gateway.parts.settings;
-        let now = self.gateway.elapsed_ms();
-        // Devices that came in one instant are not pinged in one instant for ever.
-        let spread = (self.slot.connection.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 512;
-        let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
-        self.deadlines.connect = NEVER;
-        self.deadlines.ping = now + part(settings.ping_interval_secs);
-        self.deadlines.reread = now + part(settings.reread_interval_secs);
-        let client = client_name(&self.gateway.parts.node, self.slot.connection);
-        Reply::Connect(Connected {
-            session: client.clone(),
-            client,
-            version: VERSION,
-            ping: settings.ping_interval_secs,
-            pong: true,
-            expires: true,
-            ttl,
-            node: self.gateway.parts.node.clone(),
-        })
-    }
-
-    fn refreshed(&mut self, expires_at: u64) -> Reply {
-        let client = client_name(&self.gateway.parts.node, self.slot.connection);
-        Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
-    }
-
-    /// Arms the expiry; answers with the seconds that the token has left, at least 1.
-    fn expire_at(&mut self, expires_at: u64) -> u64 {
-        let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
-        let grace_ms = u64::from(self.gateway.parts.settings.refresh_grace_secs) * 1000;
-        self.deadlines.expiry = self.gateway.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
-        (left_ms / 1000).clamp(1, u64::from(u32::MAX))
-    }
-
-    /// Remembers that the device has everything up to `position`, if that is more than before.
-    fn acknowledge(&mut self, position: Position) {
-        let order = |position: Position| (position.epoch, position.offset);
-        if self.acked.is_some_and(|before| order(before) >= order(position)) {
-            return;
-        }
-        self.acked = Some(position);
-        if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(position)) {
-            self.gateway.positions.note(self.slot.connection, saving);
-        }
-    }
-
     fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
         match read {
             Ok(Reading { found, frame }) => self.drive(Event::Found(found), &frame),
@@ -495,67 +335,7 @@ impl Connection {
         let (id, _) = self.subscribing.take().expect("a refusal answers a subscribe");
         self.socket.text(|out| reply::error(out, id, &refusal));
     }
-
-    fn end(&mut self, end: End) {
-        let socket = match end {
-            // Whatever waits to be sent would arrive after the token's end.
-            End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
-            End::Close(close) => {
-                self.socket.close(close);
-                SocketEnd::Flush
-            }
-            End::Goodbye => SocketEnd::Flush,
-            End::Gone => SocketEnd::Done,
-        };
-        (self.session, self.reading) = (None, None);
-        self.waiting = VecDeque::new();
-        self.deadlines = Deadlines::until_connect(NEVER);
-        self.deadlines.goodbye = self.gateway.elapsed_ms() + GOODBYE_MS;
-        let (gateway, slot) = (self.gateway.clone(), self.slot.clone());
-        let farewell = farewell::farewell(gateway, slot, self.who.take(), self.acked.take(), self.answering.take());
-        self.ending = Some(Box::new(Ending { farewell: Some(Box::pin(farewell)), socket }));
-    }
-
-    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let ending = self.ending.as_mut().expect("only an ending connection gets here");
-        if let Some(farewell) = &mut ending.farewell
-            && farewell.as_mut().poll(cx).is_ready()
-        {
-            ending.farewell = None;
-        }
-        if self.poll_socket_end(cx).is_pending() && self.poll_timer(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let ending = self.ending.as_mut().expect("it is still ending");
-        ending.socket = SocketEnd::Done;
-        self.deadlines.goodbye = NEVER;
-        if ending.farewell.is_none() { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    fn poll_socket_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let ending = self.ending.as_mut().expect("only an ending connection gets here");
-        loop {
-            ending.socket = match ending.socket {
-                SocketEnd::Flush => match ready!(self.socket.poll_flush(cx)) {
-                    Ok(()) => SocketEnd::Shutdown,
-                    Err(_) => SocketEnd::Done,
-                },
-                SocketEnd::Shutdown => {
-                    ready!(self.socket.poll_shutdown(cx));
-                    SocketEnd::Listen
-                }
-                SocketEnd::Listen => {
-                    ready!(self.socket.poll_end(cx));
-                    SocketEnd::Done
-                }
-                SocketEnd::Done => return Poll::Ready(()),
-            };
-        }
-    }
 }
-
-/// What `connect` reports as the server's version.
-const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
 
 impl Future for Connection {
     type Output = ();

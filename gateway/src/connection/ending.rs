@@ -1,0 +1,84 @@
+//! The end of a connection: the farewell to the stores, and meanwhile the last bytes to the peer.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, ready};
+
+use super::deadlines::{Deadlines, NEVER};
+use super::{Boxed, Connection, End, farewell};
+use crate::protocol::Close;
+
+/// What a goodbye may take: writing out, and hearing the peer's.
+const GOODBYE_MS: u64 = 1000;
+
+/// What is left to do.
+pub(super) struct Ending {
+    farewell: Option<Boxed<()>>,
+    socket: SocketEnd,
+}
+
+/// Write out, say that nothing more comes, hear the peer out.
+enum SocketEnd {
+    Flush,
+    Shutdown,
+    Listen,
+    Done,
+}
+
+impl Connection {
+    pub(super) fn end(&mut self, end: End) {
+        let socket = match end {
+            // Whatever waits to be sent would arrive after the token's end.
+            End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
+            End::Close(close) => {
+                self.socket.close(close);
+                SocketEnd::Flush
+            }
+            End::Goodbye => SocketEnd::Flush,
+            End::Gone => SocketEnd::Done,
+        };
+        (self.session, self.reading) = (None, None);
+        self.waiting = VecDeque::new();
+        self.deadlines = Deadlines::until_connect(NEVER);
+        self.deadlines.goodbye = self.gateway.elapsed_ms() + GOODBYE_MS;
+        let (gateway, slot) = (self.gateway.clone(), self.slot.clone());
+        let farewell = farewell::farewell(gateway, slot, self.who.take(), self.acked.take(), self.answering.take());
+        self.ending = Some(Box::new(Ending { farewell: Some(Box::pin(farewell)), socket }));
+    }
+
+    pub(super) fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ending = self.ending.as_mut().expect("only an ending connection gets here");
+        if let Some(farewell) = &mut ending.farewell
+            && farewell.as_mut().poll(cx).is_ready()
+        {
+            ending.farewell = None;
+        }
+        if self.poll_socket_end(cx).is_pending() && self.poll_timer(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let ending = self.ending.as_mut().expect("it is still ending");
+        ending.socket = SocketEnd::Done;
+        self.deadlines.goodbye = NEVER;
+        if ending.farewell.is_none() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn poll_socket_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ending = self.ending.as_mut().expect("only an ending connection gets here");
+        loop {
+            ending.socket = match ending.socket {
+                SocketEnd::Flush => match ready!(self.socket.poll_flush(cx)) {
+                    Ok(()) => SocketEnd::Shutdown,
+                    Err(_) => SocketEnd::Done,
+                },
+                SocketEnd::Shutdown => {
+                    ready!(self.socket.poll_shutdown(cx));
+                    SocketEnd::Listen
+                }
+                SocketEnd::Listen => {
+                    ready!(self.socket.poll_end(cx));
+                    SocketEnd::Done
+                }
+                SocketEnd::Done => return Poll::Ready(()),
+            };
+        }
+    }
+}

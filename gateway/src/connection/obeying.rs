@@ -1,0 +1,167 @@
+//! Commands, carried out one after another, and what follows from each.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use feedgate_common::Position;
+
+use super::deadlines::NEVER;
+use super::identity::{Identity, client_name};
+use super::outcome::{Outcome, Stop, Then};
+use super::{Connection, End, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
+use crate::clock;
+use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
+use crate::session::{Session, Start};
+
+/// What `connect` reports as the server's version.
+const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
+
+impl Connection {
+    /// Starts the next command, unless one is in flight or its reply would find no room.
+    pub(super) fn next_command(&mut self) -> Result<bool, End> {
+        if self.answering.is_some() || self.subscribing.is_some() || self.is_clogged() {
+            return Ok(false);
+        }
+        let Some(Command { id, verb }) = self.waiting.pop_front() else {
+            self.waiting.shrink_to_fit();
+            return Ok(false);
+        };
+        self.obey(id, verb)?;
+        Ok(true)
+    }
+
+    fn obey(&mut self, id: u32, verb: Verb) -> Result<(), End> {
+        let gateway = self.gateway.clone();
+        let Some(who) = self.who.clone() else {
+            return match verb {
+                Verb::Connect(asked) => self.answer(id, connect::connect(gateway, self.slot.clone(), asked)),
+                _ => Err(End::Close(Close::BadRequest)),
+            };
+        };
+        match verb {
+            Verb::Connect(_) => Err(End::Close(Close::BadRequest)),
+            Verb::Subscribe(asked) => self.subscribe(id, asked, who),
+            Verb::Unsubscribe => {
+                (self.session, self.reading) = (None, None);
+                self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
+            }
+            Verb::Ack(at) => match &self.session {
+                // What was sent is within the log; no need to look.
+                Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
+                    self.conclude(id, Ok(Then::Acked(at)))
+                }
+                _ => self.answer(id, rpc_ack::ack(gateway, who, at)),
+            },
+            Verb::Page(asked) => self.answer(id, rpc_page::page(gateway, who, asked)),
+            Verb::History(asked) => self.answer(id, history::history(gateway, who, asked)),
+            Verb::Presence => self.answer(id, presence::presence(gateway, who)),
+            Verb::PresenceStats => self.answer(id, presence::presence_stats(gateway, who)),
+            Verb::Refresh(token) => {
+                let outcome = refresh::refresh(&gateway, &who, &token);
+                self.conclude(id, outcome)
+            }
+            Verb::Ping => self.conclude(id, Ok(Then::Reply(Reply::Pong))),
+            Verb::Refused(refusal) => self.conclude(id, Err(Stop::Refused(*refusal))),
+        }
+    }
+
+    fn answer(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
+        self.answering = Some(Box::pin(async move { (id, outcome.await) }));
+        Ok(())
+    }
+
+    fn subscribe(&mut self, id: u32, asked: Box<Subscribe>, who: Arc<Identity>) -> Result<(), End> {
+        if self.session.is_some() {
+            return self.conclude(id, Err(ErrorCode::AlreadySubscribed.into()));
+        }
+        let start = subscribe::start_of(asked.from);
+        self.subscribing = Some((id, asked));
+        match start {
+            Some(start) => self.start(start),
+            None => self.answer(id, subscribe::stored(self.gateway.clone(), who)),
+        }
+    }
+
+    fn start(&mut self, start: Start) -> Result<(), End> {
+        let (_, asked) = self.subscribing.as_ref().expect("a start follows a subscribe");
+        let (session, first) = Session::open(asked.deliver, start, asked.reject_unrecovered);
+        self.session = Some(session);
+        self.act(first, &[])
+    }
+
+    /// What follows from a command that has been carried out, or not.
+    pub(super) fn conclude(&mut self, id: u32, outcome: Outcome) -> Result<(), End> {
+        let reply = match outcome {
+            Ok(Then::Start(start)) => return self.start(start),
+            Ok(Then::Reply(reply)) => reply,
+            Ok(Then::Connected(who, expires_at)) => self.connected(who, expires_at),
+            Ok(Then::Refreshed(expires_at)) => self.refreshed(expires_at),
+            Ok(Then::Acked(position)) => {
+                self.acknowledge(position);
+                Reply::Acked
+            }
+            Ok(Then::ReplyAndAcked(reply, position)) => {
+                self.acknowledge(position);
+                reply
+            }
+            Err(Stop::Close(close)) => return Err(End::Close(close)),
+            Err(Stop::Refused(refusal)) => {
+                // A subscribe that never came to a session ends here.
+                self.subscribing = None;
+                self.socket.text(|out| reply::error(out, id, &refusal));
+                return Ok(());
+            }
+        };
+        self.socket.text(|out| reply::result(out, id, &reply));
+        Ok(())
+    }
+
+    fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
+        self.who = Some(who);
+        let ttl = self.expire_at(expires_at);
+        let settings = &self.gateway.parts.settings;
+        let now = self.gateway.elapsed_ms();
+        // Devices that came in one instant are not pinged in one instant for ever.
+        let spread = (self.slot.connection.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 512;
+        let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
+        self.deadlines.connect = NEVER;
+        self.deadlines.ping = now + part(settings.ping_interval_secs);
+        self.deadlines.reread = now + part(settings.reread_interval_secs);
+        let client = client_name(&self.gateway.parts.node, self.slot.connection);
+        Reply::Connect(Connected {
+            session: client.clone(),
+            client,
+            version: VERSION,
+            ping: settings.ping_interval_secs,
+            pong: true,
+            expires: true,
+            ttl,
+            node: self.gateway.parts.node.clone(),
+        })
+    }
+
+    fn refreshed(&mut self, expires_at: u64) -> Reply {
+        let client = client_name(&self.gateway.parts.node, self.slot.connection);
+        Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
+    }
+
+    /// Arms the expiry; answers with the seconds that the token has left, at least 1.
+    fn expire_at(&mut self, expires_at: u64) -> u64 {
+        let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
+        let grace_ms = u64::from(self.gateway.parts.settings.refresh_grace_secs) * 1000;
+        self.deadlines.expiry = self.gateway.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
+        (left_ms / 1000).clamp(1, u64::from(u32::MAX))
+    }
+
+    /// Remembers that the device has everything up to `position`, if that is more than before.
+    pub(super) fn acknowledge(&mut self, position: Position) {
+        let order = |position: Position| (position.epoch, position.offset);
+        if self.acked.is_some_and(|before| order(before) >= order(position)) {
+            return;
+        }
+        self.acked = Some(position);
+        if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(position)) {
+            self.gateway.positions.note(self.slot.connection, saving);
+        }
+    }
+}
