@@ -86,6 +86,14 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_shows_the_same_tour() {
+        let readme = include_str!("../../../README.md");
+        for command in banner("/home/me/fg/data", "/home/me/fg/target/release/feedgate").tour() {
+            assert!(readme.contains(&format!("$ {command}\n")), "{command}");
+        }
+    }
+
+    #[test]
     fn the_banner_says_where_everything_is() {
         let text = banner("/home/me/fg/data", "/home/me/fg/feedgate").text();
         for right in
