@@ -1,0 +1,131 @@
+//! What the embedded Archive takes in and gives back: durable publishes, and the reads of a feed.
+//!
+//! `cargo bench -p feedgate-tests --bench publishes`. Every publish is answered only when it is on
+//! disk, so one publisher at a time shows the disk's sync and many show group commit. Prints plain
+//! lines; bounded at about half a minute.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use feedgate_common::archive::{Publish, Write};
+use feedgate_common::{Archive, Body, Progress, UserId, UserNo};
+use feedgate_embedded::Embedded;
+
+/// How long each rate is measured.
+const MEASURED: Duration = Duration::from_secs(4);
+const FOLLOWEES: usize = 100;
+const BODY_BYTES: usize = 200;
+
+fn main() -> anyhow::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(run())
+}
+
+async fn run() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let stores = Embedded::open(dir.path(), 16)?;
+    for publishers in [1, 64, 256] {
+        let rate = publish(&stores.archive, publishers).await?;
+        line(&format!("durable publishes, {publishers} at a time"), rate, "per second");
+    }
+    let reader = follow_and_fill(&stores.archive).await?;
+    reads(&stores.archive, reader).await?;
+    stores.close().await?;
+    let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output()?.stdout;
+    say(&format!("commit: {}", String::from_utf8_lossy(&commit).trim()));
+    say(&format!("command: cargo bench -p feedgate-tests --bench publishes (bodies of {BODY_BYTES} bytes)"));
+    Ok(())
+}
+
+/// Publishes for a while, each publisher one item at a time; how many per second.
+async fn publish(archive: &Arc<dyn Archive>, publishers: usize) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..publishers)
+        .map(|n| {
+            let archive = archive.clone();
+            tokio::spawn(async move {
+                let mut published = 0u64;
+                while start.elapsed() < MEASURED {
+                    let write = item(&format!("p{publishers}-{n}"), now());
+                    archive.write(vec![write], now()).await?.remove(0)?;
+                    published += 1;
+                }
+                anyhow::Ok(published)
+            })
+        })
+        .collect();
+    let mut published = 0;
+    for task in tasks {
+        published += task.await??;
+    }
+    Ok(published as f64 / start.elapsed().as_secs_f64())
+}
+
+/// A reader of 100 authors with 20 items each.
+async fn follow_and_fill(archive: &Arc<dyn Archive>) -> anyhow::Result<UserNo> {
+    let reader: UserId = "reader".parse()?;
+    for author in 0..FOLLOWEES {
+        let name = format!("author-{author}");
+        let mut writes = vec![Write::Follow { reader: reader.clone(), author: name.parse()? }];
+        writes.extend((0..20).map(|_| item(&name, now())));
+        archive.write(writes, now()).await?;
+    }
+    Ok(archive.intern(&[reader]).await?[0])
+}
+
+async fn reads(archive: &Arc<dyn Archive>, reader: UserNo) -> anyhow::Result<()> {
+    let followees = archive.followees(reader).await?;
+    let cuts: Vec<_> = followees.iter().map(|author| (*author, Progress::at(20))).collect();
+    quantiles("rebuild of 1000 entries from 100 authors", || async {
+        archive.build(reader, &cuts, 100, 1000).await.map(drop)
+    })
+    .await?;
+    quantiles("deep page of 20 from 100 authors", || async {
+        archive.feed_below(reader, None, 100, 21).await.map(drop)
+    })
+    .await?;
+    Ok(())
+}
+
+/// Times 200 calls; prints median and 99th percentile.
+async fn quantiles<F>(what: &str, call: impl Fn() -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = feedgate_common::error::Result<()>>,
+{
+    let mut micros = Vec::with_capacity(200);
+    for _ in 0..200 {
+        let start = Instant::now();
+        call().await?;
+        micros.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    micros.sort_by(f64::total_cmp);
+    line(&format!("{what}, p50"), micros[100], "µs");
+    line(&format!("{what}, p99"), micros[197], "µs");
+    Ok(())
+}
+
+fn item(author: &str, now: i64) -> Write {
+    let body = format!("\"{}\"", "x".repeat(BODY_BYTES - 2));
+    Write::Publish(Publish {
+        author: author.parse().expect("a plain name"),
+        body: Body::parse(body).expect("a JSON string"),
+        kind: None,
+        id: None,
+        foreign_id: None,
+        published_at: Some(now),
+        rank: None,
+        idempotency_key: None,
+    })
+}
+
+fn now() -> i64 {
+    feedgate_gateway::clock::now()
+}
+
+fn line(what: &str, value: f64, unit: &str) {
+    say(&format!("{what}: {value:.0} {unit}"));
+}
+
+#[allow(clippy::print_stdout, reason = "a benchmark's result")]
+fn say(line: &str) {
+    println!("{line}");
+}
