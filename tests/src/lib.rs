@@ -2,3 +2,4 @@
 
 pub mod gate;
 pub mod park;
+pub mod process;

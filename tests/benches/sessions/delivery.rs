@@ -1,0 +1,216 @@
+//! Processor time per notification, and when it arrives.
+//!
+//! *Whole path*: accept, 10k durable appends, delivery; every session is an inbox of its own. The same
+//! posts with nobody online cost the *appends*; the difference is *delivery*: what the floor is to be
+//! compared with. A burst is ten posts in one commit; what counts is the change, not the frame.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::fleet::{Fleet, Tally};
+use crate::floor::Floor;
+use crate::report::Report;
+use crate::world::{QUIET, STAR, World};
+
+/// Bytes of text in a post, which makes a change of about 200 bytes.
+const POST_BYTES: usize = 80;
+
+/// Posts in a burst.
+const BURST: u64 = 10;
+
+/// Single posts to one reader.
+const SINGLES: u32 = 200;
+
+/// The pause between them.
+const SINGLES_EVERY: Duration = Duration::from_millis(20);
+
+/// What posts cost the server. Seconds of processor time per million changes.
+pub(crate) struct Cost {
+    single: f64,
+    burst: f64,
+}
+
+/// What one mode of delivery cost, and what came of it.
+pub(crate) struct Delivered {
+    cost: Cost,
+    /// What a device got for a single post, as it came.
+    frame: Vec<u8>,
+    pub(crate) tally: Tally,
+}
+
+/// Posts to everyone, one by one and in bursts; in the end everyone hangs up.
+pub(crate) async fn measure(world: &World, fleet: Fleet, mode: &str, report: &mut Report) -> anyhow::Result<Delivered> {
+    // The first post finds cold caches.
+    let mut warm = Times::default();
+    to_all(world, &fleet, 1, &mut warm).await?;
+    let frames = fleet.tally()?.frames;
+
+    let mut times = Times::default();
+    let single = per_million(world, 1, async || to_all(world, &fleet, 1, &mut times).await).await?;
+    let frame = fleet.last_frame();
+    report.figure(&format!("{mode}: whole path"), single, "CPU-s/M");
+    times.tell(mode, world.sessions(), report);
+    let frames = fleet.tally()?.frames - frames;
+    report.figure(&format!("{mode}: frames per post and session"), per(frames, world, 1), "frames");
+
+    let before = fleet.tally()?.frames;
+    let mut times = Times::default();
+    let burst = per_million(world, BURST, async || to_all(world, &fleet, BURST, &mut times).await).await?;
+    report.figure(&format!("{mode}, burst of ten: whole path"), burst, "CPU-s/M");
+    times.tell(&format!("{mode}, burst of ten"), world.sessions(), report);
+    let frames = fleet.tally()?.frames - before;
+    report.figure(&format!("{mode}, burst of ten: frames per burst and session"), per(frames, world, 1), "frames");
+
+    singles(world, &fleet, mode, report).await?;
+    let tally = fleet.tally()?;
+    report.count(&format!("{mode}: missing"), tally.missing, "notifications");
+    report.count(&format!("{mode}: repeated"), tally.repeated, "notifications");
+    fleet.hang_up().await;
+    Ok(Delivered { cost: Cost { single, burst }, frame, tally })
+}
+
+/// The same posts with nobody online.
+pub(crate) async fn appends(world: &World, report: &mut Report) -> anyhow::Result<Cost> {
+    while world.server.sessions().await? > 0 {
+        sleep(Duration::from_millis(50)).await;
+    }
+    let alone = async |burst| {
+        post(world, burst).await?;
+        sleep(Duration::from_millis(50)).await;
+        world.server.quiet().await.map(|_| ())
+    };
+    let single = per_million(world, 1, async || alone(1).await).await?;
+    let burst = per_million(world, BURST, async || alone(BURST).await).await?;
+    report.figure("appends", single, "CPU-s/M");
+    report.figure("appends, burst of ten", burst, "CPU-s/M");
+    Ok(Cost { single, burst })
+}
+
+/// Puts a mode beside the floor: the bytes of one of its frames, by `send(2)`, as often.
+pub(crate) async fn compare(
+    world: &World,
+    mode: &str,
+    delivered: &Delivered,
+    appends: &Cost,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let n = world.sessions();
+    let mut floor = Floor::start(n)?;
+    let fleet = world.connect_raw(floor.address).await?;
+    floor.ready()?;
+    let mut times = Times::default();
+    let cpu = floor.cpu_seconds()?;
+    for _ in 0..world.options.rounds {
+        fleet.expect(0..n, 1);
+        let started = Instant::now();
+        floor.send(&delivered.frame)?;
+        let arrivals = fleet.arrived(0..n).await?;
+        times.add(started, &arrivals);
+        floor.sent()?;
+    }
+    let bare = (floor.cpu_seconds()? - cpu) * 1e6 / (n * world.options.rounds) as f64;
+    fleet.hang_up().await;
+
+    report.count(&format!("{mode}: frame"), delivered.frame.len() as u64, "B");
+    report.figure(&format!("{mode}: bare loop"), bare, "CPU-s/M");
+    times.tell(&format!("{mode}: bare loop"), n, report);
+    let Cost { single, burst } = delivered.cost;
+    for (what, cost) in [
+        ("delivery", single - appends.single),
+        ("whole path", single),
+        ("delivery of a burst of ten", burst - appends.burst),
+        ("whole path of a burst of ten", burst),
+    ] {
+        report.figure(&format!("{mode}: {what} / bare loop"), cost / bare, "x");
+    }
+    Ok(())
+}
+
+/// Runs `round` as often as asked and answers what the server spent, per million changes of `burst` a
+/// round and session.
+async fn per_million(
+    world: &World,
+    burst: u64,
+    mut round: impl AsyncFnMut() -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
+    world.server.quiet().await?;
+    let before = world.server.cpu_seconds()?;
+    for _ in 0..world.options.rounds {
+        round().await?;
+    }
+    world.server.quiet().await?;
+    let changes = (world.sessions() * world.options.rounds) as f64 * burst as f64;
+    Ok((world.server.cpu_seconds()? - before) * 1e6 / changes)
+}
+
+async fn post(world: &World, burst: u64) -> anyhow::Result<()> {
+    match burst {
+        1 => world.server.publish(STAR, POST_BYTES).await,
+        burst => world.server.publish_burst(STAR, POST_BYTES, burst).await,
+    }
+}
+
+async fn to_all(world: &World, fleet: &Fleet, burst: u64, times: &mut Times) -> anyhow::Result<()> {
+    let everyone = 0..world.sessions();
+    fleet.expect(everyone.clone(), burst);
+    let started = Instant::now();
+    let (posted, arrivals) = tokio::join!(post(world, burst), fleet.arrived(everyone));
+    posted?;
+    times.add(started, &arrivals?);
+    Ok(())
+}
+
+/// Single posts to one reader at a modest rate, while everyone else is connected and idle.
+async fn singles(world: &World, fleet: &Fleet, mode: &str, report: &mut Report) -> anyhow::Result<()> {
+    let reader = world.sessions() - 1..world.sessions();
+    let mut took = Vec::new();
+    for _ in 0..SINGLES {
+        fleet.expect(reader.clone(), 1);
+        let started = Instant::now();
+        let (posted, arrivals) = tokio::join!(world.server.publish(QUIET, POST_BYTES), fleet.arrived(reader.clone()));
+        posted?;
+        took.push(arrivals?.quantile(1.0) - started);
+        sleep(SINGLES_EVERY).await;
+    }
+    took.sort_unstable();
+    for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+        let at = (took.len() as f64 * share) as usize;
+        report.figure(&format!("{mode}: single post to one, publish to device, {name}"), ms(took[at]), "ms");
+    }
+    Ok(())
+}
+
+fn per(frames: u64, world: &World, posts: u64) -> f64 {
+    frames as f64 / (world.sessions() * world.options.rounds) as f64 / posts as f64
+}
+
+/// When the posts of several rounds arrived: the median round.
+#[derive(Default)]
+struct Times {
+    p50: Vec<Duration>,
+    p99: Vec<Duration>,
+    last: Vec<Duration>,
+}
+
+impl Times {
+    fn add(&mut self, started: Instant, arrivals: &crate::fleet::Arrivals) {
+        for (list, share) in [(&mut self.p50, 0.5), (&mut self.p99, 0.99), (&mut self.last, 1.0)] {
+            list.push(arrivals.quantile(share) - started);
+        }
+    }
+
+    fn tell(mut self, name: &str, sessions: usize, report: &mut Report) {
+        let rounds = self.last.len() as f64;
+        let seconds: f64 = self.last.iter().map(Duration::as_secs_f64).sum();
+        for (what, list) in [("p50", &mut self.p50), ("p99", &mut self.p99), ("last", &mut self.last)] {
+            list.sort_unstable();
+            report.figure(&format!("{name}: publish to device, {what}"), ms(list[list.len() / 2]), "ms");
+        }
+        report.figure(&format!("{name}: reached"), sessions as f64 * rounds / seconds, "sessions/s");
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

@@ -1,0 +1,289 @@
+//! All devices, on one thread: they connect, wait for what they are to be told, and hang up.
+//!
+//! ```text
+//!   connect ─▶ expect(k) ─▶ [publish] ─▶ arrived ─▶ expect(k) ─▶ … ─▶ hang_up
+//! ```
+//!
+//! A device costs a socket, a task and some hundred bytes; the bytes read are parsed in one shared buffer.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::floor::GREETING;
+use crate::frame;
+use crate::phone::{Deliver, Heard, Phone};
+
+/// Connections in the making at a time; fewer than any listener's backlog holds.
+const CONNECTING: usize = 100;
+
+/// No round takes this long unless something is lost.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The receive buffer of a device that will not read, in bytes, so that it is full soon.
+const STALLED_BUFFER: u32 = 4096;
+
+/// What makes a fleet.
+pub(crate) struct Plan<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) deliver: Deliver,
+    /// A token for each device; empty ones for the bare loop.
+    pub(crate) tokens: &'a [String],
+    /// These never read again once they are subscribed.
+    pub(crate) stalled: Range<usize>,
+}
+
+/// See the module.
+pub(crate) struct Fleet {
+    shared: Rc<Shared>,
+    tasks: JoinSet<()>,
+    /// From the first connection to the last subscription.
+    pub(crate) connecting: Duration,
+}
+
+struct Shared {
+    deliver: Deliver,
+    phones: RefCell<Vec<Phone>>,
+    scratch: RefCell<Vec<u8>>,
+    /// Subscriptions or arrivals that are still to come.
+    left: Cell<usize>,
+    changed: Notify,
+    /// The first thing that went wrong.
+    trouble: RefCell<Option<anyhow::Error>>,
+    /// The last whole frame that came, as it came.
+    last_frame: RefCell<Vec<u8>>,
+}
+
+/// When a round's devices had what they were to get.
+pub(crate) struct Arrivals(Vec<Instant>);
+
+impl Arrivals {
+    /// The moment by which this share of them had it.
+    pub(crate) fn quantile(&self, share: f64) -> Instant {
+        self.0[((self.0.len() as f64 * share).ceil() as usize).clamp(1, self.0.len()) - 1]
+    }
+}
+
+/// What all devices together saw.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) frames: u64,
+    pub(crate) missing: u64,
+    pub(crate) repeated: u64,
+    pub(crate) pings: u64,
+}
+
+impl Fleet {
+    /// Connects all of `plan` and waits until each is subscribed.
+    pub(crate) async fn connect(plan: Plan<'_>) -> anyhow::Result<Self> {
+        let count = plan.tokens.len();
+        let shared = Rc::new(Shared {
+            deliver: plan.deliver,
+            phones: RefCell::new((0..count).map(|_| Phone::default()).collect()),
+            scratch: RefCell::new(vec![0; 256 * 1024]),
+            left: Cell::new(if plan.deliver == Deliver::Raw { 0 } else { count }),
+            changed: Notify::new(),
+            trouble: RefCell::new(None),
+            last_frame: RefCell::default(),
+        });
+        let started = Instant::now();
+        let gate = Arc::new(Semaphore::new(CONNECTING));
+        let mut tasks = JoinSet::new();
+        for (index, token) in plan.tokens.iter().enumerate() {
+            let turn = gate.clone().acquire_owned().await?;
+            let (shared, stalled) = (shared.clone(), plan.stalled.contains(&index));
+            let socket = TcpSocket::new_v4()?;
+            if stalled {
+                socket.set_recv_buffer_size(STALLED_BUFFER)?;
+            }
+            let hello = shared.deliver.hello(token);
+            tasks.spawn_local(async move {
+                let connected = timeout(PATIENCE, upgrade(socket, plan.address, hello)).await;
+                drop(turn);
+                let ended = match connected {
+                    Ok(Ok((stream, early))) => shared.follow(index, &stream, early, stalled).await,
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Err(anyhow!("a connection took too long")),
+                };
+                if let Err(error) = ended {
+                    shared.trouble.borrow_mut().get_or_insert(error.context(format!("device {index}")));
+                    shared.changed.notify_one();
+                }
+            });
+        }
+        // The bare loop has nothing to wait for but the sockets.
+        let all = gate.acquire_many(CONNECTING as u32).await?;
+        shared.until_none_left().await?;
+        drop(all);
+        Ok(Self { connecting: started.elapsed(), shared, tasks })
+    }
+
+    /// From now on the devices in `range` are to be told of `further` changes each.
+    pub(crate) fn expect(&self, range: Range<usize>, further: u64) {
+        self.shared.left.set(range.len());
+        self.shared.phones.borrow_mut()[range].iter_mut().for_each(|phone| phone.expect(further));
+    }
+
+    /// Waits until they have been.
+    pub(crate) async fn arrived(&self, range: Range<usize>) -> anyhow::Result<Arrivals> {
+        self.shared.until_none_left().await?;
+        let phones = self.shared.phones.borrow();
+        let mut arrivals: Vec<Instant> = phones[range].iter().filter_map(|phone| phone.arrived).collect();
+        arrivals.sort_unstable();
+        Ok(Arrivals(arrivals))
+    }
+
+    /// What was seen so far; fails if a device was cut off.
+    pub(crate) fn tally(&self) -> anyhow::Result<Tally> {
+        self.shared.check()?;
+        let mut tally = Tally::default();
+        for phone in self.shared.phones.borrow().iter() {
+            tally.frames += phone.frames;
+            tally.missing += phone.missing + phone.target.saturating_sub(phone.position);
+            tally.repeated += phone.repeated + phone.position.saturating_sub(phone.target);
+            tally.pings += phone.pings;
+        }
+        Ok(tally)
+    }
+
+    /// The last frame that any of them got, header and all.
+    pub(crate) fn last_frame(&self) -> Vec<u8> {
+        self.shared.last_frame.borrow().clone()
+    }
+
+    /// Closes every socket.
+    pub(crate) async fn hang_up(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+impl Deliver {
+    /// What to send first: `connect` and `subscribe`, in one frame, as the SDKs do.
+    fn hello(self, token: &str) -> Option<Vec<u8>> {
+        let deliver = match self {
+            Self::Raw => return None,
+            Self::Notify => "notify",
+            Self::Items => "items",
+        };
+        let connect = format!(r#"{{"id":1,"connect":{{"token":"{token}","data":{{"device_id":"phone"}}}}}}"#);
+        let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"feed","data":{{"deliver":"{deliver}"}}}}}}"#);
+        Some(frame::text(format!("{connect}\n{subscribe}").as_bytes()))
+    }
+}
+
+/// A socket that has been upgraded and has said hello, and what came with the answer.
+async fn upgrade(
+    socket: TcpSocket,
+    address: SocketAddr,
+    hello: Option<Vec<u8>>,
+) -> anyhow::Result<(TcpStream, Vec<u8>)> {
+    let mut stream = socket.connect(address).await?;
+    stream.set_nodelay(true)?;
+    let Some(hello) = hello else {
+        stream.read_exact(&mut GREETING.clone()).await?;
+        return Ok((stream, Vec::new()));
+    };
+    let request = format!(
+        "GET /connection/websocket HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::with_capacity(512);
+    let end = loop {
+        if let Some(at) = answer.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        ensure!(stream.read_buf(&mut answer).await? > 0, "hung up during the upgrade");
+    };
+    ensure!(answer.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&answer));
+    stream.write_all(&hello).await?;
+    Ok((stream, answer.split_off(end)))
+}
+
+impl Shared {
+    async fn until_none_left(&self) -> anyhow::Result<()> {
+        let waiting = async {
+            while self.left.get() > 0 {
+                self.check()?;
+                self.changed.notified().await;
+            }
+            self.check()
+        };
+        match timeout(PATIENCE, waiting).await {
+            Ok(done) => done,
+            Err(_) => bail!("{} devices still wait after {PATIENCE:?}: something is missing", self.left.get()),
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        match &*self.trouble.borrow() {
+            Some(error) => bail!("{error:#}"),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads until the socket ends, which it should not; a stalled device until it is subscribed.
+    async fn follow(&self, index: usize, stream: &TcpStream, mut rest: Vec<u8>, stalled: bool) -> anyhow::Result<()> {
+        loop {
+            stream.readable().await?;
+            if self.read(index, stream, &mut rest)? && stalled {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// One read. `rest` is the frame that has come only in part. True if the subscription has begun.
+    fn read(&self, index: usize, stream: &TcpStream, rest: &mut Vec<u8>) -> anyhow::Result<bool> {
+        let mut scratch = self.scratch.borrow_mut();
+        let new = match stream.try_read(&mut scratch) {
+            Ok(0) => bail!("the server hung up"),
+            Ok(read) => &scratch[..read],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error).context("reading"),
+        };
+        if rest.is_empty() {
+            let (used, subscribed) = self.hear(index, stream, new)?;
+            rest.extend_from_slice(&new[used..]);
+            return Ok(subscribed);
+        }
+        rest.extend_from_slice(new);
+        let (used, subscribed) = self.hear(index, stream, rest)?;
+        rest.drain(..used);
+        Ok(subscribed)
+    }
+
+    /// Takes in the whole frames of `bytes`: how many bytes that were, and whether the subscription has begun.
+    fn hear(&self, index: usize, stream: &TcpStream, bytes: &[u8]) -> anyhow::Result<(usize, bool)> {
+        let phone = &mut self.phones.borrow_mut()[index];
+        let (mut used, mut subscribed) = (0, false);
+        while let Some(frame) = frame::first(&bytes[used..]) {
+            match phone.hear(frame.opcode, frame.payload, self.deliver)? {
+                Heard::Nothing => {}
+                Heard::Ping => {
+                    let pong = frame::text(b"{}");
+                    ensure!(stream.try_write(&pong)? == pong.len(), "a pong did not fit");
+                }
+                heard @ (Heard::Subscribed | Heard::Arrived) => {
+                    subscribed |= heard == Heard::Subscribed;
+                    self.left.set(self.left.get() - 1);
+                    if self.left.get() == 0 {
+                        *self.last_frame.borrow_mut() = bytes[used..used + frame.len].to_vec();
+                        self.changed.notify_one();
+                    }
+                }
+            }
+            used += frame.len;
+        }
+        Ok((used, subscribed))
+    }
+}

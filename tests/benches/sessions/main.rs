@@ -1,0 +1,99 @@
+//! What a session costs: memory while idle, processor time per notification, time from publish to
+//! device.
+//!
+//! ```text
+//!   this process: backend + devices (one thread) ──loopback──▶ feedgate, the release binary (child)
+//!                              └───────────────raw sockets───▶ the bare send loop (child)
+//!
+//!   world ─▶ notify: memory, posts, bursts, latency ─▶ appends alone ─▶ items: the same ─▶ stalled readers
+//! ```
+//!
+//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes.
+//!
+//! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
+//! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On
+//! loopback a sender's time includes the kernel's receive path, for both alike.
+#![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
+
+mod delivery;
+mod fleet;
+mod floor;
+mod frame;
+mod idle;
+mod options;
+mod phone;
+mod report;
+mod server;
+mod stalled;
+mod world;
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use crate::options::Options;
+use crate::phone::Deliver;
+use crate::report::Report;
+use crate::world::World;
+
+fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1).peekable();
+    if words.next_if(|word| word == floor::ROLE).is_some() {
+        return floor::run(words.next().context("how many sockets?")?.parse()?);
+    }
+    let options = Options::parse(words)?;
+    let binary = options.server.clone().map_or_else(server::build, Ok)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new().block_on(&runtime, measure(options, &binary))
+}
+
+async fn measure(options: Options, binary: &std::path::Path) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let mut report = Report::default();
+    let world = World::make(options, binary).await?;
+
+    report.heading("idle, then one notification to each, in notify mode");
+    let fleet = idle::measure(&world, Deliver::Notify, Some(&mut report)).await?;
+    let notify = delivery::measure(&world, fleet, "notify", &mut report).await?;
+    report.heading("the appends alone, nobody online");
+    let appends = delivery::appends(&world, &mut report).await?;
+    report.heading("the same with items");
+    let fleet = idle::measure(&world, Deliver::Items, None).await?;
+    let items = delivery::measure(&world, fleet, "items", &mut report).await?;
+    report.heading("beside the bare send loop");
+    for (name, cost) in [("notify", &notify), ("items", &items)] {
+        delivery::compare(&world, name, cost, &appends, &mut report).await?;
+    }
+    report.heading("readers that stopped reading");
+    let stalled = stalled::measure(&world, &mut report).await?;
+
+    report.heading("this run");
+    let (missing, repeated) = [notify.tally, items.tally, stalled]
+        .iter()
+        .fold((0, 0), |(missing, repeated), tally| (missing + tally.missing, repeated + tally.repeated));
+    report.count("n", world.sessions() as u64, "sessions");
+    report.figure("seconds", started.elapsed().as_secs_f64(), "s");
+    report.count("missing", missing, "notifications");
+    report.count("repeated", repeated, "notifications");
+    report.text("commit", &commit());
+    report.text("command", "cargo bench -p feedgate-tests --bench sessions");
+    if let Some(path) = &world.options.json {
+        report.write(path)?;
+    }
+    ensure!(missing == 0 && repeated == 0, "a device was told too little or too much");
+    Ok(())
+}
+
+/// What stands checked out, with a `+` if it was changed since.
+fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {
+        (Some(head), Some(changes)) if changes.is_empty() => head,
+        (Some(head), _) => head + "+",
+        (None, _) => "unknown".to_owned(),
+    }
+}

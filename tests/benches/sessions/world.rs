@@ -1,0 +1,79 @@
+//! Who is there: readers with an inbox each, and the authors they follow.
+//!
+//! ```text
+//!   star  ◀── every reader           posts to all
+//!   loud  ◀── the first 201          large posts, for readers that stall
+//!   quiet ◀── the last reader        single posts, for the latency
+//! ```
+
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::fleet::{Fleet, Plan};
+use crate::options::Options;
+use crate::phone::Deliver;
+use crate::server::Server;
+
+/// Followed by all.
+pub(crate) const STAR: &str = "star";
+
+/// Followed by [`LOUD_READERS`].
+pub(crate) const LOUD: &str = "loud";
+
+/// Followed by one.
+pub(crate) const QUIET: &str = "quiet";
+
+/// As many stall, and one goes on reading.
+pub(crate) const LOUD_READERS: Range<usize> = 0..201;
+
+/// Inboxes made at a time.
+const READING: usize = 64;
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) options: Options,
+    pub(crate) server: Server,
+    tokens: Vec<String>,
+}
+
+impl World {
+    /// Starts the server, sets the edges and makes every inbox, so that what follows measures sessions.
+    pub(crate) async fn make(options: Options, binary: &Path) -> anyhow::Result<Self> {
+        let mut server = Server::start(binary).await?;
+        let users: Vec<String> = (0..options.sessions).map(|n| format!("reader-{n}")).collect();
+        server.follow(&users, STAR).await?;
+        server.follow(&users[LOUD_READERS], LOUD).await?;
+        server.follow(&users[users.len() - 1..], QUIET).await?;
+        server.quiet().await?;
+        for chunk in users.chunks(READING) {
+            futures_util::future::try_join_all(chunk.iter().map(|user| server.page(user))).await?;
+        }
+        server.quiet().await?;
+        server.restart().await?;
+        let tokens = server.tokens(users.into_iter())?;
+        Ok(Self { options, server, tokens })
+    }
+
+    pub(crate) fn sessions(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Connects every reader to the server.
+    pub(crate) async fn connect(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
+        let plan = Plan { address: self.server.address, deliver, tokens: &self.tokens, stalled: 0..0 };
+        Fleet::connect(plan).await
+    }
+
+    /// Connects the readers of [`LOUD`], of whom those in `stalled` stop reading.
+    pub(crate) async fn connect_loud(&self, stalled: Range<usize>) -> anyhow::Result<Fleet> {
+        let (address, tokens) = (self.server.address, &self.tokens[LOUD_READERS]);
+        Fleet::connect(Plan { address, deliver: Deliver::Items, tokens, stalled }).await
+    }
+
+    /// Opens as many raw sockets to `address`.
+    pub(crate) async fn connect_raw(&self, address: SocketAddr) -> anyhow::Result<Fleet> {
+        let tokens = vec![String::new(); self.sessions()];
+        Fleet::connect(Plan { address, deliver: Deliver::Raw, tokens: &tokens, stalled: 0..0 }).await
+    }
+}
