@@ -7,6 +7,8 @@
 //!
 //! `FEEDGATE_SEED=n cargo test -p feedgate-tests --test schedules` repeats one seed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::future::Future;
 use std::pin::Pin;

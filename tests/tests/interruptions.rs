@@ -1,0 +1,256 @@
+//! One rule stopped before each of its store calls in turn, while the whole rest of the world goes on.
+//!
+//! ```text
+//!   push step     ── call ── call ──┃ stopped ┃────────────────── call ── done
+//!   the intruder                     follow, edge step, publish …               then drain and compare
+//! ```
+//!
+//! Random schedules rarely put five whole steps into one gap of another; this puts every intrusion
+//! into every gap. In the end the reader must hold what the truth says, and nothing else.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::feed::{Feeds, Step};
+use feedgate_common::{Archive, Body, Bucket, InboxKey, Inboxes, ItemId, UserId, UserNo};
+use feedgate_embedded::Embedded;
+use feedgate_tests::gate::{Gate, Gated};
+use feedgate_tests::park::{block_on, poll_until};
+
+const BUCKETS: u16 = 1;
+const BACKFILL: usize = 10;
+const GAPS_MAX: usize = 30;
+
+/// What may be stopped.
+#[derive(Debug, Clone, Copy)]
+enum Stopped {
+    Push,
+    Edge,
+    Visit,
+}
+
+/// What may happen meanwhile, whole.
+#[derive(Debug, Clone, Copy)]
+enum Meanwhile {
+    Follow,
+    Unfollow,
+    Publish,
+    Delete,
+    Push,
+    Edge,
+    Visit,
+    Sleep,
+}
+
+use Meanwhile::{Delete, Edge, Follow, Publish as Post, Push, Sleep, Unfollow, Visit};
+
+/// Each begins with the reader as it stands and is over before the stopped rule goes on.
+const INTRUSIONS: &[&[Meanwhile]] = &[
+    &[Delete],
+    &[Post, Push],
+    &[Follow, Post],
+    &[Follow, Edge, Post],
+    &[Follow, Edge, Post, Push],
+    &[Post, Follow, Edge],
+    &[Unfollow],
+    &[Unfollow, Edge],
+    &[Unfollow, Follow],
+    &[Unfollow, Edge, Follow, Edge, Post],
+    &[Unfollow, Post, Push, Follow, Edge],
+    &[Visit, Post],
+    &[Visit, Post, Push],
+    &[Follow, Visit, Post],
+    &[Sleep, Post, Push],
+    &[Sleep, Visit, Post],
+    &[Sleep, Visit, Follow, Edge, Post],
+];
+
+/// How the reader's edge stands at first.
+#[derive(Debug, Clone, Copy)]
+enum Began {
+    Off,
+    /// On, and its step is still to come.
+    On,
+    TakenIn,
+}
+
+/// How the world stands at first.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    edge: Began,
+    visited: bool,
+    /// A post that push has not reached yet.
+    posted: bool,
+}
+
+struct World {
+    archive: Arc<dyn Archive>,
+    rules: Feeds,
+    gate: Gate,
+    /// The rules of another process, which stops before each call.
+    stopping: Arc<Feeds>,
+    names: [UserId; 3],
+    author: UserNo,
+    reader: UserNo,
+}
+
+impl World {
+    fn new(stores: &Embedded, number: usize) -> Self {
+        let gate = Gate::default();
+        let archive = Arc::new(Gated { gate: gate.clone(), store: stores.archive.clone() });
+        let inboxes = Arc::new(Gated { gate: gate.clone(), store: stores.inboxes.clone() });
+        let names = ["author", "reader", "other"].map(|role| format!("{role}-{number}").parse().unwrap());
+        let nos = block_on(stores.archive.intern(&names)).unwrap();
+        let world = Self {
+            archive: stores.archive.clone(),
+            rules: Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL),
+            gate,
+            stopping: Arc::new(Feeds::new(archive as Arc<dyn Archive>, inboxes as Arc<dyn Inboxes>, BACKFILL)),
+            author: nos[0],
+            reader: nos[1],
+            names,
+        };
+        // Somebody else follows all along, so that a push step has something to do.
+        block_on(world.rules.rebuild(InboxKey::main(nos[2]))).unwrap();
+        world.write(Write::Follow { reader: world.names[2].clone(), author: world.names[0].clone() });
+        block_on(world.rules.step_edge(nos[2], world.author)).unwrap();
+        world
+    }
+
+    fn write(&self, write: Write) -> Written {
+        block_on(self.archive.write(vec![write], 1)).unwrap().remove(0).unwrap()
+    }
+
+    fn publish(&self) {
+        self.write(Write::Publish(Publish {
+            author: self.names[0].clone(),
+            body: Body::parse("{}".into()).unwrap(),
+            kind: None,
+            id: None,
+            foreign_id: None,
+            published_at: None,
+            rank: None,
+            idempotency_key: None,
+        }));
+    }
+
+    fn key(&self) -> InboxKey {
+        InboxKey::main(self.reader)
+    }
+
+    fn begin(&self, start: Start) {
+        self.publish();
+        self.drain();
+        if start.visited {
+            self.happen(Visit);
+        }
+        match start.edge {
+            Began::Off => {}
+            Began::On => self.happen(Follow),
+            Began::TakenIn => {
+                self.happen(Follow);
+                self.happen(Edge);
+            }
+        }
+        if start.posted {
+            self.publish();
+        }
+    }
+
+    fn happen(&self, what: Meanwhile) {
+        let (reader, author) = (self.names[1].clone(), self.names[0].clone());
+        match what {
+            Follow => drop(self.write(Write::Follow { reader, author })),
+            Unfollow => drop(self.write(Write::Unfollow { reader, author })),
+            Post => self.publish(),
+            Delete => drop(self.write(Write::Delete { item: self.newest(), if_version: None })),
+            Push => self.drain(),
+            Edge => _ = block_on(self.rules.step_edge(self.reader, self.author)).unwrap(),
+            Visit => block_on(self.rules.rebuild(self.key())).unwrap(),
+            Sleep => block_on(self.rules.inboxes().discard(self.key())).unwrap(),
+        }
+    }
+
+    fn newest(&self) -> ItemId {
+        block_on(self.archive.profile(self.author, None, 1)).unwrap()[0].item
+    }
+
+    fn drain(&self) {
+        while let Step::Moved(_) = block_on(self.rules.advance(self.author, Bucket(0))).unwrap() {}
+    }
+
+    fn stopped(&self, which: Stopped) -> Pin<Box<dyn Future<Output = ()>>> {
+        let (rules, author, reader) = (self.stopping.clone(), self.author, self.reader);
+        Box::pin(async move {
+            match which {
+                Stopped::Push => _ = rules.advance(author, Bucket(0)).await.unwrap(),
+                Stopped::Edge => _ = rules.step_edge(reader, author).await.unwrap(),
+                Stopped::Visit => rules.rebuild(InboxKey::main(reader)).await.unwrap(),
+            }
+        })
+    }
+
+    /// What the reader's log shows, and what it should: everything is worked off first.
+    fn check(&self, what: &str) {
+        self.happen(Edge);
+        self.drain();
+        let wanted = block_on(self.archive.feed_below(self.reader, None, BACKFILL, 1000)).unwrap();
+        let page = block_on(self.rules.page(self.key(), None, 1000)).unwrap();
+        let shown: BTreeSet<ItemId> = page.items.iter().map(|item| item.id).collect();
+        assert_eq!(shown, wanted.iter().map(|add| add.key.item).collect(), "{what}");
+    }
+}
+
+fn starts() -> impl Iterator<Item = Start> {
+    let edges = [Began::Off, Began::On, Began::TakenIn].into_iter();
+    edges.flat_map(|edge| (0..4).map(move |bits| Start { edge, visited: bits & 1 > 0, posted: bits & 2 > 0 }))
+}
+
+/// One world; false if the rule was over before gap number `gap`.
+fn intrude(world: &World, which: Stopped, gap: usize, meanwhile: &[Meanwhile]) -> bool {
+    let mut stopped = world.stopped(which);
+    for _ in 0..=gap {
+        if poll_until(stopped.as_mut(), || world.gate.reached()).is_ready() {
+            return false;
+        }
+    }
+    for what in meanwhile {
+        world.happen(*what);
+    }
+    for _ in 0..1000 {
+        if poll_until(stopped.as_mut(), || world.gate.reached()).is_ready() {
+            return true;
+        }
+    }
+    panic!("{which:?} does not end after {meanwhile:?} in gap {gap}");
+}
+
+#[test]
+fn i4_whatever_happens_in_any_gap_of_a_rule_the_reader_ends_with_what_the_truth_says() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let _entered = runtime.enter();
+    let dir = tempfile::tempdir().unwrap();
+    let stores = Embedded::open(dir.path(), BUCKETS).unwrap();
+    let mut worlds = 0;
+    for which in [Stopped::Push, Stopped::Edge, Stopped::Visit] {
+        for start in starts() {
+            for meanwhile in INTRUSIONS {
+                for gap in 0..GAPS_MAX {
+                    worlds += 1;
+                    let world = World::new(&stores, worlds);
+                    world.begin(start);
+                    if !intrude(&world, which, gap, meanwhile) {
+                        break;
+                    }
+                    world.check(&format!("{which:?} stopped in gap {gap} from {start:?}, meanwhile {meanwhile:?}"));
+                }
+            }
+        }
+    }
+    assert!(worlds > 1000, "{worlds} worlds");
+}
