@@ -1,3 +1,5 @@
+//! Commands as devices write them: what is understood, and what is refused with which words.
+
 use feedgate_common::Epoch;
 
 use super::*;

@@ -1,0 +1,102 @@
+//! What a reader may rely on anywhere in the tree: every source says what it is, every link leads
+//! somewhere, every failpoint is real, every mutant names a test that exists.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the tree").to_owned()
+}
+
+/// Every file of the tree whose name ends so, as (path from the root, text): what git knows or would
+/// take in, or all of it where there is no git.
+fn files(ending: &str) -> Vec<(String, String)> {
+    let git = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .ok()
+        .filter(|output| output.status.success() && !output.stdout.is_empty());
+    let paths: Vec<String> = match git {
+        Some(output) => String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect(),
+        None => walk(&root()),
+    };
+    let mut found = Vec::new();
+    for path in paths.into_iter().filter(|path| path.ends_with(ending)) {
+        if let Ok(text) = fs::read_to_string(root().join(&path)) {
+            found.push((path, text));
+        }
+    }
+    assert!(!found.is_empty(), "no file ends with {ending}");
+    found
+}
+
+fn walk(dir: &Path) -> Vec<String> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.file_name());
+        let skipped = ["target", "node_modules", ".git", "data"].iter().any(|skipped| *skipped == name);
+        if path.is_dir() && !skipped {
+            paths.extend(walk(&path));
+        } else if path.is_file() {
+            paths.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
+        }
+    }
+    paths
+}
+
+#[test]
+fn every_source_file_opens_by_saying_what_it_is() {
+    let silent: Vec<_> = files(".rs").into_iter().filter(|(_, text)| !text.starts_with("//!")).collect();
+    assert!(silent.is_empty(), "no //! at the top of {:?}", silent.iter().map(|(path, _)| path).collect::<Vec<_>>());
+}
+
+#[test]
+fn no_file_has_a_name_that_says_nothing() {
+    const SAY_NOTHING: [&str; 9] =
+        ["utils", "util", "helpers", "handlers", "models", "service", "manager", "types", "misc"];
+    for (path, _) in files(".rs") {
+        let stem = Path::new(&path).file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(!SAY_NOTHING.contains(&stem.as_str()), "{path}: call it what it is");
+    }
+}
+
+#[test]
+fn every_link_of_a_document_leads_to_a_file() {
+    for (path, text) in files(".md") {
+        let folder = root().join(&path).parent().unwrap().to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(folder.join(target).exists(), "{path} links to {target}, which is not there");
+        }
+    }
+}
+
+#[test]
+fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
+    let mut hit = BTreeSet::new();
+    for (path, text) in files(".rs") {
+        if path.contains("/src/") && !path.ends_with("failpoint.rs") {
+            let calls = text.split("failpoint::hit(\"").skip(1);
+            hit.extend(calls.filter_map(|rest| rest.split('"').next().map(str::to_owned)));
+        }
+    }
+    let named: BTreeSet<String> = feedgate_common::failpoint::NAMES.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(hit, named);
+}
+
+#[test]
+fn every_mutant_names_a_test_that_exists() {
+    let sources = files(".rs");
+    for (path, text) in files(".patch") {
+        let named = text.lines().find_map(|line| line.strip_prefix("Test: ")).unwrap_or_default();
+        let test = named.rsplit([' ', ':']).next().unwrap_or_default();
+        let exists = sources.iter().any(|(_, source)| source.contains(&format!("fn {test}(")));
+        assert!(!test.is_empty() && exists, "{path} names the test {test:?}, which is nowhere");
+    }
+}
