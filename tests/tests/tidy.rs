@@ -35,13 +35,13 @@ fn files(ending: &str) -> Vec<(String, String)> {
 
 fn walk(dir: &Path) -> Vec<String> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(dir).expect("a folder that can be read").flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let skipped = ["target", "node_modules", ".git", "data"].iter().any(|skipped| *skipped == name);
         if path.is_dir() && !skipped {
             paths.extend(walk(&path));
         } else if path.is_file() {
-            paths.push(path.strip_prefix(root()).unwrap().to_string_lossy().into_owned());
+            paths.push(path.strip_prefix(root()).expect("walked from the root").to_string_lossy().into_owned());
         }
     }
     paths
