@@ -18,8 +18,12 @@ use crate::{Bucket, Epoch, Generation, InboxKey, Position, Progress, UserNo};
 /// The least number of changes a log keeps.
 pub const KEEP: usize = 1000;
 
-/// The most recipients of one step, and the most appends a caller should ask of one.
+/// The most recipients of one step.
 pub const STEP_MAX: usize = 1000;
+
+/// The most appends a caller should ask of one step: several records at once for the same recipients,
+/// so that a burst costs one sync and one wake, yet not so many that others wait long for the bucket.
+pub const APPENDS_MAX: usize = 8 * STEP_MAX;
 
 /// An entry with its sequence id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //!
 //! The order of the reads is the rule: progress before edges, counter never after edges.
 
-use super::{Feeds, TRIES, contended};
+use super::{Feeds, StepSize, TRIES, contended};
 use crate::archive::Recipient;
 use crate::change::Route;
 use crate::error::Result;
@@ -39,8 +39,9 @@ impl Feeds {
                 return Ok(Step::AtHead(expected.done));
             }
             let buckets = self.inboxes.buckets();
-            let recipients = self.archive.recipients(author, bucket, buckets, expected.last, self.step_max).await?;
-            let step = plan((author, bucket), expected, &outbox.records, recipients, self.step_max);
+            let recipients =
+                self.archive.recipients(author, bucket, buckets, expected.last, self.step.recipients).await?;
+            let step = plan((author, bucket), expected, &outbox.records, recipients, self.step);
             failpoint::hit("step-decided");
             match self.inboxes.advance(step).await? {
                 Advanced::Moved(grown) => {
@@ -54,17 +55,17 @@ impl Feeds {
     }
 }
 
-/// The largest step that stays within `step_max` appends, or one record to one page of readers.
+/// The largest step within `size`, or one record to one page of readers.
 fn plan(
     (author, bucket): (UserNo, Bucket),
     expected: Progress,
     ahead: &[Record],
     recipients: Vec<Recipient>,
-    step_max: usize,
+    size: StepSize,
 ) -> Advance {
-    let last_page = recipients.len() < step_max;
+    let last_page = recipients.len() < size.recipients;
     let whole_records = if expected.last.is_none() && last_page {
-        (step_max / recipients.len().max(1)).clamp(1, ahead.len())
+        (size.appends / recipients.len().max(1)).clamp(1, ahead.len())
     } else {
         1
     };
@@ -82,7 +83,8 @@ mod tests {
     use super::*;
     use crate::ItemId;
     use crate::change::{DisplayKey, Op};
-    use crate::inboxes::STEP_MAX;
+
+    const SIZE: StepSize = StepSize { recipients: 1000, appends: 4000 };
 
     fn records(from: u64, n: u64) -> Vec<Record> {
         (from..from + n)
@@ -96,26 +98,26 @@ mod tests {
 
     #[test]
     fn few_readers_get_many_records_in_one_step() {
-        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &records(5, 8), readers(200), STEP_MAX);
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &records(5, 8), readers(800), SIZE);
         assert_eq!((step.next, step.records.len()), (Progress::at(9), 5));
     }
 
     #[test]
     fn a_full_page_of_readers_gets_one_record_and_the_progress_stands_inside_it() {
-        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &records(5, 8), readers(1000), STEP_MAX);
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &records(5, 8), readers(1000), SIZE);
         assert_eq!((step.next, step.records.len()), (Progress { done: 4, last: Some(UserNo(1000)) }, 1));
     }
 
     #[test]
     fn the_last_page_finishes_its_record() {
         let half = Progress { done: 4, last: Some(UserNo(0)) };
-        let step = plan((UserNo(9), Bucket(0)), half, &records(5, 8), readers(3), STEP_MAX);
+        let step = plan((UserNo(9), Bucket(0)), half, &records(5, 8), readers(3), SIZE);
         assert_eq!((step.next, step.records.len()), (Progress::at(5), 1));
     }
 
     #[test]
     fn a_bucket_without_followers_passes_everything_at_once() {
-        let step = plan((UserNo(9), Bucket(0)), Progress::at(0), &records(1, 8), vec![], STEP_MAX);
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(0), &records(1, 8), vec![], SIZE);
         assert_eq!(step.next, Progress::at(8));
     }
 }

@@ -28,7 +28,7 @@ pub use page::{Page, living};
 pub use write::Publisher;
 
 use crate::error::StoreError;
-use crate::inboxes::STEP_MAX;
+use crate::inboxes::{APPENDS_MAX, STEP_MAX};
 use crate::{Archive, InboxKey, Inboxes};
 
 /// How often a rule tries again when others overtake it, before it gives the work back.
@@ -37,12 +37,19 @@ const TRIES: usize = 64;
 /// What a follow brings from before it.
 pub const DEFAULT_BACKFILL: usize = 100;
 
+/// How much a push step takes on at most.
+#[derive(Debug, Clone, Copy)]
+struct StepSize {
+    recipients: usize,
+    appends: usize,
+}
+
 /// The feed of every reader, over the Archive and the inboxes.
 pub struct Feeds {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
     backfill: usize,
-    step_max: usize,
+    step: StepSize,
     /// One rebuild of a reader at a time in this process; more would only take each other's token.
     building: [Mutex<()>; 64],
 }
@@ -51,13 +58,14 @@ impl Feeds {
     /// `backfill`: how many of an author's newest items a follow brings from before it.
     pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>, backfill: usize) -> Self {
         let building = std::array::from_fn(|_| Mutex::new(()));
-        Self { archive, inboxes, backfill, step_max: STEP_MAX, building }
+        Self { archive, inboxes, backfill, step: StepSize { recipients: STEP_MAX, appends: APPENDS_MAX }, building }
     }
 
     /// The same with at most `step_max` recipients and appends in a push step; at least 1, at most
     /// [`STEP_MAX`].
     pub fn with_step_max(self, step_max: usize) -> Self {
-        Self { step_max: step_max.clamp(1, STEP_MAX), ..self }
+        let most = step_max.clamp(1, STEP_MAX);
+        Self { step: StepSize { recipients: most, appends: most }, ..self }
     }
 
     /// The truth behind the feeds.

@@ -56,6 +56,8 @@ impl Pool {
         let replaced = match sessions.binary_search_by(|other| other.device.cmp(&live.device)) {
             Ok(at) => Some(std::mem::replace(&mut sessions[at], live)),
             Err(at) => {
+                // Nearly every user has one device: room for four would cost more than the session.
+                sessions.reserve_exact(1);
                 sessions.insert(at, live);
                 None
             }
