@@ -142,6 +142,21 @@ async fn a_shutdown_gives_back_what_it_cannot_wait_for_and_another_worker_finish
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn i6_an_event_is_outstanding_until_its_fan_out_is_finished_and_not_only_until_it_is_relayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let stuck = Broken::new(How::NeverReturns);
+    let hasty = Settings { drain: Duration::from_millis(20), ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), stuck.clone(), hasty);
+    eventually("the job is stuck", async || stuck.rung.load(Ordering::SeqCst) > 0).await;
+    let events = town.stores.archive.counts().await.unwrap().events;
+    assert_eq!((events, town.pending().await), (1, 1), "relayed, taken, begun, and not finished");
+    worker.stop().await;
+    town.deliver().await;
+    assert_eq!(town.stores.archive.counts().await.unwrap().events, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_waits_for_what_is_in_flight_and_takes_nothing_more() {
     let dir = tempfile::tempdir().unwrap();
     let town = news(dir.path()).await;
