@@ -39,10 +39,10 @@ const READS = ["read", "readv", "recvfrom", "recvmsg"];
 const WRITES = ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg"];
 const SYNCS = ["fsync", "fdatasync"];
 
-/** What is wrong with the answer to the request that begins with `request`, or null if it waited for the disk. */
+/** What is wrong with the answer to the last request that begins with `request`, or null if it waited for the disk. */
 export function notDurableBecause(trace, { request, answer, directory }) {
   const all = calls(trace);
-  const asked = all.find((call) => READS.includes(call.name) && call.args.includes(request));
+  const asked = all.findLast((call) => READS.includes(call.name) && call.args.includes(request));
   if (!asked) return `no read of "${request}"`;
   const answered = all.find((call) => WRITES.includes(call.name) && call.begun > asked.ended && call.args.includes(answer));
   if (!answered) return `no write of "${answer}" after it`;

@@ -53,9 +53,12 @@ pub struct Settings {
     pub snapshot_after: u64,
 }
 
+/// A build that is made to be killed writes snapshots often, so that its crashes fall on them too.
+const SNAPSHOT_AFTER: u64 = if cfg!(feature = "failpoints") { 2 << 10 } else { 64 << 20 };
+
 impl Default for Settings {
     fn default() -> Self {
-        Self { buckets: 16, segment_max: 64 << 20, snapshot_after: 64 << 20 }
+        Self { buckets: 16, segment_max: 64 << 20, snapshot_after: SNAPSHOT_AFTER }
     }
 }
 
