@@ -7,6 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
+
 use crate::server::{Running, Server, directory, feedgate, ok, refused};
 
 /// Runs a line as a person would who pastes it into a shell.
@@ -100,7 +102,7 @@ fn ctrl_c_closes_devices_with_3001_and_exits_with_0() {
     assert_eq!(status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("WARN") && !stderr.contains("ERROR"), "{stderr}");
     assert!(!here.join("data/server.url").exists());
-    tail.signal("-INT");
+    tail.signal(Signal::INT);
     let (status, stderr) = tail.end();
     assert_eq!(status.code(), Some(0));
     assert!(stderr.contains("(3001)"), "{stderr}");
@@ -110,7 +112,7 @@ fn ctrl_c_closes_devices_with_3001_and_exits_with_0() {
 fn a_terminated_server_stops_as_well() {
     let (_kept, here) = directory();
     let server = Server::start(&here);
-    server.running.signal("-TERM");
+    server.running.signal(Signal::TERM);
     assert_eq!(server.running.end().0.code(), Some(0));
 }
 
@@ -185,8 +187,8 @@ fn a_second_ctrl_c_ends_it_at_once() {
     );
     half.write_all(head.as_bytes()).unwrap();
     half.read_exact(&mut [0; 12]).unwrap();
-    server.running.signal("-INT");
+    server.running.signal(Signal::INT);
     while TcpStream::connect(&address).is_ok() {}
-    server.running.signal("-INT");
+    server.running.signal(Signal::INT);
     assert_eq!(server.running.end().0.code(), Some(130));
 }

@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// Nothing here takes a tenth of it on an idle machine.
 const WITHIN: Duration = Duration::from_secs(60);
 
@@ -74,9 +76,8 @@ impl Running {
         lines
     }
 
-    pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// How it ended, and its stderr. Waits for the end.
@@ -144,7 +145,7 @@ impl Server {
 
     /// As Ctrl-C does it.
     pub(crate) fn stop(self) -> (ExitStatus, String) {
-        self.running.signal("-INT");
+        self.running.signal(Signal::INT);
         self.running.end()
     }
 }
