@@ -257,10 +257,16 @@ fn batch_at(bytes: &[u8]) -> Option<(u64, &[u8])> {
 /// Makes or replaces a file whole: it is there with all its bytes, durably, or as it was before.
 pub(super) fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let beside = dir.join(format!("{name}.tmp"));
-    let mut file = File::create(&beside)?;
-    write(&mut file)?;
-    file.sync_all()?;
-    fs::rename(&beside, dir.join(name))?;
+    let renamed = File::create(&beside).and_then(|mut file| {
+        write(&mut file)?;
+        file.sync_all()?;
+        fs::rename(&beside, dir.join(name))?;
+        Ok(file)
+    });
+    let file = renamed.inspect_err(|_| {
+        // What did not fit must not keep the disk full: the log needs the room.
+        _ = fs::remove_file(&beside);
+    })?;
     sync_dir(dir)?;
     Ok(file)
 }
@@ -340,6 +346,20 @@ mod tests {
                 assert!(matches!(scan(&path, &bytes[..cut], false), Err(StoreError::Corrupt(_))));
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_did_not_fit_on_the_disk_gives_its_room_back_and_leaves_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        write_whole(dir.path(), "a", |file| file.write_all(b"old")).unwrap();
+        let full = write_whole(dir.path(), "a", |file| {
+            file.write_all(b"half of the new")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["a"]);
+        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"old");
     }
 
     #[test]
