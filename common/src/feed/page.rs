@@ -46,12 +46,15 @@ impl Feeds {
             }
         }
         if let Some(floor) = log.floor {
-            let mut from = Some(before.map_or(just_above(floor), |before| before.min(just_above(floor))));
-            while items.len() < wanted && from.is_some() {
+            let mut from = before.into_iter().chain(just_above(floor)).min();
+            while items.len() < wanted {
                 let adds = self.archive.feed_below(key.reader, from, self.backfill, wanted).await?;
                 let keys: Vec<DisplayKey> = adds.iter().map(|add| add.key).collect();
-                from = (adds.len() == wanted).then(|| keys[wanted - 1]);
                 self.take_living(&keys, wanted, &mut items).await?;
+                if keys.len() < wanted {
+                    break;
+                }
+                from = keys.last().copied();
             }
         }
         let next = (items.len() > limit).then(|| items[limit - 1].key());
@@ -68,11 +71,12 @@ impl Feeds {
     }
 }
 
-/// The least key above `key`, so that "strictly below it" includes `key`.
-fn just_above(key: DisplayKey) -> DisplayKey {
+/// The least key above `key`, so that "strictly below it" includes `key`. `None` above the greatest
+/// of all keys: no bound includes that one.
+fn just_above(key: DisplayKey) -> Option<DisplayKey> {
     match key.item.0.checked_add(1) {
-        Some(item) => DisplayKey { rank: key.rank, item: ItemId(item) },
-        None => DisplayKey { rank: key.rank.saturating_add(1), item: ItemId(0) },
+        Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),
+        None => Some(DisplayKey { rank: key.rank.checked_add(1)?, item: ItemId(0) }),
     }
 }
 
@@ -140,7 +144,8 @@ mod tests {
     #[test]
     fn just_above_a_key_is_the_next_one() {
         let key = |rank, item| DisplayKey { rank, item: ItemId(item) };
-        assert_eq!(just_above(key(5, 7)), key(5, 8));
-        assert_eq!(just_above(key(5, u64::MAX)), key(6, 0));
+        assert_eq!(just_above(key(5, 7)), Some(key(5, 8)));
+        assert_eq!(just_above(key(5, u64::MAX)), Some(key(6, 0)));
+        assert_eq!(just_above(key(i64::MAX, u64::MAX)), None, "not a key below it, which would lose it");
     }
 }
