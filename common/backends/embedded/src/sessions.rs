@@ -23,18 +23,20 @@ use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
 use crate::database::{Database, Durability};
 use crate::view::Tx;
 use live::Pool;
+use stored::Sweep;
 
 /// See the module.
 pub struct EmbeddedSessions {
     database: Arc<Database>,
     pool: Arc<Pool>,
+    sweep: Arc<Sweep>,
 }
 
 impl EmbeddedSessions {
     /// A pool without sessions over the positions in `database`. `epoch` is greater than that of every opening
     /// before.
     pub fn open(database: Arc<Database>, epoch: Epoch) -> Self {
-        Self { database, pool: Arc::new(Pool::new(epoch)) }
+        Self { database, pool: Arc::new(Pool::new(epoch)), sweep: Arc::default() }
     }
 }
 
@@ -59,8 +61,9 @@ impl Sessions for EmbeddedSessions {
     }
 
     async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>> {
-        let pool = self.pool.clone();
+        let (pool, sweep) = (self.pool.clone(), self.sweep.clone());
         let save = move |tx: &mut Tx<'_>| {
+            sweep.run(tx, now)?;
             positions.iter().map(|save| pool.save(save, || stored::put(tx, save, now))).collect()
         };
         self.database.write(Durability::Buffered, save).await
@@ -69,5 +72,46 @@ impl Sessions for EmbeddedSessions {
     async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
         let row = stored::get(&*self.database.view(), user, device)?;
         Ok(row.filter(|row| row.is_fresh(now)).map(|row| row.position))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::sessions::DEVICE_TTL_MS;
+
+    use super::*;
+
+    const NOW: Millis = 1_764_000_000_000;
+
+    #[tokio::test]
+    async fn i18_positions_of_users_who_never_return_are_removed_a_stretch_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path()).unwrap();
+        let sessions = EmbeddedSessions::open(database.clone(), Epoch(1));
+        let device: DeviceId = "phone".parse().unwrap();
+        let position = Position { epoch: Epoch(1), offset: 1 };
+        let save = async |users: std::ops::RangeInclusive<u32>, now: Millis| {
+            let mut positions = vec![];
+            for user in users.map(UserNo) {
+                let (device, node) = (device.clone(), "n".to_owned());
+                let claim = Claim { user, device: device.clone(), durable: true, node, connection: 1, since: now };
+                let token = sessions.claim(claim).await.unwrap().token;
+                positions.push(SavePosition { user, device, token, position });
+            }
+            assert!(sessions.save(positions, now).await.unwrap().into_iter().all(|saved| saved));
+        };
+        let stored = async || {
+            let view = database.view();
+            (1..=601).filter(|user| stored::get(&*view, UserNo(*user), &device).unwrap().is_some()).count()
+        };
+        save(1..=600, NOW).await;
+        let later = NOW + DEVICE_TTL_MS;
+        save(601..=601, later).await;
+        assert_eq!(stored().await, 601 - Sweep::ROWS);
+        save(601..=601, later + 1).await;
+        assert_eq!(stored().await, 601 - Sweep::ROWS, "a pause lies between two stretches");
+        save(601..=601, later + Sweep::PAUSE_MS).await;
+        save(601..=601, later + 2 * Sweep::PAUSE_MS).await;
+        assert_eq!(stored().await, 1, "the one who is there stays");
     }
 }

@@ -1,11 +1,17 @@
 //! The positions of devices on disk, at most [`DEVICES_MAX`] of a user; 60 bytes or so each.
 //!
+//! A device unseen for too long counts as absent at once; its row goes when [`Sweep`] comes by, so that users
+//! who never return do not stay for ever.
+//!
 //! Every function that writes runs on the writer thread, so nothing comes between its reads and its writes.
+
+use std::ops::Bound::{Excluded, Unbounded};
 
 use compact_str::CompactString;
 use feedgate_common::error::Result;
 use feedgate_common::sessions::{DEVICE_TTL_MS, DEVICES_MAX, SavePosition};
 use feedgate_common::{DeviceId, Millis, Position, UserNo};
+use parking_lot::Mutex;
 
 use super::live::is_forward;
 use crate::codec::Code;
@@ -61,13 +67,49 @@ pub(super) fn get(from: &impl Read, user: UserNo, device: &DeviceId) -> Result<O
 /// Moves a device's position forward, making room for a device that is new. Whether it moved.
 pub(super) fn put(tx: &mut Tx<'_>, save: &SavePosition, now: Millis) -> Result<bool> {
     let key = key(save.user, &save.device);
-    match tx.get::<Positions>(&key)? {
+    match tx.get::<Positions>(&key)?.filter(|before| before.is_fresh(now)) {
         Some(before) if !is_forward(before.position, save.position) => return Ok(false),
         Some(_) => {}
         None => make_room(tx, save.user, now)?,
     }
     tx.put::<Positions>(&key, &Stored { position: save.position, seen: now });
     Ok(true)
+}
+
+/// Goes round all positions, a little at a time on the back of saves, and removes the stale ones.
+#[derive(Default)]
+pub(super) struct Sweep(Mutex<Round>);
+
+#[derive(Default)]
+struct Round {
+    /// When it last moved on.
+    moved: Millis,
+    /// The last row it looked at; `None` before the first.
+    after: Option<(UserNo, CompactString)>,
+}
+
+impl Sweep {
+    /// The least time between two stretches, in ms.
+    pub(super) const PAUSE_MS: i64 = 1000;
+
+    /// Rows of a stretch, so that the save that carries it does not feel it.
+    pub(super) const ROWS: usize = 256;
+
+    /// Looks at the next stretch, if it is time.
+    pub(super) fn run(&self, tx: &mut Tx<'_>, now: Millis) -> Result<()> {
+        let mut round = self.0.lock();
+        if (0..Self::PAUSE_MS).contains(&now.saturating_sub(round.moved)) {
+            return Ok(());
+        }
+        let from = round.after.take().map_or(Unbounded, Excluded);
+        let stretch: Vec<_> = tx.scan::<Positions>((from, Unbounded)).take(Self::ROWS).collect::<Result<_>>()?;
+        for (key, _) in stretch.iter().filter(|(_, row)| !row.is_fresh(now)) {
+            tx.remove::<Positions>(key);
+        }
+        let more = stretch.len() == Self::ROWS;
+        *round = Round { moved: now, after: stretch.into_iter().last().map(|(key, _)| key).filter(|_| more) };
+        Ok(())
+    }
 }
 
 /// Removes a user's devices that are stale, then those unseen longest, until one more fits.
