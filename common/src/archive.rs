@@ -264,6 +264,15 @@ pub enum Event {
     },
 }
 
+/// A line of the list of outstanding events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outstanding {
+    /// Since when it counts as outstanding; 0 if it was reopened.
+    pub since: Millis,
+    /// What is to be done.
+    pub event: Event,
+}
+
 /// One line of a list of followers or followees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
@@ -374,8 +383,14 @@ pub trait Archive: Send + Sync + 'static {
     /// A number greater than any this Archive has given; durable before it answers.
     async fn next_epoch(&self) -> Result<Epoch>;
 
-    /// Events accepted at or before `not_after` and not finished, at most `limit`, oldest first.
-    async fn outstanding(&self, not_after: Millis, limit: usize) -> Result<Vec<Event>>;
+    /// Events accepted at or before `not_after` and not finished, at most `limit`, oldest first; the
+    /// list goes on behind `after`, whether that line still stands or not.
+    async fn outstanding(
+        &self,
+        after: Option<Outstanding>,
+        not_after: Millis,
+        limit: usize,
+    ) -> Result<Vec<Outstanding>>;
 
     /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`.
     async fn finish(&self, events: &[Event]) -> Result<()>;

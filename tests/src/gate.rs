@@ -13,7 +13,8 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Recipient, Refused, Write, Written,
+    ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Outstanding, Recipient, Refused, Write,
+    Written,
 };
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read};
@@ -149,9 +150,14 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.next_epoch().await
     }
-    async fn outstanding(&self, not_after: Millis, limit: usize) -> Result<Vec<Event>> {
+    async fn outstanding(
+        &self,
+        after: Option<Outstanding>,
+        not_after: Millis,
+        limit: usize,
+    ) -> Result<Vec<Outstanding>> {
         self.gate.wait().await;
-        self.store.outstanding(not_after, limit).await
+        self.store.outstanding(after, not_after, limit).await
     }
     async fn finish(&self, events: &[Event]) -> Result<()> {
         self.gate.wait().await;

@@ -1,12 +1,14 @@
 //! Relays events that nobody has finished: what a crash left between commit and relay, what a job queue
 //! has lost, what a rolled back store has reopened.
 //!
-//! Once at start everything outstanding, so that a restart resumes at once; then regularly what is
-//! overdue. Relaying too often is harmless, for equal jobs merge and finished work finds nothing to do.
+//! Once at start everything outstanding, so that a restart resumes at once; then, a page each time, what is
+//! overdue, round and round: events that fail every time do not hide the younger ones behind them. Relaying
+//! too often is harmless, for equal jobs merge and finished work finds nothing to do.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use feedgate_common::archive::Outstanding;
 use feedgate_common::error::Result;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Archive, Jobs, Millis};
@@ -29,35 +31,42 @@ impl Sweep {
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
         let mut ticks = tokio::time::interval(self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut all = true;
+        let (mut started, mut behind) = (false, None);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 swept = async {
                     ticks.tick().await;
-                    self.relay(if all { Millis::MAX } else { before(self.overdue) }).await
+                    if started { self.relay(behind, before(self.overdue)).await } else { self.relay_all().await }
                 } => match swept {
-                    Ok(events) => {
-                        if events > 0 {
-                            tracing::info!(events, "relayed what was outstanding");
-                        }
-                        all = events == PAGE && all;
-                    }
+                    Ok(end) => (started, behind) = (true, end),
                     Err(error) => tracing::warn!(%error, "a sweep failed; the next one tries again"),
                 },
             }
         }
     }
 
-    async fn relay(&self, not_after: Millis) -> Result<usize> {
-        let events = self.archive.outstanding(not_after, PAGE).await?;
-        let mut jobs: Vec<Job> = events.iter().map(|event| Job::from(*event)).collect();
+    async fn relay_all(&self) -> Result<Option<Outstanding>> {
+        let mut behind = None;
+        loop {
+            behind = self.relay(behind, Millis::MAX).await?;
+            if behind.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Relays the next page behind `behind`, and answers where the one after it begins; `None` at the end.
+    async fn relay(&self, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
+        let page = self.archive.outstanding(behind, not_after, PAGE).await?;
+        let mut jobs: Vec<Job> = page.iter().map(|line| Job::from(line.event)).collect();
         jobs.sort_unstable();
         jobs.dedup();
         if !jobs.is_empty() {
             self.jobs.put(&jobs).await?;
+            tracing::info!(events = page.len(), "relayed what was outstanding");
         }
-        Ok(events.len())
+        Ok(page.last().copied().filter(|_| page.len() == PAGE))
     }
 }
 
@@ -65,4 +74,54 @@ impl Sweep {
 fn before(age: Duration) -> Millis {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(now.saturating_sub(age).as_millis()).unwrap_or(Millis::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::Body;
+    use feedgate_common::archive::{Publish, Write};
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+
+    /// Posts of as many authors, accepted and never relayed.
+    async fn accept(archive: &dyn Archive, authors: usize) {
+        let post = |n| {
+            Write::Publish(Publish {
+                author: format!("a{n}").parse().unwrap(),
+                body: Body::parse("1".to_owned()).unwrap(),
+                kind: None,
+                id: None,
+                foreign_id: None,
+                published_at: None,
+                rank: None,
+                idempotency_key: None,
+            })
+        };
+        archive.write((0..authors).map(post).collect(), 1).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn events_that_nobody_can_finish_do_not_hide_the_younger_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 2).unwrap();
+        accept(&*stores.archive, PAGE + 1).await;
+        let (archive, jobs) = (stores.archive.clone(), stores.jobs.clone());
+        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO };
+        let full = sweep.relay(None, 1).await.unwrap();
+        assert_eq!(stores.jobs.pending().await.unwrap(), PAGE as u64);
+        let end = sweep.relay(full, 1).await.unwrap();
+        assert_eq!((end, stores.jobs.pending().await.unwrap()), (None, PAGE as u64 + 1));
+    }
+
+    #[tokio::test]
+    async fn a_start_relays_everything_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 2).unwrap();
+        accept(&*stores.archive, 2 * PAGE + 1).await;
+        let (archive, jobs) = (stores.archive.clone(), stores.jobs.clone());
+        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO };
+        sweep.relay_all().await.unwrap();
+        assert_eq!(stores.jobs.pending().await.unwrap(), 2 * PAGE as u64 + 1);
+    }
 }

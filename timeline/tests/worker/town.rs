@@ -141,7 +141,7 @@ impl Town {
     /// Waits until the fan-out of everything that was accepted is finished.
     pub(crate) async fn finished(&self) {
         eventually("everything accepted is finished", async || {
-            self.stores.archive.outstanding(Millis::MAX, 1).await.unwrap().is_empty()
+            self.stores.archive.outstanding(None, Millis::MAX, 1).await.unwrap().is_empty()
         })
         .await;
     }

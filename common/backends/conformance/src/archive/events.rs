@@ -8,7 +8,8 @@ use feedgate_common::{OutboxSeq, UserNo};
 use super::{NOW, accept, change, delete, edit, follow, number, post, unfollow, write, write_at};
 
 async fn due(archive: &dyn Archive, not_after: i64) -> Vec<Event> {
-    archive.outstanding(not_after, 100).await.expect("the archive works")
+    let lines = archive.outstanding(None, not_after, 100).await.expect("the archive works");
+    lines.into_iter().map(|line| line.event).collect()
 }
 
 /// How far the author's outstanding events go, however many there are.
@@ -32,10 +33,16 @@ pub(super) async fn an_event_is_outstanding_until_it_is_finished(archive: Arc<dy
     assert_eq!(due(&*archive, NOW).await, [of_edge], "what was accepted at the limit counts");
     assert_eq!(due(&*archive, NOW + 19).await, [of_edge, of_ann]);
     assert_eq!(due(&*archive, i64::MAX).await, [of_edge, of_ann, of_ben], "oldest first");
-    assert_eq!(archive.outstanding(i64::MAX, 2).await.unwrap(), [of_edge, of_ann]);
+    let first = archive.outstanding(None, i64::MAX, 2).await.unwrap();
+    assert_eq!(first.iter().map(|line| line.event).collect::<Vec<_>>(), [of_edge, of_ann]);
+    assert_eq!(first.iter().map(|line| line.since).collect::<Vec<_>>(), [NOW, NOW + 10]);
 
     archive.finish(&[of_ann, of_edge]).await.unwrap();
     assert_eq!(due(&*archive, i64::MAX).await, [of_ben]);
+    let behind = archive.outstanding(first.last().copied(), i64::MAX, 2).await.unwrap();
+    assert_eq!(behind.iter().map(|line| line.event).collect::<Vec<_>>(), [of_ben], "behind a line that is gone");
+    assert_eq!(archive.outstanding(behind.last().copied(), i64::MAX, 2).await.unwrap(), []);
+    assert_eq!(archive.outstanding(behind.last().copied(), NOW, 2).await.unwrap(), []);
     archive.finish(&[of_ann, of_edge, of_ben, of_ben]).await.unwrap();
     assert_eq!(due(&*archive, i64::MAX).await, []);
     let ahead = Event::Outbox { author: UserNo(999), seq: 5 };

@@ -188,7 +188,7 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
     let (id, seq) = accept(&*archive, publish.clone(), NOW).await;
     let (reader, author, edge, _) = super::change(&*archive, super::follow("rea", "ann")).await;
     archive.set_incarnation("store-1").await.unwrap();
-    let (counts, due) = (archive.counts().await.unwrap(), archive.outstanding(NOW, 10).await.unwrap());
+    let (counts, due) = (archive.counts().await.unwrap(), archive.outstanding(None, NOW, 10).await.unwrap());
     drop(archive);
 
     let archive = open("restart").await;
@@ -198,7 +198,7 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
     assert_eq!(again, Ok(Written::Published { id, author, outbox_seq: seq, published_at, fresh: false }));
     assert_eq!(archive.edge(reader, author).await.unwrap(), edge);
     assert_eq!(archive.incarnation().await.unwrap().as_deref(), Some("store-1"));
-    assert_eq!((archive.counts().await.unwrap(), archive.outstanding(NOW, 10).await.unwrap()), (counts, due));
+    assert_eq!((archive.counts().await.unwrap(), archive.outstanding(None, NOW, 10).await.unwrap()), (counts, due));
     let (next, _) = accept(&*archive, post("ann", "after"), NOW).await;
     assert!(next > id, "ids go on where they were");
 }

@@ -6,7 +6,9 @@
 //!                          └────┘ finish short of the head: due since the next record's time
 //! ```
 
-use feedgate_common::archive::Event;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use feedgate_common::archive::{Event, Outstanding};
 use feedgate_common::error::Result;
 use feedgate_common::{Generation, Millis, OutboxSeq, StoreError, UserNo};
 
@@ -16,9 +18,26 @@ use crate::view::{Read, Tx, View};
 /// When a reopened event counts from: due at once, and finished only as a whole.
 const REOPENED: Millis = 0;
 
-pub(super) fn outstanding(view: &View, not_after: Millis, limit: usize) -> Result<Vec<Event>> {
-    let due = view.scan::<Due>(..=(not_after, Owed::LAST)).take(limit);
-    due.map(|row| event_of(view, row?.0.1)).collect()
+pub(super) fn outstanding(
+    view: &View,
+    after: Option<Outstanding>,
+    not_after: Millis,
+    limit: usize,
+) -> Result<Vec<Outstanding>> {
+    let from = after.map_or(Unbounded, |last| Excluded((last.since, owed(last.event))));
+    let due = view.scan::<Due>((from, Included((not_after, Owed::LAST)))).take(limit);
+    let line = |row: Result<_>| {
+        let ((since, owed), ()) = row?;
+        Ok(Outstanding { since, event: event_of(view, owed)? })
+    };
+    due.map(line).collect()
+}
+
+fn owed(event: Event) -> Owed {
+    match event {
+        Event::Outbox { author, .. } => Owed::Outbox { author },
+        Event::Edge { reader, author, .. } => Owed::Edge { reader, author },
+    }
 }
 
 fn event_of(view: &View, owed: Owed) -> Result<Event> {

@@ -32,7 +32,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Recipient, Refused, Write, Written,
+    Archive, ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Outstanding, Recipient, Refused,
+    Write, Written,
 };
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
@@ -199,8 +200,13 @@ impl Archive for EmbeddedArchive {
         self.epochs.next(&self.db).await
     }
 
-    async fn outstanding(&self, not_after: Millis, limit: usize) -> Result<Vec<Event>> {
-        self.db.read(move |view| events::outstanding(view, not_after, limit)).await
+    async fn outstanding(
+        &self,
+        after: Option<Outstanding>,
+        not_after: Millis,
+        limit: usize,
+    ) -> Result<Vec<Outstanding>> {
+        self.db.read(move |view| events::outstanding(view, after, not_after, limit)).await
     }
 
     /// Survives a crash of the process, not of the machine: a lost finish only repeats work that
