@@ -29,6 +29,10 @@ use crate::execute::Executor;
 use crate::retry::{Backoff, Failures};
 use crate::sweep::Sweep;
 
+/// The longest pause of the worker itself. A failing job waits longer by itself; what is behind it in the
+/// queue must not wait as long.
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
 /// Works off fan-out. Any number of workers may share the same stores.
 pub struct Worker {
     dispatcher: Arc<Dispatcher>,
@@ -100,7 +104,7 @@ impl Worker {
                 Some(true) => failed_in_a_row = 0,
                 Some(false) => {
                     failed_in_a_row += 1;
-                    paused_until = Instant::now() + self.backoff.after(failed_in_a_row);
+                    paused_until = Instant::now() + self.backoff.after(failed_in_a_row).min(PAUSE_MAX);
                 }
                 None => {}
             }

@@ -114,6 +114,21 @@ async fn a_step_that_panics_costs_its_job_a_retry_and_the_worker_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_waits_long_after_a_failure_does_not_make_the_others_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let doorbell = Broken::new(How::Panics);
+    let hour = Duration::from_secs(3600);
+    let patient = Settings { retry_first: hour, retry_max: hour, ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), doorbell.clone(), patient);
+    eventually("a step has panicked", async || doorbell.rung.load(Ordering::SeqCst) > 0).await;
+    // Nobody follows this author, so that nothing rings.
+    town.publish(1, 200).await;
+    eventually("the other job is done", async || town.pending().await == 1).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_queue_that_loses_every_second_answer_slows_the_worker_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let town = news(dir.path()).await;
