@@ -40,7 +40,8 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens or makes the stores in `dir`. `buckets` counts for a new directory; one that exists keeps its own.
+    /// Opens or makes the stores in `dir`. `buckets` counts for a new directory; one that exists keeps its own, and
+    /// a warning says so.
     ///
     /// Blocks while logs are replayed: milliseconds for a small store, seconds for millions of entries.
     ///
@@ -55,6 +56,13 @@ impl Embedded {
             let archive = EmbeddedArchive::open(database.clone(), buckets).await?;
             let remembered = archive.incarnation().await?;
             let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), remembered.as_deref(), settings)?;
+            if inboxes.buckets() != buckets {
+                let (dir, kept) = (dir.display(), inboxes.buckets());
+                tracing::warn!(
+                    "{dir} was made with buckets = {kept} and keeps them; buckets = {buckets} has no effect"
+                );
+            }
+            make_names_durable(dir)?;
             archive.set_incarnation(&inboxes.incarnation()).await?;
             let epoch = archive.next_epoch().await?;
             Ok((archive, inboxes, epoch))
@@ -80,6 +88,15 @@ impl Embedded {
         // Joins the stores' threads, if this was the last handle.
         tokio::task::spawn_blocking(move || drop(self)).await.map_err(StoreError::unavailable)
     }
+}
+
+/// What was just made must be found again after a loss of power: the stores see to what is in their directories,
+/// not to the directories themselves.
+fn make_names_durable(dir: &Path) -> Result<()> {
+    let sync = |dir: &Path| File::open(dir).and_then(|dir| dir.sync_all());
+    // A parent that may not be opened was there before.
+    _ = dir.canonicalize().map(|dir| dir.parent().map(sync));
+    sync(dir).map_err(|error| StoreError::unavailable(format_args!("cannot sync {}: {error}", dir.display())))
 }
 
 fn lock(dir: &Path) -> Result<File> {
