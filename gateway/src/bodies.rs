@@ -1,4 +1,4 @@
-//! A change is encoded once, however many readers get it.
+//! A change is encoded once, on one line, however many readers get it.
 //!
 //! Only the offset differs from inbox to inbox; the rest, `{"op":"add","item":{…}}`, is kept here by
 //! item and version. A version never changes what it says, so nothing here is ever stale; whether an
@@ -10,6 +10,8 @@ use feedgate_common::feed::Change;
 use feedgate_common::{Item, ItemId, OutboxSeq, UserNo};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+
+use crate::protocol;
 
 /// What is kept at most, in bytes of JSON.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -68,7 +70,9 @@ impl Key {
 }
 
 fn encode(change: &Change) -> Vec<u8> {
-    serde_json::to_vec(change).expect("a change is plain data")
+    let mut json = serde_json::to_vec(change).expect("a change is plain data");
+    protocol::one_line(&mut json);
+    json
 }
 
 #[cfg(test)]

@@ -85,7 +85,11 @@ pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
         Reply::Subscribe(opened) => object(out, id, "subscribe", &Subscribed::from(opened)),
         Reply::Unsubscribe => object(out, id, "unsubscribe", &Empty {}),
         Reply::Acked => object(out, id, "rpc", &Rpc { data: Empty {} }),
-        Reply::Page(page) => object(out, id, "rpc", &Rpc { data: page }),
+        Reply::Page(page) => {
+            let start = out.len();
+            object(out, id, "rpc", &Rpc { data: page });
+            super::one_line(&mut out[start..]);
+        }
         Reply::History(history) => {
             let History { epoch, offset, publications } = history;
             let head = format!(r#"{{"id":{id},"history":{{"epoch":"{epoch}","offset":{offset},"publications":["#);

@@ -151,3 +151,20 @@ async fn a_drain_closes_every_connection_with_3001_and_saves_positions() {
     assert_eq!(sessions.position(ann, &"phone".parse().unwrap(), now).await.unwrap(), Some(head));
     assert_eq!(sessions.list(ann).await.unwrap(), [], "every claim is released");
 }
+
+#[tokio::test]
+async fn a_body_written_on_several_lines_stays_one_line_of_a_frame() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let opened = phone.subscribe(json!({})).await["subscribe"].take();
+    rig.post_bodies("bob", ["{\n  \"text\":\r\n\t\"a\\nb\"\n}".to_owned()].into_iter()).await;
+    let body = json!({"text": "a\nb"});
+    let (offset, change) = phone.publication().await;
+    assert_eq!((offset, &change["item"]["body"]), (opened["offset"].as_u64().unwrap() + 1, &body));
+    let page = phone.ask("rpc", json!({"method": "page"})).await;
+    assert_eq!(page["rpc"]["data"]["items"][0]["body"], body);
+    let history = phone.ask("history", json!({"channel": "feed", "limit": 1, "reverse": true})).await;
+    assert_eq!(history["history"]["publications"][0]["data"]["item"]["body"], body);
+    rig.stop().await;
+}
