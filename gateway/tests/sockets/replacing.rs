@@ -56,3 +56,24 @@ async fn i17_of_two_connections_racing_200_times_exactly_one_lives_and_the_other
     .await;
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn a_kick_by_http_closes_the_devices_socket_with_3503_and_no_other() {
+    let rig = Rig::start().await;
+    let (mut phone, mut tablet) = (rig.connected("ann", "phone").await, rig.connected("ann", "tablet").await);
+    let mut stranger = rig.connected("eve", "phone").await;
+    phone.subscribe(json!({})).await;
+    assert_eq!(rig.http("DELETE /v1/users/ann/sessions/phone").await, (204, String::new()));
+    assert_eq!(phone.closed().await, Next::Closed(3503));
+    for other in [&mut tablet, &mut stranger] {
+        assert_eq!(other.ask("ping", json!({})).await["ping"], json!({}));
+    }
+    within(async {
+        while rig.http("DELETE /v1/users/ann/sessions/phone").await.0 != 404 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    rig.connected("ann", "phone").await;
+    rig.stop().await;
+}

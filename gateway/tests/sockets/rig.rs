@@ -179,14 +179,20 @@ impl Rig {
 
     /// Counts from `/v1/stats`, by HTTP as anyone would.
     pub(crate) async fn stats(&self) -> serde_json::Value {
+        let (_, body) = self.http("GET /v1/stats").await;
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"))
+    }
+
+    /// A request of a backend: the status and the body of its answer.
+    pub(crate) async fn http(&self, method_and_path: &str) -> (u16, String) {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut http = tokio::net::TcpStream::connect(self.addr).await.unwrap();
-        let request = "GET /v1/stats HTTP/1.1\r\nhost: x\r\nauthorization: Bearer api-key\r\nconnection: close\r\n\r\n";
-        http.write_all(request.as_bytes()).await.unwrap();
+        let headers = "host: x\r\nauthorization: Bearer api-key\r\nconnection: close";
+        http.write_all(format!("{method_and_path} HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).await.unwrap();
         let mut answer = String::new();
         http.read_to_string(&mut answer).await.unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 }
 
