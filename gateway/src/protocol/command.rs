@@ -261,7 +261,7 @@ fn on_channel(raw: &RawValue, what: &str, verb: Verb) -> Result<Verb, Refusal> {
 
 #[derive(Deserialize)]
 struct WirePosition {
-    offset: u64,
+    offset: Option<u64>,
     #[serde(default)]
     epoch: String,
 }
@@ -280,7 +280,8 @@ fn rpc(raw: &RawValue) -> Result<Verb, Refusal> {
             let at: WirePosition = contents(data, "rpc ack: data")?;
             let epoch: Epoch =
                 at.epoch.parse().map_err(|error| ErrorCode::BadRequest.because(format!("rpc ack: {error}")))?;
-            Ok(Verb::Ack(Position { epoch, offset: at.offset }))
+            let offset = at.offset.ok_or_else(|| ErrorCode::BadRequest.because("rpc ack: data needs an offset"))?;
+            Ok(Verb::Ack(Position { epoch, offset }))
         }
         ("ack", None) => Err(ErrorCode::BadRequest.because("rpc ack: data must be {\"offset\":N,\"epoch\":\"…\"}")),
         ("page", None) => Ok(Verb::Page(Box::default())),
@@ -312,7 +313,8 @@ fn history(raw: &RawValue) -> Result<Verb, Refusal> {
         Some(at) => {
             // Whatever is no epoch of ours names a log that is gone.
             let epoch = at.epoch.parse().map_err(|_| Refusal::from(ErrorCode::UnrecoverablePosition))?;
-            Some(Position { epoch, offset: at.offset })
+            // Some SDKs leave a zero out.
+            Some(Position { epoch, offset: at.offset.unwrap_or(0) })
         }
     };
     // A negative limit means "as many as you give".
