@@ -1,6 +1,7 @@
 //! Who may come in: backends by the API key, readers by a JWT.
 //!
-//! The algorithm list is fixed to HS256, whatever a token's header says; `exp` is required.
+//! The algorithm list is fixed to HS256, whatever a token's header says; `exp` is required, and `nbf` is kept to
+//! where a token has one.
 
 use feedgate_common::{DeviceId, UserId};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -38,10 +39,15 @@ pub enum TokenError {
     Invalid(String),
 }
 
+/// How far the clock of whoever signs may be ahead of ours, in seconds: a token that begins now is good at once.
+const AHEAD_MAX_SECS: u64 = 60;
+
 #[derive(Serialize, Deserialize)]
 struct Wire {
     sub: String,
     exp: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device_id: Option<String>,
 }
@@ -74,6 +80,9 @@ impl Keys {
         let user = wire.sub.parse().map_err(|e| invalid(&format_args!("sub: {e}")))?;
         let device =
             wire.device_id.map(|d| d.parse()).transpose().map_err(|e| invalid(&format_args!("device_id: {e}")))?;
+        if wire.nbf.is_some_and(|begins| begins > now.saturating_add(AHEAD_MAX_SECS)) {
+            return Err(invalid(&"its time (nbf) has not come yet"));
+        }
         if wire.exp <= now {
             return Err(TokenError::Expired);
         }
@@ -82,8 +91,12 @@ impl Keys {
 
     /// Makes a token for `user` that expires at `expires_at` (Unix seconds).
     pub fn mint(&self, user: &UserId, device: Option<&DeviceId>, expires_at: u64) -> String {
-        let wire =
-            Wire { sub: user.as_str().to_owned(), exp: expires_at, device_id: device.map(|d| d.as_str().to_owned()) };
+        let wire = Wire {
+            sub: user.as_str().to_owned(),
+            exp: expires_at,
+            nbf: None,
+            device_id: device.map(|d| d.as_str().to_owned()),
+        };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &wire, &self.encoding)
             .expect("HS256 signs any claims that serialize")
     }
@@ -118,7 +131,14 @@ mod tests {
         let no_exp = sign(Algorithm::HS256, serde_json::json!({"sub": "ann"}));
         let text_exp = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": "100"}));
         let bad_sub = sign(Algorithm::HS256, serde_json::json!({"sub": "a n", "exp": 100}));
-        for token in [&foreign, none, &hs512, &no_exp, &text_exp, &bad_sub, "", "x.y.z"] {
+        let not_yet = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "nbf": 62}));
+        let text_nbf = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "nbf": "1"}));
+        let no_device = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "device_id": ""}));
+        let skewed = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "nbf": 61}));
+        assert!(keys().verify(&skewed, 1).is_ok(), "clocks differ a little");
+        for token in
+            [&foreign, none, &hs512, &no_exp, &text_exp, &bad_sub, &not_yet, &text_nbf, &no_device, "", "x.y.z"]
+        {
             assert!(matches!(keys().verify(token, 1), Err(TokenError::Invalid(_))), "{token}");
         }
     }
