@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use feedgate_common::feed::Change;
-use feedgate_common::inboxes::Read;
+use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{Epoch, InboxKey, Position, StoreError, UserId};
 use serde::Serialize;
 
@@ -17,6 +17,12 @@ use super::query::{Params, Query, Segment, decimal};
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
+
+/// Bodies beyond this many bytes wait for the next request: a thousand of the largest would be 64 MiB.
+const ANSWER_BYTES: usize = 1024 * 1024;
+
+/// Changes hydrated at a time, so that bodies are not fetched only to be left out.
+const HYDRATE: usize = 32;
 
 /// A stretch of the log.
 #[derive(Serialize)]
@@ -53,14 +59,31 @@ pub(super) async fn read(
     };
     match api.feeds().read(key, after, limit).await? {
         Read::Entries { entries, head } => {
-            let changes = api.feeds().hydrate(entries.iter().map(|n| &n.entry)).await?;
-            let position = Position { offset: entries.last().map_or(after.offset, |n| n.seq), ..after };
-            let lines = entries.iter().zip(changes).map(|(n, change)| Line { offset: n.seq, change });
-            Ok(Json(Changes { changes: lines.collect(), position, head }))
+            let changes = lines(&api, &entries).await?;
+            let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
+            Ok(Json(Changes { changes, position, head }))
         }
         Read::Gone { head } => Err(Problem::gone(head)),
         Read::Missing => Err(StoreError::unavailable("an inbox vanished during a read").into()),
     }
+}
+
+/// The changes behind `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
+async fn lines(api: &Api, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    for chunk in entries.chunks(HYDRATE) {
+        let changes = api.feeds().hydrate(chunk.iter().map(|n| &n.entry)).await?;
+        for (n, change) in chunk.iter().zip(changes) {
+            if bytes >= ANSWER_BYTES {
+                return Ok(lines);
+            }
+            if let Change::Add { item } | Change::Update { item } = &change {
+                bytes += item.body.get().len();
+            }
+            lines.push(Line { offset: n.seq, change });
+        }
+    }
+    Ok(lines)
 }
 
 /// `offset` and `epoch`, which mean something only together. Neither: from the log's start.

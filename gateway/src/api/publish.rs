@@ -26,6 +26,9 @@ use crate::clock;
 /// How far ahead of this server's clock an item's `published_at` may be, in ms.
 const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 
+/// 2^53 - 1.
+const RANK_MAX: i64 = (1 << 53) - 1;
+
 const FOREIGN_ID_MAX_BYTES: usize = 128;
 const KIND_MAX_CHARACTERS: usize = 64;
 const KEY_MAX: usize = 255;
@@ -108,7 +111,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
-        rank: fields.get("rank").map(|rank| rank.integer()).transpose()?,
+        rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
         idempotency_key: None,
     })
 }
@@ -135,6 +138,15 @@ fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Problem> {
         )));
     }
     Ok(at)
+}
+
+/// Clients compare ranks too, and most of them read numbers as doubles: beyond 2^53 their order would not be ours.
+fn rank(field: &Field<'_>) -> Result<i64, Problem> {
+    let rank = field.integer()?;
+    if (-RANK_MAX..=RANK_MAX).contains(&rank) {
+        return Ok(rank);
+    }
+    Err(field.refuse(format_args!("must be from -{RANK_MAX} to {RANK_MAX}, not {rank}")))
 }
 
 /// `"followers"` is the only audience there is yet.

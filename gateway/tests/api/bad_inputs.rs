@@ -54,6 +54,7 @@ const ITEMS: &[Case] = &[
         "300 s ahead",
     ),
     ("POST /v1/items", r#"{"author":"ann","body":1,"rank":9223372036854775808}"#, 422, "/rank", "64 bits"),
+    ("POST /v1/items", r#"{"author":"ann","body":1,"rank":9007199254740992}"#, 422, "/rank", "9007199254740991"),
     ("POST /v1/items", r#"{"author":"ann","body":1,"rank":"1"}"#, 422, "/rank", "integer"),
     (
         "POST /v1/items",

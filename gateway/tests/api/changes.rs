@@ -79,3 +79,30 @@ async fn a_user_never_named_has_an_empty_feed_with_a_position_that_goes_on() {
     assert!(changes.json["changes"].as_array().unwrap().iter().any(|line| line["op"] == "add"), "{}", changes.text);
     server.close().await;
 }
+
+#[tokio::test]
+async fn i18_an_answer_of_large_changes_is_cut_by_bytes_and_the_rest_follows() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    server.settled().await;
+    let body = "x".repeat(60_000);
+    for _ in 0..40 {
+        server.publish("ann", &body).await;
+    }
+    server.settled().await;
+    let mut next = "/v1/users/bob/changes?limit=1000".to_owned();
+    let (mut adds, mut answers) = (0, 0);
+    loop {
+        let answer = server.get(&next).await.expect(200);
+        assert!(answer.text.len() < 1_200_000, "{} bytes", answer.text.len());
+        adds += ops(&answer.json).iter().filter(|(_, op)| *op == "add").count();
+        answers += 1;
+        let (epoch, offset) = (answer.json["position"]["epoch"].as_str().unwrap(), &answer.json["position"]["offset"]);
+        if *offset == answer.json["head"] {
+            break;
+        }
+        next = format!("/v1/users/bob/changes?limit=1000&epoch={epoch}&offset={offset}");
+    }
+    assert_eq!((adds, answers), (40, 3));
+    server.close().await;
+}

@@ -78,7 +78,8 @@ async fn i8_a_page_is_short_only_at_the_end_whatever_was_deleted() {
 async fn equal_ranks_fall_to_the_greater_id_and_ranks_may_be_negative() {
     let (server, _dir) = Server::start().await;
     server.follow("bob", "ann").await;
-    for (id, rank) in [("5", -1), ("9", -1), ("7", i64::MIN), ("8", i64::MAX), ("18446744073709551615", -1)] {
+    const MOST: i64 = (1 << 53) - 1;
+    for (id, rank) in [("5", -1), ("9", -1), ("7", -MOST), ("8", MOST), ("18446744073709551615", -1)] {
         server.post("/v1/items", json!({"author": "ann", "body": 0, "id": id, "rank": rank})).await.expect(201);
     }
     server.settled().await;
