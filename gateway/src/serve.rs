@@ -103,10 +103,14 @@ impl Node {
         let _ = stream.set_nodelay(true);
         let within = Duration::from_secs(self.gateway.parts.settings.connect_within_secs.into());
         let Self { router, stopping, gateway, .. } = self;
-        let door = Door { accepted_ms: gateway.elapsed_ms(), permit: Arc::new(permit), gateway };
+        let permit = Arc::new(permit);
         let api = TowerToHyperService::new(router);
         let service = service_fn(move |request: Request<Incoming>| {
-            let upgrade = (request.uri().path() == upgrade::PATH).then(|| door.clone());
+            let upgrade = (request.uri().path() == upgrade::PATH).then(|| Door {
+                asked_ms: gateway.elapsed_ms(),
+                gateway: gateway.clone(),
+                permit: permit.clone(),
+            });
             let api = api.clone();
             async move {
                 match upgrade {

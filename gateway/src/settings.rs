@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// A device must have sent `connect` this many seconds after the TCP connection was accepted.
+    /// A device must have sent `connect` this many seconds after it asked for the WebSocket, and an HTTP request its
+    /// head this many seconds after it may begin.
     pub connect_within_secs: u32,
     /// The server pings this often; at least 1.
     pub ping_interval_secs: u32,

@@ -64,6 +64,8 @@ pub(crate) struct Socket {
     understood: u64,
     /// A message has stretched the reader's buffer.
     stretched: bool,
+    /// The context was born with bytes that the stream will not tell of.
+    early: bool,
 }
 
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl Socket {
         };
         let taken = early.len() as u64;
         let wire = Wire { tcp, out: Vec::new(), written: 0, taken, reads_left: READS_PER_POLL };
-        Self { context, wire, understood: 0, stretched: !early.is_empty() }
+        Self { context, wire, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
     /// Grants this poll of the task its share of reads. Call once at its start.
@@ -99,12 +101,13 @@ impl Socket {
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Incoming, Broken>> {
         loop {
             // Asking for readiness first spares a system call on every wake that was not about reading.
-            if ready!(self.wire.tcp.poll_read_ready(cx)).is_err() {
+            if !self.early && ready!(self.wire.tcp.poll_read_ready(cx)).is_err() {
                 return Poll::Ready(Err(Broken::Gone));
             }
             match self.context.read(&mut self.wire) {
                 Ok(message) => return Poll::Ready(Ok(self.sort(message))),
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.early = false;
                     self.shrink();
                     if self.wire.reads_left == 0 {
                         cx.waker().wake_by_ref();

@@ -33,8 +33,9 @@ const JSON_PROTOCOL: &str = "centrifuge-json";
 #[derive(Clone)]
 pub(crate) struct Door {
     pub(crate) gateway: Arc<Gateway>,
-    /// When the connection was accepted.
-    pub(crate) accepted_ms: u64,
+    /// When the upgrade was asked for. Not when the connection was accepted: a proxy keeps connections and
+    /// upgrades one that is old.
+    pub(crate) asked_ms: u64,
     /// Its share of the node's sockets.
     pub(crate) permit: Arc<OwnedSemaphorePermit>,
 }
@@ -70,7 +71,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
 
 /// Awaits the upgrade, then leaves the rest to a task of its own.
 async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) {
-    let Door { gateway, accepted_ms, permit } = door;
+    let Door { gateway, asked_ms, permit } = door;
     let parts = match upgrade.await {
         Ok(upgraded) => upgraded.downcast::<TokioIo<TcpStream>>(),
         Err(error) => {
@@ -82,7 +83,7 @@ async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) 
     // An empty buffer would hold its kilobytes for the life of the session.
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
-    let arrival = Arrival { tcp: parts.io.into_inner(), early, accepted_ms, slot, permit };
+    let arrival = Arrival { tcp: parts.io.into_inner(), early, asked_ms, slot, permit };
     let tasks = gateway.tasks.clone();
     tasks.spawn(Connection::new(gateway, arrival));
 }
@@ -131,6 +132,11 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
     }
     if request.version() != Version::HTTP_11 {
         return Err(Refused::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "a WebSocket begins with HTTP/1.1"));
+    }
+    // The upgrade would wait for the body, and hold its place for as long as the peer likes.
+    if headers.contains_key(header::TRANSFER_ENCODING) || headers.get(header::CONTENT_LENGTH).is_some_and(|n| n != "0")
+    {
+        return Err(Refused::new(StatusCode::BAD_REQUEST, "a WebSocket begins with a request without a body"));
     }
     if !has_token(headers, &header::UPGRADE, "websocket") || !has_token(headers, &header::CONNECTION, "upgrade") {
         return Err(Refused::new(StatusCode::UPGRADE_REQUIRED, "send Connection: Upgrade and Upgrade: websocket")
@@ -215,6 +221,9 @@ mod tests {
         assert_eq!(with("connection", "close"), 426);
         assert_eq!(with("sec-websocket-version", "8"), 426);
         assert_eq!(with("sec-websocket-key", "c2hvcnQ="), 400);
+        assert_eq!(with("content-length", "1"), 400);
+        assert_eq!(with("content-length", "0"), 101);
+        assert_eq!(with("transfer-encoding", "chunked"), 400);
         assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf"), 400);
         assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf, centrifuge-json"), 101);
     }

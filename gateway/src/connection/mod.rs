@@ -82,8 +82,8 @@ pub(crate) struct Arrival {
     pub(crate) tcp: TcpStream,
     /// What came before the upgrade was done.
     pub(crate) early: Vec<u8>,
-    /// When it was accepted: the time before `connect` counts from here.
-    pub(crate) accepted_ms: u64,
+    /// When it was asked for: the time before `connect` counts from here.
+    pub(crate) asked_ms: u64,
     /// Its place in the pool.
     pub(crate) slot: Arc<Slot>,
     /// Its share of the node's sockets.
@@ -122,9 +122,9 @@ enum End {
 
 impl Connection {
     pub(crate) fn new(gateway: Arc<Gateway>, arrival: Arrival) -> Self {
-        let Arrival { tcp, early, accepted_ms, slot, permit } = arrival;
+        let Arrival { tcp, early, asked_ms, slot, permit } = arrival;
         let settings = &gateway.parts.settings;
-        let connect_at = accepted_ms + u64::from(settings.connect_within_secs) * 1000;
+        let connect_at = asked_ms + u64::from(settings.connect_within_secs) * 1000;
         Self {
             socket: Socket::new(tcp, &early, settings.message_max_bytes),
             slot,
@@ -226,8 +226,7 @@ impl Connection {
         let settings = &self.gateway.parts.settings;
         if now >= self.deadlines.ping {
             self.socket.text(|out| out.extend_from_slice(push::PING));
-            self.deadlines.ping = now + u64::from(settings.ping_interval_secs) * 1000;
-            self.deadlines.pong = self.deadlines.pong.min(now + u64::from(settings.pong_within_secs) * 1000);
+            self.deadlines.pinged(now, settings);
         }
         if now >= self.deadlines.reread {
             self.deadlines.reread = now + u64::from(settings.reread_interval_secs) * 1000;
@@ -256,17 +255,13 @@ impl Connection {
         }
         self.charge()?;
         match protocol::decode(line) {
-            Ok(Line::Pong) if self.deadlines.pong == NEVER => Err(End::Close(Close::BadRequest)),
-            Ok(Line::Pong) => {
-                self.deadlines.pong = NEVER;
-                Ok(())
-            }
+            Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.parts.settings) => Ok(()),
             Ok(Line::Send) if self.who.is_some() => Ok(()),
             Ok(Line::Command(command)) => {
                 self.waiting.push_back(command);
                 Ok(())
             }
-            Ok(Line::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
+            Ok(Line::Pong | Line::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
         }
     }
 

@@ -116,9 +116,10 @@ codes! {
 }
 
 impl ErrorCode {
-    /// Whether the SDK tries again by itself.
+    /// Whether the SDK tries again by itself. At an expired token it does so anyway on `connect`, but on `refresh`
+    /// only if told: else it ends for good where asking the app once more would have done.
     pub(crate) fn temporary(self) -> bool {
-        matches!(self, Self::Internal | Self::TooManyRequests)
+        matches!(self, Self::Internal | Self::TokenExpired | Self::TooManyRequests)
     }
 
     /// A refusal that says precisely what was wrong and what would be right.

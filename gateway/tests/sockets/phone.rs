@@ -32,8 +32,12 @@ pub(crate) enum Next {
 
 impl Phone {
     pub(crate) async fn open(addr: SocketAddr) -> Self {
-        let tcp = TcpStream::connect(addr).await.unwrap();
-        let url = format!("ws://{addr}/connection/websocket");
+        Self::over(TcpStream::connect(addr).await.unwrap()).await
+    }
+
+    /// Over a connection that stands already.
+    pub(crate) async fn over(tcp: TcpStream) -> Self {
+        let url = format!("ws://{}/connection/websocket", tcp.peer_addr().unwrap());
         let (ws, _) = within(tokio_tungstenite::client_async(url, tcp)).await.unwrap();
         Self { ws, lines: VecDeque::new(), frames: 0, polite: true, id: 1000 }
     }

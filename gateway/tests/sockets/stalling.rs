@@ -112,3 +112,30 @@ async fn a_request_that_never_ends_is_cut_and_so_is_a_socket_that_never_connects
     let _ = within(slow.read_to_end(&mut rest)).await;
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn i18_an_upgrade_that_promises_a_body_is_refused_and_holds_no_place() {
+    use tokio::io::AsyncReadExt;
+    let rig = Rig::with(|settings| settings.connections = 1).await;
+    for promise in ["content-length: 1000", "transfer-encoding: chunked"] {
+        let mut slow = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+        let request = format!(
+            "GET /connection/websocket HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{promise}\r\n\r\n"
+        );
+        slow.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+            assert_ne!(within(slow.read_buf(&mut answer)).await.unwrap(), 0);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 400 "), "{promise}: {}", String::from_utf8_lossy(&answer));
+        rig.connected("ann", "phone").await.ws.close(None).await.unwrap();
+        within(async {
+            while rig.stats().await["sessions"]["connections"] != 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+    rig.stop().await;
+}

@@ -1,9 +1,10 @@
 //! Pings, pongs and tokens that run out.
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::phone::Next;
-use super::rig::Rig;
+use super::phone::{Next, Phone};
+use super::rig::{Rig, within};
 
 #[tokio::test]
 async fn pings_come_on_time_and_a_device_that_answers_stays() {
@@ -39,6 +40,78 @@ async fn a_second_pong_for_one_ping_closes_with_3501() {
 }
 
 #[tokio::test]
+async fn a_device_far_away_may_answer_several_pings_at_once() {
+    let rig = Rig::with(|settings| settings.ping_interval_secs = 1).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    phone.polite = false;
+    for pings in [2, 1] {
+        for _ in 0..pings {
+            assert_eq!(phone.line().await, json!({}));
+        }
+        phone.send(vec!["{}"; pings].join("\n")).await;
+    }
+    assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_pong_for_the_last_ping_only_does_not_put_off_the_first_ones_deadline_for_ever() {
+    let rig = Rig::with(|settings| (settings.ping_interval_secs, settings.pong_within_secs) = (1, 3)).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    phone.polite = false;
+    let mut pings = 0;
+    let end = loop {
+        match phone.next().await {
+            Next::Line(_) => pings += 1,
+            end => break end,
+        }
+        if pings == 2 {
+            phone.send("{}").await;
+        }
+    };
+    assert_eq!(end, Next::Closed(3012));
+    assert_eq!(pings, 4, "the second ping's answer was due three seconds after it");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn the_time_until_connect_counts_from_the_upgrade_so_a_proxys_old_connection_is_as_good() {
+    let rig = Rig::with(|settings| settings.connect_within_secs = 1).await;
+    let mut kept_alive = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+    let opened = tokio::time::Instant::now();
+    while opened.elapsed() < std::time::Duration::from_millis(1100) {
+        kept_alive.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"}") {
+            assert_ne!(within(kept_alive.read_buf(&mut answer)).await.unwrap(), 0);
+        }
+    }
+    let mut phone = Phone::over(kept_alive).await;
+    phone.connect(&rig.token("ann", None, 600)).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_sent_right_behind_the_upgrade_is_heard() {
+    let rig = Rig::start().await;
+    let connect = json!({"id": 1, "connect": {"token": rig.token("ann", None, 600)}}).to_string();
+    let mut bytes = b"GET /connection/websocket HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+        sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        .to_vec();
+    bytes.extend([0x81, 0xFE]);
+    bytes.extend((connect.len() as u16).to_be_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(connect.as_bytes());
+    let mut hasty = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+    hasty.write_all(&bytes).await.unwrap();
+    let mut answer = Vec::new();
+    while !String::from_utf8_lossy(&answer).contains(r#""connect":{"client""#) {
+        assert_ne!(within(hasty.read_buf(&mut answer)).await.unwrap(), 0, "{}", String::from_utf8_lossy(&answer));
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn a_token_that_runs_out_closes_with_3005_after_its_grace_and_a_refresh_prevents_it() {
     let rig = Rig::with(|settings| settings.refresh_grace_secs = 1).await;
     let (mut lax, mut careful) = (rig.socket().await, rig.socket().await);
@@ -57,7 +130,9 @@ async fn a_refresh_by_another_user_or_device_or_an_old_token_is_refused() {
     let mut phone = rig.connected("ann", "phone").await;
     assert_eq!(phone.refused("refresh", json!({"token": rig.token("eve", None, 600)})).await, 103);
     assert_eq!(phone.refused("refresh", json!({"token": rig.token("ann", Some("tablet"), 600)})).await, 103);
-    assert_eq!(phone.refused("refresh", json!({"token": rig.token("ann", None, -5)})).await, 109);
+    // An SDK ends for good at an error of `refresh` that is not temporary, and asks its app again at one that is.
+    let old = phone.ask("refresh", json!({"token": rig.token("ann", None, -5)})).await;
+    assert_eq!((&old["error"]["code"], &old["error"]["temporary"]), (&json!(109), &json!(true)));
     phone.send(json!({"id": 9, "refresh": {"token": "forged"}}).to_string()).await;
     assert_eq!(phone.closed().await, Next::Closed(3500));
     rig.stop().await;
