@@ -14,6 +14,11 @@
 //! write buffer, or twenty runs in level 0). That thread is the writer and nobody else: tasks go
 //! on reading, writes wait in the queue, and when it is full they are answered `Overloaded`.
 //!
+//! A limit: what a crash left incomplete at the journal's end is dropped on opening, but if a loss of
+//! power wrote the end of an operation that was not synced and not its middle, fjall takes it for
+//! damage and opening answers `Corrupt`. It had not been promised to survive that; a human still has to
+//! look.
+//!
 //! Reads do block the calling task, but briefly: write buffers and cached blocks answer in
 //! microseconds, a range of 1000 rows in about a millisecond. What may read more goes through
 //! [`Database::read`].

@@ -89,8 +89,8 @@ mod tests {
         let database = Database::open(dir.path()).unwrap();
         let sessions = EmbeddedSessions::open(database.clone(), Epoch(1));
         let device: DeviceId = "phone".parse().unwrap();
-        let position = Position { epoch: Epoch(1), offset: 1 };
-        let save = async |users: std::ops::RangeInclusive<u32>, now: Millis| {
+        let save = async |users: std::ops::RangeInclusive<u32>, offset: u64, now: Millis| {
+            let position = Position { epoch: Epoch(1), offset };
             let mut positions = vec![];
             for user in users.map(UserNo) {
                 let (device, node) = (device.clone(), "n".to_owned());
@@ -104,14 +104,14 @@ mod tests {
             let view = database.view();
             (1..=601).filter(|user| stored::get(&*view, UserNo(*user), &device).unwrap().is_some()).count()
         };
-        save(1..=600, NOW).await;
+        save(1..=600, 9, NOW).await;
         let later = NOW + DEVICE_TTL_MS;
-        save(601..=601, later).await;
+        save(601..=601, 1, later).await;
         assert_eq!(stored().await, 601 - Sweep::ROWS);
-        save(601..=601, later + 1).await;
-        assert_eq!(stored().await, 601 - Sweep::ROWS, "a pause lies between two stretches");
-        save(601..=601, later + Sweep::PAUSE_MS).await;
-        save(601..=601, later + 2 * Sweep::PAUSE_MS).await;
-        assert_eq!(stored().await, 1, "the one who is there stays");
+        save(600..=601, 1, later + 1).await;
+        assert_eq!(stored().await, 601 - Sweep::ROWS, "a pause lies between two stretches; what ran out is replaced");
+        save(601..=601, 1, later + Sweep::PAUSE_MS).await;
+        save(601..=601, 1, later + 2 * Sweep::PAUSE_MS).await;
+        assert_eq!(stored().await, 2, "those who are there stay");
     }
 }

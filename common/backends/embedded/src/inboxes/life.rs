@@ -18,7 +18,8 @@
 //!   put back within one run, which counting opens cannot.
 //!
 //! A whole file system put back, with the Archive in it, is not seen here: then the truth itself
-//! was rolled back.
+//! was rolled back. Nor is the Archive alone put back from a copy of the same run: restore the data
+//! directory as a whole, or remove `inboxes` with it.
 
 use std::fs;
 use std::io::Write;

@@ -13,7 +13,8 @@
 //! ids. Reads take a bucket's lock for as long as they copy and never wait for the disk.
 //!
 //! The state must fit in memory: an entry takes 8 to 17 bytes there (see `changes`), an inbox about
-//! 250 more, and on disk as much again.
+//! 250 more, an author who has ever published up to 50 in each bucket (its progress, never removed), and
+//! on disk as much again.
 
 mod bucket;
 mod changes;

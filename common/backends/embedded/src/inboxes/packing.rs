@@ -10,7 +10,7 @@
 //! ```
 //!
 //! An id that Feedgate gives is `ms << 22 | counter` and its rank is that `ms`, so the item usually
-//! costs what its counter costs. Any other values are right too, only longer: 40 bytes at most.
+//! costs what its counter costs. Any other values are right too, only longer: 46 bytes at most.
 
 use feedgate_common::{DisplayKey, Entry, ItemId, Op, UserNo};
 
