@@ -76,13 +76,24 @@ async fn measure(options: Options, binary: &std::path::Path) -> anyhow::Result<(
     report.figure("seconds", started.elapsed().as_secs_f64(), "s");
     report.count("missing", missing, "notifications");
     report.count("repeated", repeated, "notifications");
-    report.text("commit", &commit());
-    report.text("command", "cargo bench -p feedgate-tests --bench sessions");
+    match &world.options.server {
+        // Whoever brings a binary knows what it was built from.
+        Some(brought) => report.text("server", &brought.display().to_string()),
+        None => report.text("commit", &commit()),
+    }
+    report.text("command", &command());
     if let Some(path) = &world.options.json {
         report.write(path)?;
     }
     ensure!(missing == 0 && repeated == 0, "a device was told too little or too much");
     Ok(())
+}
+
+/// What to say to run this again.
+fn command() -> String {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let ours = if words.is_empty() { String::new() } else { format!(" -- {}", words.join(" ")) };
+    format!("cargo bench -p feedgate-tests --bench sessions{ours}")
 }
 
 /// What stands checked out, with a `+` if it was changed since.
