@@ -39,8 +39,9 @@ export class Feed {
   #rewritten = 0; // the offset of the newest change that was not an `add`
   #held = []; // [change, at] that came while there was no position
 
-  /** Starts over from page one, then takes in what came while it was loading. */
+  /** Starts over from page one, then takes in what came while it was loading. False if the list is newer already. */
   reset(page) {
+    if (this.position?.epoch === page.position.epoch && page.position.offset < this.position.offset) return false;
     this.#shown = new Map();
     this.position = { ...page.position };
     this.#rewritten = 0;
@@ -50,6 +51,7 @@ export class Feed {
     for (const [change, at] of held) {
       if (at.epoch === undefined || at.epoch === this.position.epoch) this.apply(change, at);
     }
+    return true;
   }
 
   /** Adds an older page. False if it was read before changes that the list holds already: ask for it again. */

@@ -137,3 +137,14 @@ test("what items() answers is the caller's own", () => {
   feed.items().pop();
   assert.deepEqual(shown(feed), ["1"]);
 });
+
+test("a page one that was read before changes the list holds already changes nothing", () => {
+  const feed = from(page([1], 5));
+  feed.apply(add(2), { offset: 6 });
+  assert.equal(feed.reset(page([1], 5)), false, "a pull-down, and the change overtook its answer");
+  assert.deepEqual([shown(feed), feed.position.offset], [["2", "1"], 6]);
+  assert.equal(feed.reset(page([2, 1], 6)), true);
+  assert.equal(feed.reset(page([9], 1, null, "2")), true, "another epoch is another log");
+  feed.lost();
+  assert.equal(feed.reset(page([8], 0, null, "2")), true, "and what is lost takes any page");
+});
