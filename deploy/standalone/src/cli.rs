@@ -91,8 +91,9 @@ pub(crate) struct Serve {
 #[derive(Args)]
 pub(crate) struct Place {
     /// The directory that holds everything the server keeps [default: data]
+    // Text as all settings are: a name that is none would come out as another's.
     #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    data: Option<String>,
     /// A TOML file with settings; `default-config` prints one
     #[arg(long, value_name = "FILE", env = "FEEDGATE_CONFIG")]
     pub(crate) config: Option<PathBuf>,
@@ -182,7 +183,7 @@ impl Serve {
 impl Place {
     /// The flags as the uppermost layer of settings.
     pub(crate) fn given(&self) -> Vec<Given> {
-        self.data.iter().map(|data| text("--data", "data", data.display().to_string())).collect()
+        self.data.iter().map(|data| text("--data", "data", data.clone())).collect()
     }
 }
 

@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use feedgate_common::Body;
 use hyper::Method;
 use serde::Serialize;
@@ -48,8 +48,15 @@ fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
 }
 
 fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
-    let environment = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-    layers::settings(config, environment, flags)
+    let mut environment = Vec::new();
+    for (name, value) in std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))) {
+        match value.into_string() {
+            Ok(value) => environment.push((name, value)),
+            Err(value) if layers::is_setting(&name) => bail!("{name} must be UTF-8, it is {value:?}"),
+            Err(_) => {}
+        }
+    }
+    layers::settings(config, environment.into_iter(), flags)
         .map_err(|problems| anyhow!("the settings are wrong\n  {}", problems.join("\n  ")))
 }
 

@@ -35,6 +35,11 @@ pub(crate) struct Given {
     pub(crate) value: Value,
 }
 
+/// Whether the variable of this name means something here.
+pub(crate) fn is_setting(name: &str) -> bool {
+    name.starts_with(PREFIX) && !NOT_SETTINGS.contains(&name)
+}
+
 /// The settings of all layers, or everything that is wrong with them.
 pub(crate) fn settings(
     file: Option<&Path>,

@@ -225,3 +225,19 @@ fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
     assert!(stderr.contains("no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS"), "{stderr}");
     assert!(!here.join("data").exists());
 }
+
+#[test]
+fn a_setting_that_is_not_utf_8_is_refused_and_no_other_directory_is_taken_for_it() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let (_kept, here) = directory();
+    let odd = OsStr::from_bytes(b"odd-\xff");
+    for command in [
+        feedgate(&here).arg("check-config").arg("--data").arg(odd),
+        feedgate(&here).arg("check-config").env("FEEDGATE_DATA", odd),
+    ] {
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains("UTF-8"), "{output:?}");
+    }
+}
