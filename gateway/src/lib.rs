@@ -18,6 +18,7 @@ mod bodies;
 pub mod clock;
 mod connection;
 mod page_json;
+mod patient;
 mod pool;
 mod positions;
 mod protocol;

@@ -25,6 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use crate::patient::Patient;
 use crate::protocol::Close;
 use crate::upgrade::{self, Door};
 use crate::{Gateway, Surface, positions};
@@ -123,7 +124,7 @@ impl Node {
             .timer(TokioTimer::new())
             .header_read_timeout(within)
             .max_buf_size(64 * 1024)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Patient::new(stream, within)), service)
             .with_upgrades();
         tokio::pin!(connection);
         tokio::select! {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// A device must have sent `connect` this many seconds after it asked for the WebSocket, and an HTTP request its
-    /// head this many seconds after it may begin.
+    /// head this many seconds after it may begin; and who takes nothing of an answer for as long is cut.
     pub connect_within_secs: u32,
     /// The server pings this often; at least 1.
     pub ping_interval_secs: u32,

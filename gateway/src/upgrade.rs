@@ -16,12 +16,12 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::Gateway;
 use crate::connection::{Arrival, Connection};
+use crate::patient::Patient;
 use crate::pool::Slot;
 
 /// Where sessions connect.
@@ -73,17 +73,17 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
 async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) {
     let Door { gateway, asked_ms, permit } = door;
     let parts = match upgrade.await {
-        Ok(upgraded) => upgraded.downcast::<TokioIo<TcpStream>>(),
+        Ok(upgraded) => upgraded.downcast::<TokioIo<Patient>>(),
         Err(error) => {
             tracing::debug!(%error, "an upgrade was not finished");
             return gateway.pool.depart(&slot);
         }
     };
-    let parts = parts.expect("the accept loop serves TCP streams only");
+    let parts = parts.expect("the accept loop serves nothing else");
     // An empty buffer would hold its kilobytes for the life of the session.
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
-    let arrival = Arrival { tcp: parts.io.into_inner(), early, asked_ms, slot, permit };
+    let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, asked_ms, slot, permit };
     let tasks = gateway.tasks.clone();
     tasks.spawn(Connection::new(gateway, arrival));
 }

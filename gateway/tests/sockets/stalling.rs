@@ -139,3 +139,28 @@ async fn i18_an_upgrade_that_promises_a_body_is_refused_and_holds_no_place() {
     }
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn i18_a_peer_that_asks_for_a_large_page_and_does_not_read_it_is_cut() {
+    use tokio::io::AsyncReadExt;
+    let rig = Rig::with(|settings| settings.connect_within_secs = 1).await;
+    rig.follow("ann", "bob").await;
+    rig.post_bodies("bob", (0..100).map(|_| body(60))).await;
+    rig.grown("ann", 100).await;
+    let mut stalled = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+    let request = "GET /v1/users/ann/feed?limit=100 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer api-key\r\n\r\n";
+    stalled.write_all(request.as_bytes()).await.unwrap();
+    // The answer is on its way; from here on nothing is read until the server has given up.
+    within(stalled.readable()).await.unwrap();
+    within(async {
+        // Only an end or a reset of the connection is reported without reading.
+        while !stalled.ready(tokio::io::Interest::READABLE).await.unwrap().is_read_closed() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let mut answer = Vec::new();
+    let end = within(stalled.read_to_end(&mut answer)).await;
+    assert!(end.is_err() || answer.len() < 100 * 60 * 1024, "all of it arrived: {} bytes", answer.len());
+    rig.stop().await;
+}
