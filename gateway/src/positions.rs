@@ -1,7 +1,7 @@
 //! What devices have acknowledged, on its way to the store.
 //!
 //! ```text
-//!   ack, recover, history ──note──▶ one entry per connection ──every save_interval──▶ Sessions::save
+//!   ack, recover (items), history ──note──▶ one entry per connection ──every save_interval──▶ Sessions::save
 //!                                                  └── goodbye: saved at once, before the release
 //! ```
 //!

@@ -58,7 +58,7 @@ use crate::Gateway;
 use crate::pool::Slot;
 use crate::protocol::{self, Close, Command, Line, Refusal, Reply, Subscribe, push, reply};
 use crate::reading::{self, Reading};
-use crate::session::{Action, Event, Session};
+use crate::session::{Action, Deliver, Event, Session};
 use crate::socket::{Broken, Incoming, Socket};
 
 /// Commands that may wait behind the one in flight before no more is read; a single frame may bring
@@ -307,8 +307,9 @@ impl Connection {
                 self.reading = Some(Box::pin(reading::read(self.gateway.clone(), who.inbox(), ask)));
             }
             Action::Opened(opened) => {
-                let (id, _) = self.subscribing.take().expect("an opening follows a subscribe");
-                if opened.recovered {
+                let (id, asked) = self.subscribing.take().expect("an opening follows a subscribe");
+                // In notify mode an SDK comes back with what it was told of, which the app may not have fetched.
+                if opened.recovered && asked.deliver == Deliver::Items {
                     self.acknowledge(opened.position);
                 }
                 self.socket.text(|out| reply::result(out, id, &Reply::Subscribe(opened)));

@@ -111,3 +111,20 @@ async fn a_device_without_an_id_is_never_stored() {
     assert_ne!(head.epoch, Epoch(0));
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn in_notify_mode_a_recover_offset_is_what_the_device_was_told_and_not_what_it_has() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 9).await;
+    let head = rig.grown("ann", 9).await;
+    let epoch = head.epoch.to_string();
+    let mut phone = rig.connected("ann", "phone").await;
+    phone.ask("rpc", ack(3, head.epoch)).await;
+    // Told of 9, it lost the connection before it had fetched: the SDK comes back with the offset of the push.
+    let told = json!({"recover": true, "offset": head.offset, "epoch": epoch, "data": {"deliver": "notify"}});
+    assert_eq!(phone.subscribe(told).await["subscribe"]["recovered"], true);
+    hang_up(&rig, phone, "ann").await;
+    assert_eq!(rig.stored("ann", "phone").await, Some(Position { offset: 3, ..head }), "late, never early");
+    rig.stop().await;
+}
