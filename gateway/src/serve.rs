@@ -104,13 +104,14 @@ impl Node {
         let _ = stream.set_nodelay(true);
         let within = Duration::from_secs(self.gateway.parts.settings.connect_within_secs.into());
         let Self { router, stopping, gateway, .. } = self;
-        let permit = Arc::new(permit);
+        let (permit, told) = (Arc::new(permit), stopping.clone());
         let api = TowerToHyperService::new(router);
         let service = service_fn(move |request: Request<Incoming>| {
             let upgrade = (request.uri().path() == upgrade::PATH).then(|| Door {
                 asked_ms: gateway.elapsed_ms(),
                 gateway: gateway.clone(),
                 permit: permit.clone(),
+                stopping: told.clone(),
             });
             let api = api.clone();
             async move {

@@ -18,6 +18,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 use crate::connection::{Arrival, Connection};
@@ -38,6 +39,8 @@ pub(crate) struct Door {
     pub(crate) asked_ms: u64,
     /// Its share of the node's sockets.
     pub(crate) permit: Arc<OwnedSemaphorePermit>,
+    /// The node is going away.
+    pub(crate) stopping: CancellationToken,
 }
 
 /// Answers the request; if with 101, a session follows.
@@ -52,6 +55,13 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
             .with(header::RETRY_AFTER, "1")
             .response();
     };
+    // Looked at only now: whoever arrived before the drain began is among those that it closes.
+    if door.stopping.is_cancelled() {
+        door.gateway.pool.depart(&slot);
+        return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node is going away")
+            .with(header::RETRY_AFTER, "1")
+            .response();
+    }
     let wants_json = offered(request.headers()).any(|protocol| protocol == JSON_PROTOCOL);
     let upgrade = hyper::upgrade::on(&mut request);
     let (gateway, tasks) = (door.clone(), door.gateway.tasks.clone());
@@ -71,7 +81,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
 
 /// Awaits the upgrade, then leaves the rest to a task of its own.
 async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) {
-    let Door { gateway, asked_ms, permit } = door;
+    let Door { gateway, asked_ms, permit, .. } = door;
     let parts = match upgrade.await {
         Ok(upgraded) => upgraded.downcast::<TokioIo<Patient>>(),
         Err(error) => {

@@ -168,3 +168,30 @@ async fn a_body_written_on_several_lines_stays_one_line_of_a_frame() {
     assert_eq!(history["history"]["publications"][0]["data"]["item"]["body"], body);
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn a_subscription_begun_anew_in_the_middle_of_catch_up_gets_nothing_of_the_one_before() {
+    let rig = Rig::with(|settings| settings.batch = 10).await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 300).await;
+    let epoch = rig.grown("ann", 300).await.epoch.to_string();
+    let mut phone = rig.connected("ann", "phone").await;
+    let subscribe = |id: u64, offset: u64| {
+        let from =
+            json!({"channel": "feed", "recover": true, "offset": offset, "epoch": epoch, "data": {"deliver": "items"}});
+        json!({"id": id, "subscribe": from})
+    };
+    for turn in 1..=30 {
+        let unsubscribe = json!({"id": 2 * turn, "unsubscribe": {"channel": "feed"}});
+        let begin = subscribe(2 * turn + 1, turn);
+        phone.send(format!("{unsubscribe}\n{begin}")).await;
+        while phone.line().await["id"] != 2 * turn {}
+        let reply = phone.line().await;
+        assert_eq!((&reply["id"], &reply["subscribe"]["offset"]), (&json!(2 * turn + 1), &json!(turn)), "{reply}");
+        assert_eq!(phone.publication().await.0, turn + 1);
+    }
+    for offset in 32..=300 {
+        assert_eq!(phone.publication().await.0, offset);
+    }
+    rig.stop().await;
+}

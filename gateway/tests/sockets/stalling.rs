@@ -164,3 +164,22 @@ async fn i18_a_peer_that_asks_for_a_large_page_and_does_not_read_it_is_cut() {
     assert!(end.is_err() || answer.len() < 100 * 60 * 1024, "all of it arrived: {} bytes", answer.len());
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn a_websocket_asked_for_while_the_server_stops_is_refused_and_does_not_hold_up_the_end() {
+    use tokio::io::AsyncReadExt;
+    let rig = Rig::with(|settings| settings.drain_ms = 1).await;
+    let mut late = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+    late.write_all(b"GET /connection/websocket HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n")
+        .await
+        .unwrap();
+    let mut seen = rig.connected("ann", "seen").await;
+    rig.begin_stop();
+    assert_eq!(seen.closed().await, Next::Closed(3001));
+    let rest = b"sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    late.write_all(rest).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = within(late.read_to_end(&mut answer)).await;
+    assert!(answer.starts_with(b"HTTP/1.1 503 "), "{}", String::from_utf8_lossy(&answer));
+    rig.stop().await;
+}
