@@ -62,7 +62,12 @@ impl Worker {
         let executor = Executor::new(feeds.clone(), doorbell);
         Self {
             dispatcher: Arc::new(Dispatcher::new(feeds, executor, settings.buckets_at_once.max(1))),
-            sweep: Sweep { archive, jobs: jobs.clone(), every: settings.sweep_every, overdue: settings.overdue },
+            sweep: Sweep {
+                archive,
+                jobs: jobs.clone(),
+                every: settings.sweep_every.max(Duration::from_millis(1)),
+                overdue: settings.overdue,
+            },
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },

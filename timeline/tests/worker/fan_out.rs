@@ -203,3 +203,16 @@ async fn what_was_accepted_and_never_relayed_is_found_by_the_sweep() {
     assert_eq!(town.shown(1).await, BTreeSet::from([100, 101]), "found when it was overdue");
     worker.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_events_than_a_sweep_relays_at_a_time_are_all_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::open(dir.path(), 1).await;
+    let name = |n: u32| format!("reader-{n}").parse().unwrap();
+    let follows = (0..2500).map(|n| Write::Follow { reader: name(n), author: town.name(0) }).collect();
+    town.stores.archive.write(follows, NOW).await.unwrap();
+    let worker = town.worker_on(town.stores.jobs.clone(), town.stores.doorbell.clone(), sweeping());
+    town.finished().await;
+    assert_eq!(town.stores.archive.counts().await.unwrap().events, 0);
+    worker.stop().await;
+}

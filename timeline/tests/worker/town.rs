@@ -42,6 +42,10 @@ impl Town {
         Self { feeds: Arc::new(feeds), publisher, names, nos, stores }
     }
 
+    pub(crate) fn name(&self, user: usize) -> UserId {
+        self.names[user].clone()
+    }
+
     pub(crate) fn no(&self, user: usize) -> UserNo {
         self.nos[user]
     }

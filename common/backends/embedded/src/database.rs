@@ -39,8 +39,9 @@ use crate::table::Space;
 use crate::view::{Spaces, Tx, View, store_error};
 use crate::writer::{Pending, Queued, Weight, Writer};
 
-/// Journals on disk before old write buffers are flushed; bounds how long opening replays.
-const JOURNAL_BYTES: u64 = 128 << 20;
+/// Journals on disk before old write buffers are flushed; bounds how long opening replays. Measured
+/// after 140,000 publishes: 0.4 s to open with 64 MiB, 1.5 s with 128.
+const JOURNAL_BYTES: u64 = 64 << 20;
 
 /// A tree's write buffer.
 const BUFFER_BYTES: u64 = 16 << 20;

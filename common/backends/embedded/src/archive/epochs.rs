@@ -35,11 +35,32 @@ impl Epochs {
                     Ok(first..first + BLOCK)
                 })
                 .await?;
-            // Others may have asked too: only the newest block counts, what is below it is lost.
-            let mut left = self.0.lock();
-            if block.end > left.end {
-                *left = block;
-            }
+            self.take_in(block);
         }
+    }
+
+    /// Others may have asked too, and been answered in another order: only the newest block counts,
+    /// what is left of an older one is lost.
+    fn take_in(&self, block: Range<u64>) {
+        let mut left = self.0.lock();
+        if block.end > left.end {
+            *left = block;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i16_an_older_block_that_arrives_late_is_not_given_out() {
+        let epochs = Epochs::default();
+        epochs.take_in(11..21);
+        assert_eq!(epochs.0.lock().next(), Some(11));
+        epochs.take_in(1..11);
+        assert_eq!(epochs.0.lock().next(), Some(12));
+        epochs.take_in(21..31);
+        assert_eq!(epochs.0.lock().next(), Some(21));
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Invariant: once a change of an item is answered, no reader gets the old one. An item read from a
 //! view older than the change is refused by the count; one inserted before it is removed with it.
+//! A call that overlaps a change may get some items from before it and others from after it.
 
 use std::sync::Arc;
 
@@ -108,4 +109,34 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
         version,
         outbox_seq: seq,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_read_before_its_change_is_not_put_back_after_it() {
+        let hot = HotItems::default();
+        let id = ItemId(7);
+        let old = Arc::new(Item {
+            id,
+            author: "ann".parse().unwrap(),
+            author_no: feedgate_common::UserNo(1),
+            kind: None,
+            foreign_id: None,
+            body: Body::parse("1".into()).unwrap(),
+            published_at: 0,
+            rank: 0,
+            version: 1,
+            outbox_seq: 1,
+        });
+        let before = *hot.shelf(id).lock();
+        hot.insert(id, &old, before);
+        assert!(hot.items.get(&id).is_some());
+        hot.forget(&[id]);
+        assert!(hot.items.get(&id).is_none(), "a change drops what was there");
+        hot.insert(id, &old, before);
+        assert!(hot.items.get(&id).is_none(), "and what a slow reader still holds stays out");
+    }
 }
