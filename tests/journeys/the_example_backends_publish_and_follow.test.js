@@ -27,6 +27,6 @@ for (const [language, program, script] of [
 
   test(`the example backend in ${language} says what was wrong when it is refused`, async (t) => {
     const server = await Server.start(t);
-    await assert.rejects(run(server, "not the key", "x"), /Authorization: Bearer/);
+    await assert.rejects(run(server, "not the key", "x"), /Credentials refused: the bearer is neither/);
   });
 }
