@@ -399,11 +399,8 @@ pub trait Archive: Send + Sync + 'static {
     /// outstanding already (a store of inboxes was rolled back).
     async fn reopen(&self, authors: &[UserNo]) -> Result<()>;
 
-    /// The incarnation of the inbox store that this Archive last worked with.
-    async fn incarnation(&self) -> Result<Option<String>>;
-
-    /// Remembers it, durably.
-    async fn set_incarnation(&self, incarnation: &str) -> Result<()>;
+    /// Answers a small read, as soon as it can: whether the store is there.
+    async fn ping(&self) -> Result<()>;
 
     /// For the stats page; may lag.
     async fn counts(&self) -> Result<ArchiveCounts>;

@@ -1,25 +1,93 @@
-//! What tells gateways that inboxes have grown.
+//! What nodes tell each other: that inboxes have grown, that a connection is to be closed.
 //!
 //! A wake is a bit, not a number: losing, repeating or reordering all of them may change latency,
-//! never content.
+//! never content. What an inbox has grown by travels along so that a gateway may save itself a read;
+//! the same is in the log.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::InboxKey;
+use crate::error::Result;
+use crate::inboxes::{Grown, Numbered};
+use crate::{Entry, InboxKey, Position, Record, UserNo};
 
-/// Called with inboxes that have grown. Quick, never blocks: it sets bits.
-pub type OnWake = Arc<dyn Fn(&[InboxKey]) + Send + Sync>;
+/// Inboxes that have grown by the same records of one author.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Growth {
+    /// Whose records.
+    pub author: UserNo,
+    /// What the inboxes have taken in, in outbox order; empty if that is not told.
+    pub records: Vec<Record>,
+    /// Which inboxes, and how many of the records each.
+    pub inboxes: Vec<Grown>,
+}
+
+impl Growth {
+    /// One inbox has grown by something that is not told.
+    pub fn of_one(key: InboxKey, author: UserNo, head: Position) -> Self {
+        Self { author, records: vec![], inboxes: vec![Grown { key, head, appended: 0, generation: 0 }] }
+    }
+
+    /// What `grown` has taken in, with its sequence ids; nothing if that was not told.
+    pub fn entries(&self, grown: &Grown) -> impl ExactSizeIterator<Item = Numbered> {
+        let told = (grown.appended as usize).min(self.records.len());
+        let before = grown.head.offset.saturating_sub(told as u64);
+        let (author, generation) = (self.author, grown.generation);
+        let last = &self.records[self.records.len() - told..];
+        last.iter().enumerate().map(move |(n, record)| Numbered {
+            seq: before + 1 + n as u64,
+            entry: Entry::of(record, author, generation),
+        })
+    }
+}
+
+/// Why a node is asked to close one of its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// A newer connection of the same device has taken its place.
+    Replaced,
+    /// Somebody with the right to has ended the session.
+    Kicked,
+}
+
+/// What a node hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// These inboxes have grown.
+    Growth(&'a Growth),
+    /// Wakes may have been lost: any inbox may have grown.
+    Missed,
+    /// One of this node's connections is to be closed.
+    Close {
+        /// Whose.
+        user: UserNo,
+        /// Its number within the node.
+        connection: u64,
+        /// Why.
+        why: Closing,
+    },
+}
+
+/// Called with what a node hears. Quick, never blocks: it sets bits.
+pub type OnHeard = Arc<dyn Fn(Heard<'_>) + Send + Sync>;
 
 /// Best effort by contract: there is nothing to handle when a wake is lost.
 #[async_trait]
 pub trait Doorbell: Send + Sync + 'static {
     /// Wakes whoever serves these inboxes. Called after the append has committed.
-    async fn ring(&self, grown: &[InboxKey]);
+    async fn ring(&self, growth: &Growth);
 
-    /// Every wake from now on also calls `on_wake`, until the returned guard is dropped.
-    fn listen(&self, on_wake: OnWake) -> Listening;
+    /// Asks `node` to close a connection. May be lost too: the connection then ends when its node next
+    /// confirms its sessions.
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing);
+
+    /// Everything this node is told from now on also calls `on_heard`, until the returned guard is
+    /// dropped.
+    fn listen(&self, on_heard: OnHeard) -> Listening;
+
+    /// Answers as soon as it can: whether this node can be reached by others.
+    async fn ping(&self) -> Result<()>;
 }
 
 /// Listens until dropped.
@@ -37,5 +105,24 @@ impl Drop for Listening {
         if let Some(stop) = self.0.take() {
             stop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::{DisplayKey, Route};
+    use crate::{Epoch, ItemId, Op};
+
+    #[test]
+    fn an_inbox_has_taken_in_the_last_records_up_to_its_head() {
+        let record =
+            |seq| Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: 0, item: ItemId(seq) } };
+        let head = Position { epoch: Epoch(3), offset: 11 };
+        let grown = Grown { key: InboxKey::main(UserNo(1)), head, appended: 2, generation: 4 };
+        let growth = Growth { author: UserNo(9), records: (5..=7).map(record).collect(), inboxes: vec![grown] };
+        let entries: Vec<_> = growth.entries(&grown).map(|n| (n.seq, n.entry.outbox_seq)).collect();
+        assert_eq!(entries, [(10, 6), (11, 7)]);
+        assert_eq!(Growth { records: vec![], ..growth }.entries(&grown).len(), 0);
     }
 }

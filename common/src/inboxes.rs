@@ -6,6 +6,8 @@
 //! - Sequence ids are dense from 1 within an epoch (I1), allocated together with the record, and
 //!   never reused for another change within an epoch (I16).
 //! - A log is cut only as a prefix, and never below [`KEEP`] changes; cutting raises `floor`.
+//! - A store that lost or rolled back what it held says so by `Missing`: what it held before is never
+//!   served or appended to again, for its epochs lie below those it takes from then on (I16).
 //! - No implementation reads the Archive: what a step needs comes in as a value.
 
 use async_trait::async_trait;
@@ -56,11 +58,24 @@ pub struct Advance {
     pub recipients: Vec<Recipient>,
 }
 
+/// An inbox that has grown in a push step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grown {
+    /// Which.
+    pub key: InboxKey,
+    /// Where its log stood right after.
+    pub head: Position,
+    /// How many of the step's records it took in: always the last ones, at least one.
+    pub appended: u32,
+    /// The generation of the edge under which it did.
+    pub generation: Generation,
+}
+
 /// What became of an [`Advance`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advanced {
     /// Done; these inboxes have grown.
-    Moved(Vec<InboxKey>),
+    Moved(Vec<Grown>),
     /// Somebody else has moved the progress to this; nothing was done.
     Overtaken(Progress),
     /// An inbox knows of later edges: nothing was done, read edges and counter again.
@@ -90,8 +105,8 @@ pub struct EdgeStep {
 /// What became of an [`EdgeStep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeStepped {
-    /// The log has grown.
-    Applied,
+    /// The log has grown, up to here.
+    Applied(Position),
     /// The inbox had taken in this generation or a later one.
     Nothing,
     /// There is no inbox; a build token, if there was one, is deleted.
@@ -161,8 +176,8 @@ pub trait Inboxes: Send + Sync + 'static {
     /// How many buckets this store has; fixed when it was made.
     fn buckets(&self) -> u16;
 
-    /// Identifies this life of the store. A store that lost or rolled back state has another one.
-    fn incarnation(&self) -> String;
+    /// Answers a small read, as soon as it can: whether the store is there.
+    async fn ping(&self) -> Result<()>;
 
     /// The progress of several (author, bucket).
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>>;

@@ -1,7 +1,13 @@
 //! Fan-out work: durable, delivered at least once, possibly out of order and twice.
 //!
 //! A job says only what is behind, never how far: working it off brings it to the current state, so
-//! equal jobs that wait are one, and a job delivered again finds nothing left to do.
+//! equal jobs are one, and a job delivered again finds nothing left to do.
+//!
+//! ```text
+//!   put ─▶ waiting ─take─▶ in flight ─ack─▶ gone ─▶ look again: what was put meanwhile may have been
+//!              ▲               │                    merged with the one in flight
+//!              └── nack, lapse ┘
+//! ```
 
 use std::time::Duration;
 
@@ -51,13 +57,15 @@ pub struct Delivery {
 #[async_trait]
 pub trait Jobs: Send + Sync + 'static {
     /// Adds work; durable against a crash of the process when it answers. A job equal to one that
-    /// waits is merged with it; one equal to a job in flight waits for another turn.
+    /// waits or is in flight may be merged with it: whoever works it off sees to what came meanwhile
+    /// by looking again after its ack.
     async fn put(&self, jobs: &[Job]) -> Result<()>;
 
-    /// Waits for work. Cancel safe: a cancelled call has taken nothing.
+    /// Waits for work. Cancel safe: a cancelled call has taken nothing. A job in flight is held as
+    /// long as this handle lives, however long the work takes.
     async fn take(&self) -> Result<Delivery>;
 
-    /// The work is done.
+    /// The work is done. When this answers `Ok`, an equal job put from then on is a job of its own.
     async fn ack(&self, id: u64) -> Result<()>;
 
     /// The work failed; deliver it again after `delay`.
@@ -65,4 +73,7 @@ pub trait Jobs: Send + Sync + 'static {
 
     /// Jobs that wait or are in flight, for the stats page.
     async fn pending(&self) -> Result<u64>;
+
+    /// Answers as soon as it can: whether the queue is there.
+    async fn ping(&self) -> Result<()>;
 }

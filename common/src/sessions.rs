@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   user ──1:n── device ──1:1── session (node, token, since) + last_sequence_id
+//!   node ──1:1── lease: while it stands, the node's sessions count; when it has lapsed, none of them
 //! ```
 //!
 //! Invariants every home keeps:
@@ -9,6 +10,9 @@
 //! - Every write of a claim or a position compares the token atomically; an older one changes
 //!   nothing.
 //! - A stored position only moves forward within an epoch, and to a greater epoch (I10).
+//! - A node costs one write per renewal of its lease, however many sessions it holds.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -21,6 +25,29 @@ pub const DEVICES_MAX: usize = 32;
 
 /// A device unseen for this long loses its stored position: 60 days.
 pub const DEVICE_TTL_MS: i64 = 60 * 24 * 3600 * 1000;
+
+/// How long a node's lease lasts from its renewal. The sessions of a node that has died count as gone
+/// after at most this long, all at once.
+pub const LEASE: Duration = Duration::from_secs(10);
+
+/// What a renewal of a lease has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewed {
+    /// The lease stood all the time, and the pool has forgotten nothing.
+    Kept,
+    /// It had lapsed or was new, or the pool has lost memory: what the node holds is to be
+    /// [confirmed](Sessions::confirm).
+    Anew,
+}
+
+/// A session that a node holds and wants to know whether it still may.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// As it was claimed.
+    pub claim: Claim,
+    /// What the claim was answered with.
+    pub token: Token,
+}
 
 /// Orders the connections of one device: a later claim has a greater token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,7 +121,25 @@ pub trait Sessions: Send + Sync + 'static {
     /// Ends the session if the token is still the newest. Its stored position stays.
     async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()>;
 
-    /// Every session of a user, by device.
+    /// Ends the device's session, whoever holds it: where it was, or `None` if there was none. From now
+    /// on its token changes nothing and is not confirmed.
+    async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>>;
+
+    /// Lets `node` live for [`LEASE`] from when this was called.
+    async fn renew(&self, node: &str) -> Result<Renewed>;
+
+    /// `node` is going: its lease ends, and with it every session it still has.
+    async fn retire(&self, node: &str) -> Result<()>;
+
+    /// For each session whether it is still its device's. One that the pool has lost, not ended, is
+    /// entered again under its token, unless a newer one is there.
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>>;
+
+    /// For each user the living nodes that hold a session of theirs, each once. May be old by a second or
+    /// so, but never lacks a node whose claim was answered before this was called.
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>>;
+
+    /// Every session of a user on living nodes, by device.
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>>;
 
     /// Stores positions whose token is the newest of their device; for each whether it did. `now` is
@@ -103,6 +148,9 @@ pub trait Sessions: Send + Sync + 'static {
 
     /// What a device has acknowledged, if that is stored and younger than [`DEVICE_TTL_MS`].
     async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>>;
+
+    /// Answers a small read, as soon as it can: whether the pool is there.
+    async fn ping(&self) -> Result<()>;
 }
 
 /// A user by name and number, as they travel together.

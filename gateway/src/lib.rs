@@ -95,7 +95,7 @@ impl Gateway {
         let limits = &parts.settings;
         let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize));
         let sessions = pool.clone();
-        let listening = parts.doorbell.listen(Arc::new(move |grown| sessions.wake(grown)));
+        let listening = parts.doorbell.listen(Arc::new(move |heard| sessions.hear(heard)));
         Arc::new(Self {
             parts,
             pool,

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::{DashMap, Entry};
+use feedgate_common::doorbell::{Closing, Heard};
 use feedgate_common::{DeviceId, FeedId, InboxKey, UserNo};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -203,12 +204,24 @@ impl Pool {
         slots.len()
     }
 
-    /// Sets the bit of every session of these inboxes. Never blocks on a session.
-    pub(crate) fn wake(&self, grown: &[InboxKey]) {
-        for key in grown.iter().filter(|key| key.feed == FeedId::MAIN) {
-            if let Some(seats) = self.seats.get(&key.reader) {
-                seats.iter().for_each(|seat| seat.slot.wake());
+    /// Does what the doorbell says. Never blocks on a session.
+    pub(crate) fn hear(&self, heard: Heard<'_>) {
+        match heard {
+            Heard::Growth(growth) => growth.inboxes.iter().for_each(|grown| self.wake(grown.key)),
+            Heard::Missed => self.seats.iter().for_each(|seats| seats.iter().for_each(|seat| seat.slot.wake())),
+            Heard::Close { user, connection, why: Closing::Replaced } => self.replace(user, connection),
+            Heard::Close { user, connection, why: Closing::Kicked } => {
+                if let Some(slot) = self.unseat(user, connection) {
+                    slot.close(Close::ForceDisconnect);
+                }
             }
+        }
+    }
+
+    /// Sets the bit of every session of this inbox.
+    fn wake(&self, grown: InboxKey) {
+        if let (FeedId::MAIN, Some(seats)) = (grown.feed, self.seats.get(&grown.reader)) {
+            seats.iter().for_each(|seat| seat.slot.wake());
         }
     }
 
@@ -285,7 +298,9 @@ mod tests {
     fn a_wake_is_one_bit_and_the_first_close_stands() {
         let pool = Pool::new(10, 10);
         let slot = seated(&pool, 7, "phone");
-        pool.wake(&[InboxKey::main(UserNo(7)), InboxKey::main(UserNo(7)), InboxKey::main(UserNo(8))]);
+        for user in [7, 7, 8] {
+            pool.wake(InboxKey::main(UserNo(user)));
+        }
         assert!(slot.take_wake());
         assert!(!slot.take_wake());
         assert_eq!(pool.kick(UserNo(7), &device("phone")), 1);

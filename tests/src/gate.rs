@@ -167,13 +167,9 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.reopen(authors).await
     }
-    async fn incarnation(&self) -> Result<Option<String>> {
+    async fn ping(&self) -> Result<()> {
         self.gate.wait().await;
-        self.store.incarnation().await
-    }
-    async fn set_incarnation(&self, incarnation: &str) -> Result<()> {
-        self.gate.wait().await;
-        self.store.set_incarnation(incarnation).await
+        self.store.ping().await
     }
     async fn counts(&self) -> Result<ArchiveCounts> {
         self.gate.wait().await;
@@ -186,8 +182,9 @@ impl Inboxes for Gated<dyn Inboxes> {
     fn buckets(&self) -> u16 {
         self.store.buckets()
     }
-    fn incarnation(&self) -> String {
-        self.store.incarnation()
+    async fn ping(&self) -> Result<()> {
+        self.gate.wait().await;
+        self.store.ping().await
     }
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
         self.gate.wait().await;

@@ -32,16 +32,25 @@ impl Dispatcher {
         Self { feeds, executor, buckets_at_once }
     }
 
-    /// Works a job off. When it answers `Ok`, its event is finished in the Archive. An error or a cancelled
-    /// call leaves the event outstanding and every inbox whole.
-    pub(crate) async fn work_off(&self, job: Job) -> Result<()> {
+    /// Works a job off, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
+    /// the event outstanding and every inbox whole.
+    pub(crate) async fn work_off(&self, job: Job) -> Result<Event> {
         let event = match job {
             Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await? },
             Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
         };
         self.feeds.archive().finish(&[event]).await?;
         failpoint::hit("event-finished");
-        Ok(())
+        Ok(event)
+    }
+
+    /// Whether there is more to do than `finished`, which a job of this kind has just done.
+    pub(crate) async fn is_behind(&self, finished: Event) -> Result<bool> {
+        let archive = self.feeds.archive();
+        Ok(match finished {
+            Event::Outbox { author, seq } => archive.outbox(author, seq, 1).await?.head > seq,
+            Event::Edge { reader, author, generation } => archive.edge(reader, author).await?.generation > generation,
+        })
     }
 
     /// The record that every bucket has passed. The first failing bucket stops the others; what they have

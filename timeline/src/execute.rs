@@ -25,8 +25,8 @@ impl Executor {
     pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<OutboxSeq> {
         loop {
             match self.feeds.advance(author, bucket).await? {
-                Step::Moved(grown) if grown.is_empty() => {}
-                Step::Moved(grown) => self.doorbell.ring(&grown).await,
+                Step::Moved(growth) if growth.inboxes.is_empty() => {}
+                Step::Moved(growth) => self.doorbell.ring(&growth).await,
                 Step::AtHead(head) => {
                     failpoint::hit("bucket-finished");
                     return Ok(head);
@@ -39,8 +39,8 @@ impl Executor {
     /// Cancelling loses nothing.
     pub(crate) async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Event> {
         let (event, grown) = self.feeds.step_edge(reader, author).await?;
-        if let Some(key) = grown {
-            self.doorbell.ring(&[key]).await;
+        if let Some(growth) = grown {
+            self.doorbell.ring(&growth).await;
         }
         Ok(event)
     }

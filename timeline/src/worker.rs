@@ -2,7 +2,7 @@
 //! back with a growing delay when it failed.
 //!
 //! ```text
-//!   take ─▶ turn ─┬─ done ───────▶ ack
+//!   take ─▶ turn ─┬─ done ───────▶ ack ─▶ look again: more came meanwhile? put it
 //!                 ├─ failed ─────▶ nack(longer each time), and the worker pauses a little itself
 //!                 └─ cut short ──▶ nack(now)                      (a shutdown that cannot wait)
 //! ```
@@ -14,9 +14,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use feedgate_common::archive::Event;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::feed::Feeds;
-use feedgate_common::jobs::Delivery;
+use feedgate_common::jobs::{Delivery, Job};
 use feedgate_common::{Doorbell, Jobs, failpoint};
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
@@ -161,8 +162,9 @@ impl Crew<'_> {
         let (backoff, hurry) = (self.worker.backoff, self.hurry.clone());
         self.turns.spawn(async move {
             let work = async {
-                dispatcher.work_off(delivery.job).await?;
+                let finished = dispatcher.work_off(delivery.job).await?;
                 insist(backoff, || jobs.ack(delivery.id)).await;
+                look_again(&*dispatcher, &*jobs, delivery.job, finished).await;
                 Ok(())
             };
             let turn = tokio::select! {
@@ -207,6 +209,15 @@ impl Crew<'_> {
             insist(backoff, || jobs.nack(delivery.id, delay)).await;
             (delivery, Turn::GivenBack)
         });
+    }
+}
+
+/// What was accepted while the job was in flight may have been merged with it. If this fails, the event is
+/// outstanding all the same, and the sweep finds it.
+async fn look_again(dispatcher: &Dispatcher, jobs: &dyn Jobs, job: Job, finished: Event) {
+    let looked = async { if dispatcher.is_behind(finished).await? { jobs.put(&[job]).await } else { Ok(()) } };
+    if let Err(error) = looked.await {
+        tracing::warn!(?job, %error, "what came while a job was in flight is left to the sweep");
     }
 }
 

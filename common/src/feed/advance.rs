@@ -11,9 +11,10 @@
 use super::{Feeds, StepSize, TRIES, contended};
 use crate::archive::Recipient;
 use crate::change::Route;
+use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{Advance, Advanced};
-use crate::{Bucket, InboxKey, OutboxSeq, Progress, Record, UserNo, failpoint};
+use crate::{Bucket, OutboxSeq, Progress, Record, UserNo, failpoint};
 
 /// How many records one step looks at.
 const RECORDS_MAX: usize = 256;
@@ -21,8 +22,8 @@ const RECORDS_MAX: usize = 256;
 /// What one call of [`Feeds::advance`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// These inboxes have grown; there may be more to do.
-    Moved(Vec<InboxKey>),
+    /// These inboxes, if any, have grown; there may be more to do.
+    Moved(Growth),
     /// Nothing was left: every record up to here has reached the bucket.
     AtHead(OutboxSeq),
 }
@@ -43,10 +44,11 @@ impl Feeds {
                 self.archive.recipients(author, bucket, buckets, expected.last, self.step.recipients).await?;
             let step = plan((author, bucket), expected, &outbox.records, recipients, self.step);
             failpoint::hit("step-decided");
+            let records = step.records.clone();
             match self.inboxes.advance(step).await? {
-                Advanced::Moved(grown) => {
+                Advanced::Moved(inboxes) => {
                     failpoint::hit("step-answered");
-                    return Ok(Step::Moved(grown));
+                    return Ok(Step::Moved(Growth { author, records, inboxes }));
                 }
                 Advanced::Overtaken(_) | Advanced::Stale => {}
             }

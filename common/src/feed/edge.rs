@@ -5,14 +5,15 @@
 
 use super::{Feeds, TRIES, contended};
 use crate::archive::Event;
+use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{EdgeStep, EdgeStepped};
 use crate::{Entry, InboxKey, Op, UserNo, failpoint};
 
 impl Feeds {
-    /// Takes in the edge as it is now. Answers what is thereby finished, and the inbox if it has
-    /// grown.
-    pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Option<InboxKey>)> {
+    /// Takes in the edge as it is now. Answers what is thereby finished, and where the log stands if it
+    /// has grown.
+    pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Option<Growth>)> {
         let key = InboxKey::main(reader);
         let bucket = reader.bucket(self.inboxes.buckets());
         for _ in 0..TRIES {
@@ -29,7 +30,7 @@ impl Feeds {
             failpoint::hit("edge-step-done");
             let event = Event::Edge { reader, author, generation };
             match stepped {
-                EdgeStepped::Applied => return Ok((event, Some(key))),
+                EdgeStepped::Applied(head) => return Ok((event, Some(Growth::of_one(key, author, head)))),
                 EdgeStepped::Nothing | EdgeStepped::Missing => return Ok((event, None)),
                 EdgeStepped::Overtaken => {}
             }

@@ -28,9 +28,10 @@ pub(super) async fn alive(_: NoQuery) -> Json<Health> {
 /// `GET /readyz`: every store answers a small read.
 pub(super) async fn ready(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
     let stores = async {
-        api.archive().incarnation().await?;
-        api.feeds().inboxes().counts().await?;
-        api.gateway.parts.jobs.pending().await
+        api.archive().ping().await?;
+        api.feeds().inboxes().ping().await?;
+        api.gateway.parts.sessions.ping().await?;
+        api.gateway.parts.jobs.ping().await
     };
     match tokio::time::timeout(WITHIN, stores).await {
         Ok(answers) => answers.map(|_| Json(Health { status: "ready" })).map_err(Problem::from),

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::town::{Town, eventually, settings};
 use async_trait::async_trait;
-use feedgate_common::doorbell::{Listening, OnWake};
+use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job};
-use feedgate_common::{Doorbell, InboxKey, Jobs};
+use feedgate_common::{Doorbell, Jobs, UserNo};
 use feedgate_timeline::Settings;
 
 /// A doorbell that breaks the first times it is rung.
@@ -32,7 +32,7 @@ impl Broken {
 
 #[async_trait]
 impl Doorbell for Broken {
-    async fn ring(&self, _grown: &[InboxKey]) {
+    async fn ring(&self, _growth: &Growth) {
         let before = self.rung.fetch_add(1, Ordering::SeqCst);
         match self.how {
             How::Panics if before < 2 => panic!("the doorbell is broken"),
@@ -41,8 +41,14 @@ impl Doorbell for Broken {
         }
     }
 
-    fn listen(&self, _on_wake: OnWake) -> Listening {
+    async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
+
+    fn listen(&self, _on_heard: OnHeard) -> Listening {
         Listening::until(|| {})
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -84,6 +90,10 @@ impl Jobs for Flaky {
     async fn pending(&self) -> Result<u64> {
         self.inner.pending().await
     }
+
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
 }
 
 /// A queue that counts what is given back to it.
@@ -113,6 +123,10 @@ impl Jobs for Counting {
 
     async fn pending(&self) -> Result<u64> {
         self.inner.pending().await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
     }
 }
 

@@ -6,29 +6,42 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use feedgate_common::doorbell::OnWake;
-use feedgate_common::{Doorbell, InboxKey, UserNo};
+use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
+use feedgate_common::{Doorbell, Epoch, InboxKey, Position, UserNo};
 use tokio::sync::Notify;
 
-/// All of it. `open` gives a doorbell nobody else rings.
+/// All of it. `open` gives a doorbell nobody else rings, at a node called [`NODE`] that holds every reader.
 pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     every_listener_hears_every_inbox(open().await).await;
     who_stopped_listening_hears_nothing(open().await).await;
+    a_node_is_told_what_to_close(open().await).await;
     ringing_without_listeners_is_fine(open().await).await;
 }
+
+/// What the node of the suite is called.
+pub const NODE: &str = "node";
 
 /// What one listener has heard.
 #[derive(Default)]
 struct Ear {
     heard: Mutex<BTreeSet<InboxKey>>,
+    closed: Mutex<Vec<(UserNo, u64, Closing)>>,
     news: Notify,
 }
 
 impl Ear {
-    fn on_wake(self: &Arc<Self>) -> OnWake {
+    fn on_heard(self: &Arc<Self>) -> OnHeard {
         let ear = self.clone();
-        Arc::new(move |grown| {
-            ear.heard.lock().expect("no test panics with it").extend(grown);
+        Arc::new(move |heard| {
+            match heard {
+                Heard::Growth(growth) => {
+                    ear.heard.lock().expect("no test panics with it").extend(growth.inboxes.iter().map(|g| g.key));
+                }
+                Heard::Close { user, connection, why } => {
+                    ear.closed.lock().expect("no test panics with it").push((user, connection, why));
+                }
+                Heard::Missed => {}
+            }
             ear.news.notify_one();
         })
     }
@@ -41,7 +54,9 @@ impl Ear {
     async fn rung(&self, doorbell: &dyn Doorbell, keys: &[InboxKey]) {
         let hear = async {
             while !keys.iter().all(|key| self.has_heard(*key)) {
-                doorbell.ring(keys).await;
+                for key in keys {
+                    doorbell.ring(&growth(*key)).await;
+                }
                 tokio::select! {
                     () = self.news.notified() => {}
                     () = tokio::time::sleep(Duration::from_millis(100)) => {}
@@ -56,9 +71,13 @@ fn inbox(n: u32) -> InboxKey {
     InboxKey::main(UserNo(n))
 }
 
+fn growth(key: InboxKey) -> Growth {
+    Growth::of_one(key, UserNo(9), Position { epoch: Epoch(1), offset: 1 })
+}
+
 async fn every_listener_hears_every_inbox(doorbell: Arc<dyn Doorbell>) {
     let [one, two] = [Arc::new(Ear::default()), Arc::new(Ear::default())];
-    let _listening = [doorbell.listen(one.on_wake()), doorbell.listen(two.on_wake())];
+    let _listening = [doorbell.listen(one.on_heard()), doorbell.listen(two.on_heard())];
     one.rung(&*doorbell, &[inbox(1), inbox(2)]).await;
     two.rung(&*doorbell, &[inbox(1), inbox(2)]).await;
     assert!(!one.has_heard(inbox(3)), "nobody rang for inbox 3");
@@ -66,14 +85,33 @@ async fn every_listener_hears_every_inbox(doorbell: Arc<dyn Doorbell>) {
 
 async fn who_stopped_listening_hears_nothing(doorbell: Arc<dyn Doorbell>) {
     let [gone, stays] = [Arc::new(Ear::default()), Arc::new(Ear::default())];
-    let listening = doorbell.listen(gone.on_wake());
-    let _stays = doorbell.listen(stays.on_wake());
+    let listening = doorbell.listen(gone.on_heard());
+    let _stays = doorbell.listen(stays.on_heard());
     gone.rung(&*doorbell, &[inbox(1)]).await;
     drop(listening);
     stays.rung(&*doorbell, &[inbox(2)]).await;
     assert!(!gone.has_heard(inbox(2)), "a dropped guard must end the listening");
 }
 
+async fn a_node_is_told_what_to_close(doorbell: Arc<dyn Doorbell>) {
+    let ear = Arc::new(Ear::default());
+    let _listening = doorbell.listen(ear.on_heard());
+    for (connection, why) in [(7, Closing::Replaced), (8, Closing::Kicked)] {
+        let wanted = (UserNo(3), connection, why);
+        let hear = async {
+            while !ear.closed.lock().expect("no test panics with it").contains(&wanted) {
+                doorbell.close(NODE, UserNo(3), connection, why).await;
+                tokio::select! {
+                    () = ear.news.notified() => {}
+                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), hear).await.expect("a node asked for 10 s hears it");
+    }
+}
+
 async fn ringing_without_listeners_is_fine(doorbell: Arc<dyn Doorbell>) {
-    doorbell.ring(&[inbox(1)]).await;
+    doorbell.ring(&growth(inbox(1))).await;
+    doorbell.close("nobody", UserNo(1), 1, Closing::Kicked).await;
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, KEEP, Numbered, Read};
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, KEEP, Numbered, Read};
 use feedgate_common::{DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, UserNo};
 use futures_util::future::{join, join_all};
 
@@ -91,6 +91,12 @@ async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Ve
     assert!(store.finish_build(Build { key, epoch, built_at: 10, entries, floor: None }).await.unwrap());
 }
 
+/// What a step says of `reader`'s inbox, whose edge has generation 5.
+fn grown(reader: UserNo, epoch: u64, offset: u64, appended: u32) -> Grown {
+    let head = Position { epoch: Epoch(epoch), offset };
+    Grown { key: InboxKey::main(reader), head, appended, generation: 5 }
+}
+
 async fn entries(store: &Arc<dyn Inboxes>, reader: UserNo) -> Vec<Entry> {
     let log = store.log(InboxKey::main(reader)).await.unwrap().expect("the inbox exists");
     log.entries.iter().map(|n| n.entry).collect()
@@ -99,7 +105,7 @@ async fn entries(store: &Arc<dyn Inboxes>, reader: UserNo) -> Vec<Entry> {
 /// See [`inboxes`].
 pub async fn i1_sequence_ids_are_dense_from_1_and_records_come_in_order(store: Arc<dyn Inboxes>) {
     build(&store, READER, 3, vec![]).await;
-    assert_eq!(store.advance(steps(&store, 5)).await.unwrap(), Advanced::Moved(vec![KEY]));
+    assert_eq!(store.advance(steps(&store, 5)).await.unwrap(), Advanced::Moved(vec![grown(READER, 3, 5, 5)]));
     let log = store.log(KEY).await.unwrap().unwrap();
     let wanted: Vec<_> = (1..=5).map(|seq| Numbered { seq, entry: add(seq, 5) }).collect();
     assert_eq!((log.entries, log.floor), (wanted.clone(), None));
@@ -155,7 +161,7 @@ pub async fn i3_of_two_equal_steps_at_once_one_appends(store: Arc<dyn Inboxes>) 
         let (a, b) = join(once(), once()).await;
         let mut answers = [a.unwrap(), b.unwrap()];
         answers.sort_by_key(|answer| matches!(answer, Advanced::Overtaken(_)));
-        assert_eq!(answers, [Advanced::Moved(vec![KEY]), Advanced::Overtaken(Progress::at(seq))]);
+        assert_eq!(answers, [Advanced::Moved(vec![grown(READER, 1, seq, 1)]), Advanced::Overtaken(Progress::at(seq))]);
     }
     assert!(entries(&store, READER).await.iter().map(|e| e.outbox_seq).eq(1..=20));
 }
@@ -248,18 +254,19 @@ pub async fn a_stale_step_does_nothing_to_anyone(store: Arc<dyn Inboxes>) {
     assert_eq!(store.advance(step(&store, 1, vec![follower(READER, 5), old])).await.unwrap(), Advanced::Stale);
     assert!(entries(&store, READER).await.is_empty());
     let moved = store.advance(step(&store, 1, vec![follower(READER, 5), follower(second, 5)])).await.unwrap();
-    assert_eq!(moved, Advanced::Moved(vec![KEY, InboxKey::main(second)]));
+    assert_eq!(moved, Advanced::Moved(vec![grown(READER, 1, 1, 1), grown(second, 2, 1, 1)]));
 }
 
 /// See [`inboxes`].
 pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>) {
+    let epoch = |n: u32| u64::from(n) + 1;
     let place = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
     for n in 0..3 {
-        build(&store, place(n), n.into(), vec![]).await;
+        build(&store, place(n), epoch(n), vec![]).await;
     }
     let from = |n, from| Recipient { from, ..follower(place(n), 5) };
     let step = Advance { recipients: vec![from(0, 0), from(1, 2), from(2, 3)], ..steps(&store, 3) };
-    let grown = vec![KEY, InboxKey::main(place(1))];
+    let grown = vec![grown(READER, epoch(0), 3, 3), grown(place(1), epoch(1), 1, 1)];
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Moved(grown));
     assert_eq!(entries(&store, place(1)).await, [add(3, 5)]);
     assert!(entries(&store, place(2)).await.is_empty());
@@ -273,7 +280,7 @@ pub async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<d
     let cases = [
         (follow(10, 1), EdgeStepped::Nothing),
         (follow(11, 0), EdgeStepped::Overtaken),
-        (follow(11, 1), EdgeStepped::Applied),
+        (follow(11, 1), EdgeStepped::Applied(Position { epoch: Epoch(1), offset: 3 })),
         (follow(11, 1), EdgeStepped::Nothing),
     ];
     for (step, wants) in cases {
@@ -289,7 +296,7 @@ pub async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<d
 pub async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![add(1, 5)]).await;
     let unfollow = edge(12, false, Progress::at(99), vec![]);
-    assert_eq!(store.step_edge(unfollow).await.unwrap(), EdgeStepped::Applied);
+    assert_eq!(store.step_edge(unfollow).await.unwrap(), EdgeStepped::Applied(Position { epoch: Epoch(1), offset: 2 }));
     let late = edge(11, true, Progress::default(), vec![add(1, 11)]);
     assert_eq!(store.step_edge(late).await.unwrap(), EdgeStepped::Nothing);
     store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
-use feedgate_common::InboxKey;
-use feedgate_common::doorbell::{Doorbell, Listening, OnWake};
+use feedgate_common::UserNo;
+use feedgate_common::doorbell::{Closing, Doorbell, Growth, Heard, Listening, OnHeard};
+use feedgate_common::error::Result;
 
 /// Listeners by the number they were given.
-type Listeners = ArcSwap<Vec<(u64, OnWake)>>;
+type Listeners = ArcSwap<Vec<(u64, OnHeard)>>;
 
 /// See the module.
 #[derive(Default)]
@@ -21,19 +22,34 @@ pub struct EmbeddedDoorbell {
     next: AtomicU64,
 }
 
-#[async_trait]
-impl Doorbell for EmbeddedDoorbell {
-    async fn ring(&self, grown: &[InboxKey]) {
-        for (_, on_wake) in self.listeners.load().iter() {
-            on_wake(grown);
+impl EmbeddedDoorbell {
+    fn tell(&self, heard: Heard<'_>) {
+        for (_, on_heard) in self.listeners.load().iter() {
+            on_heard(heard);
         }
     }
+}
 
-    fn listen(&self, on_wake: OnWake) -> Listening {
+#[async_trait]
+impl Doorbell for EmbeddedDoorbell {
+    async fn ring(&self, growth: &Growth) {
+        self.tell(Heard::Growth(growth));
+    }
+
+    /// Every listener is of this one node.
+    async fn close(&self, _node: &str, user: UserNo, connection: u64, why: Closing) {
+        self.tell(Heard::Close { user, connection, why });
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn listen(&self, on_heard: OnHeard) -> Listening {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.listeners.rcu(|now| {
             let mut more = Vec::clone(now);
-            more.push((number, on_wake.clone()));
+            more.push((number, on_heard.clone()));
             more
         });
         let listeners = self.listeners.clone();

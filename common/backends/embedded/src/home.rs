@@ -54,7 +54,7 @@ impl Embedded {
         let settings = Settings { buckets, ..Settings::default() };
         let (archive, inboxes, epoch) = wait(async {
             let archive = EmbeddedArchive::open(database.clone(), buckets).await?;
-            let remembered = archive.incarnation().await?;
+            let remembered = archive.incarnation()?;
             let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), remembered.as_deref(), settings)?;
             if inboxes.buckets() != buckets {
                 let (dir, kept) = (dir.display(), inboxes.buckets());

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::sessions::{Claim, Claimed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
 use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
 
 use crate::database::{Database, Durability};
@@ -51,6 +51,28 @@ impl Sessions for EmbeddedSessions {
         Ok(())
     }
 
+    async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>> {
+        Ok(self.pool.revoke(user, device))
+    }
+
+    /// The pool and its only node live and die together.
+    async fn renew(&self, _node: &str) -> Result<Renewed> {
+        Ok(Renewed::Kept)
+    }
+
+    async fn retire(&self, node: &str) -> Result<()> {
+        self.pool.retire(node);
+        Ok(())
+    }
+
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
+        Ok(held.iter().map(|held| self.pool.is_current(held.claim.user, &held.claim.device, held.token)).collect())
+    }
+
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
+        Ok(users.iter().map(|user| self.pool.nodes(*user)).collect())
+    }
+
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {
         let mut sessions = self.pool.list(user);
         let view = self.database.view();
@@ -72,6 +94,10 @@ impl Sessions for EmbeddedSessions {
     async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
         let row = stored::get(&*self.database.view(), user, device)?;
         Ok(row.filter(|row| row.is_fresh(now)).map(|row| row.position))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -187,7 +187,6 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
     publish.idempotency_key = Some("key".into());
     let (id, seq) = accept(&*archive, publish.clone(), NOW).await;
     let (reader, author, edge, _) = super::change(&*archive, super::follow("rea", "ann")).await;
-    archive.set_incarnation("store-1").await.unwrap();
     let (counts, due) = (archive.counts().await.unwrap(), archive.outstanding(None, NOW, 10).await.unwrap());
     drop(archive);
 
@@ -197,7 +196,6 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
     let published_at = NOW;
     assert_eq!(again, Ok(Written::Published { id, author, outbox_seq: seq, published_at, fresh: false }));
     assert_eq!(archive.edge(reader, author).await.unwrap(), edge);
-    assert_eq!(archive.incarnation().await.unwrap().as_deref(), Some("store-1"));
     assert_eq!((archive.counts().await.unwrap(), archive.outstanding(None, NOW, 10).await.unwrap()), (counts, due));
     let (next, _) = accept(&*archive, post("ann", "after"), NOW).await;
     assert!(next > id, "ids go on where they were");

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Numbered, Read};
+use feedgate_common::inboxes::{
+    Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, Numbered, Read,
+};
 use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
 use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, Generation, InboxKey, Inboxes, Position, Progress, UserNo};
 
@@ -67,8 +69,8 @@ impl Inboxes for Naive {
         self.buckets
     }
 
-    fn incarnation(&self) -> String {
-        "naive".into()
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
@@ -92,19 +94,21 @@ impl Inboxes for Naive {
                 Verdict::Stale => return Ok(Advanced::Stale),
             }
         }
-        grown.retain(|(key, to)| {
+        let grown = grown.into_iter().filter_map(|(key, to)| {
             let fresh: Vec<_> = step.records.iter().filter(|record| record.seq > to.from).collect();
-            let log = &mut state.inboxes.get_mut(key).expect("found above").log;
-            log.extend(fresh.iter().map(|record| Entry::of(record, step.author, to.generation)));
-            !fresh.is_empty()
+            let inbox = state.inboxes.get_mut(&key).expect("found above");
+            inbox.log.extend(fresh.iter().map(|record| Entry::of(record, step.author, to.generation)));
+            let (head, appended) = (inbox.head(), fresh.len() as u32);
+            (appended > 0).then_some(Grown { key, head, appended, generation: to.generation })
         });
+        let grown = grown.collect();
         for to in &step.recipients {
             if !state.inboxes.contains_key(&InboxKey::main(to.reader)) {
                 state.tokens.remove(&InboxKey::main(to.reader));
             }
         }
         state.progress.insert((step.author, step.bucket), step.next);
-        Ok(Advanced::Moved(grown.into_iter().map(|(key, _)| key).collect()))
+        Ok(Advanced::Moved(grown))
     }
 
     async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
@@ -123,7 +127,7 @@ impl Inboxes for Naive {
         inbox.log.push(Entry::forget(step.author, step.generation));
         inbox.log.extend(step.adds);
         inbox.marks.insert(step.author, step.generation);
-        Ok(EdgeStepped::Applied)
+        Ok(EdgeStepped::Applied(inbox.head()))
     }
 
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {

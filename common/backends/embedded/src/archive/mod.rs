@@ -84,6 +84,21 @@ impl EmbeddedArchive {
             sweep: Arc::default(),
         })
     }
+
+    /// The incarnation of the inbox store that this Archive last worked with.
+    pub(crate) fn incarnation(&self) -> Result<Option<String>> {
+        Ok(self.db.view().get::<Incarnation>(&())?.map(Into::into))
+    }
+
+    /// Remembers it, durably.
+    pub(crate) async fn set_incarnation(&self, incarnation: &str) -> Result<()> {
+        let incarnation = incarnation.into();
+        let remember = move |tx: &mut crate::view::Tx<'_>| {
+            tx.put::<Incarnation>(&(), &incarnation);
+            Ok(())
+        };
+        self.db.write(Durability::Synced, remember).await
+    }
 }
 
 #[async_trait]
@@ -221,17 +236,8 @@ impl Archive for EmbeddedArchive {
         self.db.write(Durability::Synced, move |tx| events::reopen(tx, &authors)).await
     }
 
-    async fn incarnation(&self) -> Result<Option<String>> {
-        Ok(self.db.view().get::<Incarnation>(&())?.map(Into::into))
-    }
-
-    async fn set_incarnation(&self, incarnation: &str) -> Result<()> {
-        let incarnation = incarnation.into();
-        let remember = move |tx: &mut crate::view::Tx<'_>| {
-            tx.put::<Incarnation>(&(), &incarnation);
-            Ok(())
-        };
-        self.db.write(Durability::Synced, remember).await
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 
     async fn counts(&self) -> Result<ArchiveCounts> {

@@ -8,9 +8,9 @@
 //! the build token that a missing inbox costs). What a step does depends on the bucket and the step
 //! alone. Progress, marks and floors only move forward (I10).
 
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped};
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown};
 use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
-use feedgate_common::{Entry, Epoch, InboxKey, Progress, UserNo};
+use feedgate_common::{Entry, Epoch, InboxKey, Position, Progress, UserNo};
 use rustc_hash::FxHashMap;
 
 use super::inbox::Inbox;
@@ -125,8 +125,9 @@ impl Bucket {
                 Some(Verdict::Append) => {
                     let fresh = step.records.iter().filter(|record| record.seq > to.from);
                     let entries = fresh.map(|record| Entry::of(record, step.author, to.generation));
-                    if self.append(key, entries) {
-                        grown.push(key);
+                    let (appended, head) = self.append(key, entries);
+                    if appended > 0 {
+                        grown.push(Grown { key, head, appended, generation: to.generation });
                     }
                 }
                 Some(Verdict::Skip | Verdict::Stale) => {}
@@ -145,8 +146,8 @@ impl Bucket {
         inbox.set_mark(step.author, step.generation);
         let forget = Entry::forget(step.author, step.generation);
         let adds = if step.on { &step.adds[..] } else { &[] };
-        self.append(step.key, std::iter::once(forget).chain(adds.iter().copied()));
-        EdgeStepped::Applied
+        let (_, head) = self.append(step.key, std::iter::once(forget).chain(adds.iter().copied()));
+        EdgeStepped::Applied(head)
     }
 
     /// The token has been compared.
@@ -164,16 +165,17 @@ impl Bucket {
         }
     }
 
-    /// Appends to an inbox that exists, then cuts it back if it is too long. False if there was
-    /// nothing to append.
-    fn append(&mut self, key: InboxKey, entries: impl Iterator<Item = Entry>) -> bool {
+    /// Appends to an inbox that exists, then cuts it back if it is too long. How many, and where the
+    /// log stands then.
+    fn append(&mut self, key: InboxKey, entries: impl Iterator<Item = Entry>) -> (u32, Position) {
         let inbox = self.inboxes.get_mut(&key).expect("the caller has seen this inbox in this step");
         let before = inbox.changes.len();
         entries.for_each(|entry| inbox.push(&entry));
         let pushed = inbox.changes.len() - before;
         let cut = inbox.trim();
+        let head = inbox.head();
         self.entries = self.entries + pushed as u64 - cut as u64;
-        pushed > 0
+        (pushed as u32, head)
     }
 }
 

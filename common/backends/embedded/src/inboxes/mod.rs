@@ -88,7 +88,7 @@ impl EmbeddedInboxes {
     /// `expected` is the incarnation that the Archive remembers. If the store found is not that one,
     /// as the Archive last knew it, it was lost or rolled back: then this starts with no inbox, under
     /// a new incarnation. Either way the caller tells the Archive the new
-    /// [`incarnation`](Inboxes::incarnation) before it uses the store; if it dies in between, the
+    /// [`incarnation`](Self::incarnation) before it uses the store; if it dies in between, the
     /// next open still finds everything.
     ///
     /// # Errors
@@ -105,6 +105,11 @@ impl EmbeddedInboxes {
         let shared = Arc::new(Shared::new(dir.to_owned(), loaded));
         let pipeline = Pipeline::start(shared.clone(), life, settings, segment, log_size);
         Ok(Self { shared, pipeline, incarnation: life.incarnation(), _lock: lock })
+    }
+
+    /// Identifies this life of the store. A store that lost or rolled back state has another one.
+    pub fn incarnation(&self) -> String {
+        self.incarnation.clone()
     }
 
     /// Writes a snapshot and removes the log before it, so that the directory is as small and the
@@ -165,8 +170,8 @@ impl Inboxes for EmbeddedInboxes {
         self.shared.buckets.len() as u16
     }
 
-    fn incarnation(&self) -> String {
-        self.incarnation.clone()
+    async fn ping(&self) -> Result<()> {
+        Ok(())
     }
 
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {

@@ -66,11 +66,49 @@ impl Pool {
     }
 
     pub(super) fn release(&self, user: UserNo, device: &DeviceId, token: Token) {
-        let Entry::Occupied(mut sessions) = self.users.entry(user) else { return };
-        sessions.get_mut().retain(|live| live.device != *device || live.token != token);
+        self.take(user, |live| live.device == *device && live.token == token);
+    }
+
+    /// Ends the device's session; where it was.
+    pub(super) fn revoke(&self, user: UserNo, device: &DeviceId) -> Option<(String, u64)> {
+        self.take(user, |live| live.device == *device).map(|live| (live.node.into(), live.connection))
+    }
+
+    fn take(&self, user: UserNo, is_it: impl Fn(&Live) -> bool) -> Option<Live> {
+        let Entry::Occupied(mut sessions) = self.users.entry(user) else { return None };
+        let at = sessions.get().iter().position(is_it)?;
+        let taken = sessions.get_mut().remove(at);
         if sessions.get().is_empty() {
             sessions.remove();
         }
+        Some(taken)
+    }
+
+    /// Ends every session of the node.
+    pub(super) fn retire(&self, node: &str) {
+        self.users.retain(|_, sessions| {
+            sessions.retain(|live| *live.node != *node);
+            !sessions.is_empty()
+        });
+    }
+
+    pub(super) fn is_current(&self, user: UserNo, device: &DeviceId, token: Token) -> bool {
+        let sessions = self.users.get(&user);
+        sessions.is_some_and(|sessions| sessions.iter().any(|live| live.device == *device && live.token == token))
+    }
+
+    /// The nodes that hold a session of the user, each once.
+    pub(super) fn nodes(&self, user: UserNo) -> Vec<String> {
+        let mut nodes: Vec<String> = self
+            .users
+            .get(&user)
+            .iter()
+            .flat_map(|sessions| sessions.iter())
+            .map(|live| live.node.to_string())
+            .collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
     }
 
     /// By device. Positions only of devices that keep them here.

@@ -72,6 +72,16 @@ fn edge(bucket: &mut Bucket, reader: u32, generation: u64, on: bool, done: u64, 
     }))
 }
 
+/// What a step says that appended one record to `reader`'s inbox, as it stands now.
+fn grown(bucket: &Bucket, reader: u32, generation: u64) -> Grown {
+    Grown { key: key(reader), head: bucket.inboxes[&key(reader)].head(), appended: 1, generation }
+}
+
+/// Where a log of epoch 1 stands.
+fn at(offset: u64) -> Position {
+    Position { epoch: Epoch(1), offset }
+}
+
 fn entries(bucket: &Bucket, reader: u32) -> Vec<Entry> {
     bucket.inboxes[&key(reader)].log().entries.iter().map(|n| n.entry).collect()
 }
@@ -79,7 +89,7 @@ fn entries(bucket: &Bucket, reader: u32) -> Vec<Entry> {
 #[test]
 fn a_push_reaches_inboxes_that_took_the_edge_in_and_moves_the_progress() {
     let mut bucket = with_inboxes(&[1, 2, 3]);
-    assert_eq!(push(&mut bucket, 1, &[(1, 5), (2, 11), (9, 5)]), Advanced::Moved(vec![key(1)]));
+    assert_eq!(push(&mut bucket, 1, &[(1, 5), (2, 11), (9, 5)]), Advanced::Moved(vec![grown(&bucket, 1, 5)]));
     assert_eq!(entries(&bucket, 1), [add(1, 5)]);
     assert!(entries(&bucket, 2).is_empty() && entries(&bucket, 3).is_empty());
     assert_eq!(bucket.progress(AUTHOR), Progress::at(1));
@@ -115,7 +125,7 @@ fn a_reader_gets_only_records_after_its_edge_began() {
         records: vec![record(1), record(2), record(3)],
         recipients: vec![to(1, 2), to(2, 3)],
     }));
-    assert_eq!(answer, Answer::Advanced(Advanced::Moved(vec![key(1)])));
+    assert_eq!(answer, Answer::Advanced(Advanced::Moved(vec![grown(&bucket, 1, 5)])));
     assert_eq!(entries(&bucket, 1), [add(3, 5)]);
 }
 
@@ -123,7 +133,7 @@ fn a_reader_gets_only_records_after_its_edge_began() {
 fn a_follow_step_forgets_first_and_then_push_continues_its_generation() {
     let mut bucket = with_inboxes(&[1]);
     push(&mut bucket, 1, &[(1, 5)]);
-    assert_eq!(edge(&mut bucket, 1, 12, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Applied));
+    assert_eq!(edge(&mut bucket, 1, 12, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Applied(at(3))));
     push(&mut bucket, 2, &[(1, 5)]);
     push(&mut bucket, 3, &[(1, 12)]);
     assert_eq!(entries(&bucket, 1), [add(1, 5), Entry::forget(AUTHOR, 12), add(1, 12), add(3, 12)]);
@@ -136,10 +146,10 @@ fn i10_an_older_edge_step_does_nothing_and_a_moved_progress_overtakes_a_follow_b
     let cases = [
         (10, true, 1, EdgeStepped::Nothing),
         (12, true, 0, EdgeStepped::Overtaken),
-        (12, false, 0, EdgeStepped::Applied),
+        (12, false, 0, EdgeStepped::Applied(at(1))),
         (12, true, 1, EdgeStepped::Nothing),
         (11, true, 1, EdgeStepped::Nothing),
-        (13, true, 1, EdgeStepped::Applied),
+        (13, true, 1, EdgeStepped::Applied(at(2))),
     ];
     for (generation, on, done, wants) in cases {
         let answer = edge(&mut bucket, 1, generation, on, done, &[]);
