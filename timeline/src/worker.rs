@@ -164,7 +164,7 @@ impl Crew<'_> {
             let work = async {
                 let finished = dispatcher.work_off(delivery.job).await?;
                 insist(backoff, || jobs.ack(delivery.id)).await;
-                look_again(&*dispatcher, &*jobs, delivery.job, finished).await;
+                look_again(&dispatcher, &*jobs, delivery.job, finished).await;
                 Ok(())
             };
             let turn = tokio::select! {

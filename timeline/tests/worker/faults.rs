@@ -1,16 +1,17 @@
 //! What a worker does when something around it fails.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::town::{Town, eventually, settings};
+use crate::town::{NOW, Town, eventually, settings};
 use async_trait::async_trait;
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job};
-use feedgate_common::{Doorbell, Jobs, UserNo};
+use feedgate_common::{Archive, Doorbell, Jobs, UserNo};
 use feedgate_timeline::Settings;
 
 /// A doorbell that breaks the first times it is rung.
@@ -130,6 +131,45 @@ impl Jobs for Counting {
     }
 }
 
+/// A queue that merges what is put while an equal job is in flight: here one post, accepted just before that
+/// job is acknowledged.
+struct Merging {
+    inner: Arc<dyn Jobs>,
+    archive: Arc<dyn Archive>,
+    meanwhile: Mutex<Option<Publish>>,
+}
+
+#[async_trait]
+impl Jobs for Merging {
+    async fn put(&self, jobs: &[Job]) -> Result<()> {
+        self.inner.put(jobs).await
+    }
+
+    async fn take(&self) -> Result<Delivery> {
+        self.inner.take().await
+    }
+
+    async fn ack(&self, id: u64) -> Result<()> {
+        let meanwhile = self.meanwhile.lock().expect("no test panics with it").take();
+        if let Some(post) = meanwhile {
+            self.archive.write(vec![Write::Publish(post)], NOW).await?;
+        }
+        self.inner.ack(id).await
+    }
+
+    async fn nack(&self, id: u64, delay: Duration) -> Result<()> {
+        self.inner.nack(id, delay).await
+    }
+
+    async fn pending(&self) -> Result<u64> {
+        self.inner.pending().await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
+}
+
 /// A town in which user 1 follows user 0, who has just published item 100.
 async fn news(dir: &std::path::Path) -> Town {
     let town = Town::open(dir, 2).await;
@@ -184,6 +224,19 @@ async fn a_queue_that_loses_every_second_answer_slows_the_worker_and_loses_nothi
     }
     town.drained().await;
     assert_eq!(town.shown(1).await, BTreeSet::from_iter(100..110));
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i4_what_is_merged_with_a_job_in_flight_is_done_when_that_job_has_looked_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let (inner, archive) = (town.stores.jobs.clone(), town.stores.archive.clone());
+    let meanwhile = Mutex::new(Some(town.item(0, 101)));
+    let jobs = Arc::new(Merging { inner, archive, meanwhile });
+    let worker = town.worker_on(jobs, town.stores.doorbell.clone(), settings());
+    eventually("the other post is there too", async || town.shown(1).await == BTreeSet::from([100, 101])).await;
+    town.drained().await;
     worker.stop().await;
 }
 
