@@ -13,6 +13,7 @@ use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job};
 use feedgate_common::{Archive, Doorbell, Jobs, UserNo};
 use feedgate_timeline::Settings;
+use tokio::sync::Notify;
 
 /// A doorbell that breaks the first times it is rung.
 struct Broken {
@@ -131,17 +132,22 @@ impl Jobs for Counting {
     }
 }
 
-/// A queue that merges what is put while an equal job is in flight: here one post, accepted just before that
-/// job is acknowledged.
+/// A queue that merges what is put while an equal job is in flight: here the sweep's job, and one for a post
+/// that is accepted after it, just before the job in flight is acknowledged.
 struct Merging {
     inner: Arc<dyn Jobs>,
     archive: Arc<dyn Archive>,
     meanwhile: Mutex<Option<Publish>>,
+    swept: Notify,
 }
 
 #[async_trait]
 impl Jobs for Merging {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
+        if self.meanwhile.lock().expect("no test panics with it").is_some() {
+            self.swept.notify_one();
+            return Ok(());
+        }
         self.inner.put(jobs).await
     }
 
@@ -150,8 +156,10 @@ impl Jobs for Merging {
     }
 
     async fn ack(&self, id: u64) -> Result<()> {
-        let meanwhile = self.meanwhile.lock().expect("no test panics with it").take();
+        let meanwhile = self.meanwhile.lock().expect("no test panics with it").clone();
         if let Some(post) = meanwhile {
+            self.swept.notified().await;
+            self.meanwhile.lock().expect("no test panics with it").take();
             self.archive.write(vec![Write::Publish(post)], NOW).await?;
         }
         self.inner.ack(id).await
@@ -233,7 +241,7 @@ async fn i4_what_is_merged_with_a_job_in_flight_is_done_when_that_job_has_looked
     let town = news(dir.path()).await;
     let (inner, archive) = (town.stores.jobs.clone(), town.stores.archive.clone());
     let meanwhile = Mutex::new(Some(town.item(0, 101)));
-    let jobs = Arc::new(Merging { inner, archive, meanwhile });
+    let jobs = Arc::new(Merging { inner, archive, meanwhile, swept: Notify::new() });
     let worker = town.worker_on(jobs, town.stores.doorbell.clone(), settings());
     eventually("the other post is there too", async || town.shown(1).await == BTreeSet::from([100, 101])).await;
     town.drained().await;
