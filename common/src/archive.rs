@@ -338,6 +338,9 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Recipient>>;
 
+    /// Followers of `author` in all buckets, in no order, at most `limit`; fewer means that these are all.
+    async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>>;
+
     /// One edge.
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge>;
 

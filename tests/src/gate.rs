@@ -99,6 +99,10 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.recipients(author, bucket, buckets, after, limit).await
     }
+    async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
+        self.gate.wait().await;
+        self.store.all_recipients(author, limit).await
+    }
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
         self.gate.wait().await;
         self.store.edge(reader, author).await

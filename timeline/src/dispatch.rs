@@ -1,8 +1,9 @@
 //! From a job to its pieces, and from the finished pieces to a finished event.
 //!
 //! ```text
-//!   FanOut(author) ─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least head
-//!   Edge           ─▶ one step                            ─▶ finish the event of that generation
+//!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to the head
+//!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least head
+//!   Edge           ─▶ one step                                  ─▶ finish the event of that generation
 //! ```
 //!
 //! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is
@@ -56,6 +57,13 @@ impl Dispatcher {
     /// The record that every bucket has passed. The first failing bucket stops the others; what they have
     /// done stays done.
     async fn fan_out(&self, author: UserNo) -> Result<OutboxSeq> {
+        match self.executor.all_buckets(author).await? {
+            Some(head) => Ok(head),
+            None => self.bucket_by_bucket(author).await,
+        }
+    }
+
+    async fn bucket_by_bucket(&self, author: UserNo) -> Result<OutboxSeq> {
         let buckets = self.feeds.inboxes().buckets();
         stream::iter((0..buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
             .buffer_unordered(self.buckets_at_once)

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Feeds, Step};
+use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::{Bucket, Doorbell, OutboxSeq, UserNo, failpoint};
+use futures_util::future::join_all;
 
 /// Carries out steps and tells who has to know.
 pub(crate) struct Executor {
@@ -19,6 +20,23 @@ pub(crate) struct Executor {
 impl Executor {
     pub(crate) fn new(feeds: Arc<Feeds>, doorbell: Arc<dyn Doorbell>) -> Self {
         Self { feeds, doorbell }
+    }
+
+    /// Advances every bucket to the outbox head by rounds, and answers where that was; `None` if bucket by
+    /// bucket is the way. Cancelling loses nothing.
+    pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
+        loop {
+            let round = self.feeds.advance_all(author).await?;
+            join_all(round.grown.iter().map(|growth| self.doorbell.ring(growth))).await;
+            match round.left {
+                Left::Nothing(head) => {
+                    failpoint::hit("bucket-finished");
+                    return Ok(Some(head));
+                }
+                Left::AnotherRound => {}
+                Left::BucketByBucket => return Ok(None),
+            }
+        }
     }
 
     /// Advances (author, bucket) to the outbox head and answers where that was. Cancelling loses nothing.

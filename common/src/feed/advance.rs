@@ -7,6 +7,10 @@
 //! ```
 //!
 //! The order of the reads is the rule: progress before edges, counter never after edges.
+//!
+//! An author with few followers is advanced in all buckets by one round of the same reads.
+
+use futures_util::future::try_join_all;
 
 use super::{Feeds, StepSize, TRIES, contended};
 use crate::archive::Recipient;
@@ -18,6 +22,27 @@ use crate::{Bucket, OutboxSeq, Progress, Record, UserNo, failpoint};
 
 /// How many records one step looks at.
 const RECORDS_MAX: usize = 256;
+
+/// What one call of [`Feeds::advance_all`] has reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// Inboxes that have grown, bucket by bucket.
+    pub grown: Vec<Growth>,
+    /// What is left.
+    pub left: Left,
+}
+
+/// What is left to do after a [`Round`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Nothing: every record up to here has reached every bucket.
+    Nothing(OutboxSeq),
+    /// More of the same.
+    AnotherRound,
+    /// More followers than one step takes, or others work on the same: go bucket by bucket, with
+    /// [`Feeds::advance`].
+    BucketByBucket,
+}
 
 /// What one call of [`Feeds::advance`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +79,74 @@ impl Feeds {
             }
         }
         Err(contended("a push step"))
+    }
+
+    /// Moves the progress of every bucket at once, as far as one step of each may go: an author with few
+    /// followers costs one read of each kind and one step a bucket, whatever the number of buckets.
+    ///
+    /// Safe to repeat and to run twice at once. Cancelling loses nothing.
+    pub async fn advance_all(&self, author: UserNo) -> Result<Round> {
+        let buckets = self.inboxes.buckets();
+        let all: Vec<(UserNo, Bucket)> = (0..buckets).map(|bucket| (author, Bucket(bucket))).collect();
+        let progress = self.inboxes.progress(&all).await?;
+        let least = progress.iter().map(|progress| progress.done).min().unwrap_or_default();
+        let outbox = self.archive.outbox(author, least, RECORDS_MAX).await?;
+        if outbox.records.is_empty() {
+            return Ok(Round { grown: vec![], left: Left::Nothing(least) });
+        }
+        let recipients = self.archive.all_recipients(author, self.step.recipients).await?;
+        if recipients.len() >= self.step.recipients {
+            return Ok(Round { grown: vec![], left: Left::BucketByBucket });
+        }
+        let mut shares: Vec<Vec<Recipient>> = vec![vec![]; buckets.into()];
+        for recipient in recipients {
+            shares[usize::from(recipient.reader.bucket(buckets).0)].push(recipient);
+        }
+        failpoint::hit("step-decided");
+        let steps = all.into_iter().zip(progress).zip(shares).map(|((of, expected), share)| {
+            let ahead = outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
+            let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, beyond(share, expected), self.step));
+            async move {
+                match step {
+                    Some(step) => self.take(step).await,
+                    None => Ok((None, Some(expected.done))),
+                }
+            }
+        });
+        let taken: Vec<(Option<Growth>, Option<OutboxSeq>)> = try_join_all(steps).await?;
+        let (grown, reached): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+        Ok(Round { grown: grown.into_iter().flatten().collect(), left: left(&reached, outbox.head) })
+    }
+
+    /// What has grown by the step, and how far it has come; neither if it was not taken.
+    async fn take(&self, step: Advance) -> Result<(Option<Growth>, Option<OutboxSeq>)> {
+        let (author, records, done) = (step.author, step.records.clone(), step.next.done);
+        match self.inboxes.advance(step).await? {
+            Advanced::Moved(inboxes) => {
+                failpoint::hit("step-answered");
+                let grown = (!inboxes.is_empty()).then(|| Growth { author, records, inboxes });
+                Ok((grown, Some(done)))
+            }
+            Advanced::Overtaken(_) | Advanced::Stale => Ok((None, None)),
+        }
+    }
+}
+
+/// Those whom the record in progress has not reached yet, by number.
+fn beyond(mut share: Vec<Recipient>, expected: Progress) -> Vec<Recipient> {
+    share.retain(|recipient| expected.last.is_none_or(|last| recipient.reader > last));
+    share.sort_unstable_by_key(|recipient| recipient.reader);
+    share
+}
+
+/// What is left of a round, from where each bucket stands now; `None` where a step was not taken.
+fn left(reached: &[Option<OutboxSeq>], head: OutboxSeq) -> Left {
+    match reached.iter().copied().collect::<Option<Vec<_>>>() {
+        None => Left::BucketByBucket,
+        Some(reached) => match reached.into_iter().min() {
+            Some(least) if least < head => Left::AnotherRound,
+            _ => Left::Nothing(head),
+        },
     }
 }
 
@@ -115,6 +208,20 @@ mod tests {
         let half = Progress { done: 4, last: Some(UserNo(0)) };
         let step = plan((UserNo(9), Bucket(0)), half, &records(5, 8), readers(3), SIZE);
         assert_eq!((step.next, step.records.len()), (Progress::at(5), 1));
+    }
+
+    #[test]
+    fn a_round_is_over_when_every_bucket_has_reached_the_head() {
+        assert_eq!(left(&[Some(7), Some(7)], 7), Left::Nothing(7));
+        assert_eq!(left(&[Some(7), Some(5)], 7), Left::AnotherRound);
+        assert_eq!(left(&[Some(7), None], 7), Left::BucketByBucket);
+    }
+
+    #[test]
+    fn a_record_in_progress_goes_to_the_readers_beyond_the_last_one_reached() {
+        let half = Progress { done: 4, last: Some(UserNo(2)) };
+        let share = readers(4).into_iter().rev().collect();
+        assert_eq!(beyond(share, half), readers(4)[2..]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use futures_util::lock::Mutex;
 
-pub use advance::Step;
+pub use advance::{Left, Round, Step};
 pub use hydrate::Change;
 pub use page::{Page, living};
 pub use write::Publisher;

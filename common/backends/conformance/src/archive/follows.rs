@@ -123,6 +123,16 @@ pub(super) async fn recipients_come_by_number_within_their_bucket(archive: Arc<d
             assert_eq!(share(&*archive, star, bucket, buckets).await, wants, "bucket {bucket:?} of {buckets}");
         }
     }
+    let mut all = archive.all_recipients(star, 68).await.unwrap();
+    all.sort_unstable_by_key(|recipient| recipient.reader);
+    assert!(all.iter().map(|recipient| recipient.reader).eq(readers.iter().copied()), "all of them, once");
+    for recipient in all {
+        let edge = archive.edge(recipient.reader, star).await.unwrap();
+        assert_eq!((recipient.generation, recipient.from), (edge.generation, edge.from));
+        assert!(recipient.counter >= recipient.generation, "the counter is read with the edge");
+    }
+    assert_eq!(archive.all_recipients(star, 9).await.unwrap().len(), 9);
+    assert_eq!(archive.all_recipients(readers[0], 9).await.unwrap(), []);
 }
 
 /// A whole bucket, read in pages of three.

@@ -58,6 +58,19 @@ pub(super) fn recipients(view: &View, share: Share, after: Option<UserNo>, limit
     Ok(found)
 }
 
+pub(super) fn all_recipients(view: &View, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
+    let counter = view.get::<Counters>(&())?.unwrap_or_default().generation;
+    let everyone = (author, Bucket(0), UserNo(0))..=(author, Bucket(u16::MAX), UserNo(u32::MAX));
+    view.scan::<Followers>(everyone).map(|row| row.map(|row| recipient(row, counter))).take(limit).collect()
+}
+
+fn recipient(
+    ((_, _, reader), edge): (<Followers as Table>::Key, <Followers as Table>::Row),
+    counter: Generation,
+) -> Recipient {
+    Recipient { reader, generation: edge.generation, from: edge.from, counter }
+}
+
 /// Those of the share that are laid out in one bucket of the table, by number.
 fn recipients_of(
     view: &View,
@@ -71,10 +84,7 @@ fn recipients_of(
         None => Included((share.author, laid_out, UserNo(0))),
     };
     view.scan::<Followers>((start, Included((share.author, laid_out, UserNo(u32::MAX)))))
-        .map(move |row| {
-            let ((_, _, reader), edge) = row?;
-            Ok(Recipient { reader, generation: edge.generation, from: edge.from, counter })
-        })
+        .map(move |row| row.map(|row| recipient(row, counter)))
         .filter(move |row| row.as_ref().map_or(true, |r| r.reader.bucket(share.buckets) == share.bucket))
 }
 

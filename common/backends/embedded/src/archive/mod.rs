@@ -161,6 +161,10 @@ impl Archive for EmbeddedArchive {
         lists::recipients(&self.db.view(), share, after, limit)
     }
 
+    async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
+        lists::all_recipients(&self.db.view(), author, limit)
+    }
+
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
         lists::edge(&*self.db.view(), reader, author)
     }
