@@ -80,7 +80,8 @@ impl World {
         let nos = block_on(stores.archive.intern(&names)).unwrap();
         Self {
             gated: (archive, inboxes),
-            step_max: rng.random_range(1..=2),
+            // The last is more than anybody has followers: a round takes all buckets at once.
+            step_max: [1, 2, USERS + 1][rng.random_range(0..3)],
             plain: Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL),
             archive: stores.archive.clone(),
             inboxes: stores.inboxes.clone(),
@@ -104,10 +105,11 @@ impl World {
         let reader = rng.random_range(0..USERS);
         let (key, feeds) = (InboxKey::main(self.nos[reader]), self.process());
         match rng.random_range(0..100) {
-            0..30 => {
+            0..20 => {
                 let bucket = Bucket(rng.random_range(0..BUCKETS));
                 Box::pin(async move { _ = feeds.advance(author, bucket).await.unwrap() })
             }
+            20..30 => Box::pin(async move { _ = feeds.advance_all(author).await.unwrap() }),
             30..50 => Box::pin(async move { _ = feeds.step_edge(key.reader, author).await.unwrap() }),
             50..60 => Box::pin(async move { feeds.rebuild(key).await.unwrap() }),
             60..75 => {
