@@ -124,7 +124,7 @@ impl Feeds {
         match self.inboxes.advance(step).await? {
             Advanced::Moved(inboxes) => {
                 failpoint::hit("step-answered");
-                let grown = (!inboxes.is_empty()).then(|| Growth { author, records, inboxes });
+                let grown = (!inboxes.is_empty()).then_some(Growth { author, records, inboxes });
                 Ok((grown, Some(done)))
             }
             Advanced::Overtaken(_) | Advanced::Stale => Ok((None, None)),
