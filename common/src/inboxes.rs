@@ -13,7 +13,7 @@
 use async_trait::async_trait;
 
 use crate::archive::Recipient;
-use crate::change::{DisplayKey, Entry, Record};
+use crate::change::{DisplayKey, Entry, Op, Record};
 use crate::error::Result;
 use crate::{Bucket, Epoch, Generation, InboxKey, Position, Progress, UserNo};
 
@@ -56,6 +56,22 @@ pub struct Advance {
     pub records: Vec<Record>,
     /// At most [`STEP_MAX`], ascending by reader.
     pub recipients: Vec<Recipient>,
+}
+
+impl Advance {
+    /// A step that breaks the contract is a bug of the caller: every home calls this before it does
+    /// anything.
+    ///
+    /// # Panics
+    /// If the step is none.
+    pub fn check(&self, buckets: u16) {
+        assert!(self.bucket.0 < buckets, "{:?} of a store with {buckets} buckets", self.bucket);
+        assert!(self.next > self.expected, "a push step moves the progress forward");
+        let to = &self.recipients;
+        assert!(to.len() <= STEP_MAX, "a push step has at most {STEP_MAX} recipients");
+        assert!(to.is_sorted_by(|a, b| a.reader < b.reader), "recipients ascend");
+        assert!(to.iter().all(|to| to.reader.bucket(buckets) == self.bucket), "recipients share the bucket");
+    }
 }
 
 /// An inbox that has grown in a push step.
@@ -159,6 +175,22 @@ pub struct Log {
     pub floor: Option<DisplayKey>,
     /// All that is kept, ascending.
     pub entries: Vec<Numbered>,
+}
+
+/// What a trim that cuts the first `cut` entries of `log` must raise the floor to: the greatest key of
+/// a cut add that no later entry of `log` removes. Entries after the cut may be left out of `log` if none
+/// of them is a `delete` or a `forget`.
+pub fn floor_of_cut(log: impl Iterator<Item = Entry>, cut: usize) -> Option<DisplayKey> {
+    let mut gone = Vec::with_capacity(cut);
+    for (at, entry) in log.enumerate() {
+        match entry.op {
+            Op::Add if at < cut => gone.push((entry.author, entry.key)),
+            Op::Add | Op::Update => {}
+            Op::Delete => gone.retain(|(_, key)| key.item != entry.key.item),
+            Op::Forget => gone.retain(|(author, _)| *author != entry.author),
+        }
+    }
+    gone.into_iter().map(|(_, key)| key).max()
 }
 
 /// Counts for `/v1/stats`.

@@ -3,6 +3,7 @@
 //! ```text
 //!   ids, position, change, item      the words
 //!   progress, marks                  the rules of one fan-out step, as pure functions
+//!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
 //!   jobs, doorbell                   a network may lie between each of them and its caller
 //!   feed/                            the rules over the traits: write, advance, follow, rebuild, read, page
@@ -21,9 +22,11 @@ pub mod inboxes;
 pub mod item;
 pub mod jobs;
 pub mod marks;
+pub mod packing;
 pub mod position;
 pub mod progress;
 pub mod sessions;
+pub mod varint;
 
 pub use archive::Archive;
 pub use change::{DisplayKey, Entry, Op, Record};

@@ -17,9 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use feedgate_common::inboxes::Numbered;
-use feedgate_common::{DisplayKey, Entry};
-
-use super::packing;
+use feedgate_common::{DisplayKey, Entry, packing};
 
 /// Entries of a full chunk. More pack no better; fewer cost more pointers.
 pub(super) const CHUNK: usize = 64;

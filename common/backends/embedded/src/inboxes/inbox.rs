@@ -6,7 +6,7 @@
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 
-use feedgate_common::inboxes::{KEEP, Log, Numbered, Read};
+use feedgate_common::inboxes::{KEEP, Log, Read, floor_of_cut};
 use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, Position, UserNo};
 
 use super::changes::Changes;
@@ -74,22 +74,11 @@ impl Inbox {
         // A clone shares the chunks, so the changes that go can still be read.
         let whole = self.changes.clone();
         let cut = self.changes.cut_to(KEEP);
-        let end = self.changes.base();
-        let removed_before = self.removals;
-        let mut gone = Vec::with_capacity(cut);
-        for Numbered { seq, entry } in whole.after(0) {
-            if seq > end && removed_before == 0 {
-                break;
-            }
-            match entry.op {
-                Op::Add if seq <= end => gone.push((entry.author, entry.key)),
-                Op::Add | Op::Update => {}
-                Op::Delete => gone.retain(|(_, key)| key.item != entry.key.item),
-                Op::Forget => gone.retain(|(author, _)| *author != entry.author),
-            }
-            self.removals -= u32::from(seq <= end && removes(entry.op));
-        }
-        self.floor = self.floor.max(gone.into_iter().map(|(_, key)| key).max());
+        // Where nothing is removed, what stays has no say.
+        let told = if self.removals == 0 { cut } else { usize::MAX };
+        let removals = whole.after(0).take(cut).filter(|n| removes(n.entry.op)).count();
+        self.floor = self.floor.max(floor_of_cut(whole.after(0).map(|n| n.entry).take(told), cut));
+        self.removals -= removals as u32;
         cut
     }
 

@@ -21,12 +21,10 @@ mod changes;
 mod inbox;
 mod life;
 mod load;
-mod packing;
 mod pipeline;
 mod record;
 mod segment;
 mod snapshot;
-mod varint;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -35,7 +33,7 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, STEP_MAX};
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read};
 use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Position, Progress, UserNo};
 use parking_lot::RwLockReadGuard;
 
@@ -155,15 +153,6 @@ fn lock(dir: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// A step that breaks the contract is a bug of the caller: it panics there and changes nothing.
-fn check(step: &Advance, buckets: u16) {
-    assert!(step.bucket.0 < buckets, "{:?} of a store with {buckets} buckets", step.bucket);
-    assert!(step.next > step.expected, "a push step moves the progress forward");
-    assert!(step.recipients.len() <= STEP_MAX, "a push step has at most {STEP_MAX} recipients");
-    assert!(step.recipients.is_sorted_by(|a, b| a.reader < b.reader), "recipients ascend");
-    assert!(step.recipients.iter().all(|to| to.reader.bucket(buckets) == step.bucket), "recipients share the bucket");
-}
-
 #[async_trait]
 impl Inboxes for EmbeddedInboxes {
     fn buckets(&self) -> u16 {
@@ -179,7 +168,7 @@ impl Inboxes for EmbeddedInboxes {
     }
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
-        check(&step, self.buckets());
+        step.check(self.buckets());
         match self.step(Step::Advance(step)).await? {
             Answer::Advanced(advanced) => Ok(advanced),
             other => unreachable!("a push step answered {other:?}"),

@@ -17,8 +17,8 @@ use feedgate_common::inboxes::{Advance, Build, EdgeStep};
 use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, ItemId, Progress, Record, UserNo};
 
 use super::bucket::Step;
-use super::packing;
-use super::varint::{put, put_signed, take, take_byte, take_signed, take_u32};
+use feedgate_common::packing;
+use feedgate_common::varint::{put, put_signed, take, take_byte, take_signed, take_u32};
 
 const ADVANCE: u8 = 1;
 const EDGE: u8 = 2;

@@ -18,11 +18,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use feedgate_common::error::{Result, StoreError};
-
-use super::varint;
+use feedgate_common::varint;
 
 /// Raised whenever the bytes of a log or a snapshot, or what a step does, change meaning.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 const HEADER_MAGIC: [u8; 8] = *b"fginbox1";
 /// Length of a segment's header in bytes.

@@ -23,7 +23,7 @@ use super::changes::Changes;
 use super::inbox::Inbox;
 use super::record::{put_floor, put_key, put_progress, take_floor, take_key, take_progress};
 use super::segment::{damaged, failed, write_whole};
-use super::varint::{put, take, take_bytes, take_u32};
+use feedgate_common::varint::{put, take, take_bytes, take_u32};
 
 /// How the files are told from others.
 pub(super) const EXTENSION: &str = "snapshot";

@@ -5,7 +5,7 @@
 
 /// Appends `n`: 1 byte below 128, at most 10.
 #[inline]
-pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
+pub fn put(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -15,19 +15,19 @@ pub(super) fn put(out: &mut Vec<u8>, mut n: u64) {
 
 /// Appends a number that is near zero on either side.
 #[inline]
-pub(super) fn put_signed(out: &mut Vec<u8>, n: i64) {
+pub fn put_signed(out: &mut Vec<u8>, n: i64) {
     put(out, zigzag(n));
 }
 
 /// The unsigned number that [`put_signed`] writes: small for small distances from zero.
 #[inline]
-pub(super) fn zigzag(n: i64) -> u64 {
+pub fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
 /// Reads what [`put`] wrote and moves `bytes` behind it.
 #[inline]
-pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut n = 0;
     for (i, &byte) in bytes.iter().take(10).enumerate() {
         if i == 9 && byte > 1 {
@@ -44,20 +44,20 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
 
 /// Reads what [`put_signed`] wrote.
 #[inline]
-pub(super) fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
+pub fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
     let n = take(bytes)?;
     Some((n >> 1) as i64 ^ -((n & 1) as i64))
 }
 
 /// Reads a number that must fit a `u32`.
 #[inline]
-pub(super) fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
+pub fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take(bytes)?.try_into().ok()
 }
 
 /// Reads one byte.
 #[inline]
-pub(super) fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
+pub fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
     let (&first, rest) = bytes.split_first()?;
     *bytes = rest;
     Some(first)
@@ -65,7 +65,7 @@ pub(super) fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
 
 /// Reads `n` bytes.
 #[inline]
-pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+pub fn take_bytes<'a>(bytes: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(n)?;
     *bytes = rest;
     Some(taken)

@@ -1,9 +1,9 @@
 //! One change in 8 to 16 bytes, coded against the key before it.
 //!
 //! ```text
-//!   tag        op - 1 (2 bits) | item coded by its rank | bare (a `forget`: nothing after generation)
-//!   author     varint
 //!   generation varint
+//!   tag        op - 1 (2 bits) | item coded by its rank | bare (a `forget`: nothing after author)
+//!   author     varint
 //!   outbox_seq varint
 //!   rank       distance from the rank before
 //!   item       distance from `rank << 22`, or from the item before: whichever is shorter
@@ -11,10 +11,11 @@
 //!
 //! An id that Feedgate gives is `ms << 22 | counter` and its rank is that `ms`, so the item usually
 //! costs what its counter costs. Any other values are right too, only longer: 46 bytes at most.
+//!
+//! What differs from reader to reader comes first: a store may pack a record once and put each reader's
+//! generation before it.
 
-use feedgate_common::{DisplayKey, Entry, ItemId, Op, UserNo};
-
-use super::varint;
+use crate::{DisplayKey, Entry, ItemId, Op, UserNo, varint};
 
 const BY_RANK: u8 = 1 << 2;
 const BARE: u8 = 1 << 3;
@@ -22,17 +23,23 @@ const BARE: u8 = 1 << 3;
 /// Where the counter stands in an id of ours.
 const COUNTER_BITS: u32 = 22;
 
-/// The key that the first entry of a chunk is coded against.
-pub(super) const START: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
+/// What an entry is coded against that has none before it.
+pub const START: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
 
 /// Appends `entry`, coded against `before`, which becomes its key.
 #[inline]
-pub(super) fn put(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
+pub fn put(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
+    varint::put(out, entry.generation);
+    put_record(out, entry, before);
+}
+
+/// Appends what follows the generation.
+#[inline]
+pub fn put_record(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     let op = entry.op as u8 - 1;
     if entry.outbox_seq == 0 && entry.key == START {
         out.push(op | BARE);
         varint::put(out, entry.author.0.into());
-        varint::put(out, entry.generation);
         return;
     }
     let by_rank = entry.key.item.0.wrapping_sub(by_rank(entry.key.rank)) as i64;
@@ -40,7 +47,6 @@ pub(super) fn put(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     let ranked = varint::zigzag(by_rank) <= varint::zigzag(by_item);
     out.push(if ranked { op | BY_RANK } else { op });
     varint::put(out, entry.author.0.into());
-    varint::put(out, entry.generation);
     varint::put(out, entry.outbox_seq);
     varint::put_signed(out, entry.key.rank.wrapping_sub(before.rank));
     varint::put_signed(out, if ranked { by_rank } else { by_item });
@@ -49,11 +55,11 @@ pub(super) fn put(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
 
 /// Reads what [`put`] wrote; `None` if it cannot have been.
 #[inline]
-pub(super) fn take(bytes: &mut &[u8], before: &mut DisplayKey) -> Option<Entry> {
+pub fn take(bytes: &mut &[u8], before: &mut DisplayKey) -> Option<Entry> {
+    let generation = varint::take(bytes)?;
     let tag = varint::take_byte(bytes)?;
     let op = Op::from_u8((tag & 3) + 1)?;
     let author = UserNo(varint::take_u32(bytes)?);
-    let generation = varint::take(bytes)?;
     if tag & BARE != 0 {
         return Some(Entry { op, author, outbox_seq: 0, generation, key: START });
     }
