@@ -5,6 +5,7 @@
 //!   advance   one push step of (author, bucket)                  (timeline worker)
 //!   edge      one follow or unfollow step of (reader, author)    (timeline worker)
 //!   rebuild   a missing inbox from the Archive                   (first read)
+//!   order     the adds of a rebuilt inbox, oldest first          (homes of the Archive)
 //!   read      changes after a position                           (gateway)
 //!   page      a stretch in display order                         (gateway)
 //!   hydrate   entries into changes with their items              (gateway)
@@ -13,6 +14,7 @@
 mod advance;
 mod edge;
 mod hydrate;
+mod order;
 mod page;
 mod read;
 mod rebuild;
@@ -24,6 +26,7 @@ use futures_util::lock::Mutex;
 
 pub use advance::{Left, Round, Step};
 pub use hydrate::Change;
+pub use order::oldest_first;
 pub use page::{Page, living};
 pub use write::Publisher;
 

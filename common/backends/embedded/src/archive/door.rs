@@ -21,12 +21,13 @@ use std::collections::HashMap;
 use feedgate_common::archive::{Built, EdgeState, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
+use feedgate_common::feed::oldest_first;
 use feedgate_common::{DisplayKey, OutboxSeq, Progress, UserNo};
 
 use super::lists::{self, edges_on};
 use super::tables::{Adds, AuthorRow, Authors, Counters, EdgeRow, Lane};
 use crate::view::{Read, View};
-use merge::{Newest, oldest_first};
+use merge::Newest;
 use window::{Lows, Window};
 
 /// See the module.

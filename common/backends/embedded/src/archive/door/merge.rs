@@ -1,13 +1,12 @@
-//! Many authors' adds as one order: display order downwards, or outbox orders interleaved upwards.
+//! Many authors' adds as one display order, downwards.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::BinaryHeap;
 use std::iter::Rev;
 use std::ops::Bound::{Excluded, Included};
 
 use feedgate_common::archive::FeedAdd;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, ItemId, UserNo};
+use feedgate_common::{DisplayKey, ItemId};
 
 use super::lanes;
 use super::window::Window;
@@ -86,29 +85,4 @@ impl Newest {
         self.order.extend(self.heads[stream].map(|add| (add.key, stream)));
         Ok(())
     }
-}
-
-/// The same adds, each author's in outbox order, and among authors the one whose next is older in
-/// display order first: what is trimmed from the front later is then old in both.
-pub(super) fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
-    let count = adds.len();
-    let mut by_author: HashMap<UserNo, Vec<FeedAdd>> = HashMap::new();
-    for add in adds {
-        by_author.entry(add.author).or_default().push(add);
-    }
-    let mut outboxes: Vec<VecDeque<FeedAdd>> = by_author
-        .into_values()
-        .map(|mut adds| {
-            adds.sort_unstable_by_key(|add| add.outbox_seq);
-            adds.into()
-        })
-        .collect();
-    let mut order: BinaryHeap<Reverse<(DisplayKey, usize)>> =
-        outboxes.iter().enumerate().map(|(at, adds)| Reverse((adds[0].key, at))).collect();
-    let mut merged = Vec::with_capacity(count);
-    while let Some(Reverse((_, at))) = order.pop() {
-        merged.extend(outboxes[at].pop_front());
-        order.extend(outboxes[at].front().map(|next| Reverse((next.key, at))));
-    }
-    merged
 }

@@ -1,0 +1,217 @@
+//! The truth on PostgreSQL: [`Archive`] for any number of processes over one database.
+//!
+//! ```text
+//!   write ─▶ names ─▶ one transaction: lock, load, plan in memory, store        write/
+//!   read  ─▶ one snapshot: a walk along indexes                                 read/
+//!            pool     connections and the bounds in time of all of it
+//!            fault    what went wrong, sorted by what can be done about it
+//! ```
+//!
+//! Invariants, besides those of the trait:
+//! - Nothing is kept in memory that another process could change: names and numbers never do, nor where a backfill
+//!   begins. Items are always asked for.
+//! - Edge generations are counted per reader, in a row that is in every snapshot with the reader's edges.
+//! - No call takes longer than some seconds, whatever the server or the network does.
+//!
+//! A standby that takes over must have everything that was accepted (`synchronous_standby_names`): numbers given twice
+//! would be the least of it.
+
+mod connect;
+mod epochs;
+mod events;
+mod fault;
+mod pool;
+mod read;
+mod rows;
+mod users;
+mod write;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use feedgate_common::archive::{
+    Archive, ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Outstanding, Recipient, Refused,
+    Write, Written,
+};
+use feedgate_common::error::Result;
+use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+use sqlx::PgConnection;
+
+pub use connect::Options;
+use epochs::Epochs;
+use pool::Pool;
+use read::{Lows, counts, door, items, lists};
+use users::Users;
+use write::Sweep;
+
+/// See the crate. Share it: every handle has its own connections.
+pub struct PostgresArchive {
+    pool: Pool,
+    /// By how many the index of followers divides readers.
+    buckets: u16,
+    users: Users,
+    lows: Lows,
+    epochs: Epochs,
+    sweep: Sweep,
+}
+
+impl PostgresArchive {
+    /// Connects to `postgres://user:password@host:port/database` and brings its tables to this version. Any number of
+    /// processes may do so at once.
+    ///
+    /// # Errors
+    /// `Unavailable`, naming what is wrong and what would be right: the URL, the server, its version, the password, the
+    /// database, or settings under which what is accepted could be lost.
+    pub async fn connect(url: &str, options: Options) -> Result<Self> {
+        let (pool, buckets) = connect::open(url, options).await?;
+        Ok(Self {
+            pool,
+            buckets,
+            users: Users::default(),
+            lows: Lows::default(),
+            epochs: Epochs::default(),
+            sweep: Sweep::default(),
+        })
+    }
+
+    /// Into how many buckets this store divides readers: what it was made with.
+    pub fn buckets(&self) -> u16 {
+        self.buckets
+    }
+}
+
+#[async_trait]
+impl Archive for PostgresArchive {
+    async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        let answers = write::write(&self.pool, &self.users, self.buckets, writes, now).await?;
+        self.sweep.run(&self.pool, now).await;
+        Ok(answers)
+    }
+
+    async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {
+        self.users.intern(&self.pool, names).await
+    }
+
+    async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
+        self.users.numbers(&self.pool, names).await
+    }
+
+    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
+        self.users.names(&self.pool, users).await
+    }
+
+    async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+        self.pool.read(async |connection: &mut PgConnection| items::items(connection, ids).await).await
+    }
+
+    async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
+        self.pool.read(async |connection: &mut PgConnection| items::by_foreign_id(connection, foreign_id).await).await
+    }
+
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+        let read = async |connection: &mut PgConnection| lists::outbox(connection, author, after, limit).await;
+        self.pool.read(read).await
+    }
+
+    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+        let read = async |connection: &mut PgConnection| door::profile(connection, author, before, limit).await;
+        self.pool.read(read).await
+    }
+
+    async fn recipients(
+        &self,
+        author: UserNo,
+        bucket: Bucket,
+        buckets: u16,
+        after: Option<UserNo>,
+        limit: usize,
+    ) -> Result<Vec<Recipient>> {
+        let share = lists::Share { author, bucket, buckets, layout: self.buckets };
+        let read = async |connection: &mut PgConnection| lists::recipients(connection, share, after, limit).await;
+        self.pool.read(read).await
+    }
+
+    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
+        self.pool.read(async |connection: &mut PgConnection| lists::edge(connection, reader, author).await).await
+    }
+
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
+        self.pool.read(async |connection: &mut PgConnection| lists::followees(connection, reader).await).await
+    }
+
+    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        let read = async |connection: &mut PgConnection| lists::following(connection, reader, cursor, limit).await;
+        self.pool.read(read).await
+    }
+
+    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        let read = async |connection: &mut PgConnection| lists::followers(connection, author, cursor, limit).await;
+        self.pool.read(read).await
+    }
+
+    async fn edge_state(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        progress: Progress,
+        backfill: usize,
+    ) -> Result<EdgeState> {
+        let edge = (reader, author);
+        let read = async |connection: &mut PgConnection| {
+            door::edge_state(connection, &self.lows, edge, progress, backfill).await
+        };
+        self.pool.read(read).await
+    }
+
+    async fn build(
+        &self,
+        reader: UserNo,
+        progress: &[(UserNo, Progress)],
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Built> {
+        let read = async |connection: &mut PgConnection| {
+            door::build(connection, &self.lows, reader, progress, backfill, limit).await
+        };
+        self.pool.read(read).await
+    }
+
+    async fn feed_below(
+        &self,
+        reader: UserNo,
+        before: Option<DisplayKey>,
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Vec<FeedAdd>> {
+        let read = async |connection: &mut PgConnection| {
+            door::feed_below(connection, &self.lows, reader, before, backfill, limit).await
+        };
+        self.pool.read(read).await
+    }
+
+    async fn next_epoch(&self) -> Result<Epoch> {
+        self.epochs.next(&self.pool).await
+    }
+
+    async fn outstanding(
+        &self,
+        after: Option<Outstanding>,
+        not_after: Millis,
+        limit: usize,
+    ) -> Result<Vec<Outstanding>> {
+        let read = async |connection: &mut PgConnection| events::outstanding(connection, after, not_after, limit).await;
+        self.pool.read(read).await
+    }
+
+    async fn finish(&self, finished: &[Event]) -> Result<()> {
+        self.pool.write(async |connection: &mut PgConnection| events::finish(connection, finished).await).await
+    }
+
+    async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
+        self.pool.write(async |connection: &mut PgConnection| events::reopen(connection, authors).await).await
+    }
+
+    async fn counts(&self) -> Result<ArchiveCounts> {
+        self.pool.read(async |connection: &mut PgConnection| counts::counts(connection).await).await
+    }
+}

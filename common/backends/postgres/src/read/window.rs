@@ -1,0 +1,128 @@
+//! The part of one author's outbox that an edge shows, and where it begins.
+
+use std::collections::HashMap;
+
+use feedgate_common::{DisplayKey, Generation, OutboxSeq, UserNo};
+use quick_cache::sync::Cache;
+use sqlx::PgConnection;
+
+use crate::rows;
+
+/// Where backfills begin, remembered: at most about 80 bytes each.
+const REMEMBERED: usize = 50_000;
+
+/// For each (author, from): the oldest of the newest $3 adds up to `from` that no record up to `from` deletes, 1 if
+/// there are fewer, `from` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
+pub(super) const LOWS: &str = "
+SELECT asked.n, low.seq, first.rank, first.item
+FROM unnest($1::integer[], $2::bigint[]) WITH ORDINALITY AS asked(author, from_seq, n)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN $3::bigint = 0 THEN asked.from_seq + 1 ELSE coalesce((
+        SELECT seq FROM records
+        WHERE author = asked.author AND op = 1 AND seq <= asked.from_seq
+          AND (deleted_by IS NULL OR deleted_by > asked.from_seq)
+        ORDER BY seq DESC OFFSET greatest($3 - 1, 0) LIMIT 1
+    ), 1) END AS seq
+) low
+LEFT JOIN LATERAL (
+    SELECT rank, item FROM records
+    WHERE author = asked.author AND op = 1 AND lane = 0 AND seq >= low.seq
+    ORDER BY seq LIMIT 1
+) first ON true";
+
+/// An edge as far as reading a feed needs it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown {
+    pub(super) author: UserNo,
+    pub(super) generation: Generation,
+    pub(super) from: OutboxSeq,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) author: UserNo,
+    /// Of the edge.
+    pub(super) generation: Generation,
+    /// Where it begins.
+    pub(super) low: Low,
+    /// Adds by push above come by push.
+    pub(super) push_up_to: OutboxSeq,
+}
+
+/// Where a window begins, in both orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Low {
+    /// No add below is shown.
+    pub(super) seq: OutboxSeq,
+    /// No add of lane 0 below is shown; `None` if there is none at all to show.
+    pub(super) key: Option<DisplayKey>,
+}
+
+impl Low {
+    /// Everything.
+    pub(super) const LEAST: Self =
+        Self { seq: 1, key: Some(DisplayKey { rank: i64::MIN, item: feedgate_common::ItemId(0) }) };
+}
+
+/// Remembers where windows begin. What that depends on lies at or below `from`, or is the first of its kind, so it never
+/// changes and is right for every snapshot that has it.
+pub(crate) struct Lows(Cache<(UserNo, OutboxSeq, usize), Low>);
+
+impl Default for Lows {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+impl Lows {
+    /// Where the window of each edge begins.
+    pub(super) async fn of(
+        &self,
+        connection: &mut PgConnection,
+        edges: &[Shown],
+        backfill: usize,
+    ) -> sqlx::Result<Vec<Low>> {
+        let known: Vec<Option<Low>> = edges.iter().map(|edge| self.known(edge, backfill)).collect();
+        let unknown: Vec<usize> = (0..edges.len()).filter(|&at| known[at].is_none()).collect();
+        let mut counted = HashMap::new();
+        if !unknown.is_empty() {
+            counted = count_back(connection, &unknown, edges, backfill).await?;
+        }
+        let remember = |(at, low): (usize, Option<Low>)| {
+            low.unwrap_or_else(|| {
+                let low = counted[&at];
+                // Without a key the next add decides it.
+                if low.key.is_some() {
+                    self.0.insert((edges[at].author, edges[at].from, backfill), low);
+                }
+                low
+            })
+        };
+        Ok(known.into_iter().enumerate().map(remember).collect())
+    }
+
+    fn known(&self, edge: &Shown, backfill: usize) -> Option<Low> {
+        let everything = backfill > 0 && edge.from <= backfill as OutboxSeq;
+        if everything { Some(Low::LEAST) } else { self.0.get(&(edge.author, edge.from, backfill)) }
+    }
+}
+
+async fn count_back(
+    connection: &mut PgConnection,
+    unknown: &[usize],
+    edges: &[Shown],
+    backfill: usize,
+) -> sqlx::Result<HashMap<usize, Low>> {
+    let authors: Vec<i32> = unknown.iter().map(|&at| rows::user(edges[at].author)).collect();
+    let froms: Vec<i64> = unknown.iter().map(|&at| rows::count(edges[at].from)).collect();
+    let read: Vec<(i64, i64, Option<i64>, Option<i64>)> =
+        sqlx::query_as(LOWS).bind(&authors).bind(&froms).bind(rows::limit(backfill)).fetch_all(connection).await?;
+    read.into_iter()
+        .map(|(n, seq, rank, item)| {
+            let at = unknown[usize::try_from(n - 1).unwrap_or_default()];
+            let low = Low { seq: rows::count_of(seq)?, key: rank.zip(item).map(|(rank, item)| rows::key_of(rank, item)) };
+            Ok((at, low))
+        })
+        .collect()
+}

@@ -1,0 +1,67 @@
+//! Our numbers as PostgreSQL's, which are all signed.
+//!
+//! Invariant: `a < b` exactly when what they become is.
+
+use feedgate_common::change::Route;
+use feedgate_common::{DisplayKey, ItemId, Op, UserNo};
+use sqlx::Error;
+
+use crate::fault::corrupt;
+
+/// Item ids are all of u64: the sign bit is flipped, so that 0 becomes the least bigint.
+pub(crate) fn item(id: ItemId) -> i64 {
+    (id.0 ^ (1 << 63)).cast_signed()
+}
+
+pub(crate) fn item_of(column: i64) -> ItemId {
+    ItemId(column.cast_unsigned() ^ (1 << 63))
+}
+
+pub(crate) fn key_of(rank: i64, item: i64) -> DisplayKey {
+    DisplayKey { rank, item: item_of(item) }
+}
+
+/// A number that counts from 1: no store lives to see one beyond bigint, but a caller may ask for one.
+pub(crate) fn count(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn count_of(column: i64) -> Result<u64, Error> {
+    u64::try_from(column).map_err(|_| corrupt(format_args!("{column} where a count stands")))
+}
+
+/// A user's number. One that this store cannot have given is none of anybody.
+pub(crate) fn user(no: UserNo) -> i32 {
+    i32::try_from(no.0).unwrap_or(i32::MAX)
+}
+
+pub(crate) fn user_of(column: i32) -> Result<UserNo, Error> {
+    u32::try_from(column).map(UserNo).map_err(|_| corrupt(format_args!("{column} where a user's number stands")))
+}
+
+/// How many rows are wanted.
+pub(crate) fn limit(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn op_of(column: i16) -> Result<Op, Error> {
+    let op = u8::try_from(column).ok().and_then(Op::from_u8);
+    op.ok_or_else(|| corrupt(format_args!("{column} where the op of a record stands")))
+}
+
+pub(crate) fn route_of(column: i16) -> Result<Route, Error> {
+    let route = [Route::Push, Route::Pull].into_iter().find(|route| *route as i16 == column);
+    route.ok_or_else(|| corrupt(format_args!("{column} where the route of a record stands")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn item_ids_sort_as_bigint_as_they_do_as_themselves() {
+        let ids = [0, 1, (1 << 63) - 1, 1 << 63, u64::MAX].map(ItemId);
+        assert!(ids.map(item).is_sorted());
+        assert_eq!(ids.map(item).map(item_of), ids);
+    }
+}

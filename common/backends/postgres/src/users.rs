@@ -1,0 +1,121 @@
+//! Names and numbers of users, remembered.
+//!
+//! Invariant: a pair is remembered only once it is durable, and it never changes, so the cache is right for everybody.
+
+use std::collections::HashMap;
+
+use feedgate_common::error::Result;
+use feedgate_common::{UserId, UserNo};
+use quick_cache::sync::Cache;
+use sqlx::PgConnection;
+
+use crate::fault::{self, corrupt};
+use crate::pool::Pool;
+use crate::rows;
+
+/// Pairs remembered each way; about 100 bytes each.
+const REMEMBERED: usize = 100_000;
+
+const NUMBERS: &str = "SELECT name, no FROM users WHERE name = ANY($1)";
+
+const NAMES: &str = "SELECT no, name FROM users WHERE no = ANY($1)";
+
+/// Numbers are dense because the counter is taken back with everything else if a name turns out to have one.
+const GIVE: &str = "
+WITH given AS (UPDATE counters SET value = value + cardinality($1) WHERE name = 'users' RETURNING value),
+fresh AS (
+    INSERT INTO users (no, name)
+    SELECT (given.value - cardinality($1) + n)::integer, name
+    FROM given, unnest($1) WITH ORDINALITY AS asked(name, n)
+    RETURNING no
+),
+authors AS (INSERT INTO authors (author) SELECT no FROM fresh)
+INSERT INTO readers (reader) SELECT no FROM fresh";
+
+/// See the module.
+pub(crate) struct Users {
+    by_name: Cache<UserId, UserNo>,
+    by_no: Cache<UserNo, UserId>,
+}
+
+impl Default for Users {
+    fn default() -> Self {
+        Self { by_name: Cache::new(REMEMBERED), by_no: Cache::new(REMEMBERED) }
+    }
+}
+
+impl Users {
+    /// The numbers of those that have one, in the order asked.
+    pub(crate) async fn numbers(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
+        let mut found: Vec<_> = names.iter().map(|name| self.by_name.get(name)).collect();
+        let unknown: Vec<&str> =
+            names.iter().zip(&found).filter(|(_, no)| no.is_none()).map(|(name, _)| name.as_str()).collect();
+        if unknown.is_empty() {
+            return Ok(found);
+        }
+        let read = pool.read(async |connection: &mut PgConnection| numbers_of(connection, &unknown).await).await?;
+        for (name, found) in names.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+            *found = read.get(name.as_str()).copied();
+            if let Some(no) = *found {
+                self.by_name.insert(name.clone(), no);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The numbers of all of them, new ones for names never seen, in the order asked.
+    pub(crate) async fn intern(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<UserNo>> {
+        loop {
+            let found = self.numbers(pool, names).await?;
+            let mut unknown: Vec<&str> = vec![];
+            for (name, no) in names.iter().zip(&found) {
+                if no.is_none() && !unknown.contains(&name.as_str()) {
+                    unknown.push(name.as_str());
+                }
+            }
+            if unknown.is_empty() {
+                return Ok(found.into_iter().flatten().collect());
+            }
+            // Whoever else gives one of them a number meanwhile makes this fail as a whole; then there is one less.
+            let give = async |connection: &mut PgConnection| match sqlx::query(GIVE).bind(&unknown).execute(connection).await
+            {
+                Err(error) if fault::is_conflict(&error) => Ok(()),
+                given => given.map(drop),
+            };
+            pool.write(give).await?;
+        }
+    }
+
+    /// The names behind numbers. A number that was never given is damage: only stored rows hold numbers.
+    pub(crate) async fn names(&self, pool: &Pool, users: &[UserNo]) -> Result<Vec<UserId>> {
+        let unknown: Vec<i32> =
+            users.iter().filter(|no| self.by_no.get(*no).is_none()).map(|no| rows::user(*no)).collect();
+        let mut read = HashMap::new();
+        if !unknown.is_empty() {
+            read = pool.read(async |connection: &mut PgConnection| names_of(connection, &unknown).await).await?;
+        }
+        let name = |no: &UserNo| match read.get(no).cloned().or_else(|| self.by_no.get(no)) {
+            Some(name) => {
+                self.by_no.insert(*no, name.clone());
+                Ok(name)
+            }
+            None => Err(fault::store_error(corrupt(format_args!("user {} has no name", no.0)))),
+        };
+        users.iter().map(name).collect()
+    }
+}
+
+async fn numbers_of(connection: &mut PgConnection, names: &[&str]) -> sqlx::Result<HashMap<String, UserNo>> {
+    let read: Vec<(String, i32)> = sqlx::query_as(NUMBERS).bind(names).fetch_all(connection).await?;
+    read.into_iter().map(|(name, no)| Ok((name, rows::user_of(no)?))).collect()
+}
+
+async fn names_of(connection: &mut PgConnection, users: &[i32]) -> sqlx::Result<HashMap<UserNo, UserId>> {
+    let read: Vec<(i32, String)> = sqlx::query_as(NAMES).bind(users).fetch_all(connection).await?;
+    read.into_iter().map(|(no, name)| Ok((rows::user_of(no)?, user_id(&name)?))).collect()
+}
+
+/// A name as it was stored.
+pub(crate) fn user_id(name: &str) -> sqlx::Result<UserId> {
+    name.parse().map_err(|error| corrupt(format_args!("the name {name:?} of a user: {error}")))
+}

@@ -1,0 +1,159 @@
+//! Accepting an item: once, however often it is asked for.
+//!
+//! ```text
+//!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
+//!   id taken              ──▶ same payload: the first answer │ other: IdTaken
+//!   foreign id taken      ──▶ same payload: the first answer │ other: ForeignIdTaken
+//!   none of them          ──▶ record, item, event
+//! ```
+//!
+//! Nothing an answer says changes with edits or a delete, so the first answer can be given again from what is stored.
+
+use feedgate_common::archive::{DEFAULT_ROUTE, Publish, Refused, Written};
+use feedgate_common::{DisplayKey, ItemId, Millis, Op, UserNo};
+
+use super::ledger::{Author, Change, ItemState, Ledger, Retry};
+
+/// How long an idempotency key stands for its item: 24 h.
+pub(super) const RETRY_MS: Millis = 24 * 3600 * 1000;
+
+/// How far ahead of the clock a rank may be and still count as a time.
+const AHEAD_MS: Millis = 5 * 60 * 1000;
+
+/// Bits of an id below its milliseconds.
+const COUNT_BITS: u32 = 22;
+
+type Answer = std::result::Result<Written, Refused>;
+
+/// `None` if the author has no number or no lock: the reason it was thought not to need one is gone, start over.
+pub(super) fn publish(
+    ledger: &mut Ledger,
+    author: Option<UserNo>,
+    wanted: &Publish,
+    fingerprint: [u8; 16],
+) -> Option<Answer> {
+    match earlier(ledger, author, wanted, fingerprint)? {
+        Some(Ok(id)) => {
+            let row = ledger.items.get(&id)?;
+            let answer = answer(id, row, false);
+            remember(ledger, row.author, wanted, id, fingerprint);
+            Some(Ok(answer))
+        }
+        Some(Err(refused)) => Some(Err(refused)),
+        None => {
+            let author = author?;
+            let id = match wanted.id {
+                Some(id) => id,
+                None => new_id(ledger, author)?,
+            };
+            remember(ledger, author, wanted, id, fingerprint);
+            add(ledger, author, id, wanted, fingerprint).map(Ok)
+        }
+    }
+}
+
+/// The item an earlier request with one of the same keys became, or why this one conflicts with it.
+#[allow(clippy::option_option, reason = "the outer one is: start over")]
+fn earlier(
+    ledger: &Ledger,
+    author: Option<UserNo>,
+    wanted: &Publish,
+    fingerprint: [u8; 16],
+) -> Option<Option<std::result::Result<ItemId, Refused>>> {
+    if let (Some(key), Some(author)) = (&wanted.idempotency_key, author)
+        && let Some(retry) = ledger.retries.get(&(author, key.clone()))
+        && retry.expires > ledger.now
+    {
+        let same = retry.fingerprint == fingerprint;
+        return Some(Some(if same { Ok(retry.item) } else { Err(Refused::KeyReused(key.clone())) }));
+    }
+    if let Some(id) = wanted.id
+        && let Some(row) = ledger.items.get(&id)
+    {
+        return Some(Some(if row.fingerprint == fingerprint { Ok(id) } else { Err(Refused::IdTaken(id)) }));
+    }
+    if let Some(key) = &wanted.foreign_id
+        && let Some(&id) = ledger.foreign_ids.get(key)
+    {
+        let same = ledger.items.get(&id)?.fingerprint == fingerprint;
+        return Some(Some(if same { Ok(id) } else { Err(Refused::ForeignIdTaken(key.clone(), id)) }));
+    }
+    Some(None)
+}
+
+fn answer(id: ItemId, row: &ItemState, fresh: bool) -> Written {
+    Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, fresh }
+}
+
+/// Lets the idempotency key, if there is one and it is free, stand for the item.
+fn remember(ledger: &mut Ledger, author: UserNo, wanted: &Publish, item: ItemId, fingerprint: [u8; 16]) {
+    let Some(key) = &wanted.idempotency_key else { return };
+    let key = (author, key.clone());
+    if ledger.retries.get(&key).is_none_or(|old| old.expires <= ledger.now) {
+        let expires = ledger.now.saturating_add(RETRY_MS);
+        ledger.retries.insert(key, Retry { item, fingerprint, expires, changed: true });
+    }
+}
+
+fn add(ledger: &mut Ledger, author: UserNo, id: ItemId, wanted: &Publish, fingerprint: [u8; 16]) -> Option<Written> {
+    let published_at = wanted.published_at.unwrap_or(ledger.now);
+    let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
+    let seq = ledger.append(author, Op::Add, DEFAULT_ROUTE, key)?;
+    let aside = goes_aside(ledger.authors.get_mut(&author)?, key, ledger.now);
+    ledger.appended.last_mut()?.aside = aside;
+    if let Some(foreign_id) = &wanted.foreign_id {
+        ledger.foreign_ids.insert(foreign_id.clone(), id);
+    }
+    let row = ItemState {
+        author,
+        seq,
+        published_at,
+        rank: key.rank,
+        version: 1,
+        route: DEFAULT_ROUTE,
+        fingerprint,
+        kind: wanted.kind.clone(),
+        foreign_id: wanted.foreign_id.clone(),
+        alive: true,
+        body: Some(wanted.body.get().to_owned()),
+        change: Change::Made,
+    };
+    let answer = answer(id, &row, true);
+    ledger.items.insert(id, row);
+    Some(answer)
+}
+
+/// In step if it is newer than the last one there. A rank beyond the clock, such as that of a pinned item, goes aside,
+/// or everything after it would have to.
+fn goes_aside(author: &mut Author, key: DisplayKey, now: Millis) -> bool {
+    let is_a_time = key.rank <= now.saturating_add(AHEAD_MS);
+    if is_a_time && author.last_in_step.is_none_or(|last| key > last) {
+        author.last_in_step = Some(key);
+        false
+    } else {
+        author.has_aside = true;
+        true
+    }
+}
+
+/// An id greater than every one given to this author before, ordered by time: 42 bits of milliseconds, 22 of chance
+/// and count. Two authors that draw the same one are told apart by the unique key of items: the loser draws again.
+fn new_id(ledger: &mut Ledger, author: UserNo) -> Option<ItemId> {
+    let row = ledger.authors.get_mut(&author)?;
+    let by_clock = ledger.now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
+    loop {
+        let id = match row.last_given {
+            Some(last) if last.0 >= by_clock => last.0.checked_add(1 + u64::from(chance() % 64))?,
+            // The upper half of the millisecond is for those that follow.
+            _ => by_clock + u64::from(chance() % (1 << (COUNT_BITS - 1))),
+        };
+        row.last_given = Some(ItemId(id));
+        if !ledger.items.contains_key(&ItemId(id)) {
+            return Some(ItemId(id));
+        }
+    }
+}
+
+fn chance() -> u32 {
+    getrandom::u32().expect("the system has randomness")
+}

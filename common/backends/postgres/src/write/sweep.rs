@@ -1,0 +1,53 @@
+//! Forgets idempotency keys whose time is over: a little at a time, behind a write.
+//!
+//! An expired key counts as absent anyway, so the sweep only gives its disk back, and it does not matter if it fails.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use feedgate_common::Millis;
+use sqlx::PgConnection;
+
+use crate::pool::Pool;
+
+/// The pause after a sweep that found nothing more to do.
+const PAUSE_MS: i64 = 60_000;
+
+/// The most keys one sweep forgets.
+const SWEEP_MAX: u64 = 512;
+
+/// Those that a writer has in hand are left to the next sweep.
+const FORGET: &str = "
+WITH over AS (
+    SELECT author, key FROM retries WHERE expires <= $1 ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+DELETE FROM retries r USING over WHERE r.author = over.author AND r.key = over.key";
+
+/// See the module.
+pub(crate) struct Sweep {
+    not_before: AtomicI64,
+}
+
+impl Default for Sweep {
+    fn default() -> Self {
+        Self { not_before: AtomicI64::new(i64::MIN) }
+    }
+}
+
+impl Sweep {
+    pub(crate) async fn run(&self, pool: &Pool, now: Millis) {
+        let due = self.not_before.load(Ordering::Relaxed);
+        let next = now.saturating_add(PAUSE_MS);
+        if now < due || self.not_before.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        let forget = async |connection: &mut PgConnection| {
+            let max = i64::try_from(SWEEP_MAX).expect("a constant that fits");
+            sqlx::query(FORGET).bind(now).bind(max).execute(connection).await
+        };
+        match pool.write(forget).await {
+            Ok(done) if done.rows_affected() == SWEEP_MAX => self.not_before.store(now, Ordering::Relaxed),
+            Ok(_) => {}
+            Err(error) => tracing::debug!("expired idempotency keys stay for now: {error}"),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Outbox orders interleaved: how a rebuilt inbox lays out its adds.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use crate::archive::FeedAdd;
+use crate::{DisplayKey, UserNo};
+
+/// The same adds, each author's in outbox order, and among authors the one whose next is older in
+/// display order first: what is trimmed from the front later is then old in both.
+pub fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
+    let count = adds.len();
+    let mut by_author: HashMap<UserNo, Vec<FeedAdd>> = HashMap::new();
+    for add in adds {
+        by_author.entry(add.author).or_default().push(add);
+    }
+    let mut outboxes: Vec<VecDeque<FeedAdd>> = by_author
+        .into_values()
+        .map(|mut adds| {
+            adds.sort_unstable_by_key(|add| add.outbox_seq);
+            adds.into()
+        })
+        .collect();
+    let mut order: BinaryHeap<Reverse<(DisplayKey, usize)>> =
+        outboxes.iter().enumerate().map(|(at, adds)| Reverse((adds[0].key, at))).collect();
+    let mut merged = Vec::with_capacity(count);
+    while let Some(Reverse((_, at))) = order.pop() {
+        merged.extend(outboxes[at].pop_front());
+        order.extend(outboxes[at].front().map(|next| Reverse((next.key, at))));
+    }
+    merged
+}
