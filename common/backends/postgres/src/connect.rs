@@ -99,8 +99,14 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
         pg_is_in_recovery()";
     let read = sqlx::query_as(SETTINGS).fetch_one(connection).await.map_err(fault::store_error)?;
-    let (number, version, synchronous_commit, fsync, full_page_writes, standby): (i32, String, String, String, String, bool) =
-        read;
+    let (number, version, synchronous_commit, fsync, full_page_writes, standby): (
+        i32,
+        String,
+        String,
+        String,
+        String,
+        bool,
+    ) = read;
     if number / 10_000 < OLDEST {
         return Err(StoreError::unavailable(format_args!("PostgreSQL {OLDEST} or newer is needed, this is {version}")));
     }
@@ -129,7 +135,8 @@ async fn migrate(connection: &mut PgConnection) -> Result<()> {
     });
     let mut migrator = Migrator::with_migrations(migrations.into());
     migrator.set_ignore_missing(true);
-    let failed = |error| StoreError::unavailable(format_args!("the tables could not be brought to this version: {error}"));
+    let failed =
+        |error| StoreError::unavailable(format_args!("the tables could not be brought to this version: {error}"));
     migrator.run(connection).await.map_err(failed)
 }
 

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use sqlx::PgConnection;
 use tokio::sync::oneshot;
 
-use crate::pool::Pool;
+use crate::pool::{Pool, work};
 use crate::rows;
 
 const TAKE: &str = "UPDATE counters SET value = value + $1 WHERE name = 'epoch' RETURNING value";
@@ -35,7 +35,8 @@ impl Epochs {
                 return given;
             }
             let askers = std::mem::take(&mut *self.waiting.lock());
-            let taken = take(pool, askers.len()).await;
+            let many = askers.len();
+            let taken = pool.write(work!(|connection| take(connection, many))).await;
             for (asker, nth) in askers.into_iter().zip(0..) {
                 // Whoever has gone away leaves a gap.
                 _ = asker.send(taken.clone().map(|first| Epoch(first + nth)));
@@ -50,13 +51,8 @@ impl Epochs {
 }
 
 /// The first of as many numbers.
-async fn take(pool: &Pool, askers: usize) -> Result<u64> {
+async fn take(connection: &mut PgConnection, askers: usize) -> sqlx::Result<u64> {
     let many = rows::limit(askers);
-    let last = pool
-        .write(async |connection: &mut PgConnection| {
-            let last: i64 = sqlx::query_scalar(TAKE).bind(many).fetch_one(connection).await?;
-            rows::count_of(last - many + 1)
-        })
-        .await?;
-    Ok(last)
+    let last: i64 = sqlx::query_scalar(TAKE).bind(many).fetch_one(connection).await?;
+    rows::count_of(last - many + 1)
 }

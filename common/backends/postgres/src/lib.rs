@@ -35,11 +35,10 @@ use feedgate_common::archive::{
 };
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
-use sqlx::PgConnection;
 
 pub use connect::Options;
 use epochs::Epochs;
-use pool::Pool;
+use pool::{Pool, work};
 use read::{Lows, counts, door, items, lists};
 use users::Users;
 use write::Sweep;
@@ -101,21 +100,19 @@ impl Archive for PostgresArchive {
     }
 
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
-        self.pool.read(async |connection: &mut PgConnection| items::items(connection, ids).await).await
+        self.pool.read(work!(|connection| items::items(connection, ids))).await
     }
 
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
-        self.pool.read(async |connection: &mut PgConnection| items::by_foreign_id(connection, foreign_id).await).await
+        self.pool.read(work!(|connection| items::by_foreign_id(connection, foreign_id))).await
     }
 
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        let read = async |connection: &mut PgConnection| lists::outbox(connection, author, after, limit).await;
-        self.pool.read(read).await
+        self.pool.read(work!(|connection| lists::outbox(connection, author, after, limit))).await
     }
 
     async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
-        let read = async |connection: &mut PgConnection| door::profile(connection, author, before, limit).await;
-        self.pool.read(read).await
+        self.pool.snapshot(work!(|connection| door::profile(connection, author, before, limit))).await
     }
 
     async fn recipients(
@@ -127,26 +124,23 @@ impl Archive for PostgresArchive {
         limit: usize,
     ) -> Result<Vec<Recipient>> {
         let share = lists::Share { author, bucket, buckets, layout: self.buckets };
-        let read = async |connection: &mut PgConnection| lists::recipients(connection, share, after, limit).await;
-        self.pool.read(read).await
+        self.pool.read(work!(|connection| lists::recipients(connection, share, after, limit))).await
     }
 
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        self.pool.read(async |connection: &mut PgConnection| lists::edge(connection, reader, author).await).await
+        self.pool.read(work!(|connection| lists::edge(connection, reader, author))).await
     }
 
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
-        self.pool.read(async |connection: &mut PgConnection| lists::followees(connection, reader).await).await
+        self.pool.read(work!(|connection| lists::followees(connection, reader))).await
     }
 
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        let read = async |connection: &mut PgConnection| lists::following(connection, reader, cursor, limit).await;
-        self.pool.read(read).await
+        self.pool.read(work!(|connection| lists::following(connection, reader, cursor, limit))).await
     }
 
     async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        let read = async |connection: &mut PgConnection| lists::followers(connection, author, cursor, limit).await;
-        self.pool.read(read).await
+        self.pool.read(work!(|connection| lists::followers(connection, author, cursor, limit))).await
     }
 
     async fn edge_state(
@@ -157,10 +151,8 @@ impl Archive for PostgresArchive {
         backfill: usize,
     ) -> Result<EdgeState> {
         let edge = (reader, author);
-        let read = async |connection: &mut PgConnection| {
-            door::edge_state(connection, &self.lows, edge, progress, backfill).await
-        };
-        self.pool.read(read).await
+        let lows = &self.lows;
+        self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, edge, progress, backfill))).await
     }
 
     async fn build(
@@ -170,10 +162,8 @@ impl Archive for PostgresArchive {
         backfill: usize,
         limit: usize,
     ) -> Result<Built> {
-        let read = async |connection: &mut PgConnection| {
-            door::build(connection, &self.lows, reader, progress, backfill, limit).await
-        };
-        self.pool.read(read).await
+        let lows = &self.lows;
+        self.pool.snapshot(work!(|connection| door::build(connection, lows, reader, progress, backfill, limit))).await
     }
 
     async fn feed_below(
@@ -183,10 +173,10 @@ impl Archive for PostgresArchive {
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
-        let read = async |connection: &mut PgConnection| {
-            door::feed_below(connection, &self.lows, reader, before, backfill, limit).await
-        };
-        self.pool.read(read).await
+        let lows = &self.lows;
+        self.pool
+            .snapshot(work!(|connection| door::feed_below(connection, lows, reader, before, backfill, limit)))
+            .await
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {
@@ -199,19 +189,22 @@ impl Archive for PostgresArchive {
         not_after: Millis,
         limit: usize,
     ) -> Result<Vec<Outstanding>> {
-        let read = async |connection: &mut PgConnection| events::outstanding(connection, after, not_after, limit).await;
-        self.pool.read(read).await
+        self.pool.read(work!(|connection| events::outstanding(connection, after, not_after, limit))).await
     }
 
     async fn finish(&self, finished: &[Event]) -> Result<()> {
-        self.pool.write(async |connection: &mut PgConnection| events::finish(connection, finished).await).await
+        self.pool.write(work!(|connection| events::finish(connection, finished))).await
     }
 
     async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
-        self.pool.write(async |connection: &mut PgConnection| events::reopen(connection, authors).await).await
+        self.pool.write(work!(|connection| events::reopen(connection, authors))).await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.pool.read(work!(|connection| sqlx::query("SELECT 1").execute(connection))).await.map(drop)
     }
 
     async fn counts(&self) -> Result<ArchiveCounts> {
-        self.pool.read(async |connection: &mut PgConnection| counts::counts(connection).await).await
+        self.pool.snapshot(work!(|connection| counts::counts(connection))).await
     }
 }

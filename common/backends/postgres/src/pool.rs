@@ -36,6 +36,23 @@ const TRUSTED: Duration = Duration::from_secs(1);
 /// How often a read is asked again after its connection was lost.
 const AGAIN: usize = 2;
 
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// What work on a connection gives back.
+pub(crate) type Done<'p, T> = (Lease<'p>, sqlx::Result<T>);
+
+/// Work on a connection, for [`Pool::read`] and its like: a call that takes `$connection`.
+macro_rules! work {
+    (|$connection:ident| $call:expr) => {
+        move |mut lease| async move {
+            let $connection = lease.connection();
+            let answer = $call.await;
+            (lease, answer)
+        }
+    };
+}
+pub(crate) use work;
+
 /// See the module.
 pub(crate) struct Pool {
     options: PgConnectOptions,
@@ -55,13 +72,15 @@ impl Pool {
         Self { options, size, permits: Semaphore::new(size as usize), idle: Mutex::default() }
     }
 
-    /// Reads. Asked again if a connection was lost in the middle, so `work` must not write.
-    pub(crate) async fn read<T>(&self, work: impl AsyncFn(&mut PgConnection) -> sqlx::Result<T>) -> Result<T> {
+    /// Reads with one statement. Asked again if a connection was lost in the middle, so `work` must not write.
+    pub(crate) async fn read<'p, T, F>(&'p self, mut work: impl FnMut(Lease<'p>) -> F) -> Result<T>
+    where
+        F: Future<Output = Done<'p, T>>,
+    {
         let reading = async {
             let mut lost = 0;
             loop {
-                let mut lease = self.lease().await?;
-                let answer = work(lease.connection()).await;
+                let (mut lease, answer) = work(self.lease().await?).await;
                 match lease.judge(answer) {
                     Err(error) if fault::is_lost(&error) && lost < AGAIN => lost += 1,
                     answer => return answer.map_err(fault::store_error),
@@ -72,11 +91,31 @@ impl Pool {
         timeout(CALL, reading).await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// Writes, each statement or transaction of `work` at most once. The error of one that may have happened says so.
-    pub(crate) async fn write<T>(&self, work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>) -> Result<T> {
+    /// The same with several statements over one snapshot.
+    pub(crate) async fn snapshot<'p, T, F>(&'p self, work: impl Fn(Lease<'p>) -> F + Copy) -> Result<T>
+    where
+        F: Future<Output = Done<'p, T>>,
+    {
+        self.read(move |mut lease| async move {
+            if let Err(error) = sqlx::query(SNAPSHOT).execute(lease.connection()).await {
+                return (lease, Err(error));
+            }
+            // If it fails, the connection is closed with its transaction.
+            let (mut lease, answer) = work(lease).await;
+            let Ok(answer) = answer else { return (lease, answer) };
+            let ended = sqlx::query("COMMIT").execute(lease.connection()).await.map(|_| answer);
+            (lease, ended)
+        })
+        .await
+    }
+
+    /// Writes, each statement of `work` at most once. The error of one that may have happened says so.
+    pub(crate) async fn write<'p, T, F>(&'p self, work: impl FnOnce(Lease<'p>) -> F) -> Result<T>
+    where
+        F: Future<Output = Done<'p, T>>,
+    {
         let writing = async {
-            let mut lease = self.lease().await?;
-            let answer = work(lease.connection()).await;
+            let (mut lease, answer) = work(self.lease().await?).await;
             lease.judge(answer).map_err(in_doubt)
         };
         timeout(CALL, writing).await.unwrap_or_else(|_| Err(no_reply()))

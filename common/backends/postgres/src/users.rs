@@ -10,7 +10,7 @@ use quick_cache::sync::Cache;
 use sqlx::PgConnection;
 
 use crate::fault::{self, corrupt};
-use crate::pool::Pool;
+use crate::pool::{Pool, work};
 use crate::rows;
 
 /// Pairs remembered each way; about 100 bytes each.
@@ -53,7 +53,8 @@ impl Users {
         if unknown.is_empty() {
             return Ok(found);
         }
-        let read = pool.read(async |connection: &mut PgConnection| numbers_of(connection, &unknown).await).await?;
+        let unknown = &unknown;
+        let read = pool.read(work!(|connection| numbers_of(connection, unknown))).await?;
         for (name, found) in names.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
             *found = read.get(name.as_str()).copied();
             if let Some(no) = *found {
@@ -77,12 +78,8 @@ impl Users {
                 return Ok(found.into_iter().flatten().collect());
             }
             // Whoever else gives one of them a number meanwhile makes this fail as a whole; then there is one less.
-            let give = async |connection: &mut PgConnection| match sqlx::query(GIVE).bind(&unknown).execute(connection).await
-            {
-                Err(error) if fault::is_conflict(&error) => Ok(()),
-                given => given.map(drop),
-            };
-            pool.write(give).await?;
+            let unknown = &unknown;
+            pool.write(work!(|connection| give(connection, unknown))).await?;
         }
     }
 
@@ -92,7 +89,8 @@ impl Users {
             users.iter().filter(|no| self.by_no.get(*no).is_none()).map(|no| rows::user(*no)).collect();
         let mut read = HashMap::new();
         if !unknown.is_empty() {
-            read = pool.read(async |connection: &mut PgConnection| names_of(connection, &unknown).await).await?;
+            let unknown = &unknown;
+            read = pool.read(work!(|connection| names_of(connection, unknown))).await?;
         }
         let name = |no: &UserNo| match read.get(no).cloned().or_else(|| self.by_no.get(no)) {
             Some(name) => {
@@ -102,6 +100,14 @@ impl Users {
             None => Err(fault::store_error(corrupt(format_args!("user {} has no name", no.0)))),
         };
         users.iter().map(name).collect()
+    }
+}
+
+/// Gives each of them a number, or none of them any.
+async fn give(connection: &mut PgConnection, names: &[&str]) -> sqlx::Result<()> {
+    match sqlx::query(GIVE).bind(names).execute(connection).await {
+        Err(error) if fault::is_conflict(&error) => Ok(()),
+        given => given.map(drop),
     }
 }
 

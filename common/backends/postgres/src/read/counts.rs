@@ -13,10 +13,10 @@ const EXACT: i64 = 10_000;
 
 const COUNTS: &str = "
 SELECT (SELECT value FROM counters WHERE name = 'users'),
-       (SELECT count(*) FROM (SELECT 1 FROM records WHERE op = 1 AND deleted_by IS NULL LIMIT $1) some),
-       (SELECT count(*) FROM (SELECT 1 FROM edges WHERE is_on LIMIT $1) some),
-       (SELECT count(*) FROM (SELECT 1 FROM authors WHERE due IS NOT NULL LIMIT $1) some),
-       (SELECT count(*) FROM (SELECT 1 FROM edges WHERE due IS NOT NULL LIMIT $1) some)";
+       (SELECT count(*) FROM (SELECT 1 FROM records WHERE op = 1 AND deleted_by IS NULL LIMIT $1) AS found),
+       (SELECT count(*) FROM (SELECT 1 FROM edges WHERE is_on LIMIT $1) AS found),
+       (SELECT count(*) FROM (SELECT 1 FROM authors WHERE due IS NOT NULL LIMIT $1) AS found),
+       (SELECT count(*) FROM (SELECT 1 FROM edges WHERE due IS NOT NULL LIMIT $1) AS found)";
 
 const ESTIMATE: &str = "SELECT reltuples::bigint FROM pg_class WHERE oid = $1::regclass";
 

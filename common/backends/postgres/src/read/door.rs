@@ -9,6 +9,8 @@
 //!
 //! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `from`. Nothing here reads an author's
 //! whole outbox: outbox order is read from `low` up, display order downwards until enough is found or the window ends.
+//!
+//! All of these are several statements: to be called over one snapshot.
 
 use std::collections::HashMap;
 
@@ -20,7 +22,6 @@ use sqlx::PgConnection;
 use super::lists;
 use super::merge::newest;
 use super::window::{Low, Lows, Shown, Window};
-use super::snapshot;
 use crate::rows;
 
 /// The reader's edges that are on, by author, with their outboxes.
@@ -68,27 +69,24 @@ pub(crate) async fn edge_state(
     progress: Progress,
     backfill: usize,
 ) -> sqlx::Result<EdgeState> {
-    snapshot(connection, async |connection: &mut PgConnection| {
-        let edge = lists::edge(connection, reader, author).await?;
-        if !edge.on {
-            return Ok(EdgeState { edge, adds: vec![] });
-        }
-        let Edge { generation, from, .. } = edge;
-        let low = lows.of(connection, &[Shown { author, generation, from }], backfill).await?;
-        let end = progress.cut_for(reader).max(from);
-        let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS)
-            .bind(rows::user(author))
-            .bind(rows::count(low[0].seq))
-            .bind(rows::count(end))
-            .bind(rows::count(from))
-            .fetch_all(connection)
-            .await?;
-        let add = |(seq, rank, item)| {
-            Ok(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) })
-        };
-        Ok(EdgeState { edge, adds: read.into_iter().map(add).collect::<sqlx::Result<_>>()? })
-    })
-    .await
+    let edge = lists::edge(&mut *connection, reader, author).await?;
+    if !edge.on {
+        return Ok(EdgeState { edge, adds: vec![] });
+    }
+    let Edge { generation, from, .. } = edge;
+    let low = lows.of(&mut *connection, &[Shown { author, generation, from }], backfill).await?;
+    let end = progress.cut_for(reader).max(from);
+    let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS)
+        .bind(rows::user(author))
+        .bind(rows::count(low[0].seq))
+        .bind(rows::count(end))
+        .bind(rows::count(from))
+        .fetch_all(connection)
+        .await?;
+    let add = |(seq, rank, item)| {
+        Ok(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) })
+    };
+    Ok(EdgeState { edge, adds: read.into_iter().map(add).collect::<sqlx::Result<_>>()? })
 }
 
 /// What a rebuilt inbox holds.
@@ -101,26 +99,23 @@ pub(crate) async fn build(
     limit: usize,
 ) -> sqlx::Result<Built> {
     let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
-    snapshot(connection, async |connection: &mut PgConnection| {
-        let counter: Option<i64> =
-            sqlx::query_scalar(COUNTER).bind(rows::user(reader)).fetch_optional(&mut *connection).await?;
-        let built_at = rows::count_of(counter.unwrap_or(0))?;
-        let followed = edges_on(connection, reader).await?;
-        let authors = followed.iter().map(|f| f.edge.author);
-        let missing: Vec<UserNo> = authors.filter(|author| !progress.contains_key(author)).collect();
-        if !missing.is_empty() {
-            return Ok(Built::CutsMissing(missing));
-        }
-        let behind = followed.iter().filter(|f| f.head > progress[&f.edge.author].done);
-        let lagging = behind.map(|f| f.edge.author).collect();
-        let cut = |author: UserNo| progress[&author].cut_for(reader);
-        let windows = windows(connection, lows, &followed, cut, backfill).await?;
-        let mut adds = newest(connection, windows, None, limit.saturating_add(1)).await?;
-        let floor = adds.get(limit).map(|add| add.key);
-        adds.truncate(limit);
-        Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, lagging }))
-    })
-    .await
+    let counter: Option<i64> =
+        sqlx::query_scalar(COUNTER).bind(rows::user(reader)).fetch_optional(&mut *connection).await?;
+    let built_at = rows::count_of(counter.unwrap_or(0))?;
+    let followed = edges_on(&mut *connection, reader).await?;
+    let authors = followed.iter().map(|f| f.edge.author);
+    let missing: Vec<UserNo> = authors.filter(|author| !progress.contains_key(author)).collect();
+    if !missing.is_empty() {
+        return Ok(Built::CutsMissing(missing));
+    }
+    let behind = followed.iter().filter(|f| f.head > progress[&f.edge.author].done);
+    let lagging = behind.map(|f| f.edge.author).collect();
+    let cut = |author: UserNo| progress[&author].cut_for(reader);
+    let windows = windows(&mut *connection, lows, &followed, cut, backfill).await?;
+    let mut adds = newest(connection, windows, None, limit.saturating_add(1)).await?;
+    let floor = adds.get(limit).map(|add| add.key);
+    adds.truncate(limit);
+    Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, lagging }))
 }
 
 /// A stretch of the feed in display order.
@@ -132,12 +127,9 @@ pub(crate) async fn feed_below(
     backfill: usize,
     limit: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
-    snapshot(connection, async |connection: &mut PgConnection| {
-        let followed = edges_on(connection, reader).await?;
-        let windows = windows(connection, lows, &followed, |_| OutboxSeq::MAX, backfill).await?;
-        newest(connection, windows, before, limit).await
-    })
-    .await
+    let followed = edges_on(&mut *connection, reader).await?;
+    let windows = windows(&mut *connection, lows, &followed, |_| OutboxSeq::MAX, backfill).await?;
+    newest(connection, windows, before, limit).await
 }
 
 /// An author's living items, strictly below `before`, newest first.
@@ -147,15 +139,12 @@ pub(crate) async fn profile(
     before: Option<DisplayKey>,
     limit: usize,
 ) -> sqlx::Result<Vec<DisplayKey>> {
-    snapshot(connection, async |connection: &mut PgConnection| {
-        let has_aside: Option<bool> =
-            sqlx::query_scalar(HAS_ASIDE).bind(rows::user(author)).fetch_optional(&mut *connection).await?;
-        let Some(has_aside) = has_aside else { return Ok(vec![]) };
-        let everything = Window { author, generation: 0, low: Low::LEAST, push_up_to: OutboxSeq::MAX };
-        let adds = newest(connection, vec![(everything, has_aside)], before, limit).await?;
-        Ok(adds.into_iter().map(|add| add.key).collect())
-    })
-    .await
+    let has_aside: Option<bool> =
+        sqlx::query_scalar(HAS_ASIDE).bind(rows::user(author)).fetch_optional(&mut *connection).await?;
+    let Some(has_aside) = has_aside else { return Ok(vec![]) };
+    let everything = Window { author, generation: 0, low: Low::LEAST, push_up_to: OutboxSeq::MAX };
+    let adds = newest(connection, vec![(everything, has_aside)], before, limit).await?;
+    Ok(adds.into_iter().map(|add| add.key).collect())
 }
 
 /// What each edge shows up to its cut.

@@ -90,7 +90,8 @@ async fn read_on(
     dry: &[usize],
     chunk: usize,
 ) -> sqlx::Result<()> {
-    let asked: Vec<(&Stream, DisplayKey)> = dry.iter().filter_map(|&at| Some((&streams[at], streams[at].top?))).collect();
+    let asked: Vec<(&Stream, DisplayKey)> =
+        dry.iter().filter_map(|&at| Some((&streams[at], streams[at].top?))).collect();
     let column = |value: fn(&Stream) -> i64| asked.iter().map(|(stream, _)| value(stream)).collect::<Vec<i64>>();
     let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
         .bind(asked.iter().map(|(stream, _)| rows::user(stream.window.author)).collect::<Vec<_>>())

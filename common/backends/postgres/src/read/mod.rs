@@ -9,17 +9,4 @@ mod merge;
 mod plans;
 mod window;
 
-use sqlx::PgConnection;
-
 pub(crate) use window::Lows;
-
-/// Several statements over one snapshot. If `work` fails the transaction is left open: the connection is closed then.
-pub(crate) async fn snapshot<T>(
-    connection: &mut PgConnection,
-    work: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
-) -> sqlx::Result<T> {
-    sqlx::query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut *connection).await?;
-    let answer = work(&mut *connection).await?;
-    sqlx::query("COMMIT").execute(connection).await?;
-    Ok(answer)
-}

@@ -121,7 +121,8 @@ async fn count_back(
     read.into_iter()
         .map(|(n, seq, rank, item)| {
             let at = unknown[usize::try_from(n - 1).unwrap_or_default()];
-            let low = Low { seq: rows::count_of(seq)?, key: rank.zip(item).map(|(rank, item)| rows::key_of(rank, item)) };
+            let low =
+                Low { seq: rows::count_of(seq)?, key: rank.zip(item).map(|(rank, item)| rows::key_of(rank, item)) };
             Ok((at, low))
         })
         .collect()

@@ -34,7 +34,7 @@ use sqlx::PgConnection;
 use tokio::time::timeout;
 
 use crate::fault;
-use crate::pool::{self, Lease, Pool};
+use crate::pool::{self, Lease, Pool, work};
 use crate::users::Users;
 use ledger::Ledger;
 pub(crate) use sweep::Sweep;
@@ -94,8 +94,8 @@ async fn numbers(pool: &Pool, users: &Users, asks: &[Ask]) -> Result<Numbers> {
     if !doubtful.is_empty() {
         let ids: Vec<_> = doubtful.iter().filter_map(|publish| publish.id).collect();
         let foreign_ids: Vec<_> = doubtful.iter().filter_map(|publish| publish.foreign_id.as_deref()).collect();
-        let load = async |connection: &mut PgConnection| load::items(connection, &ids, &foreign_ids).await;
-        let taken = pool.read(load).await?;
+        let (ids, foreign_ids) = (&ids, &foreign_ids);
+        let taken = pool.read(work!(|connection| load::items(connection, ids, foreign_ids))).await?;
         let free = |publish: &&Publish| {
             let id = publish.id.is_some_and(|id| taken.iter().any(|(taken, _)| *taken == id));
             let foreign_id = publish.foreign_id.as_ref();
@@ -182,7 +182,9 @@ async fn plan(
 fn one(ledger: &mut Ledger, numbers: &Numbers, ask: &Ask) -> Option<std::result::Result<Written, Refused>> {
     let edge = |reader, author| Some((*numbers.get(reader)?, *numbers.get(author)?));
     match &ask.write {
-        Write::Publish(wanted) => publish::publish(ledger, numbers.get(&wanted.author).copied(), wanted, ask.fingerprint),
+        Write::Publish(wanted) => {
+            publish::publish(ledger, numbers.get(&wanted.author).copied(), wanted, ask.fingerprint)
+        }
         Write::Edit { item, body, if_version } => edit::edit(ledger, *item, body, *if_version),
         Write::Delete { item, if_version } => edit::delete(ledger, *item, *if_version),
         Write::Follow { reader, author } => edge(reader, author).map(|edge| follow::follow(ledger, edge)),

@@ -164,7 +164,8 @@ async fn keep_retries(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::R
 
 async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, layout: u16) -> sqlx::Result<()> {
     let readers: Vec<_> = ledger.changed_readers.iter().map(|reader| (*reader, ledger.readers[reader])).collect();
-    let mut edges: Vec<_> = ledger.edges.iter().filter_map(|(edge, row)| Some((row.changed?, *edge, row.edge))).collect();
+    let mut edges: Vec<_> =
+        ledger.edges.iter().filter_map(|(edge, row)| Some((row.changed?, *edge, row.edge))).collect();
     edges.sort_unstable_by_key(|(change, ..)| *change);
     sqlx::query(CHANGE_EDGES)
         .bind(column(&readers, |(reader, _)| rows::user(*reader)))

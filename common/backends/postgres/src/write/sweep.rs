@@ -5,9 +5,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use feedgate_common::Millis;
-use sqlx::PgConnection;
 
-use crate::pool::Pool;
+use crate::pool::{Pool, work};
 
 /// The pause after a sweep that found nothing more to do.
 const PAUSE_MS: i64 = 60_000;
@@ -40,11 +39,9 @@ impl Sweep {
         if now < due || self.not_before.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
-        let forget = async |connection: &mut PgConnection| {
-            let max = i64::try_from(SWEEP_MAX).expect("a constant that fits");
-            sqlx::query(FORGET).bind(now).bind(max).execute(connection).await
-        };
-        match pool.write(forget).await {
+        let max = SWEEP_MAX.cast_signed();
+        let forget = sqlx::query(FORGET).bind(now).bind(max);
+        match pool.write(work!(|connection| forget.execute(connection))).await {
             Ok(done) if done.rows_affected() == SWEEP_MAX => self.not_before.store(now, Ordering::Relaxed),
             Ok(_) => {}
             Err(error) => tracing::debug!("expired idempotency keys stay for now: {error}"),
