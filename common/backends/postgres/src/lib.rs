@@ -127,6 +127,10 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| lists::recipients(connection, share, after, limit))).await
     }
 
+    async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
+        self.pool.read(work!(|connection| lists::all_recipients(connection, author, limit))).await
+    }
+
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
         self.pool.read(work!(|connection| lists::edge(connection, reader, author))).await
     }

@@ -24,17 +24,17 @@ macro_rules! recipients {
         concat!(
             "SELECT e.reader, e.generation, e.from_seq, r.counter
              FROM edges e JOIN readers r ON r.reader = e.reader
-             WHERE e.author = $1 AND e.is_on AND e.reader > $2 AND ",
-            $condition,
-            " ORDER BY e.reader LIMIT $3"
+             WHERE e.is_on AND e.author = $1 ",
+            $condition
         )
     };
 }
 
 /// In the division that the index has.
-pub(super) const RECIPIENTS: &str = recipients!("e.bucket = $4");
+pub(super) const RECIPIENTS: &str = recipients!("AND e.bucket = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
 /// In another: reads all followers of the author.
-const RECIPIENTS_DIVIDED: &str = recipients!("e.reader % $5 = $4");
+const RECIPIENTS_DIVIDED: &str = recipients!("AND e.reader % $5 = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
+const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
 
 pub(super) const FOLLOWING: &str = "
 SELECT u.name, e.since, e.generation
@@ -107,16 +107,25 @@ pub(crate) async fn recipients(
         true => query.bind(i32::from(share.bucket.0)).bind(i32::from(share.buckets)),
         false => query.bind(share.bucket.0.cast_signed()),
     };
-    let read: Vec<(i32, i64, i64, i64)> = query.fetch_all(connection).await?;
-    let recipient = |(reader, generation, from, counter)| {
-        Ok(Recipient {
-            reader: rows::user_of(reader)?,
-            generation: rows::count_of(generation)?,
-            from: rows::count_of(from)?,
-            counter: rows::count_of(counter)?,
-        })
-    };
-    read.into_iter().map(recipient).collect()
+    query.fetch_all(connection).await?.into_iter().map(recipient).collect()
+}
+
+pub(crate) async fn all_recipients(
+    connection: &mut PgConnection,
+    author: UserNo,
+    limit: usize,
+) -> sqlx::Result<Vec<Recipient>> {
+    let query = sqlx::query_as(ALL_RECIPIENTS).bind(rows::user(author)).bind(rows::limit(limit));
+    query.fetch_all(connection).await?.into_iter().map(recipient).collect()
+}
+
+fn recipient((reader, generation, from, counter): (i32, i64, i64, i64)) -> sqlx::Result<Recipient> {
+    Ok(Recipient {
+        reader: rows::user_of(reader)?,
+        generation: rows::count_of(generation)?,
+        from: rows::count_of(from)?,
+        counter: rows::count_of(counter)?,
+    })
 }
 
 /// Whom a user follows, newest edge first. The cursor is the edge's generation, which is the reader's own count.
