@@ -7,6 +7,8 @@
 //!     └────▶ upgrade ──▶ connection ──▶ session (pure) ──▶ Feeds
 //!                            │
 //!                            └── pool: who is online here; wakes find their sessions through it
+//!
+//!   background ──▶ keeper (lease, sessions) · vitals (stores) · positions
 //! ```
 //!
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
@@ -14,9 +16,14 @@
 
 pub mod api;
 pub mod auth;
+mod background;
 mod bodies;
+mod bounded;
 pub mod clock;
 mod connection;
+mod identity;
+mod keeper;
+mod lease;
 mod page_json;
 mod patient;
 mod pool;
@@ -29,8 +36,10 @@ pub mod settings;
 mod socket;
 mod surface;
 mod upgrade;
+mod vitals;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 pub use auth::Keys;
@@ -39,17 +48,21 @@ pub use serve::serve;
 pub use settings::Settings;
 pub use surface::Surface;
 
-use feedgate_common::doorbell::Listening;
+use feedgate_common::doorbell::{Closing, Listening};
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::{Doorbell, Jobs, Sessions};
-use tokio::sync::Semaphore;
+use feedgate_common::{Doorbell, Jobs, Sessions, UserNo};
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use bodies::Bodies;
+use bounded::bounded;
+use lease::Lease;
 use pool::Pool;
 use positions::Positions;
 use reading::READS_MAX;
+use vitals::Vitals;
 
 /// What a gateway is made of; every part is an argument, so that a test or another binary can bring
 /// its own.
@@ -85,6 +98,18 @@ pub struct Gateway {
     pub(crate) bodies: Bodies,
     /// Bounds the reads of the store at once.
     pub(crate) reads: Semaphore,
+    /// Whether this node's sessions count.
+    pub(crate) lease: Lease,
+    /// What `/readyz` and `/healthz` answer from.
+    pub(crate) vitals: Vitals,
+    /// Held by whoever runs the [`background`].
+    pub(crate) background: Mutex<()>,
+    /// Cancelled when the background has gone round once: the first connections find a lease.
+    pub(crate) begun: CancellationToken,
+    /// Cancelled when the drain begins.
+    pub(crate) stopping: CancellationToken,
+    /// Ports that are served.
+    pub(crate) ports: AtomicUsize,
     started: Instant,
     _listening: Listening,
 }
@@ -103,9 +128,35 @@ impl Gateway {
             positions: Positions::default(),
             bodies: Bodies::new(),
             reads: Semaphore::new(READS_MAX),
+            lease: Lease::new(),
+            vitals: Vitals::new(),
+            background: Mutex::new(()),
+            begun: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            ports: AtomicUsize::new(0),
             started: Instant::now(),
             _listening: listening,
         })
+    }
+
+    /// Ends a session wherever it is. On another node this may be lost, and is then made up for when that node
+    /// confirms its sessions.
+    pub(crate) async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+        if node == self.parts.node {
+            return self.pool.end(user, connection, why);
+        }
+        let told = async {
+            self.parts.doorbell.close(node, user, connection, why).await;
+            Ok(())
+        };
+        if let Err(error) = bounded(told).await {
+            tracing::warn!(%error, node, "another node could not be told to close a connection");
+        }
+    }
+
+    /// Whether this node's sessions count now: only then may anything be pushed to them.
+    pub(crate) fn may_push(&self) -> bool {
+        self.lease.stands(self.elapsed_ms())
     }
 
     /// Milliseconds since this gateway was made: the clock of deadlines.

@@ -1,7 +1,7 @@
 //! Who is online on this node.
 //!
 //! ```text
-//!   user ──1:n── seat (device, Slot) ──1:1── connection task
+//!   user ──1:n── seat (Identity, Slot) ──1:1── connection task
 //!                         ▲
 //!        wake: one bit ───┤      close: a code, the first one stands
 //! ```
@@ -21,7 +21,9 @@ use feedgate_common::{DeviceId, FeedId, InboxKey, UserNo};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use tokio::sync::Notify;
 
+use crate::identity::Identity;
 use crate::protocol::Close;
 
 /// What the rest of the node can tell a connection: "behind", or "close". 56 bytes with its counts.
@@ -74,9 +76,13 @@ impl Slot {
     }
 }
 
-struct Seat {
-    device: DeviceId,
-    slot: Arc<Slot>,
+/// A session of this node: 16 bytes.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    /// Who sits there.
+    pub(crate) who: Arc<Identity>,
+    /// How to reach its connection.
+    pub(crate) slot: Arc<Slot>,
 }
 
 /// Exact counts of this node.
@@ -102,6 +108,8 @@ pub(crate) struct Pool {
     /// Every socket from upgrade to end, so that a drain finds those without a seat too.
     slots: [Mutex<FxHashMap<u64, Arc<Slot>>>; 16],
     next: AtomicU64,
+    /// Every session is to look at its log; see [`Pool::missed`].
+    missed: Notify,
     users: AtomicUsize,
     devices: AtomicUsize,
     sessions: AtomicUsize,
@@ -116,6 +124,7 @@ impl Pool {
             seats: DashMap::default(),
             slots: std::array::from_fn(|_| Mutex::default()),
             next: AtomicU64::new(1),
+            missed: Notify::new(),
             users: AtomicUsize::new(0),
             devices: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
@@ -146,16 +155,16 @@ impl Pool {
     }
 
     /// Seats a connection under its user. The device's older connection keeps its seat until
-    /// [`Pool::replace`] or its own end takes it, and does not count against the limit.
-    pub(crate) fn enter(&self, user: UserNo, device: &DeviceId, slot: &Arc<Slot>) -> Result<(), Full> {
-        let mut seats = match self.seats.entry(user) {
+    /// [`Pool::end`] or its own end takes it, and does not count against the limit.
+    pub(crate) fn enter(&self, who: &Arc<Identity>, slot: &Arc<Slot>) -> Result<(), Full> {
+        let mut seats = match self.seats.entry(who.user.no) {
             Entry::Occupied(seats) => seats.into_ref(),
             Entry::Vacant(empty) => {
                 self.users.fetch_add(1, Ordering::AcqRel);
                 empty.insert(Vec::with_capacity(1))
             }
         };
-        let known = seats.iter().any(|seat| seat.device == *device);
+        let known = seats.iter().any(|seat| seat.who.device == who.device);
         if !known && seats.len() >= self.per_user_max {
             return Err(Full);
         }
@@ -163,7 +172,7 @@ impl Pool {
             self.devices.fetch_add(1, Ordering::AcqRel);
         }
         self.sessions.fetch_add(1, Ordering::AcqRel);
-        seats.push(Seat { device: device.clone(), slot: slot.clone() });
+        seats.push(Seat { who: who.clone(), slot: slot.clone() });
         Ok(())
     }
 
@@ -172,10 +181,14 @@ impl Pool {
         self.unseat(user, connection).is_some()
     }
 
-    /// Unseats a connection that a newer one of its device has replaced, and closes it with 4500.
-    pub(crate) fn replace(&self, user: UserNo, connection: u64) {
+    /// Unseats a connection and closes it: with 4500 if a newer one of its device has replaced it, with 3503 if
+    /// somebody has ended its session.
+    pub(crate) fn end(&self, user: UserNo, connection: u64, why: Closing) {
         if let Some(slot) = self.unseat(user, connection) {
-            slot.close(Close::Replaced);
+            slot.close(match why {
+                Closing::Replaced => Close::Replaced,
+                Closing::Kicked => Close::ForceDisconnect,
+            });
         }
     }
 
@@ -184,7 +197,7 @@ impl Pool {
         let at = seats.get().iter().position(|seat| seat.slot.connection == connection)?;
         let gone = seats.get_mut().swap_remove(at);
         self.sessions.fetch_sub(1, Ordering::AcqRel);
-        if !seats.get().iter().any(|seat| seat.device == gone.device) {
+        if !seats.get().iter().any(|seat| seat.who.device == gone.who.device) {
             self.devices.fetch_sub(1, Ordering::AcqRel);
         }
         if seats.get().is_empty() {
@@ -194,28 +207,45 @@ impl Pool {
         Some(gone.slot)
     }
 
-    /// Closes a device's connections on this node for good (3503). How many there were.
+    /// Ends a device's sessions on this node for good (3503). How many there were.
     pub(crate) fn kick(&self, user: UserNo, device: &DeviceId) -> usize {
-        let slots: Vec<Arc<Slot>> = match self.seats.get(&user) {
-            Some(seats) => seats.iter().filter(|s| s.device == *device).map(|s| s.slot.clone()).collect(),
+        let of_device = |seat: &&Seat| seat.who.device == *device;
+        let connections: Vec<u64> = match self.seats.get(&user) {
+            Some(seats) => seats.iter().filter(of_device).map(|seat| seat.slot.connection).collect(),
             None => return 0,
         };
-        slots.iter().for_each(|slot| slot.close(Close::ForceDisconnect));
-        slots.len()
+        connections.iter().for_each(|connection| self.end(user, *connection, Closing::Kicked));
+        connections.len()
     }
 
     /// Does what the doorbell says. Never blocks on a session.
     pub(crate) fn hear(&self, heard: Heard<'_>) {
         match heard {
             Heard::Growth(growth) => growth.inboxes.iter().for_each(|grown| self.wake(grown.key)),
-            Heard::Missed => self.seats.iter().for_each(|seats| seats.iter().for_each(|seat| seat.slot.wake())),
-            Heard::Close { user, connection, why: Closing::Replaced } => self.replace(user, connection),
-            Heard::Close { user, connection, why: Closing::Kicked } => {
-                if let Some(slot) = self.unseat(user, connection) {
-                    slot.close(Close::ForceDisconnect);
-                }
-            }
+            Heard::Missed => self.missed(),
+            Heard::Close { user, connection, why } => self.end(user, connection, why),
         }
+    }
+
+    /// Any inbox may have grown: every session is to look at its log, not all of them at once. Said again before
+    /// that is done, it is done once more.
+    pub(crate) fn missed(&self) {
+        self.missed.notify_one();
+    }
+
+    /// When [`Pool::missed`] was said. Cancel safe.
+    pub(crate) async fn told_missed(&self) {
+        self.missed.notified().await;
+    }
+
+    /// Every session of this node as it is now.
+    pub(crate) fn seated(&self) -> Vec<Seat> {
+        self.seats.iter().flat_map(|seats| seats.clone()).collect()
+    }
+
+    /// The session that sits there, if it does.
+    pub(crate) fn seat(&self, user: UserNo, connection: u64) -> Option<Seat> {
+        self.seats.get(&user)?.iter().find(|seat| seat.slot.connection == connection).cloned()
     }
 
     /// Sets the bit of every session of this inbox.
@@ -243,15 +273,22 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::sessions::User;
+
     use super::*;
 
     fn device(name: &str) -> DeviceId {
         name.parse().unwrap()
     }
 
+    fn who(user: u32, name: &str) -> Arc<Identity> {
+        let user = User { id: "ann".parse().unwrap(), no: UserNo(user) };
+        Identity::new(user, device(name), true, 0)
+    }
+
     fn seated(pool: &Pool, user: u32, name: &str) -> Arc<Slot> {
         let slot = pool.arrive().unwrap();
-        pool.enter(UserNo(user), &device(name), &slot).unwrap();
+        pool.enter(&who(user, name), &slot).unwrap();
         slot
     }
 
@@ -276,7 +313,7 @@ mod tests {
         let pool = Pool::new(10, 10);
         let (older, newer) = (seated(&pool, 1, "phone"), seated(&pool, 1, "phone"));
         assert_eq!(pool.counts(), Counts { users: 1, devices: 1, sessions: 2, connections: 2 });
-        pool.replace(UserNo(1), older.connection);
+        pool.end(UserNo(1), older.connection, Closing::Replaced);
         assert!(!pool.leave(UserNo(1), older.connection));
         assert_eq!(older.asked_to_close(), Some(Close::Replaced));
         assert_eq!(newer.asked_to_close(), None);
@@ -288,8 +325,8 @@ mod tests {
         let pool = Pool::new(3, 1);
         let _phone = seated(&pool, 1, "phone");
         let second = pool.arrive().unwrap();
-        assert_eq!(pool.enter(UserNo(1), &device("tablet"), &second), Err(Full));
-        assert_eq!(pool.enter(UserNo(1), &device("phone"), &second), Ok(()));
+        assert_eq!(pool.enter(&who(1, "tablet"), &second), Err(Full));
+        assert_eq!(pool.enter(&who(1, "phone"), &second), Ok(()));
         let _third = pool.arrive().unwrap();
         assert!(pool.arrive().is_err());
     }

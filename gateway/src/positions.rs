@@ -15,7 +15,9 @@ use feedgate_common::sessions::SavePosition;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::{Gateway, clock};
+use crate::bounded::bounded;
+use crate::pool::Seat;
+use crate::{Gateway, clock, keeper};
 
 /// Positions saved in one call.
 const CHUNK: usize = 1000;
@@ -40,16 +42,27 @@ impl Positions {
         let waiting: Vec<(u64, SavePosition)> = self.0.lock().drain().collect();
         for (n, chunk) in waiting.chunks(CHUNK).enumerate() {
             let positions = chunk.iter().map(|(_, position)| position.clone()).collect();
-            if let Err(error) = gateway.parts.sessions.save(positions, clock::now()).await {
-                let mut noted = self.0.lock();
-                for (connection, position) in &waiting[n * CHUNK..] {
-                    noted.entry(*connection).or_insert_with(|| position.clone());
+            match bounded(gateway.parts.sessions.save(positions, clock::now())).await {
+                Ok(saved) => look_again(gateway, chunk, &saved).await?,
+                Err(error) => {
+                    let mut noted = self.0.lock();
+                    for (connection, position) in &waiting[n * CHUNK..] {
+                        noted.entry(*connection).or_insert_with(|| position.clone());
+                    }
+                    return Err(error);
                 }
-                return Err(error);
             }
         }
         Ok(())
     }
+}
+
+/// A position that was not stored lies behind the stored one, or its session has been replaced: then that is closed.
+async fn look_again(gateway: &Gateway, chunk: &[(u64, SavePosition)], saved: &[bool]) -> Result<()> {
+    let refused = chunk.iter().zip(saved).filter(|(_, saved)| !**saved);
+    let seats: Vec<Seat> =
+        refused.filter_map(|((connection, position), _)| gateway.pool.seat(position.user, *connection)).collect();
+    keeper::confirm_some(gateway, &seats).await
 }
 
 /// Saves forever. Cancel it at any time; [`Positions::save`] then saves the rest.

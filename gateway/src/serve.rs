@@ -6,12 +6,13 @@
 //!      └── permits: as many sockets as the settings allow, and some for the API
 //! ```
 //!
-//! On shutdown: no new connections; every session is closed with 3001, spread over
-//! `drain_ms` so that not all of them return in one instant; positions are saved; then it ends.
+//! On shutdown, in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
+//! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
 
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::{Extension, Router};
@@ -23,18 +24,22 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
 
+use crate::background::{self, paced};
+use crate::bounded::bounded;
 use crate::patient::Patient;
 use crate::protocol::Close;
 use crate::upgrade::{self, Door};
-use crate::{Gateway, Surface, positions};
+use crate::{Gateway, Surface};
 
 /// Sockets beyond `settings.connections`, so that a full node can still be operated.
 const HTTP_SPARE: usize = 1024;
 
 /// How long sessions may take to say goodbye after the drain has told all of them.
 const GOODBYE: Duration = Duration::from_secs(5);
+
+/// For the head of a request on a connection that was accepted during the drain.
+const LATE: Duration = Duration::from_secs(1);
 
 /// After accepting failed for want of resources.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
@@ -47,21 +52,26 @@ pub async fn serve(
     surface: Surface,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    gateway.ports.fetch_add(1, Ordering::AcqRel);
     let node = Node {
         router: crate::routes(&gateway).layer(Extension(surface)),
         permits: Arc::new(Semaphore::new(gateway.parts.settings.connections as usize + HTTP_SPARE)),
-        stopping: CancellationToken::new(),
         gateway,
     };
-    let accepting = node.accept_all(&listener);
-    let saving = positions::keep_saving(&node.gateway);
+    let (accepting, background) = (node.accept_all(&listener), background::run(&node.gateway));
+    tokio::pin!(accepting, background);
     tokio::select! {
-        () = accepting => {}
-        () = saving => {}
+        () = &mut accepting => {}
+        () = &mut background => {}
         () = shutdown => {}
     }
-    drop(listener);
-    node.drain().await;
+    // Whoever still comes is told to go elsewhere, and the lease is kept for those who are still here.
+    tokio::select! {
+        () = &mut accepting => {}
+        () = &mut background => {}
+        () = node.drain() => {}
+    }
+    node.leave().await;
     Ok(())
 }
 
@@ -70,11 +80,11 @@ struct Node {
     gateway: Arc<Gateway>,
     router: Router,
     permits: Arc<Semaphore>,
-    stopping: CancellationToken,
 }
 
 impl Node {
     async fn accept_all(&self, listener: &TcpListener) {
+        self.gateway.begun.cancelled().await;
         loop {
             let permit = self.permits.clone().acquire_owned().await.expect("the semaphore is never closed");
             match listener.accept().await {
@@ -102,16 +112,16 @@ impl Node {
     async fn converse(self, stream: TcpStream, permit: OwnedSemaphorePermit) -> hyper::Result<()> {
         // Fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
-        let within = Duration::from_secs(self.gateway.parts.settings.connect_within_secs.into());
-        let Self { router, stopping, gateway, .. } = self;
-        let (permit, told) = (Arc::new(permit), stopping.clone());
+        let Self { router, gateway, .. } = self;
+        let (permit, stopping) = (Arc::new(permit), gateway.stopping.clone());
+        let (late, settings) = (stopping.is_cancelled(), &gateway.parts.settings);
+        let within = if late { LATE } else { Duration::from_secs(settings.connect_within_secs.into()) };
         let api = TowerToHyperService::new(router);
         let service = service_fn(move |request: Request<Incoming>| {
             let upgrade = (request.uri().path() == upgrade::PATH).then(|| Door {
                 asked_ms: gateway.elapsed_ms(),
                 gateway: gateway.clone(),
                 permit: permit.clone(),
-                stopping: told.clone(),
             });
             let api = api.clone();
             async move {
@@ -123,6 +133,7 @@ impl Node {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
+            .keep_alive(!late)
             .header_read_timeout(within)
             .max_buf_size(64 * 1024)
             .serve_connection(TokioIo::new(Patient::new(stream, within)), service)
@@ -130,29 +141,35 @@ impl Node {
         tokio::pin!(connection);
         tokio::select! {
             ended = &mut connection => return ended,
-            () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),
+            // Who comes after that still gets the answer to one request.
+            () = stopping.cancelled(), if !late => connection.as_mut().graceful_shutdown(),
         }
         connection.await
     }
 
+    /// Closes every session, paced, and waits until they have said goodbye. Before the first of them learns of it,
+    /// `/readyz` says so and no new one is let in.
     async fn drain(&self) {
-        self.stopping.cancel();
-        let slots = self.gateway.pool.all();
+        self.gateway.stopping.cancel();
         let spread = Duration::from_millis(self.gateway.parts.settings.drain_ms.into());
-        let started = tokio::time::Instant::now();
-        for (n, slot) in slots.iter().enumerate() {
-            if n % 16 == 0 {
-                tokio::time::sleep_until(started + spread.mul_f64(n as f64 / slots.len() as f64)).await;
-            }
-            slot.close(Close::Shutdown);
-        }
+        paced(&self.gateway.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
         self.gateway.tasks.close();
         if tokio::time::timeout(GOODBYE, self.gateway.tasks.wait()).await.is_err() {
             tracing::warn!(left = self.gateway.tasks.len(), "connections did not end in time");
         }
+    }
+
+    /// Saves what is left to save; then, as the last port, gives the lease back.
+    async fn leave(&self) {
+        let Gateway { parts, positions, ports, .. } = &*self.gateway;
         // Each connection has saved its own as it left; this is for those that did not end.
-        if let Err(error) = self.gateway.positions.save(&self.gateway).await {
+        if let Err(error) = positions.save(&self.gateway).await {
             tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
+        }
+        if ports.fetch_sub(1, Ordering::AcqRel) == 1
+            && let Err(error) = bounded(parts.sessions.retire(&parts.node)).await
+        {
+            tracing::warn!(%error, "the node's lease could not be given back; it lapses by itself");
         }
     }
 }

@@ -18,7 +18,6 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 use crate::connection::{Arrival, Connection};
@@ -39,8 +38,6 @@ pub(crate) struct Door {
     pub(crate) asked_ms: u64,
     /// Its share of the node's sockets.
     pub(crate) permit: Arc<OwnedSemaphorePermit>,
-    /// The node is going away.
-    pub(crate) stopping: CancellationToken,
 }
 
 /// Answers the request; if with 101, a session follows.
@@ -56,7 +53,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
             .response();
     };
     // Looked at only now: whoever arrived before the drain began is among those that it closes.
-    if door.stopping.is_cancelled() {
+    if door.gateway.stopping.is_cancelled() {
         door.gateway.pool.depart(&slot);
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node is going away")
             .with(header::RETRY_AFTER, "1")

@@ -1,7 +1,6 @@
-//! Two questions of whoever runs the process: is it alive, and should it get requests?
+//! Two questions of whoever runs the process: is it alive, and should it get requests? Both are answered from memory.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -11,30 +10,31 @@ use super::Api;
 use super::problem::{Kind, Problem};
 use super::query::NoQuery;
 
-/// A store that does not answer a small read within this is not available.
-const WITHIN: Duration = Duration::from_secs(2);
-
 /// The answer to both.
 #[derive(Serialize)]
 pub(super) struct Health {
     status: &'static str,
 }
 
-/// `GET /healthz`: the process answers. A broken store is no reason to restart it.
-pub(super) async fn alive(_: NoQuery) -> Json<Health> {
-    Json(Health { status: "alive" })
+/// `GET /healthz`: the process makes progress. A broken store is no reason to restart it.
+pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
+    if api.gateway.vitals.stuck(api.gateway.elapsed_ms()) {
+        return Err(Problem::new(Kind::Unavailable, "nothing has gone on here for a minute; restart this process"));
+    }
+    Ok(Json(Health { status: "alive" }))
 }
 
-/// `GET /readyz`: every store answers a small read.
+/// `GET /readyz`: every store answers, this node's sessions count, and it is not going away.
 pub(super) async fn ready(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
-    let stores = async {
-        api.archive().ping().await?;
-        api.feeds().inboxes().ping().await?;
-        api.gateway.parts.sessions.ping().await?;
-        api.gateway.parts.jobs.ping().await
+    let away = api.gateway.vitals.away();
+    let why = if api.gateway.stopping.is_cancelled() {
+        "this node is going away".to_owned()
+    } else if !away.is_empty() {
+        format!("no answer from: {}", away.join(", "))
+    } else if !api.gateway.may_push() {
+        "this node's lease in the session pool has lapsed; its sessions wait until it is renewed".to_owned()
+    } else {
+        return Ok(Json(Health { status: "ready" }));
     };
-    match tokio::time::timeout(WITHIN, stores).await {
-        Ok(answers) => answers.map(|_| Json(Health { status: "ready" })).map_err(Problem::from),
-        Err(_) => Err(Problem::new(Kind::Unavailable, format!("a store did not answer within {WITHIN:?}"))),
-    }
+    Err(Problem::new(Kind::Unavailable, why))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use feedgate_common::doorbell::Closing;
 use feedgate_common::{DeviceId, Millis, Position, UserId};
 use serde::Serialize;
 
@@ -49,20 +50,26 @@ pub(super) async fn list(
     Ok(Json(Sessions { sessions: found.into_iter().map(line).collect() }))
 }
 
-/// `DELETE /v1/users/{user}/sessions/{device}`: closes the device's connection with 3503, after which
-/// its SDK does not come back by itself.
+/// `DELETE /v1/users/{user}/sessions/{device}`: ends the device's session, on whatever node; its connection is closed
+/// with 3503, after which its SDK does not come back by itself.
 pub(super) async fn kick(
     _: Backend,
     State(api): State<Arc<Api>>,
     Segments(user, device): Segments<UserId, DeviceId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    let closed = match api.user_no(&user).await? {
-        Some(user) => api.gateway.pool.kick(user, &device),
-        None => 0,
-    };
-    if closed > 0 {
-        return Ok(StatusCode::NO_CONTENT);
+    let Some(number) = api.user_no(&user).await? else { return Err(no_session(&user, &device)) };
+    let revoked = api.gateway.parts.sessions.revoke(number, &device).await?;
+    // Also one that the session pool has forgotten and this node has not.
+    let here = api.gateway.pool.kick(number, &device);
+    match revoked {
+        Some((node, connection)) => api.gateway.close(&node, number, connection, Closing::Kicked).await,
+        None if here == 0 => return Err(no_session(&user, &device)),
+        None => {}
     }
-    Err(Problem::new(Kind::NotFound, format!("user {user} has no session of device {device} now")))
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn no_session(user: &UserId, device: &DeviceId) -> Problem {
+    Problem::new(Kind::NotFound, format!("user {user} has no session of device {device} now"))
 }

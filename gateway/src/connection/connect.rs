@@ -1,7 +1,7 @@
 //! `connect`: who are you, and are you the newest connection of your device?
 //!
 //! ```text
-//!   token ──▶ user number ──▶ seat in the pool ──▶ claim ──▶ close whom it replaced (4500)
+//!   token ──▶ user number ──▶ seat in the pool ──▶ claim ──▶ close whom it replaced (4500), on whatever node
 //! ```
 //!
 //! The seat comes before the claim, so that a later claim's answer always finds it; and before the
@@ -9,12 +9,14 @@
 
 use std::sync::Arc;
 
-use feedgate_common::sessions::{Claim, User};
+use feedgate_common::doorbell::Closing;
+use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
 
-use super::identity::{Identity, client_name};
 use super::outcome::{Outcome, Stop, Then, bad};
 use crate::auth::TokenError;
+use crate::bounded::bounded;
+use crate::identity::{Identity, client_name};
 use crate::pool::Slot;
 use crate::protocol::{Close, Connect, ErrorCode};
 use crate::{Gateway, clock};
@@ -38,25 +40,24 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
         Some(device) => device,
         None => nameless(&gateway, &slot)?,
     };
-    let user = User { no: number_of(&gateway, &claims.user).await?, id: claims.user };
-    if gateway.pool.enter(user.no, &device, &slot).is_err() {
+    let no = bounded(number_of(&gateway, &claims.user)).await?;
+    let who = Identity::new(User { no, id: claims.user }, device, durable, now);
+    if gateway.pool.enter(&who, &slot).is_err() {
         return Err(Stop::Close(Close::ConnectionLimit));
     }
-    let node = gateway.parts.node.clone();
-    let claim = Claim { user: user.no, device: device.clone(), durable, node, connection: slot.connection, since: now };
-    let claimed = match gateway.parts.sessions.claim(claim).await {
+    let claim = who.claim(&gateway.parts.node, slot.connection);
+    let claimed = match bounded(gateway.parts.sessions.claim(claim)).await {
         Ok(claimed) => claimed,
         Err(error) => {
-            gateway.pool.leave(user.no, slot.connection);
+            gateway.pool.leave(no, slot.connection);
             return Err(error.into());
         }
     };
-    if let Some((node, connection)) = claimed.replaced
-        && node == gateway.parts.node
-    {
-        gateway.pool.replace(user.no, connection);
+    who.claimed(claimed.token);
+    if let Some((node, connection)) = claimed.replaced {
+        gateway.close(&node, no, connection, Closing::Replaced).await;
     }
-    Ok(Then::Connected(Arc::new(Identity { user, device, durable, claim: claimed.token }), claims.expires_at))
+    Ok(Then::Connected(who, claims.expires_at))
 }
 
 fn nameless(gateway: &Gateway, slot: &Slot) -> Result<DeviceId, Stop> {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use feedgate_common::Position;
 
 use super::Answering;
-use super::identity::Identity;
 use super::outcome::Then;
+use crate::bounded::bounded;
+use crate::identity::Identity;
 use crate::pool::Slot;
 use crate::{Gateway, clock};
 
@@ -35,11 +36,13 @@ pub(crate) async fn farewell(
     gateway.positions.take(slot.connection);
     let sessions = &gateway.parts.sessions;
     if let Some(position) = acked.and_then(|position| who.saving(position))
-        && let Err(error) = sessions.save(vec![position], clock::now()).await
+        && let Err(error) = bounded(sessions.save(vec![position], clock::now())).await
     {
         tracing::warn!(%error, "a device's last position could not be saved; it will repeat a little");
     }
-    if let Err(error) = sessions.release(who.user.no, &who.device, who.claim).await {
+    if let Some(token) = who.token()
+        && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await
+    {
         tracing::warn!(%error, "a session could not be released; the device's next one replaces it");
     }
 }

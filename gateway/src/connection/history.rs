@@ -7,9 +7,9 @@ use feedgate_common::Position;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Numbered, Read};
 
-use super::identity::Identity;
 use super::outcome::{Outcome, Then};
 use crate::Gateway;
+use crate::identity::Identity;
 use crate::protocol::{ErrorCode, History, HistoryReply, Reply, push};
 use crate::reading;
 

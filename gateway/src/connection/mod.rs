@@ -28,7 +28,6 @@ mod deadlines;
 mod ending;
 mod farewell;
 mod history;
-mod identity;
 mod obeying;
 mod outcome;
 mod presence;
@@ -52,9 +51,9 @@ use tokio::time::{Instant, Sleep};
 use self::allowance::Allowance;
 use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
-use self::identity::Identity;
 use self::outcome::Outcome;
 use crate::Gateway;
+use crate::identity::Identity;
 use crate::pool::Slot;
 use crate::protocol::{self, Close, Command, Line, Refusal, Reply, Subscribe, push, reply};
 use crate::reading::{self, Reading};
@@ -277,6 +276,8 @@ impl Connection {
 
     fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
         match read {
+            // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
+            Ok(_) if !self.gateway.may_push() => self.drive(Event::Failed, &[]),
             Ok(Reading { found, frame }) => self.drive(Event::Found(found), &frame),
             Err(error) => {
                 tracing::debug!(%error, "a session could not read its log");

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use feedgate_common::Position;
 
 use super::deadlines::NEVER;
-use super::identity::{Identity, client_name};
 use super::outcome::{Outcome, Stop, Then};
 use super::{Connection, End, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
 use crate::clock;
+use crate::identity::{Identity, client_name};
 use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
 use crate::session::{Session, Start};
 

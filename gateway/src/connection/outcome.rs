@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use feedgate_common::{Position, StoreError};
 
-use super::identity::Identity;
+use crate::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::session::Start;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use feedgate_common::sessions::SessionInfo;
 
-use super::identity::{Identity, client_name};
 use super::outcome::{Outcome, Then};
 use crate::Gateway;
+use crate::identity::{Identity, client_name};
 use crate::protocol::{Presence, PresenceInfo, Reply};
 
 /// Who they are.

@@ -1,8 +1,8 @@
 //! `refresh`: the app brings a new token for the same user and device.
 
-use super::identity::Identity;
 use super::outcome::{Outcome, Stop, Then};
 use crate::auth::TokenError;
+use crate::identity::Identity;
 use crate::protocol::{Close, ErrorCode};
 use crate::{Gateway, clock};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use feedgate_common::Position;
 
-use super::identity::Identity;
 use super::outcome::{Outcome, Stop, Then, bad};
 use crate::Gateway;
+use crate::identity::Identity;
 
 /// Checks `at` against the log.
 pub(crate) async fn ack(gateway: Arc<Gateway>, who: Arc<Identity>, at: Position) -> Outcome {

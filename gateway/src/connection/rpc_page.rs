@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::identity::Identity;
 use super::outcome::{Outcome, Then, bad};
 use crate::Gateway;
+use crate::identity::Identity;
 use crate::page_json::{LIMIT_DEFAULT, LIMIT_MAX, parse_cursor};
 use crate::protocol::{PageAsk, Reply};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::identity::Identity;
 use super::outcome::{Outcome, Then};
+use crate::identity::Identity;
 use crate::protocol::From;
 use crate::session::Start;
 use crate::{Gateway, clock};

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Request, header};
 use feedgate_common::Sessions;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_embedded::Embedded;
-use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock};
+use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
 use feedgate_timeline::Worker;
 use http_body_util::BodyExt;
 use hyper::service::Service;
@@ -54,6 +54,7 @@ pub(crate) struct Server {
     document: Value,
     stop: CancellationToken,
     worker: JoinHandle<()>,
+    served: JoinHandle<std::io::Result<()>>,
 }
 
 impl Server {
@@ -82,8 +83,22 @@ impl Server {
             node: "n1".to_owned(),
         });
         let document = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
-        let router = feedgate_gateway::api::router(gateway);
-        Self { stores, router, keys, document, stop, worker }
+        let router = feedgate_gateway::api::router(gateway.clone());
+        // Requests go to the router; the port is there for what a gateway does besides.
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let served = tokio::spawn(serve(gateway, listener, Surface::All, stop.clone().cancelled_owned()));
+        let server = Self { stores, router, keys, document, stop, worker, served };
+        server.begun().await;
+        server
+    }
+
+    async fn begun(&self) {
+        let ready = async {
+            while self.send(request("GET /readyz", None, None)).await.status != 200 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), ready).await.expect("the gateway begins");
     }
 
     pub(crate) fn sessions(&self) -> &dyn Sessions {
@@ -94,6 +109,7 @@ impl Server {
     pub(crate) async fn close(self) {
         self.stop.cancel();
         self.worker.await.unwrap();
+        self.served.await.unwrap().unwrap();
         drop(self.router);
         self.stores.close().await.unwrap();
     }

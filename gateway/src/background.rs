@@ -1,0 +1,50 @@
+//! What a gateway does besides serving, once, however many ports it serves.
+//!
+//! ```text
+//!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes that may have been lost
+//! ```
+
+use std::time::Duration;
+
+use futures_util::future::{join, join4};
+use tokio::time::{Instant, sleep_until};
+
+use crate::pool::Seat;
+use crate::{Gateway, keeper, positions, vitals};
+
+/// Over how long all sessions are woken when any wake may have been lost.
+const REREAD: Duration = Duration::from_secs(2);
+
+/// Woken or closed at a time.
+const AT_ONCE: usize = 16;
+
+/// Forever. Of several at a time one works, and another goes on when that one ends. Cancel it at any time.
+pub(crate) async fn run(gateway: &Gateway) {
+    let _alone = gateway.background.lock().await;
+    join(keeper::begin(gateway), vitals::probe(gateway)).await;
+    gateway.begun.cancel();
+    join4(
+        keeper::keep(gateway),
+        vitals::keep_probing(gateway),
+        positions::keep_saving(gateway),
+        make_up_for_wakes(gateway),
+    )
+    .await;
+}
+
+/// Wakes every session, paced, each time any wake may have been lost.
+async fn make_up_for_wakes(gateway: &Gateway) {
+    loop {
+        gateway.pool.told_missed().await;
+        paced(&gateway.pool.seated(), REREAD, |Seat { slot, .. }| slot.wake()).await;
+    }
+}
+
+/// Does it to each, in order, evenly over `time` but for the last few.
+pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)) {
+    let started = Instant::now();
+    for (n, chunk) in all.chunks(AT_ONCE).enumerate() {
+        sleep_until(started + time.mul_f64((n * AT_ONCE) as f64 / all.len() as f64)).await;
+        chunk.iter().for_each(&mut each);
+    }
+}

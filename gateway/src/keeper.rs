@@ -1,0 +1,116 @@
+//! Keeps this node's place in the session pool, and its sessions to what the pool says.
+//!
+//! ```text
+//!   every LEASE / 4 ──▶ renew ──Kept──▶ the lease goes on
+//!                         └──Anew, or too late──▶ doubt ──▶ confirm all, at once ──▶ it stands; all re-read
+//!   every reread_interval ──▶ confirm all, paced: a close that was lost on the way is made up for
+//! ```
+//!
+//! A session that is not confirmed has been replaced: it is closed with 4500.
+
+use std::time::Duration;
+
+use feedgate_common::doorbell::Closing;
+use feedgate_common::error::Result;
+use futures_util::future::join;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::Gateway;
+use crate::bounded::{CALL, bounded};
+use crate::pool::Seat;
+
+/// Sessions confirmed in one call.
+const CHUNK: usize = 500;
+
+/// After a call has failed.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// Forever. Cancel it at any time.
+pub(crate) async fn keep(gateway: &Gateway) {
+    join(renew_on_time(gateway), confirm_all(gateway)).await;
+}
+
+/// Renews once, and settles the doubt if there is nothing to confirm: how a node begins.
+pub(crate) async fn begin(gateway: &Gateway) {
+    renew(gateway).await;
+    if let Some(doubt) = gateway.lease.doubt()
+        && confirm(gateway, Duration::ZERO).await.is_ok()
+    {
+        gateway.lease.settle(doubt);
+    }
+}
+
+async fn renew_on_time(gateway: &Gateway) {
+    loop {
+        let asked = Instant::now();
+        let renewed = renew(gateway).await;
+        gateway.vitals.kept(gateway.elapsed_ms());
+        sleep_until(asked + if renewed { CALL } else { AGAIN }).await;
+    }
+}
+
+/// Whether it was renewed.
+async fn renew(gateway: &Gateway) -> bool {
+    let asked = gateway.elapsed_ms();
+    match bounded(gateway.parts.sessions.renew(&gateway.parts.node)).await {
+        Ok(renewed) => gateway.lease.renewed(asked, gateway.elapsed_ms(), renewed),
+        Err(error) => {
+            tracing::warn!(%error, "the node's lease could not be renewed; nothing is pushed once it has lapsed");
+            return false;
+        }
+    }
+    true
+}
+
+async fn confirm_all(gateway: &Gateway) {
+    let interval = Duration::from_secs(gateway.parts.settings.reread_interval_secs.into());
+    loop {
+        let doubt = gateway.lease.doubt();
+        let confirmed = match doubt {
+            Some(_) => confirm(gateway, Duration::ZERO).await,
+            None => tokio::select! {
+                confirmed = confirm(gateway, interval) => confirmed,
+                () = gateway.lease.doubted() => continue,
+            },
+        };
+        match (confirmed, doubt) {
+            (Ok(()), Some(doubt)) => {
+                gateway.lease.settle(doubt);
+                gateway.pool.missed();
+            }
+            (Ok(()), None) => {}
+            (Err(error), _) => {
+                tracing::warn!(%error, "sessions could not be confirmed; trying again");
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Confirms every session there is now, spread over `time`.
+async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
+    let started = Instant::now();
+    let seats = gateway.pool.seated();
+    for (n, chunk) in seats.chunks(CHUNK).enumerate() {
+        sleep_until(started + time.mul_f64((n * CHUNK) as f64 / seats.len() as f64)).await;
+        confirm_some(gateway, chunk).await?;
+    }
+    sleep_until(started + time).await;
+    Ok(())
+}
+
+/// Asks whether these are still their devices' sessions, and closes those that are not. One whose claim has no
+/// answer yet is left to that.
+pub(crate) async fn confirm_some(gateway: &Gateway, seats: &[Seat]) -> Result<()> {
+    let node = &gateway.parts.node;
+    let held = |seat: &Seat| seat.who.held(node, seat.slot.connection);
+    let (seats, held): (Vec<&Seat>, Vec<_>) = seats.iter().filter_map(|seat| Some((seat, held(seat)?))).unzip();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let kept = bounded(gateway.parts.sessions.confirm(held)).await?;
+    for (seat, _) in seats.iter().zip(kept).filter(|(_, kept)| !kept) {
+        gateway.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Whether this node's sessions count. While they do not, nothing is pushed to any device (I17).
+//!
+//! ```text
+//!   doubted ──every session confirmed──▶ stands ──not renewed in time, or renewed anew──▶ doubted …
+//! ```
+//!
+//! Invariants:
+//! - It ends no later here than in the session pool: it counts from before a renewal was sent, on the clock that
+//!   only goes forward.
+//! - Once lapsed it stands again only after every session was confirmed in a pass that began after a renewal.
+//!
+//! Times are milliseconds since the gateway started. Reading it takes no lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use feedgate_common::sessions::{LEASE, Renewed};
+use tokio::sync::Notify;
+
+/// See the module. A new one is in doubt.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    /// When it lapses.
+    until: AtomicU64,
+    /// How often it was doubted.
+    doubts: AtomicU64,
+    /// The last doubt that was settled.
+    settled: AtomicU64,
+    doubted: Notify,
+}
+
+impl Lease {
+    pub(crate) fn new() -> Self {
+        Self { until: AtomicU64::new(0), doubts: AtomicU64::new(1), settled: AtomicU64::new(0), doubted: Notify::new() }
+    }
+
+    /// Whether the node's sessions count at `now`.
+    pub(crate) fn stands(&self, now: u64) -> bool {
+        now < self.until.load(Ordering::Acquire) && self.doubt().is_none()
+    }
+
+    /// A renewal that was sent at `asked` is answered at `now`.
+    pub(crate) fn renewed(&self, asked: u64, now: u64, renewed: Renewed) {
+        // Doubted before it is extended, so that it never stands in between.
+        if renewed == Renewed::Anew || self.until.load(Ordering::Acquire) <= now {
+            self.doubts.fetch_add(1, Ordering::AcqRel);
+            self.doubted.notify_one();
+        }
+        self.until.store(asked + LEASE.as_millis() as u64, Ordering::Release);
+    }
+
+    /// The doubt that is not settled, if there is one.
+    pub(crate) fn doubt(&self) -> Option<u64> {
+        let settled = self.settled.load(Ordering::Acquire);
+        Some(self.doubts.load(Ordering::Acquire)).filter(|doubt| *doubt != settled)
+    }
+
+    /// Every session was confirmed, from after [`Lease::doubt`] answered `doubt`. A later doubt stays.
+    pub(crate) fn settle(&self, doubt: u64) {
+        self.settled.fetch_max(doubt, Ordering::AcqRel);
+    }
+
+    /// When there may be a new doubt. Cancel safe.
+    pub(crate) async fn doubted(&self) {
+        self.doubted.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = LEASE.as_millis() as u64;
+
+    fn standing(asked: u64) -> Lease {
+        let lease = Lease::new();
+        lease.renewed(asked, asked, Renewed::Kept);
+        lease.settle(lease.doubt().unwrap());
+        lease
+    }
+
+    #[test]
+    fn i17_it_ends_a_lease_after_the_renewal_was_sent_however_late_the_answer_came() {
+        let lease = standing(1000);
+        assert!(lease.stands(1000 + MS - 1) && !lease.stands(1000 + MS));
+        lease.renewed(2000, 1000 + MS - 1, Renewed::Kept);
+        assert!(lease.stands(2000 + MS - 1) && !lease.stands(2000 + MS), "not from the answer");
+    }
+
+    #[test]
+    fn i17_once_lapsed_or_renewed_anew_it_stands_only_after_a_confirmation() {
+        for (asked, renewed) in [(1000 + MS, Renewed::Kept), (1500, Renewed::Anew)] {
+            let lease = standing(1000);
+            lease.renewed(asked, asked, renewed);
+            assert!(!lease.stands(asked), "{renewed:?}");
+            let doubt = lease.doubt().unwrap();
+            lease.renewed(asked, asked, Renewed::Anew);
+            lease.settle(doubt);
+            assert!(!lease.stands(asked), "what was confirmed before the last doubt says nothing");
+            lease.settle(lease.doubt().unwrap());
+            assert!(lease.stands(asked));
+        }
+    }
+}

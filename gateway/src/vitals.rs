@@ -1,0 +1,116 @@
+//! What `/readyz` and `/healthz` answer from: verdicts kept in memory, so that both answer at once, whatever hangs.
+//!
+//! ```text
+//!   prober: every second a small read of each store, bounded ──▶ which are away ──▶ /readyz   fails fast
+//!   keeper and prober: when they last came round             ──▶ progress      ──▶ /healthz  fails slow
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use feedgate_common::error::Result;
+use futures_util::future::join5;
+use tokio::time::{Instant, sleep_until};
+
+use crate::Gateway;
+use crate::bounded::within;
+
+/// A store that does not answer a small read within this is away, and how often it is asked.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// A process in which the keeper or the prober has not come round for this long is stuck.
+const STUCK_MS: u64 = 60_000;
+
+/// In the order of their bits.
+const STORES: [&str; 5] = ["archive", "inboxes", "sessions", "jobs", "doorbell"];
+
+/// The stores that a session's read waits for.
+const READ_FROM: u64 = 0b11;
+
+/// See the module. In a new one nothing was asked yet.
+pub(crate) struct Vitals {
+    /// A bit for each of [`STORES`].
+    away: AtomicU64,
+    kept_ms: AtomicU64,
+    probed_ms: AtomicU64,
+}
+
+impl Vitals {
+    /// All are away until they have answered.
+    pub(crate) fn new() -> Self {
+        let away = AtomicU64::new((1 << STORES.len()) - 1);
+        Self { away, kept_ms: AtomicU64::new(0), probed_ms: AtomicU64::new(0) }
+    }
+
+    /// The keeper has come round at `now`.
+    pub(crate) fn kept(&self, now: u64) {
+        self.kept_ms.store(now, Ordering::Release);
+    }
+
+    /// Which stores are away.
+    pub(crate) fn away(&self) -> Vec<&'static str> {
+        let away = self.away.load(Ordering::Acquire);
+        (0..).zip(STORES).filter(|(bit, _)| away >> bit & 1 == 1).map(|(_, name)| name).collect()
+    }
+
+    /// Whether the background has not come round for so long that only a new process will help.
+    pub(crate) fn stuck(&self, now: u64) -> bool {
+        let last = self.kept_ms.load(Ordering::Acquire).min(self.probed_ms.load(Ordering::Acquire));
+        now >= last + STUCK_MS
+    }
+}
+
+/// Forever. Cancel it at any time.
+pub(crate) async fn keep_probing(gateway: &Gateway) {
+    loop {
+        let asked = Instant::now();
+        probe(gateway).await;
+        sleep_until(asked + PROBE).await;
+    }
+}
+
+/// Asks every store once.
+pub(crate) async fn probe(gateway: &Gateway) {
+    let (parts, vitals) = (&gateway.parts, &gateway.vitals);
+    let answers = join5(
+        within(PROBE, parts.feeds.archive().ping()),
+        within(PROBE, parts.feeds.inboxes().ping()),
+        within(PROBE, parts.sessions.ping()),
+        within(PROBE, parts.jobs.ping()),
+        within(PROBE, parts.doorbell.ping()),
+    );
+    let (archive, inboxes, sessions, jobs, doorbell) = answers.await;
+    let all: [Result<()>; STORES.len()] = [archive, inboxes, sessions, jobs, doorbell];
+    let mut away = 0;
+    let before = vitals.away.load(Ordering::Acquire);
+    for (bit, answer) in all.iter().enumerate() {
+        let (name, was_away) = (STORES[bit], before >> bit & 1 == 1);
+        match answer {
+            Ok(()) if was_away => tracing::info!("{name}: there"),
+            Err(error) if !was_away => tracing::warn!(%error, "{name}: away"),
+            Ok(()) | Err(_) => {}
+        }
+        away |= u64::from(answer.is_err()) << bit;
+    }
+    vitals.away.store(away, Ordering::Release);
+    vitals.probed_ms.store(gateway.elapsed_ms(), Ordering::Release);
+    // Sessions whose reads have failed try again by themselves, but ever more slowly.
+    if before & READ_FROM != 0 && away & READ_FROM == 0 {
+        gateway.pool.missed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_stuck_only_when_its_background_has_not_come_round_for_a_minute() {
+        let vitals = Vitals::new();
+        assert!(!vitals.stuck(STUCK_MS - 1) && vitals.stuck(STUCK_MS), "from the start");
+        vitals.kept(90_000);
+        assert!(vitals.stuck(100_000), "one of the two is enough");
+        vitals.probed_ms.store(90_000, Ordering::Release);
+        assert!(!vitals.stuck(90_000 + STUCK_MS - 1) && vitals.stuck(90_000 + STUCK_MS));
+    }
+}
