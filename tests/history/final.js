@@ -1,0 +1,95 @@
+// What was read after `drained`: the state in which the run has left everything.
+
+import { newestFirst } from "../../examples/feed.js";
+
+export class Final {
+  #operations;
+  /** What apps showed: the `view` lines. */
+  views;
+
+  constructor(lines, operations, drained) {
+    this.#operations = drained ? operations.filter((operation) => operation.start > drained.at && operation.outcome === "done") : [];
+    this.views = drained ? lines.filter(({ kind, at }) => kind === "view" && at >= drained.at) : [];
+  }
+
+  /** Readers whose feed was walked to its end. */
+  readers() {
+    return [...new Set(this.#reads("feed").map(({ user }) => user))].filter((reader) => this.feed(reader));
+  }
+
+  /** Authors whose profile was walked to its end. */
+  authors() {
+    return [...new Set(this.#reads("outbox").map(({ user }) => user))].filter((author) => this.outbox(author));
+  }
+
+  /** {items, position, lines}; null unless walked to its end. */
+  feed(reader) {
+    const pages = this.#walk("feed", reader);
+    return pages && { items: pages.flatMap(({ answer }) => answer.items), position: pages[0].answer.position, lines: linesOf(pages) };
+  }
+
+  /** {items, lines}: the living items of an author. */
+  outbox(author) {
+    const pages = this.#walk("outbox", author);
+    return pages && { items: pages.flatMap(({ answer }) => answer.items), lines: linesOf(pages) };
+  }
+
+  /** {authors: Set, lines}. */
+  following(reader) {
+    const pages = this.#walk("following", reader);
+    return pages && { authors: new Set(pages.flatMap(({ answer }) => answer.users.map(({ user }) => user))), lines: linesOf(pages) };
+  }
+
+  /** The last list of a user's sessions. */
+  sessions(reader) {
+    return this.#reads("sessions", reader).at(-1);
+  }
+
+  /** Everybody whose sessions were listed. */
+  listed() {
+    return [...new Set(this.#reads("sessions").map(({ user }) => user))];
+  }
+
+  /** {epoch, changes, head, lines}: the whole log, read from 0 to its head; null if it was not, or was cut. */
+  log(reader) {
+    const reads = this.#reads("changes", reader);
+    const chain = [];
+    for (const read of reads) {
+      const { offset = "0", epoch = read.answer.position.epoch } = read.query;
+      const last = chain.at(-1)?.answer.position;
+      if (Number(offset) === 0) chain.length = 0;
+      else if (last?.epoch !== epoch || last.offset !== Number(offset)) continue;
+      chain.push(read);
+    }
+    const end = chain.at(-1)?.answer;
+    if (end === undefined || end.position.offset < end.head) return null;
+    return { epoch: end.position.epoch, changes: chain.flatMap(({ answer }) => answer.changes), head: end.head, lines: linesOf(chain) };
+  }
+
+  #reads(op, user) {
+    return this.#operations.filter((operation) => operation.op === op && (user === undefined || operation.user === user));
+  }
+
+  /** The last walk from the first page to the end. */
+  #walk(op, user) {
+    let walk = null;
+    for (const page of this.#reads(op, user)) {
+      if (page.query.cursor === undefined) walk = [page];
+      else if (walk && walk.at(-1).answer.next === page.query.cursor) walk.push(page);
+    }
+    return walk?.at(-1).answer.next === null ? walk : null;
+  }
+}
+
+/** What a device shows that takes in `changes` from nothing: items, newest first. */
+export function replay(changes) {
+  const shown = new Map();
+  for (const { op, item, item_id: id, author } of changes) {
+    if (op === "add" || (op === "update" && shown.has(item.id))) shown.set(item.id, item);
+    else if (op === "delete") shown.delete(id);
+    else if (op === "forget") for (const [id, held] of shown) if (held.author === author) shown.delete(id);
+  }
+  return [...shown.values()].sort(newestFirst);
+}
+
+const linesOf = (operations) => operations.flatMap(({ lines }) => lines);

@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { check, INVARIANTS, worded } from "./check.js";
+import { History } from "./history.js";
+import { Story } from "./story.js";
+
+function isGood(history) {
+  const { violations, decided, complete } = check(history);
+  const texts = history.lines.map((line) => JSON.stringify(line));
+  assert.equal(violations.map((violation) => worded(violation, texts)).join("\n"), "");
+  assert.ok(complete);
+  return decided;
+}
+
+/** A day with a bit of everything. */
+function day(run) {
+  const story = new Story(run);
+  story.follow("ann", "bob");
+  story.follow("eve", "bob");
+  const phone = story.connect("ann", "ios");
+  const tablet = story.connect("ann", "web", { node: "n2" });
+  const first = story.publish("bob", "one", { key: "k1" });
+  story.publish("bob", "one", { key: "k1" });
+  story.publish("bob", "never answered", { answered: false });
+  const second = story.publish("bob", "two");
+  story.publish("cyd", "three");
+  story.edit(first);
+  story.delete(second);
+  story.ack(phone);
+  story.sessions("ann");
+  story.follow("ann", "cyd");
+  story.publish("cyd", "four");
+  story.unfollow("ann", "cyd");
+  story.follow("ann", "cyd");
+  story.ack(tablet);
+  story.line({ kind: "memory", who: "gateway-1", bytes: 50_000_000 });
+  return { story, phone, tablet };
+}
+
+test("a day on which all went right breaks no invariant, and every invariant has decided something", () => {
+  const decided = isGood(day().story.finish());
+  for (const { name } of INVARIANTS) assert.ok(decided[name] > 0, `${name} decided nothing`);
+});
+
+test("a notified phone that fetches by history breaks no invariant", () => {
+  const { story } = day();
+  const notified = story.connect("eve", "ios", { deliver: "notify" });
+  story.publish("bob", "five");
+  story.history(notified, notified.feed.position.offset);
+  isGood(story.finish());
+});
+
+test("items published in a batch, one of them refused, break no invariant", () => {
+  const { story } = day();
+  const ops = ["five", "six"].map((text) => ({ author: "cyd", body: { text }, idempotency_key: text }));
+  story.call("POST", "/v1/items/batch", { body: { ops } }, () => {
+    const item = { id: "5000", author: "cyd", seq: 3, body: ops[0].body, rank: 5000, version: 1, gone: false };
+    story.items.set(item.id, item);
+    story.append("ann", { op: "add", id: item.id });
+    return [200, { results: [{ status: 201, id: item.id, author: "cyd", outbox_seq: 3 }, { status: 409, type: "conflict" }] }];
+  });
+  isGood(story.finish());
+});
+
+test("a phone that comes back, to another node or after the log was lost, breaks no invariant", () => {
+  const { story, phone } = day();
+  story.close(phone, 1006);
+  story.publish("bob", "while away");
+  story.connect("ann", "ios", { node: "n2", position: phone.feed.position }).feed.reset(story.page("ann"));
+  story.lose("ann");
+  story.publish("bob", "in the new epoch");
+  const again = story.connect("ann", "ios", { position: phone.feed.position });
+  story.ack(again);
+  isGood(story.finish());
+});
+
+test("a newer connection of a device closes the older with 4500", () => {
+  const { story, phone } = day();
+  const newer = story.connect("ann", "ios", { node: "n2" });
+  story.ack(newer);
+  assert.ok(!story.phones.has(phone));
+  isGood(story.finish());
+});
+
+test("a feed of several pages, read while it grows, breaks no invariant", () => {
+  const story = new Story();
+  story.follow("ann", "bob");
+  for (let i = 0; i < 50; i += 1) story.publish("bob", `post ${i}`);
+  const { next } = story.page("ann", { limit: 20 });
+  story.publish("bob", "meanwhile");
+  story.page("ann", { limit: 20, cursor: next });
+  story.walk("ann", 7);
+  isGood(story.finish());
+});
+
+test("of an author followed late only the newest items have to be there", () => {
+  const story = new Story({ backfill: 3 });
+  for (let i = 0; i < 10; i += 1) story.publish("bob", `post ${i}`);
+  story.follow("ann", "bob");
+  story.publish("bob", "later");
+  isGood(story.finish());
+});
+
+test("an item whose publish got no answer may be there or not", () => {
+  for (const effect of [true, false]) {
+    const story = new Story();
+    story.follow("ann", "bob");
+    story.publish("bob", "known");
+    story.publish("bob", "perhaps", { effect, answered: false });
+    isGood(story.finish());
+  }
+});
+
+test("a publish beside a follow may go either way", () => {
+  for (const seen of [true, false]) {
+    const story = new Story({ backfill: 0 });
+    story.publish("bob", "before");
+    story.call("PUT", "/v1/users/ann/following/bob", {}, () => {
+      story.edges.set("ann bob", { on: true, from: 0 });
+      story.publish("bob", "beside", { to: seen ? ["ann"] : [] });
+      return [204, null];
+    });
+    story.publish("bob", "after");
+    isGood(story.finish());
+  }
+});
+
+test("the command line prints each violation with its lines, and fails", () => {
+  const story = new Story();
+  story.follow("ann", "bob");
+  story.log("ann").next += 1;
+  story.publish("bob", "one");
+  story.finish();
+  const file = join(mkdtempSync(join(tmpdir(), "history-")), "history.jsonl");
+  writeFileSync(file, story.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const { status, stdout } = spawnSync(process.execPath, [fileURLToPath(new URL("check.js", import.meta.url)), file], { encoding: "utf8" });
+  assert.equal(status, 1);
+  assert.match(stdout, /^I1: the changes after 0: 1 should come, not 2\n {4}\d+: \{"at":/);
+  assert.match(stdout, /\n[1-9] violations\n$/);
+});
+
+test("a history whose last line is torn is read up to there, and does not count as complete", () => {
+  const text = `${JSON.stringify({ at: 0, kind: "run" })}\n${JSON.stringify({ at: 1, kind: "asked", call: 1, method: "GET", path: "/readyz" })}\n{"at":2,"kin`;
+  const { complete, violations } = check(new History(text));
+  assert.deepEqual([complete, violations], [false, []]);
+});

@@ -1,0 +1,64 @@
+// A recorded run, read and joined: what the invariants decide on.
+//
+//   lines ─▶ operations (HTTP) ─▶ items, edges
+//        └─▶ connections (WebSocket) ─▶ logs ─▶ final
+//
+// Nothing here judges; every piece keeps the numbers of the lines it came from.
+
+import { readFileSync } from "node:fs";
+
+import { connectionsOf } from "./connections.js";
+import { Edges } from "./edges.js";
+import { Final } from "./final.js";
+import { Items } from "./items.js";
+import { Logs } from "./logs.js";
+import { operations } from "./requests.js";
+
+/** What a `run` line leaves unsaid. */
+const DEFAULTS = { backfill: 100, keep: 1000, batch: 200, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
+
+export class History {
+  /** `text`: the file. A torn last line, of a run that crashed, is left out. */
+  constructor(text) {
+    this.lines = parse(text);
+    this.run = { ...DEFAULTS, ...this.lines.find(({ kind }) => kind === "run") };
+    this.drained = this.lines.findLast(({ kind }) => kind === "drained");
+    this.ended = this.lines.at(-1)?.kind === "end";
+    this.last = this.lines.at(-1)?.at ?? 0;
+    this.operations = this.#join();
+    this.connections = connectionsOf(this.lines);
+    this.items = new Items(this.operations);
+    this.edges = new Edges(this.operations);
+    this.logs = new Logs(this.connections, this.operations, this.items);
+    this.final = new Final(this.lines, this.operations, this.drained);
+  }
+
+  static load(path) {
+    return new History(readFileSync(path, "utf8"));
+  }
+
+  kind(kind) {
+    return this.lines.filter((line) => line.kind === kind);
+  }
+
+  #join() {
+    const answers = new Map(this.kind("answered").map((line) => [line.call, line]));
+    return this.kind("asked").flatMap((asked) => operations(asked, answers.get(asked.call)));
+  }
+}
+
+function parse(text) {
+  const texts = text.split("\n");
+  const torn = texts.pop();
+  const lines = texts.map((line, i) => ({ ...JSON.parse(line), n: i + 1 }));
+  if (torn === "" || !isJson(torn)) return lines;
+  return [...lines, { ...JSON.parse(torn), n: texts.length + 1 }];
+}
+
+function isJson(text) {
+  try {
+    return typeof JSON.parse(text) === "object";
+  } catch {
+    return false;
+  }
+}

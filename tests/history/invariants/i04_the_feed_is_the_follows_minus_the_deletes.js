@@ -1,0 +1,54 @@
+// I4: after drain and sync, a device's view = items of current follows (with the backfill rule) minus deletes.
+//
+// Decides, for every reader whose feed was walked in the end: all that must be there is there, nothing is
+// there that may not be, each in a version that its edits allow; and every app that stands at the head shows
+// exactly that. Where the order of a follow and a publish is uncertain, either is right (expected.js).
+// Cannot see: readers whose feed nobody read in the end.
+
+import { expected } from "../expected.js";
+import { versions } from "../items.js";
+
+export const name = "I4";
+
+export function decide(history, judge) {
+  for (const reader of history.final.readers()) {
+    const following = history.final.following(reader);
+    if (following === null) continue;
+    const feed = history.final.feed(reader);
+    const lines = [...feed.lines, ...following.lines];
+    compare(judge, history, reader, { shown: feed.items, lines, authors: following.authors });
+    for (const view of history.final.views.filter((view) => view.reader === reader)) agrees(judge, view, feed);
+  }
+}
+
+function compare(judge, history, reader, { shown, lines, authors }) {
+  const { must, may } = expected(history, reader, authors);
+  const held = new Map(shown.map((item) => [item.id, item]));
+  for (const item of must.values()) {
+    const why = () => `${reader} follows ${item.author} and does not see item ${item.id} (outbox_seq ${item.seq})`;
+    judge.holds(held.has(item.id), [...item.lines, ...history.edges.setOn(reader, item.author).lines, ...lines], why);
+  }
+  for (const { id, author, version } of shown) {
+    const item = may.get(id);
+    const known = history.items.get(id);
+    const evidence = [...(known?.lines ?? []), ...(known?.deletes ?? []).flatMap((deleted) => deleted.lines), ...lines];
+    judge.holds(item !== undefined, evidence, () => `${reader} sees item ${id} of ${author}, which must not be there`);
+    if (item === undefined) continue;
+    const { least, most } = versions(item);
+    const why = () => `${reader} sees version ${version} of item ${id}, whose edits allow ${least} to ${most}`;
+    judge.holds(version >= least && version <= most, [...evidence, ...item.edits.flatMap((edit) => edit.lines)], why);
+  }
+}
+
+function agrees(judge, view, feed) {
+  const { position, items, device, reader, n } = view;
+  const [shown, wants] = [items, feed.items].map((list) => list.map(({ id, version }) => `${id} v${version}`));
+  const missing = wants.filter((one) => !shown.includes(one));
+  const extra = shown.filter((one) => !wants.includes(one));
+  const sameOrder = shown.join() === wants.join();
+  const where = `${position?.epoch}:${position?.offset}`;
+  const head = `${feed.position.epoch}:${feed.position.offset}`;
+  judge.holds(where === head, [n, ...feed.lines], () => `${reader}'s device ${device} stands at ${where}, the log at ${head}`);
+  const why = () => `${reader}'s device ${device} at ${where} lacks [${missing}] and shows [${extra}] besides, in ${sameOrder ? "the same" : "another"} order`;
+  judge.holds(sameOrder, [n, ...feed.lines], why);
+}

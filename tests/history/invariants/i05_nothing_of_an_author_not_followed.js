@@ -1,0 +1,43 @@
+// I5: no visible item of an author not followed.
+//
+// Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
+// followed at some moment between its publish and that sight; in the end, only items of authors whom the
+// reader follows are shown, and the list of those says what the answered follows and unfollows make it.
+// Between an unfollow and its `forget` older items may still show, so before the end only items published
+// since are decided.
+
+export const name = "I5";
+
+export function decide(history, judge) {
+  const { logs, operations, final } = history;
+  for (const { reader, changes } of logs.all()) {
+    for (const { op, author, item, at, lines } of changes) {
+      if (item !== undefined && op !== "delete") mayBeSeen(judge, history, reader, { author, item, at, lines });
+    }
+  }
+  for (const { op, user, outcome, answer, end, lines } of operations) {
+    if (op !== "feed" || outcome !== "done") continue;
+    for (const { id, author } of answer.items) {
+      mayBeSeen(judge, history, user, { author, item: history.items.get(id), at: end, lines });
+    }
+  }
+  for (const reader of final.readers()) inTheEnd(judge, history, reader);
+}
+
+function mayBeSeen(judge, { edges }, reader, { author, item, at, lines }) {
+  if (item === undefined) return; // nobody asked for it: I6
+  const evidence = [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
+  const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow at any time since it was published`;
+  judge.holds(edges.possiblyOn(reader, author, item.start, at), evidence, why);
+}
+
+function inTheEnd(judge, { final, edges }, reader) {
+  const following = final.following(reader);
+  if (following === null) return;
+  const feed = final.feed(reader);
+  for (const { id, author } of feed.items) {
+    const why = () => `in the end ${reader} sees item ${id} of ${author}, who is not followed`;
+    const unfollows = edges.changes(reader, author).flatMap((change) => change.lines);
+    judge.holds(following.authors.has(author), [...unfollows, ...feed.lines, ...following.lines], why);
+  }
+}

@@ -1,0 +1,80 @@
+// I6: accepted ⇒ in the outbox after any crash; a retry with the same idempotency key gets the same item.
+//
+// Decides: every item answered with 2xx and not deleted is on its author's profile in the end, a deleted
+// one is not; answers of one key name one item, and no two keys share an id or an outbox_seq; the numbers of
+// an outbox leave no more room than its records take; nothing is shown that nobody asked for; edges are in
+// the end as the answers say. Cannot see: bytes on the disk (tests/trace does).
+
+import { isAccepted, maybeDeleted, surelyDeleted, versions } from "../items.js";
+
+export const name = "I6";
+
+export function decide(history, judge) {
+  retriesAgree(history.items.groups(), judge);
+  numbersAreUnique(history.items, judge);
+  for (const { item, n } of history.items.unasked) {
+    judge.holds(false, [n], () => `item ${item.id} of ${item.author} was shown, and nobody had published it`);
+  }
+  for (const author of history.final.authors()) profile(judge, history, author);
+  for (const reader of history.final.readers()) following(judge, history, reader);
+}
+
+function retriesAgree(groups, judge) {
+  for (const { publishes } of groups) {
+    const answers = publishes.filter(({ outcome }) => outcome === "done");
+    const names = new Set(answers.map(({ answer }) => `${answer.id} (outbox_seq ${answer.outbox_seq})`));
+    if (answers.length === 0) continue;
+    const why = () => `key ${answers[0].key} was answered with several items: ${[...names].join(", ")}`;
+    judge.holds(names.size === 1, answers.flatMap(({ lines }) => lines), why);
+  }
+}
+
+function numbersAreUnique(items, judge) {
+  const [ids, places] = [new Map(), new Map()];
+  for (const { publishes } of items.groups()) {
+    const done = publishes.find(({ outcome }) => outcome === "done");
+    if (done === undefined) continue;
+    const { id, outbox_seq: seq } = done.answer;
+    for (const [taken, name, what] of [[ids, id, `id ${id}`], [places, `${done.author} ${seq}`, `outbox_seq ${seq} of ${done.author}`]]) {
+      judge.holds(!taken.has(name), [...done.lines, ...(taken.get(name)?.lines ?? [])], () => `${what} was given to two items`);
+      taken.set(name, done);
+    }
+  }
+}
+
+function profile(judge, history, author) {
+  const { items, lines } = history.final.outbox(author);
+  const held = new Map(items.map((item) => [item.id, item]));
+  const own = history.items.of(author);
+  for (const item of own) {
+    const deletes = item.deletes.flatMap((deleted) => deleted.lines);
+    if (isAccepted(item) && !maybeDeleted(item)) {
+      judge.holds(held.has(item.id), [...item.lines, ...lines], () => `item ${item.id} of ${author} was accepted and is not in the outbox`);
+    }
+    if (surelyDeleted(item)) {
+      judge.holds(!held.has(item.id), [...deletes, ...lines], () => `item ${item.id} of ${author} was deleted and is still in the outbox`);
+    }
+    if (held.has(item.id)) {
+      const { least, most } = versions(item);
+      const { version } = held.get(item.id);
+      const edits = item.edits.flatMap((edit) => edit.lines);
+      judge.holds(version >= least && version <= most, [...edits, ...lines], () => `item ${item.id} has version ${version}; its edits allow ${least} to ${most}`);
+    }
+  }
+  const last = Math.max(0, ...own.map(({ seq }) => seq ?? 0));
+  const records = own.length + history.items.unseen(author).length + own.flatMap(({ edits, deletes }) => [...edits, ...deletes]).length;
+  judge.holds(last <= records, own.at(-1)?.lines ?? [], () => `${author}'s outbox has reached ${last}, with at most ${records} records`);
+}
+
+function following(judge, { final, edges }, reader) {
+  const list = final.following(reader);
+  if (list === null) return;
+  const touched = edges.all().filter(([of]) => of === reader).map(([, author]) => author);
+  for (const author of new Set([...touched, ...list.authors])) {
+    const wants = edges.finally(reader, author);
+    if (wants === undefined) continue;
+    const evidence = [...edges.changes(reader, author).flatMap(({ lines }) => lines), ...list.lines];
+    const why = () => `the answers say that ${reader} ${wants ? "follows" : "does not follow"} ${author}; the list says otherwise`;
+    judge.holds(list.authors.has(author) === wants, evidence, why);
+  }
+}

@@ -1,0 +1,48 @@
+// I10: marks and watermarks only move forward, never past an item not appended.
+//
+// Visible from outside: between two items of an author that stand in a log, in one stretch without a
+// forget, no accepted item of that author is left out (the progress has not moved past it); and the stored
+// position of a device never goes back. Stretches as long as a log's least length are not decided: a log
+// that was cut may lack some. Cannot see: the marks themselves.
+
+import { isAccepted, maybeDeleted } from "../items.js";
+
+export const name = "I10";
+
+export function decide({ logs, items, operations, run }, judge) {
+  for (const log of logs.all()) {
+    if (log.changes.length >= run.keep) continue;
+    for (const stretch of log.stretches()) nothingIsPassedOver(judge, log, stretch, items);
+  }
+  positionsOnlyGrow(judge, operations);
+}
+
+function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, items) {
+  const seqs = changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined).map(({ item }) => item.seq);
+  const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
+  const held = new Set(changes.map(({ id }) => id));
+  const lines = [changes[0], changes.at(-1)].flatMap((change) => change.lines.slice(0, 1));
+  for (const item of items.of(author)) {
+    if (!isAccepted(item) || maybeDeleted(item) || item.seq < least || item.seq > most) continue;
+    const why = () => `${reader}'s log of epoch ${epoch} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
+    judge.holds(held.has(item.id), [...item.lines, ...lines], why);
+  }
+}
+
+function positionsOnlyGrow(judge, operations) {
+  const lists = operations.filter(({ op, outcome }) => op === "sessions" && outcome === "done").sort((a, b) => a.start - b.start);
+  const known = new Map(); // user and device → what lists that had been answered have shown
+  for (const { user, answer, start, end, lines } of lists) {
+    for (const { device, position } of answer.sessions.filter(({ position }) => position !== null)) {
+      const name = `${user} ${device}`;
+      const before = (known.get(name) ?? []).filter((one) => one.end < start);
+      const later = before.find((one) => isBelow(position, one.position));
+      const why = () => `the stored position of ${user}'s device ${device} went from ${say(later.position)} back to ${say(position)}`;
+      judge.holds(!later, [...(later?.lines ?? []), ...lines], why);
+      known.set(name, [...(known.get(name) ?? []), { position, end, lines }]);
+    }
+  }
+}
+
+const isBelow = (a, b) => BigInt(a.epoch) < BigInt(b.epoch) || (a.epoch === b.epoch && a.offset < b.offset);
+const say = ({ epoch, offset }) => `${epoch}:${offset}`;

@@ -1,0 +1,42 @@
+// I14: resume at any crash point gives the same changes, dense, in each author's order per door.
+//
+// Decides: in one stretch of a log, between two forgets of an author, the author's adds rise by outbox_seq,
+// and no item has more changes than its records make: one add, its edits, its delete. (Dense: I1; the same
+// for whoever reads: I16.) Cannot see: the order of edits and deletes among themselves.
+
+export const name = "I14";
+
+export function decide({ logs }, judge) {
+  for (const log of logs.all()) {
+    for (const { author, changes } of log.stretches()) {
+      const where = `${log.reader}'s log of epoch ${log.epoch}`;
+      rising(judge, where, author, changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined));
+      notTooMany(judge, where, changes.filter(({ item }) => item !== undefined));
+    }
+  }
+}
+
+function rising(judge, where, author, adds) {
+  for (const [i, add] of adds.entries()) {
+    const before = adds[i - 1];
+    if (before === undefined) continue;
+    const why = () => `${where} has outbox_seq ${add.item.seq} of ${author} at ${add.offset}, behind ${before.item.seq} at ${before.offset}`;
+    judge.holds(add.item.seq > before.item.seq, [...before.lines, ...add.lines, ...add.item.lines], why);
+  }
+}
+
+function notTooMany(judge, where, changes) {
+  const counts = grouped(changes);
+  for (const [id, own] of counts) {
+    const { edits, deletes } = own[0].item;
+    const most = 1 + edits.length + Math.min(1, deletes.length);
+    const why = () => `${where} has ${own.length} changes of item ${id}, whose records make at most ${most}`;
+    judge.holds(own.length <= most, own.flatMap(({ lines }) => lines), why);
+  }
+}
+
+function grouped(changes) {
+  const groups = new Map();
+  for (const change of changes) groups.set(change.id, [...(groups.get(change.id) ?? []), change]);
+  return groups;
+}

@@ -1,0 +1,97 @@
+// Items as their publishers know them: what was asked, when, and what is certain.
+//
+// A publish with an idempotency key and all its retries are one item. One that never got an answer
+// may exist; it becomes known when a reader is shown an item of that author with that body.
+
+export class Items {
+  #byId = new Map();
+  #groups = new Map(); // publishes of one key
+  #unknown = []; // groups without an id yet
+  /** Items that were shown and that nobody had asked for: {item, n}. */
+  unasked = [];
+
+  constructor(operations) {
+    for (const operation of operations) {
+      if (operation.op === "publish") this.#publish(operation);
+    }
+    for (const group of this.#groups.values()) this.#settle(group);
+    for (const operation of operations) {
+      if (operation.outcome === "refused") continue;
+      if (operation.op === "edit") this.get(operation.item)?.edits.push(operation);
+      if (operation.op === "delete") this.get(operation.item)?.deletes.push(operation);
+    }
+  }
+
+  all() {
+    return [...this.#byId.values()];
+  }
+
+  /** All publishes that belong together: {author, publishes}. */
+  groups() {
+    return [...this.#groups.values()];
+  }
+
+  get(id) {
+    return this.#byId.get(id);
+  }
+
+  /** Items of an author. */
+  of(author) {
+    return this.all().filter((item) => item.author === author);
+  }
+
+  /** The publishes of an author that may have happened and whose item nobody has seen. */
+  unseen(author) {
+    return this.#unknown.filter((group) => group.author === author);
+  }
+
+  /** An item was shown to somebody: the one it is, or undefined. */
+  meet(shown, n) {
+    const known = this.get(shown.id);
+    if (known) return known;
+    const body = JSON.stringify(shown.body);
+    const group = this.#unknown.find(({ author, publishes }) => author === shown.author && JSON.stringify(publishes[0].body) === body);
+    if (group === undefined) {
+      this.unasked.push({ item: shown, n });
+      return undefined;
+    }
+    this.#unknown.splice(this.#unknown.indexOf(group), 1);
+    return this.#add(shown.id, group, undefined);
+  }
+
+  #publish(operation) {
+    const name = operation.key === undefined ? `line ${operation.lines[0]} ${this.#groups.size}` : JSON.stringify([operation.author, operation.key]);
+    const group = this.#groups.get(name) ?? { author: operation.author, publishes: [] };
+    group.publishes.push(operation);
+    this.#groups.set(name, group);
+  }
+
+  #settle(group) {
+    const done = group.publishes.find(({ outcome }) => outcome === "done");
+    if (done) this.#add(done.answer.id, group, done);
+    else if (group.publishes.some(({ outcome }) => outcome === "unknown")) this.#unknown.push(group);
+  }
+
+  #add(id, { author, publishes }, done) {
+    const start = Math.min(...publishes.map((publish) => publish.start));
+    const lines = publishes.flatMap((publish) => publish.lines);
+    const item = { id, author, seq: done?.answer.outbox_seq, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
+    if (!this.#byId.has(id)) this.#byId.set(id, item);
+    return this.#byId.get(id);
+  }
+}
+
+/** Whether its publisher was told that it is accepted. */
+export const isAccepted = (item) => item.end !== Infinity;
+
+/** Whether it may have been deleted before `at`. */
+export const maybeDeleted = (item, at = Infinity) => item.deletes.some(({ start }) => start < at);
+
+/** Whether it was certainly deleted at `at`. */
+export const surelyDeleted = (item, at = Infinity) => item.deletes.some(({ outcome, end }) => outcome === "done" && end <= at);
+
+/** The least and the greatest version that it may have in the end. */
+export function versions(item) {
+  const done = item.edits.filter(({ outcome }) => outcome === "done").length;
+  return { least: 1 + done, most: 1 + item.edits.length };
+}

@@ -1,0 +1,127 @@
+// The change logs of readers, put together from everything anybody was shown of them: pushes,
+// `history` and `changes`.
+//
+// A change is shown as its item is *now*: an `add` or `update` of an item that is gone by then is shown
+// as a `delete`. So several observations of one offset may differ in that, and only in that.
+
+export class Logs {
+  #logs = new Map(); // reader → epoch → Log
+
+  constructor(connections, operations, items) {
+    for (const connection of connections) this.#connection(connection, items);
+    for (const operation of operations) {
+      if (operation.outcome !== "done") continue;
+      if (operation.op === "changes") this.#changes(operation, items);
+      if (operation.op === "feed") this.#page(operation, items);
+    }
+    for (const log of this.all()) log.settle(items);
+  }
+
+  all() {
+    return [...this.#logs.values()].flatMap((epochs) => [...epochs.values()]);
+  }
+
+  /** Every log of a reader. */
+  of(reader) {
+    return [...(this.#logs.get(reader)?.values() ?? [])];
+  }
+
+  readers() {
+    return [...this.#logs.keys()];
+  }
+
+  log(reader, epoch) {
+    if (!this.#logs.has(reader)) this.#logs.set(reader, new Map());
+    const epochs = this.#logs.get(reader);
+    if (!epochs.has(epoch)) epochs.set(epoch, new Log(reader, epoch));
+    return epochs.get(epoch);
+  }
+
+  #connection({ reader, subscriptions, histories }, items) {
+    for (const { epoch, offset, recovered, askedAt, at, lines, pushes, extra } of subscriptions) {
+      const log = this.log(reader, epoch);
+      if (!recovered) log.heads.push({ offset, start: askedAt, end: at, lines });
+      for (const { offset, data, at, n } of pushes) log.see(offset, data, { at, n }, items);
+      for (const { offset, data } of extra) log.see(offset, data, { at, n: lines[1] }, items);
+    }
+    for (const { reply, at, lines } of histories) {
+      const log = this.log(reader, reply.epoch);
+      log.heads.push({ offset: reply.offset ?? 0, start: at, end: at, lines });
+      for (const { offset, data } of reply.publications ?? []) log.see(offset, data, { at, n: lines[1] }, items);
+    }
+  }
+
+  #changes({ user, answer, start, end, lines }, items) {
+    const log = this.log(user, answer.position.epoch);
+    log.heads.push({ offset: answer.head, start, end, lines });
+    for (const { offset, ...data } of answer.changes) log.see(offset, data, { at: end, n: lines[1] }, items);
+  }
+
+  #page({ user, answer, start, end, lines }, items) {
+    const { epoch, offset } = answer.position;
+    this.log(user, epoch).heads.push({ offset, start, end, lines });
+    for (const item of answer.items) items.meet(item, lines[1]);
+  }
+}
+
+class Log {
+  /** Where the log stood at some moment of [start, end]: {offset, start, end, lines}. */
+  heads = [];
+  /** Every sight of a change: {offset, op, id, author, version, shown, at, n}, by offset. */
+  sights = new Map();
+  /** The changes that are known, ascending: {offset, op, id, author, item, at (first seen), lines}. */
+  changes = [];
+
+  constructor(reader, epoch) {
+    Object.assign(this, { reader, epoch });
+  }
+
+  see(offset, data, { at, n }, items) {
+    if (data === undefined || data.op === "behind") return;
+    if (data.item) items.meet(data.item, n);
+    if (!this.sights.has(offset)) this.sights.set(offset, []);
+    const { op, item, item_id: id = item?.id } = data;
+    this.sights.get(offset).push({ offset, op, id, author: data.author ?? item?.author, version: item?.version, shown: item, at, n });
+  }
+
+  settle(items) {
+    for (const [offset, sights] of [...this.sights].sort(([a], [b]) => a - b)) {
+      // What was shown before the item was deleted tells more than what is shown after.
+      const best = sights.find(({ op }) => op !== "delete") ?? sights[0];
+      const item = items.get(best.id);
+      const at = Math.min(...sights.map((sight) => sight.at));
+      this.changes.push({ ...best, offset, item, author: best.author ?? item?.author, at, lines: sights.map(({ n }) => n) });
+    }
+  }
+
+  /** The greatest offset anybody has seen a change at or a head of. */
+  get most() {
+    return Math.max(0, ...this.sights.keys(), ...this.heads.map(({ offset }) => offset));
+  }
+
+  /** Whether every change from 1 up to `offset` is known. */
+  isKnownUpTo(offset) {
+    const at = this.changes.findIndex((change, i) => change.offset !== i + 1);
+    return (at === -1 ? this.changes.length : at) >= offset;
+  }
+
+  /**
+   * The changes of each author between two forgets, in order: [{author, changes}]. Nothing is known about an
+   * offset that nobody was shown; it may have been a forget, so all stretches end there.
+   */
+  stretches() {
+    const done = [];
+    let open = new Map();
+    let next = this.changes[0]?.offset;
+    for (const change of this.changes) {
+      if (change.offset !== next) open = new Map();
+      next = change.offset + 1;
+      if (change.op === "forget") open.delete(change.author);
+      else if (change.author !== undefined) {
+        if (!open.has(change.author)) done.push(open.set(change.author, { author: change.author, changes: [] }).get(change.author));
+        open.get(change.author).changes.push(change);
+      }
+    }
+    return done;
+  }
+}

@@ -1,0 +1,45 @@
+// From requests on the wire to what they ask for.
+//
+// Each operation: {op, start, end, outcome, answer, lines, ...what it names}.
+//
+//   done      a 2xx answer: it happened between start and end
+//   refused   a 4xx answer: it changed nothing
+//   unknown   no answer, or 5xx: it may have happened at any time after start, or may happen yet; end is Infinity
+
+const ROUTES = [
+  ["POST", /^\/v1\/items$/, ({ body, key }) => ({ op: "publish", author: body.author, body: body.body, key })],
+  ["PATCH", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "edit", item })],
+  ["DELETE", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "delete", item })],
+  ["GET", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "item", item })],
+  ["PUT", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "follow", reader, author })],
+  ["DELETE", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "unfollow", reader, author })],
+  ["GET", /^\/v1\/users\/([^/]+)\/(feed|changes|following|outbox|sessions)$/, (_, user, op) => ({ op, user })],
+  ["DELETE", /^\/v1\/users\/([^/]+)\/sessions\/([^/]+)$/, (_, user, device) => ({ op: "kick", user, device })],
+];
+
+/** The operations of one request; `answered` is undefined if the run ended before. */
+export function operations(asked, answered) {
+  const { pathname, searchParams } = new URL(asked.path, "http://feedgate");
+  const query = Object.fromEntries(searchParams);
+  const call = { query, start: asked.at, lines: [asked.n, ...(answered ? [answered.n] : [])], gateway: asked.gateway };
+  if (asked.method === "POST" && pathname === "/v1/items/batch") return batch(asked, answered, call);
+  for (const [method, pattern, name] of ROUTES) {
+    const match = method === asked.method && pattern.exec(pathname);
+    if (match) return [{ ...call, ...name(asked, ...match.slice(1).map(decodeURIComponent)), ...outcome(answered) }];
+  }
+  return [];
+}
+
+function batch(asked, answered, call) {
+  return asked.body.ops.map((op, i) => {
+    const result = answered?.answer?.results?.[i];
+    const own = result ? { ...answered, status: result.status, answer: result } : answered;
+    return { ...call, op: "publish", author: op.author, body: op.body, key: op.idempotency_key, ...outcome(own) };
+  });
+}
+
+function outcome(answered) {
+  const status = answered?.status ?? null;
+  if (status === null || status >= 500) return { status, outcome: "unknown", end: Infinity };
+  return { status, outcome: status < 300 ? "done" : "refused", end: answered.at, answer: answered.answer };
+}

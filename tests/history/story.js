@@ -1,0 +1,323 @@
+// A made-up history: a small server that does everything right, at once, and writes the lines that a
+// recorder would have written. Tests let it do single things wrong.
+//
+//     const story = new Story();
+//     story.follow("ann", "bob");
+//     const phone = story.connect("ann", "ios");
+//     story.publish("bob", "hello");               told to the phone
+//     check(story.finish())                        read in the end, as the tests of faults read
+
+import { Feed, newestFirst } from "../../examples/feed.js";
+import { History } from "./history.js";
+
+const PAGE = 100;
+
+export class Story {
+  lines = [];
+  items = new Map(); // id → {id, author, seq, body, rank, version, gone}
+  edges = new Map(); // "reader author" → {on, from}
+  logs = new Map(); // reader → {epoch, next, changes}
+  phones = new Set();
+  stored = new Map(); // "reader device" → {phone, position}
+  #heads = new Map();
+  #epochs = 0;
+  #calls = 0;
+  #connections = 0;
+  #backfill;
+
+  constructor(run = {}) {
+    this.#backfill = run.backfill ?? 100;
+    this.line({ kind: "run", ...run });
+  }
+
+  line(fields) {
+    const line = { at: this.lines.length, ...fields };
+    this.lines.push(line);
+    return line;
+  }
+
+  // --- what backends do ------------------------------------------------------------------------
+
+  /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. */
+  publish(author, text, { key, id = String(1000 + this.items.size), effect = true, answered = true, to } = {}) {
+    const body = { text };
+    const known = key && [...this.items.values()].find((item) => item.key === key);
+    const answer = this.call("POST", "/v1/items", { body: { author, body }, key, answered }, () => {
+      if (known) return [200, this.#accepted(known)];
+      const seq = this.#next(author);
+      const item = { id, author, seq, body, key, rank: Number(id), version: 1, gone: false };
+      if (effect) this.items.set(id, item);
+      if (effect) for (const reader of to ?? this.#followers(author, seq)) this.append(reader, { op: "add", id });
+      return [201, this.#accepted(item)];
+    });
+    return answer?.id ?? id;
+  }
+
+  edit(id) {
+    this.call("PATCH", `/v1/items/${id}`, { body: { body: { text: "edited" } } }, () => {
+      const item = this.items.get(id);
+      item.version += 1;
+      this.#record(item, "update");
+      return [200, {}];
+    });
+  }
+
+  delete(id) {
+    this.call("DELETE", `/v1/items/${id}`, {}, () => {
+      const item = this.items.get(id);
+      item.gone = true;
+      this.#record(item, "delete");
+      return [204, null];
+    });
+  }
+
+  follow(reader, author) {
+    this.call("PUT", `/v1/users/${reader}/following/${author}`, {}, () => {
+      if (this.#edge(reader, author).on) return [204, null];
+      const again = this.edges.has(`${reader} ${author}`);
+      this.edges.set(`${reader} ${author}`, { on: true, from: this.#heads.get(author) ?? 0 });
+      if (again) this.append(reader, { op: "forget", author });
+      for (const { id } of this.#newest(author)) this.append(reader, { op: "add", id });
+      return [204, null];
+    });
+  }
+
+  /** `forget: false`: the inbox is not told. */
+  unfollow(reader, author, { forget = true } = {}) {
+    this.call("DELETE", `/v1/users/${reader}/following/${author}`, {}, () => {
+      this.edges.set(`${reader} ${author}`, { on: false, from: 0 });
+      if (forget) this.append(reader, { op: "forget", author });
+      return [204, null];
+    });
+  }
+
+  // --- what is read ----------------------------------------------------------------------------
+
+  page(reader, { cursor, limit = PAGE, change = (answer) => answer } = {}) {
+    const query = new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) });
+    return this.call("GET", `/v1/users/${reader}/feed?${query}`, {}, () => {
+      const shown = this.shown(reader).filter(({ rank }) => cursor === undefined || rank < Number(cursor));
+      const items = shown.slice(0, limit).map((item) => this.#show(item));
+      const next = shown.length > limit ? String(items.at(-1).rank) : null;
+      return [200, change({ items, next, position: this.head(reader) })];
+    });
+  }
+
+  walk(reader, limit = PAGE) {
+    for (let cursor; cursor !== null; ) cursor = this.page(reader, { cursor: cursor ?? undefined, limit }).next;
+  }
+
+  changes(reader, { offset = 0, change = (answer) => answer } = {}) {
+    const { epoch, offset: head } = this.head(reader);
+    this.call("GET", `/v1/users/${reader}/changes?${new URLSearchParams({ offset, epoch, limit: 1000 })}`, {}, () => {
+      const changes = this.log(reader).changes.filter((entry) => entry.offset > offset).map((entry) => ({ offset: entry.offset, ...this.hydrate(entry) }));
+      return [200, change({ changes, position: { epoch, offset: Math.max(offset, changes.at(-1)?.offset ?? 0) }, head })];
+    });
+  }
+
+  sessions(reader) {
+    const list = [...this.stored].filter(([name, { phone }]) => name.startsWith(`${reader} `) && this.phones.has(phone));
+    const sessions = list.map(([, { phone, position }]) => ({ device: phone.device, node: phone.node, position, since: 0 }));
+    this.call("GET", `/v1/users/${reader}/sessions`, {}, () => [200, { sessions }]);
+  }
+
+  outbox(author) {
+    const items = [...this.items.values()].filter((item) => item.author === author && !item.gone).map((item) => this.#show(item));
+    this.call("GET", `/v1/users/${author}/outbox?limit=100`, {}, () => [200, { items: items.reverse(), next: null }]);
+  }
+
+  following(reader) {
+    const on = [...this.edges].filter(([name, { on }]) => on && name.startsWith(`${reader} `));
+    const users = on.map(([name]) => ({ user: name.split(" ")[1], since: 0 }));
+    this.call("GET", `/v1/users/${reader}/following?limit=1000`, {}, () => [200, { users, next: null }]);
+  }
+
+  // --- phones ----------------------------------------------------------------------------------
+
+  /** A phone that loads page one, connects and subscribes. `replaces: false`: its older connection stays. */
+  connect(reader, device, { node = "n1", replaces = true, position, subscribe = true, deliver = "items" } = {}) {
+    const connection = (this.#connections += 1);
+    const older = this.stored.get(`${reader} ${device}`);
+    const phone = { connection, reader, device, node, deliver, feed: new Feed(), position, ids: 2 };
+    this.line({ kind: "opened", connection, reader, device, gateway: node });
+    this.line({ kind: "sent", connection, message: { id: 1, connect: { data: { device_id: device } } } });
+    if (older && replaces && this.phones.has(older.phone)) this.close(older.phone, 4500);
+    this.stored.set(`${reader} ${device}`, { phone, position: older?.position ?? null });
+    this.line({ kind: "got", connection, message: { id: 1, connect: { node } } });
+    this.phones.add(phone);
+    if (subscribe) this.subscribe(phone);
+    return phone;
+  }
+
+  /** Subscribes at `phone.position`, or at that of a page one loaded now. */
+  subscribe(phone, { reply = (reply) => reply } = {}) {
+    if (phone.position === undefined) phone.feed.reset(this.page(phone.reader));
+    const { epoch, offset } = phone.position ?? phone.feed.position;
+    const id = (phone.ids += 1);
+    this.#sent(phone, { id, subscribe: { channel: "feed", recover: true, epoch, offset, data: { deliver: phone.deliver } } });
+    const head = this.head(phone.reader);
+    const recovered = epoch === head.epoch && offset <= head.offset;
+    const at = recovered ? { epoch, offset } : head;
+    this.#got(phone, { id, subscribe: reply({ ...at, was_recovering: true, recovered }) });
+    phone.at = at;
+    if (!recovered) phone.feed.reset(this.page(phone.reader));
+    for (const entry of this.log(phone.reader).changes) if (entry.offset > at.offset) this.push(phone, entry);
+  }
+
+  push(phone, entry) {
+    const data = phone.deliver === "items" ? this.hydrate(entry) : { op: "behind" };
+    this.#got(phone, { push: { channel: "feed", pub: { offset: entry.offset, data } } });
+    if (phone.feed.position?.offset === entry.offset - 1) phone.feed.apply(data, { offset: entry.offset });
+  }
+
+  /** A stretch of the log, by the command `history`. */
+  history(phone, offset, { change = (publications) => publications } = {}) {
+    const id = (phone.ids += 1);
+    const { epoch, offset: head } = this.head(phone.reader);
+    this.#sent(phone, { id, history: { channel: "feed", since: { epoch, offset }, limit: 100 } });
+    const after = this.log(phone.reader).changes.filter((entry) => entry.offset > offset);
+    const publications = change(after.map((entry) => ({ offset: entry.offset, data: this.hydrate(entry) })));
+    this.#got(phone, { id, history: { epoch, offset: head, publications } });
+    for (const { offset, data } of publications) phone.feed.apply(data, { offset });
+  }
+
+  /** `fenced: false`: stored whoever acknowledges. */
+  ack(phone, position = phone.feed.position, { fenced = true } = {}) {
+    const id = (phone.ids += 1);
+    this.#sent(phone, { id, rpc: { method: "ack", data: { ...position } } });
+    this.#got(phone, { id, rpc: { data: {} } });
+    const session = this.stored.get(`${phone.reader} ${phone.device}`);
+    if (session.phone === phone || !fenced) session.position = { ...position };
+  }
+
+  close(phone, code = 1000, by = "server") {
+    this.phones.delete(phone);
+    this.line({ kind: "closed", connection: phone.connection, code, reason: "", by });
+  }
+
+  // --- the end ---------------------------------------------------------------------------------
+
+  /** Reads everything once more, and answers the History. */
+  finish() {
+    this.drain();
+    for (const author of this.#heads.keys()) this.outbox(author);
+    for (const reader of this.logs.keys()) {
+      this.walk(reader);
+      this.changes(reader);
+      this.following(reader);
+      this.sessions(reader);
+    }
+    return this.end();
+  }
+
+  drain() {
+    this.line({ kind: "drained" });
+    for (const { reader, device, feed } of this.phones) {
+      const items = feed.items().map(({ id, author, version }) => ({ id, author, version }));
+      this.line({ kind: "view", reader, device, position: feed.position, items });
+    }
+  }
+
+  end() {
+    this.line({ kind: "end" });
+    return new History(this.lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  }
+
+  // --- inside: to be done wrong by tests -------------------------------------------------------
+
+  call(method, path, { body, key, answered = true }, effect) {
+    const call = (this.#calls += 1);
+    this.line({ kind: "asked", call, method, path, body, key });
+    const [status, answer] = effect();
+    this.line(answered ? { kind: "answered", call, status, answer } : { kind: "answered", call, status: null });
+    return answered ? answer : undefined;
+  }
+
+  log(reader) {
+    if (!this.logs.has(reader)) this.logs.set(reader, { epoch: String((this.#epochs += 1)), next: 1, changes: [] });
+    return this.logs.get(reader);
+  }
+
+  head(reader) {
+    const { epoch, next } = this.log(reader);
+    return { epoch, offset: next - 1 };
+  }
+
+  /** One change to a log, and to the phones that read it. */
+  append(reader, change) {
+    const log = this.log(reader);
+    const entry = { offset: log.next, ...change };
+    log.next += 1;
+    log.changes.push(entry);
+    for (const phone of this.phones) if (phone.reader === reader && phone.at) this.push(phone, entry);
+  }
+
+  /** The store of the logs has lost this one: it is rebuilt in a new epoch, and its phones are closed with 3010. */
+  lose(reader) {
+    this.logs.delete(reader);
+    for (const phone of this.phones) if (phone.reader === reader) this.close(phone, 3010);
+    for (const item of this.shown(reader, this.#followed(reader)).reverse()) this.append(reader, { op: "add", id: item.id });
+  }
+
+  /** The items a reader sees: by the log, newest first. */
+  shown(reader, authors) {
+    if (authors) return [...this.items.values()].filter(({ author, gone }) => !gone && authors.includes(author)).sort(newestFirst);
+    const held = new Map();
+    for (const { op, id, author } of this.log(reader).changes) {
+      if (op === "add") held.set(id, this.items.get(id));
+      if (op === "delete") held.delete(id);
+      if (op === "forget") for (const item of held.values()) if (item.author === author) held.delete(item.id);
+    }
+    return [...held.values()].filter(({ gone }) => !gone).sort(newestFirst);
+  }
+
+  hydrate({ op, id, author }) {
+    if (op === "forget") return { op, author };
+    const item = this.items.get(id);
+    return op === "delete" || item.gone ? { op: "delete", item_id: id } : { op, item: this.#show(item) };
+  }
+
+  #show({ id, author, body, rank, version }) {
+    return { id, author, body, rank, published_at: rank, version };
+  }
+
+  #accepted({ id, author, seq, rank }) {
+    return { id, author, outbox_seq: seq, published_at: rank };
+  }
+
+  #record(item, op) {
+    this.#next(item.author);
+    for (const reader of this.#followers(item.author, Infinity)) {
+      if (this.log(reader).changes.some(({ id }) => id === item.id)) this.append(reader, { op, id: item.id });
+    }
+  }
+
+  #next(author) {
+    this.#heads.set(author, (this.#heads.get(author) ?? 0) + 1);
+    return this.#heads.get(author);
+  }
+
+  #newest(author) {
+    return [...this.items.values()].filter((item) => item.author === author && !item.gone).slice(-this.#backfill);
+  }
+
+  #edge(reader, author) {
+    return this.edges.get(`${reader} ${author}`) ?? { on: false, from: 0 };
+  }
+
+  #followers(author, seq) {
+    return [...this.edges].filter(([name, { on, from }]) => on && seq > from && name.endsWith(` ${author}`)).map(([name]) => name.split(" ")[0]);
+  }
+
+  #followed(reader) {
+    return [...this.edges].filter(([name, { on }]) => on && name.startsWith(`${reader} `)).map(([name]) => name.split(" ")[1]);
+  }
+
+  #sent({ connection }, message) {
+    this.line({ kind: "sent", connection, message });
+  }
+
+  #got({ connection }, message) {
+    this.line({ kind: "got", connection, message });
+  }
+}
