@@ -115,7 +115,8 @@ pub struct SavePosition {
 /// See the module.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
-    /// Makes this connection the device's session.
+    /// Makes this connection the device's session. Its node has [renewed](Self::renew) its lease before: until then
+    /// the session need not count.
     async fn claim(&self, claim: Claim) -> Result<Claimed>;
 
     /// Ends the session if the token is still the newest. Its stored position stays.

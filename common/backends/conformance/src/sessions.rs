@@ -1,17 +1,29 @@
-//! What every home of [`Sessions`] must pass: the newest connection of a device wins, and a stored position
-//! never goes back.
+//! What every home of [`Sessions`] must pass: the newest connection of a device wins, what was ended stays
+//! ended, and a stored position never goes back.
 
 use std::sync::Arc;
 
-use feedgate_common::sessions::{Claim, DEVICE_TTL_MS, DEVICES_MAX, SavePosition, Sessions, Token};
+use feedgate_common::sessions::{Claim, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
 use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
 
 /// All of it. `open(name)` opens the pool of that name, empty at first; opening it again after every handle
 /// was dropped is a restart of the pool's home.
 pub async fn sessions(open: impl AsyncFn(&str) -> Arc<dyn Sessions>) {
+    // A node renews its lease before its first claim.
+    let open = async |name: &str| {
+        let pool = open(name).await;
+        for node in ["n1", "n2"] {
+            pool.renew(node).await.expect("the pool works");
+        }
+        pool
+    };
     i17_the_newest_claim_wins(open("newest").await).await;
     i17_of_many_claims_at_once_one_survives(open("race").await).await;
+    i17_the_newest_stays_whatever_the_order_of_confirmations(open("confirm").await).await;
     an_older_session_changes_nothing(open("older").await).await;
+    what_was_revoked_changes_nothing_and_is_not_confirmed(open("revoked").await).await;
+    each_node_of_a_user_is_named_once(open("nodes").await).await;
+    a_node_that_has_retired_holds_nothing(open("retired").await).await;
     i10_a_position_only_moves_forward(open("forward").await).await;
     i12_devices_are_independent(open("devices").await).await;
     the_list_is_sorted_and_shows_what_is_online(open("list").await).await;
@@ -38,6 +50,21 @@ fn a_claim(name: &str, connection: u64) -> Claim {
 
 async fn claim(pool: &dyn Sessions, name: &str, connection: u64) -> Token {
     pool.claim(a_claim(name, connection)).await.expect("the pool works").token
+}
+
+async fn claim_on(pool: &dyn Sessions, node: &str, name: &str, connection: u64) -> Held {
+    let claim = Claim { node: node.to_owned(), ..a_claim(name, connection) };
+    Held { token: pool.claim(claim.clone()).await.expect("the pool works").token, claim }
+}
+
+async fn confirm(pool: &dyn Sessions, held: &[&Held]) -> Vec<bool> {
+    pool.confirm(held.iter().map(|held| (*held).clone()).collect()).await.expect("the pool works")
+}
+
+async fn nodes(pool: &dyn Sessions, users: &[UserNo]) -> Vec<Vec<String>> {
+    let mut nodes = pool.nodes(users).await.expect("the pool works");
+    nodes.iter_mut().for_each(|nodes| nodes.sort_unstable());
+    nodes
 }
 
 async fn save(pool: &dyn Sessions, name: &str, token: Token, position: Position, now: Millis) -> bool {
@@ -89,6 +116,66 @@ async fn i17_of_many_claims_at_once_one_survives(pool: Arc<dyn Sessions>) {
     for pair in claimed.windows(2) {
         assert_eq!(pair[1].1.replaced, Some(("n1".to_owned(), pair[0].0)));
     }
+}
+
+async fn i17_the_newest_stays_whatever_the_order_of_confirmations(pool: Arc<dyn Sessions>) {
+    let (older, newer) = (claim_on(&*pool, "n1", "a", 1).await, claim_on(&*pool, "n2", "a", 2).await);
+    let other = claim_on(&*pool, "n1", "b", 3).await;
+    assert_eq!(confirm(&*pool, &[]).await, [] as [bool; 0]);
+    assert_eq!(confirm(&*pool, &[&older, &newer, &other]).await, [false, true, true]);
+    assert_eq!(confirm(&*pool, &[&other, &newer, &older]).await, [true, true, false]);
+    assert_eq!(connections(&*pool).await, [("a".to_owned(), 2), ("b".to_owned(), 3)]);
+
+    // The newest has ended: that does not bring the older one back.
+    pool.release(USER, &newer.claim.device, newer.token).await.expect("the pool works");
+    assert_eq!(confirm(&*pool, &[&older, &newer]).await, [false, false]);
+    assert_eq!(connections(&*pool).await, [("b".to_owned(), 3)]);
+}
+
+async fn what_was_revoked_changes_nothing_and_is_not_confirmed(pool: Arc<dyn Sessions>) {
+    let held = claim_on(&*pool, "n2", "a", 1).await;
+    assert!(save(&*pool, "a", held.token, at(1, 5), NOW).await);
+    let revoke = async |name: &str| pool.revoke(USER, &device(name)).await.expect("the pool works");
+    assert_eq!(revoke("a").await, Some(("n2".to_owned(), 1)));
+    assert_eq!(revoke("a").await, None, "it is gone");
+    assert_eq!(revoke("never-seen").await, None);
+
+    assert!(!save(&*pool, "a", held.token, at(1, 6), NOW).await);
+    assert_eq!(confirm(&*pool, &[&held]).await, [false]);
+    assert_eq!(connections(&*pool).await, []);
+    assert_eq!(position(&*pool, "a", NOW).await, Some(at(1, 5)), "the stored position stays");
+    assert_eq!(position(&*pool, "never-seen", NOW).await, None);
+    let again = claim_on(&*pool, "n1", "a", 2).await;
+    assert!(again.token > held.token);
+    assert!(save(&*pool, "a", again.token, at(1, 6), NOW).await, "a device that was revoked may come back");
+}
+
+async fn each_node_of_a_user_is_named_once(pool: Arc<dyn Sessions>) {
+    for (node, name, connection) in [("n1", "a", 1), ("n1", "b", 2), ("n2", "c", 3)] {
+        claim_on(&*pool, node, name, connection).await;
+    }
+    let other = Claim { user: UserNo(8), node: "n2".to_owned(), ..a_claim("a", 4) };
+    pool.claim(other).await.expect("the pool works");
+    // As asked: an answer for each, in that order, also for who is asked for twice or is not there.
+    let asked = [UserNo(8), UserNo(1_000_000), USER, UserNo(8)];
+    let (both, one) = (vec!["n1".to_owned(), "n2".to_owned()], vec!["n2".to_owned()]);
+    assert_eq!(nodes(&*pool, &asked).await, [one.clone(), vec![], both, one]);
+    assert_eq!(nodes(&*pool, &[]).await, [] as [Vec<String>; 0]);
+
+    pool.revoke(USER, &device("c")).await.expect("the pool works");
+    assert_eq!(nodes(&*pool, &[USER]).await, [["n1".to_owned()]]);
+    claim_on(&*pool, "n2", "a", 5).await;
+    assert_eq!(nodes(&*pool, &[USER]).await, [["n1".to_owned(), "n2".to_owned()]], "a claim that was answered counts");
+}
+
+async fn a_node_that_has_retired_holds_nothing(pool: Arc<dyn Sessions>) {
+    claim_on(&*pool, "n1", "a", 1).await;
+    claim_on(&*pool, "n2", "b", 2).await;
+    assert_eq!(nodes(&*pool, &[USER]).await, [["n1".to_owned(), "n2".to_owned()]]);
+    pool.retire("n1").await.expect("the pool works");
+    assert_eq!(connections(&*pool).await, [("b".to_owned(), 2)]);
+    assert_eq!(nodes(&*pool, &[USER]).await, [["n2".to_owned()]]);
+    assert_eq!(pool.revoke(USER, &device("a")).await.expect("the pool works"), None);
 }
 
 async fn an_older_session_changes_nothing(pool: Arc<dyn Sessions>) {

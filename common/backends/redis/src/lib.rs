@@ -2,6 +2,8 @@
 
 mod epochs;
 mod link;
+mod sessions;
 
 pub use epochs::Epochs;
 pub use link::{Link, Timeouts};
+pub use sessions::{RedisSessions, Spans};

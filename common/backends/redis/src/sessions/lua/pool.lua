@@ -1,0 +1,87 @@
+-- What the scripts of the session pool share; it stands before each of them.
+--
+--   {s005}         hash  replid, epoch, counter   the bucket's life, lost together with
+--                        <user>                   the user's live sessions, a line each:
+--                                                   device epoch counter node connection since kept
+--   {s005}:<user>  hash  <device>                 epoch counter position_epoch position_offset seen
+--
+-- epoch and counter are a session's token; in a device's row, the greatest that has written there.
+-- kept is STORED, NOTHING or `epoch/offset`: the position of a device without an id of its own.
+
+local STORED, NOTHING = '=', '-'
+
+-- Compares decimals as text, so that 64 bits stay exact.
+local function less(a, b)
+  return #a < #b or (#a == #b and a < b)
+end
+
+-- Compares pairs: tokens (epoch, counter) and positions (epoch, offset).
+local function before(a1, a2, b1, b2)
+  return less(a1, b1) or (a1 == b1 and less(a2, b2))
+end
+
+-- The epoch of the bucket's life. A life ends when its hash is gone or the server has another past than the one it
+-- was made under; then the bucket is emptied and begins again in the epoch `fresh`, or is nothing without it. A
+-- life below `least` has been overtaken: somebody holds a token of a later one.
+local function life(bucket, fresh, least)
+  local replid = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  local found = redis.call('HMGET', bucket, 'replid', 'epoch')
+  if found[1] == replid and not less(found[2], least or '') then return found[2] end
+  if fresh == '' or (found[2] and not less(found[2], fresh)) then return nil end
+  redis.call('UNLINK', bucket)
+  redis.call('HSET', bucket, 'replid', replid, 'epoch', fresh, 'counter', 0)
+  return fresh
+end
+
+-- The next token's counter.
+local function count(bucket)
+  return string.format('%.0f', redis.call('HINCRBY', bucket, 'counter', 1))
+end
+
+-- The device's session, if it has one, and the lines of the user's others.
+local function held(bucket, user, device)
+  local lines = redis.call('HGET', bucket, user) or ''
+  local from = string.find('\n' .. lines, '\n' .. device .. ' ', 1, true)
+  if not from then return nil, lines end
+  local to = string.find(lines, '\n', from, true)
+  local _, epoch, counter, node, connection, since, kept =
+    string.match(string.sub(lines, from, to), '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+  local session = {epoch = epoch, counter = counter, node = node, connection = connection, since = since, kept = kept}
+  return session, string.sub(lines, 1, from - 1) .. string.sub(lines, to + 1)
+end
+
+local function line(device, s)
+  return table.concat({device, s.epoch, s.counter, s.node, s.connection, s.since, s.kept}, ' ') .. '\n'
+end
+
+-- Sets a user's lines. A user without sessions takes no memory.
+local function keep(bucket, user, lines)
+  if lines == '' then redis.call('HDEL', bucket, user) else redis.call('HSET', bucket, user, lines) end
+end
+
+-- What is stored of a device, if anything.
+local function row(devices, device)
+  local text = redis.call('HGET', devices, device)
+  if not text then return nil end
+  local epoch, counter, position_epoch, position_offset, seen = string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+)')
+  return {epoch = epoch, counter = counter, seen = seen,
+          position_epoch = position_epoch, position_offset = position_offset}
+end
+
+-- Stores a device's row; the devices unseen longest make room for a new one.
+local function store(devices, device, r, devices_max, ttl)
+  if redis.call('HEXISTS', devices, device) == 0 then
+    while redis.call('HLEN', devices) >= devices_max do
+      local rows, oldest, seen = redis.call('HGETALL', devices), nil, math.huge
+      for i = 1, #rows, 2 do
+        local at = tonumber(string.match(rows[i + 1], '%S+$'))
+        if at < seen then oldest, seen = rows[i], at end
+      end
+      redis.call('HDEL', devices, oldest)
+    end
+  end
+  redis.call('HSET', devices, device,
+    table.concat({r.epoch, r.counter, r.position_epoch, r.position_offset, r.seen}, ' '))
+  redis.call('PEXPIRE', devices, ttl)
+end
+

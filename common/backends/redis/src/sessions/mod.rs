@@ -1,0 +1,261 @@
+//! The session pool of all nodes, in Redis.
+//!
+//! ```text
+//!   {s005}         hash    replid, epoch, counter    the bucket's life
+//!                          <user> → its live sessions: device, token, node, connection, since
+//!   {s005}:<user>  hash    <device> → token, position, seen            stored; 60 days after the last save it goes
+//!   node:<node>    string  there while the node's lease stands
+//!
+//!   claim ─▶ life stands? ─yes─▶ token = (epoch, ++counter), newest wins
+//!              └ no ─▶ an epoch from the Archive ─▶ the bucket is emptied and begins a new life in it
+//!   renew ─▶ all lives as at the last renewal, and the lease stood? ─▶ Kept
+//!              └ no ─▶ Anew: the node confirms what it holds, and what was lost is entered again
+//! ```
+//!
+//! Users lie in as many buckets as their inboxes do, so the readers of one fan-out step lie in one slot here too. Every
+//! write is one script on one bucket.
+//!
+//! Invariants:
+//! - **Life.** A bucket's live sessions, its counter of tokens and its life are one hash: lost together or not at all. A
+//!   life is made under the server's replication id; under another one (a restart, a promotion, a resharding), or where
+//!   the hash is gone, the next that needs a life begins a new one in a greater epoch. So tokens only grow (I17).
+//! - **Ended or lost.** What is absent and of this life has ended. What is of an earlier one may have been lost: it is
+//!   entered again unless a newer token is known, from a session or from the device's row, which a save and a revocation
+//!   leave behind. So the order of confirmations does not matter.
+//! - A session counts while its node's lease stands. A node renews its lease before its first claim.
+//! - A device without an id of its own has no row, save after a revocation of a session that had been lost.
+//!
+//! What is lost with the memory is lost: a revocation that was answered before it and not yet heard by the node that
+//! held the session, and positions.
+
+mod batch;
+mod leases;
+mod scripts;
+mod sweep;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::sessions::{
+    Claim, Claimed, DEVICE_TTL_MS, DEVICES_MAX, Held, LEASE, Renewed, SavePosition, SessionInfo, Sessions, Token,
+};
+use feedgate_common::{Bucket, DeviceId, Epoch, Millis, Position, UserNo};
+use futures_util::future::try_join_all;
+use parking_lot::Mutex;
+use redis::{Script, Value, cmd};
+
+use crate::{Epochs, Link};
+use leases::Leases;
+use scripts::{Scripts, bucket_key, devices_key, reply, words};
+use sweep::Round;
+
+/// How often a bucket may lose its life under one call.
+const TRIES: usize = 4;
+
+/// How long nodes are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spans {
+    /// A lease, from its renewal: [`LEASE`].
+    pub lease: Duration,
+    /// How long a node is dead before what it left is removed: an hour. Until then it may come back to its sessions.
+    pub dead: Duration,
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self { lease: LEASE, dead: Duration::from_secs(3600) }
+    }
+}
+
+/// See the module.
+pub struct RedisSessions {
+    link: Link,
+    epochs: Arc<dyn Epochs>,
+    buckets: u16,
+    spans: Spans,
+    scripts: Scripts,
+    leases: Leases,
+    /// The lives of all buckets at the last renewal of each node that renews here.
+    renewed: Mutex<HashMap<String, Vec<Epoch>>>,
+    round: Mutex<Round>,
+}
+
+impl RedisSessions {
+    /// The pool behind `link`, in as many buckets as the inboxes lie in.
+    pub fn new(link: Link, epochs: Arc<dyn Epochs>, buckets: u16, spans: Spans) -> Self {
+        let leases = Leases::new(link.clone(), spans.lease);
+        let (renewed, round, scripts) = (Mutex::default(), Mutex::default(), Scripts::new());
+        Self { link, epochs, buckets, spans, scripts, leases, renewed, round }
+    }
+
+    fn bucket(&self, user: UserNo) -> Bucket {
+        user.bucket(self.buckets)
+    }
+
+    /// Runs a script that needs the bucket to have a life; its first argument is the epoch of a new one, if it comes to
+    /// that.
+    async fn in_life(&self, script: &Script, keys: &[Vec<u8>], mut arguments: Vec<Vec<u8>>) -> Result<Value> {
+        for _ in 0..TRIES {
+            match self.link.script(script, keys, &arguments).await? {
+                Value::Nil => arguments[0] = self.epochs.next_epoch().await?.0.to_string().into_bytes(),
+                answer => return Ok(answer),
+            }
+        }
+        Err(StoreError::unavailable("Redis lost its memory again and again while it was called"))
+    }
+
+    /// The epoch of every bucket's life. Those that have none begin one, all in the same epoch.
+    async fn lives(&self) -> Result<Vec<Epoch>> {
+        let life = |bucket: u16| [bucket_key(Bucket(bucket))];
+        let found = (0..self.buckets).map(|bucket| async move {
+            let none = Vec::from(words![""]);
+            reply::<Option<String>>(self.link.script(&self.scripts.life, &life(bucket), &none).await?)
+        });
+        let mut lives = try_join_all(found).await?;
+        if lives.contains(&None) {
+            let fresh = &self.epochs.next_epoch().await?;
+            let begun = lives.iter().enumerate().filter(|(_, life)| life.is_none()).map(|(bucket, _)| async move {
+                let fresh = Vec::from(words![fresh.0]);
+                let begun = self.in_life(&self.scripts.life, &life(bucket as u16), fresh).await?;
+                Ok::<_, StoreError>((bucket, reply::<Option<String>>(begun)?))
+            });
+            for (bucket, life) in try_join_all(begun).await? {
+                lives[bucket] = life;
+            }
+        }
+        lives.iter().flatten().map(|epoch| scripts::number(epoch).map(Epoch)).collect()
+    }
+}
+
+#[async_trait]
+impl Sessions for RedisSessions {
+    async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        checked(&claim.node)?;
+        let Claim { user, device, node, connection, since, .. } = &claim;
+        let arguments = words!["", user.0, device, node, connection, since, scripts::kept(&claim)].into();
+        let answer = self.in_life(&self.scripts.claim, &[bucket_key(self.bucket(*user))], arguments).await?;
+        let (token, replaced) = scripts::claimed(&reply::<Vec<String>>(answer)?)?;
+        Ok(Claimed { token, replaced })
+    }
+
+    async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()> {
+        let arguments = words![user.0, device, token.epoch.0, token.counter];
+        self.link.script(&self.scripts.release, &[bucket_key(self.bucket(user))], &arguments).await?;
+        Ok(())
+    }
+
+    async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>> {
+        let bucket = self.bucket(user);
+        let keys = [bucket_key(bucket), devices_key(bucket, user)];
+        let arguments = words!["", user.0, device, DEVICES_MAX, DEVICE_TTL_MS].into();
+        let answer = self.in_life(&self.scripts.revoke, &keys, arguments).await?;
+        let Some(place) = scripts::place(&reply::<Vec<String>>(answer)?)? else { return Ok(None) };
+        let lives = !self.leases.living([&*place.0].into()).await?.is_empty();
+        Ok(lives.then_some(place))
+    }
+
+    async fn renew(&self, node: &str) -> Result<Renewed> {
+        checked(node)?;
+        let lives = self.lives().await?;
+        let stood = self.leases.renew(node).await?;
+        let before = self.renewed.lock().insert(node.to_owned(), lives.clone());
+        if let Err(error) = sweep::sweep(self, &self.round).await {
+            tracing::warn!(%error, "what dead nodes left could not be swept; trying again");
+        }
+        Ok(if stood && before == Some(lives) { Renewed::Kept } else { Renewed::Anew })
+    }
+
+    async fn retire(&self, node: &str) -> Result<()> {
+        self.renewed.lock().remove(node);
+        self.leases.end(node).await
+    }
+
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
+        held.iter().try_for_each(|held| checked(&held.claim.node))?;
+        let chunks = batch::cut(&held, self.buckets, &words![""], |Held { claim, token }| {
+            let Claim { user, device, node, connection, since, .. } = claim;
+            let (epoch, kept) = (token.epoch.0, scripts::kept(claim));
+            (*user, words![user.0, device, epoch, token.counter, node, connection, since, kept])
+        });
+        let confirm = |chunk: batch::Chunk| async move {
+            reply(self.in_life(&self.scripts.confirm, &chunk.keys, chunk.arguments).await?)
+        };
+        batch::run(chunks, confirm).await
+    }
+
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
+        let mut by_bucket: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
+        users.iter().enumerate().for_each(|(place, user)| by_bucket.entry(self.bucket(*user)).or_default().push(place));
+        let found = try_join_all(by_bucket.into_iter().map(|(bucket, places)| async move {
+            let mut get = cmd("HMGET");
+            get.arg(bucket_key(bucket));
+            places.iter().for_each(|place| _ = get.arg(users[*place].0));
+            let lines: Vec<Option<String>> = reply(self.link.call(&get).await?)?;
+            Ok::<_, StoreError>(places.into_iter().zip(lines))
+        }))
+        .await?;
+        let held: Vec<(usize, String)> =
+            found.into_iter().flatten().filter_map(|(place, lines)| Some((place, lines?))).collect();
+        let met = held.iter().flat_map(|(_, lines)| scripts::nodes(lines)).collect();
+        let living = self.leases.lately_living(met).await?;
+        let mut answer = vec![vec![]; users.len()];
+        for (place, lines) in &held {
+            let nodes: BTreeSet<&str> = scripts::nodes(lines).filter(|node| living.contains(node)).collect();
+            answer[*place] = nodes.into_iter().map(str::to_owned).collect();
+        }
+        Ok(answer)
+    }
+
+    async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {
+        let bucket = self.bucket(user);
+        let keys = [bucket_key(bucket), devices_key(bucket, user)];
+        let answer: Vec<String> = reply(self.link.script(&self.scripts.list, &keys, &words![user.0]).await?)?;
+        let Some((lines, rows)) = answer.split_first() else { return Ok(vec![]) };
+        let rows: HashMap<&str, &str> = rows.chunks_exact(2).map(|row| (&*row[0], &*row[1])).collect();
+        let mut sessions = lines.lines().map(scripts::session).collect::<Result<Vec<_>>>()?;
+        let living = self.leases.living(scripts::nodes(lines).collect()).await?;
+        sessions.retain(|session| living.contains(&*session.node));
+        for session in sessions.iter_mut().filter(|session| session.position.is_none()) {
+            let row = rows.get(session.device.as_str());
+            session.position = row.map_or(Ok(None), |row| scripts::stored(row))?.map(|(position, _)| position);
+        }
+        sessions.sort_unstable_by(|a, b| a.device.cmp(&b.device));
+        Ok(sessions)
+    }
+
+    async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>> {
+        let head = words![now, DEVICES_MAX, DEVICE_TTL_MS];
+        let chunks = batch::cut(&positions, self.buckets, &head, |save| {
+            let SavePosition { user, device, token, position } = save;
+            (*user, words![user.0, device, token.epoch.0, token.counter, position.epoch.0, position.offset])
+        });
+        let save = |chunk: batch::Chunk| async move {
+            reply(self.link.script(&self.scripts.save, &chunk.keys, &chunk.arguments).await?)
+        };
+        batch::run(chunks, save).await
+    }
+
+    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
+        let get = cmd("HGET").arg(devices_key(self.bucket(user), user)).arg(device.as_str()).take();
+        let Some(row) = reply::<Option<String>>(self.link.call(&get).await?)? else { return Ok(None) };
+        let stored = scripts::stored(&row)?.filter(|(_, seen)| now.saturating_sub(*seen) < DEVICE_TTL_MS);
+        Ok(stored.map(|(position, _)| position))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.link.call(&cmd("PING")).await.map(drop)
+    }
+}
+
+/// A node's name is a word of the sessions' lines.
+fn checked(node: &str) -> Result<()> {
+    if !node.is_empty() && node.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err(StoreError::unavailable(format_args!(
+        "the name of a node must be of visible ASCII characters without spaces, such as gateway-1, it is {node:?}"
+    )))
+}

@@ -1,0 +1,121 @@
+//! The scripts of the pool, each atomic on one bucket, and the text they and Rust speak to each other in.
+//!
+//! All numbers travel and are kept as decimal text: exact to 64 bits, and legible to whoever looks into Redis.
+
+use std::str::FromStr;
+
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::sessions::{Claim, SessionInfo, Token};
+use feedgate_common::{Bucket, Epoch, Position, UserNo};
+use redis::{FromRedisValue, Script, Value};
+
+macro_rules! script {
+    ($name:literal) => {
+        Script::new(concat!(include_str!("lua/pool.lua"), include_str!(concat!("lua/", $name, ".lua"))))
+    };
+}
+
+/// What each does and takes stands in its file.
+pub(super) struct Scripts {
+    pub(super) claim: Script,
+    pub(super) confirm: Script,
+    pub(super) life: Script,
+    pub(super) list: Script,
+    pub(super) release: Script,
+    pub(super) revoke: Script,
+    pub(super) save: Script,
+    pub(super) sweep: Script,
+}
+
+impl Scripts {
+    pub(super) fn new() -> Self {
+        Self {
+            claim: script!("claim"),
+            confirm: script!("confirm"),
+            life: script!("life"),
+            list: script!("list"),
+            release: script!("release"),
+            revoke: script!("revoke"),
+            save: script!("save"),
+            sweep: script!("sweep"),
+        }
+    }
+}
+
+/// The words of a call.
+macro_rules! words {
+    ($($word:expr),* $(,)?) => { [$($word.to_string().into_bytes()),*] };
+}
+pub(super) use words;
+
+/// The bucket's hash: its life and its live sessions.
+pub(super) fn bucket_key(Bucket(bucket): Bucket) -> Vec<u8> {
+    format!("{{s{bucket:03}}}").into_bytes()
+}
+
+/// The hash of what is stored of a user's devices, in the bucket's slot.
+pub(super) fn devices_key(Bucket(bucket): Bucket, UserNo(user): UserNo) -> Vec<u8> {
+    format!("{{s{bucket:03}}}:{user}").into_bytes()
+}
+
+/// `kept` of a new session.
+pub(super) fn kept(claim: &Claim) -> &'static str {
+    if claim.durable { "=" } else { "-" }
+}
+
+/// A reply as what it has to be.
+pub(super) fn reply<T: FromRedisValue>(value: Value) -> Result<T> {
+    redis::from_redis_value(value).map_err(StoreError::corrupt)
+}
+
+/// (epoch, counter, then node and connection of who was replaced).
+pub(super) fn claimed(reply: &[String]) -> Result<(Token, Option<(String, u64)>)> {
+    let [epoch, counter, replaced @ ..] = reply else {
+        return Err(StoreError::corrupt(format_args!("a claim was answered with {reply:?}")));
+    };
+    Ok((Token { epoch: Epoch(number(epoch)?), counter: number(counter)? }, place(replaced)?))
+}
+
+/// (node, connection), or nothing.
+pub(super) fn place(reply: &[String]) -> Result<Option<(String, u64)>> {
+    match reply {
+        [] => Ok(None),
+        [node, connection] => Ok(Some((node.clone(), number(connection)?))),
+        _ => Err(StoreError::corrupt(format_args!("{reply:?} is no place of a session"))),
+    }
+}
+
+/// The node of each line.
+pub(super) fn nodes(lines: &str) -> impl Iterator<Item = &str> {
+    lines.lines().filter_map(|line| line.split(' ').nth(3))
+}
+
+/// A session's line; its position only if it is kept there.
+pub(super) fn session(line: &str) -> Result<SessionInfo> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [device, _, _, node, connection, since, kept] = words[..] else {
+        return Err(StoreError::corrupt(format_args!("{line:?} is no session")));
+    };
+    let position = match kept.split_once('/') {
+        Some((epoch, offset)) => Some(Position { epoch: Epoch(number(epoch)?), offset: number(offset)? }),
+        None => None,
+    };
+    let device = device.parse().map_err(StoreError::corrupt)?;
+    Ok(SessionInfo { device, node: node.to_owned(), connection: number(connection)?, position, since: number(since)? })
+}
+
+/// A device's row: where it stands, if it has said so, and when it was last seen.
+pub(super) fn stored(row: &str) -> Result<Option<(Position, i64)>> {
+    let words: Vec<&str> = row.split(' ').collect();
+    match words[..] {
+        [_, _, "-", "-", _] => Ok(None),
+        [_, _, epoch, offset, seen] => {
+            Ok(Some((Position { epoch: Epoch(number(epoch)?), offset: number(offset)? }, number(seen)?)))
+        }
+        _ => Err(StoreError::corrupt(format_args!("{row:?} is not what is stored of a device"))),
+    }
+}
+
+pub(super) fn number<T: FromStr>(word: &str) -> Result<T> {
+    word.parse().map_err(|_| StoreError::corrupt(format_args!("{word:?} is no number")))
+}
