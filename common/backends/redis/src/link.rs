@@ -1,22 +1,42 @@
 //! The way to Redis: one server or a cluster, by URL.
 //!
+//! ```text
+//!   call ─▶ breaker ─▶ connection ─▶ server        breaker   after failures in a row: refuse, then let one try
+//!             │            │                       single    a connection that is replaced when it failed
+//!             ▼            ▼                       server    is it one that we can use?
+//!        refused at once   within `Timeouts::call`, or given up
+//! ```
+//!
 //! Invariants: no call takes longer than [`Timeouts::call`]; what a call did that was cut short is not known.
+//! A server that is back is used again without a new [`Link`], within [`breaker::LONGEST`].
 
-use std::time::Duration;
+mod breaker;
+mod script;
+mod server;
+mod single;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use parking_lot::Mutex;
+use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::{Client, Cmd, Pipeline, RedisError, Script, Value};
+use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::{Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value, cmd};
+
+use breaker::Breaker;
+pub(crate) use script::Script;
+use single::Single;
 
 /// How long Redis may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// To connect.
+    /// To connect at the start.
     pub connect: Duration,
-    /// To answer one call.
+    /// To answer one call, connecting again included.
     pub call: Duration,
 }
 
@@ -26,106 +46,204 @@ impl Default for Timeouts {
     }
 }
 
-/// A multiplexed connection, shared by everybody in the process. Cloning it is cheap.
+/// Multiplexed connections, shared by everybody in the process. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Link {
     route: Route,
     timeouts: Timeouts,
+    /// One for a single server; one for a share of the hash tags each in a cluster, so that a node that is down
+    /// does not refuse calls to the others.
+    breakers: Arc<[Mutex<Breaker>]>,
 }
 
 #[derive(Clone)]
 enum Route {
-    One(ConnectionManager),
+    Single(Arc<Single>),
     Cluster(ClusterConnection),
 }
 
+/// Shares of a cluster's hash tags.
+const SHARES: usize = 256;
+
 impl Link {
     /// Connects to `redis://host:port/db` or, with several hosts (`redis://a:7000,b:7000`), to the cluster they
-    /// belong to; `rediss://` by TLS.
+    /// belong to; `rediss://` by TLS. One host that belongs to a cluster will do too.
     ///
     /// # Errors
-    /// `Unavailable`, naming the URL without its password, if it is no such URL or nobody answers.
+    /// `Unavailable` if it is no such URL, nobody answers, or who answers is not what Feedgate needs: Redis 7.0, and
+    /// no replica.
     pub async fn connect(url: &str, timeouts: Timeouts) -> Result<Self> {
-        let route = match cluster_hosts(url) {
-            None => {
-                let client = Client::open(url).map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
-                let config = ConnectionManagerConfig::new()
-                    .set_connection_timeout(Some(timeouts.connect))
-                    .set_response_timeout(Some(timeouts.call))
-                    .set_number_of_retries(1);
-                Route::One(ConnectionManager::new_with_config(client, config).await.map_err(failed)?)
+        let hosts = cluster_hosts(url);
+        if let [one] = &hosts[..] {
+            let client = Client::open(&one[..]).map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
+            let single = Single::new(client, timeouts);
+            let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
+            if !server::check(&[link.info().await?])?.cluster {
+                return Ok(link);
             }
-            Some(hosts) => {
-                let client = ClusterClientBuilder::new(hosts)
-                    .connection_timeout(timeouts.connect)
-                    .response_timeout(timeouts.call)
-                    .retries(2)
-                    .build()
-                    .map_err(failed)?;
-                Route::Cluster(client.get_async_connection().await.map_err(failed)?)
+        }
+        let client = ClusterClientBuilder::new(hosts)
+            .connection_timeout(timeouts.connect)
+            .response_timeout(timeouts.call)
+            .retries(2)
+            .build();
+        let client = client.map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
+        let connected = tokio::time::timeout(timeouts.connect, client.get_async_connection()).await;
+        let connected = connected.map_err(|_| silent(timeouts.connect))?.map_err(failed)?;
+        let link = Self::over(Route::Cluster(connected), timeouts, SHARES);
+        server::check(&link.infos().await?)?;
+        Ok(link)
+    }
+
+    fn over(route: Route, timeouts: Timeouts, shares: usize) -> Self {
+        Self { route, timeouts, breakers: (0..shares).map(|_| Mutex::default()).collect() }
+    }
+
+    /// Whether anybody answers; in a cluster, any node.
+    pub(crate) async fn ping(&self) -> Result<()> {
+        let routing = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
+        let ping = cmd("PING");
+        self.within(&self.breakers[0], async {
+            match &self.route {
+                Route::Single(single) => single.call(&ping).await,
+                Route::Cluster(connection) => connection.clone().route_command(ping, routing).await,
             }
-        };
-        Ok(Self { route, timeouts })
+        })
+        .await
+        .map(drop)
     }
 
     /// One command.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
-        self.within(async {
-            match self.route.clone() {
-                Route::One(mut connection) => connection.req_packed_command(command).await,
-                Route::Cluster(mut connection) => connection.req_packed_command(command).await,
-            }
-        })
-        .await
+        self.within(self.breaker(key_of(command)), self.send(command)).await
     }
 
     /// Commands sent together, an answer each; not one transaction. In a cluster all keys lie in one slot.
     pub(crate) async fn pipeline(&self, commands: &Pipeline) -> Result<Vec<Value>> {
-        let count = commands.len();
-        self.within(async {
-            match self.route.clone() {
-                Route::One(mut connection) => connection.req_packed_commands(commands, 0, count).await,
-                Route::Cluster(mut connection) => connection.req_packed_commands(commands, 0, count).await,
+        let first = commands.cmd_iter().next().and_then(key_of);
+        self.within(self.breaker(first), async {
+            match &self.route {
+                Route::Single(single) => single.pipeline(commands).await,
+                Route::Cluster(connection) => connection.clone().req_packed_commands(commands, 0, commands.len()).await,
             }
         })
         .await
     }
 
-    /// A script by its hash; sent whole again if the server has forgotten it.
-    pub(crate) async fn script(&self, script: &Script, keys: &[Vec<u8>], arguments: &[Vec<u8>]) -> Result<Value> {
-        let mut call = script.prepare_invoke();
-        keys.iter().for_each(|key| _ = call.key(&key[..]));
-        arguments.iter().for_each(|argument| _ = call.arg(&argument[..]));
-        self.within(async {
-            match self.route.clone() {
-                Route::One(mut connection) => call.invoke_async(&mut connection).await,
-                Route::Cluster(mut connection) => call.invoke_async(&mut connection).await,
+    /// A script by its hash; sent whole if the server does not know it, which then does.
+    pub(crate) async fn script<K, A>(&self, script: &Script, keys: &[K], arguments: &[A]) -> Result<Value>
+    where
+        K: AsRef<[u8]> + Sync,
+        A: AsRef<[u8]> + Sync,
+    {
+        self.within(self.breaker(keys.first().map(AsRef::as_ref)), async {
+            match self.send(&script.by_hash(keys, arguments)).await {
+                Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    self.send(&script.whole(keys, arguments)).await
+                }
+                answer => answer,
             }
         })
         .await
     }
 
-    async fn within<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T> {
-        match tokio::time::timeout(self.timeouts.call, call).await {
-            Ok(answer) => answer.map_err(failed),
-            Err(_) => {
-                Err(StoreError::unavailable(format_args!("Redis did not answer within {:?}", self.timeouts.call)))
-            }
+    /// Whoever answers is not the master any more: the next call looks who stands behind the name now.
+    pub(crate) fn look_again(&self) {
+        if let Route::Single(single) = &self.route {
+            single.forget();
         }
     }
+
+    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        match &self.route {
+            Route::Single(single) => single.call(command).await,
+            Route::Cluster(connection) => connection.clone().req_packed_command(command).await,
+        }
+    }
+
+    async fn info(&self) -> Result<String> {
+        let answer = tokio::time::timeout(self.timeouts.connect, self.send(&cmd("INFO"))).await;
+        let answer = answer.map_err(|_| silent(self.timeouts.connect))?.map_err(failed)?;
+        redis::from_redis_value(answer).map_err(StoreError::unavailable)
+    }
+
+    /// Of every master of the cluster.
+    async fn infos(&self) -> Result<Vec<String>> {
+        let answer = self.call(&cmd("INFO")).await?;
+        let by_node: Vec<(String, String)> = redis::from_redis_value(answer).map_err(StoreError::unavailable)?;
+        Ok(by_node.into_iter().map(|(_, info)| info).collect())
+    }
+
+    fn breaker(&self, key: Option<&[u8]>) -> &Mutex<Breaker> {
+        &self.breakers[key.map_or(0, share) % self.breakers.len()]
+    }
+
+    async fn within<T>(&self, breaker: &Mutex<Breaker>, call: impl Future<Output = RedisResult<T>>) -> Result<T> {
+        breaker.lock().admit(Instant::now(), self.timeouts.call).map_err(|wait| {
+            StoreError::unavailable(format_args!("Redis has failed several times; it is tried again in {wait:?}"))
+        })?;
+        let answer = tokio::time::timeout(self.timeouts.call, call).await;
+        let reached = matches!(&answer, Ok(Ok(_))) || matches!(&answer, Ok(Err(e)) if answered(e));
+        match reached {
+            true => breaker.lock().succeeded(),
+            false => breaker.lock().failed(Instant::now()),
+        }
+        if !reached || matches!(&answer, Ok(Err(e)) if demoted(e)) {
+            self.look_again();
+        }
+        answer.map_err(|_| silent(self.timeouts.call))?.map_err(failed)
+    }
 }
 
-/// The nodes named by a URL with several hosts, a URL each.
-fn cluster_hosts(url: &str) -> Option<Vec<String>> {
-    let (scheme, rest) = url.split_once("://")?;
+/// The nodes named by a URL, a URL each.
+fn cluster_hosts(url: &str) -> Vec<String> {
+    let Some((scheme, rest)) = url.split_once("://") else { return vec![url.to_owned()] };
+    if !rest.contains(',') {
+        return vec![url.to_owned()];
+    }
     let (credentials, hosts) = rest.rsplit_once('@').map_or(("", rest), |(c, hosts)| (c, hosts));
     let at = if credentials.is_empty() { String::new() } else { format!("{credentials}@") };
-    let hosts = hosts.trim_end_matches('/');
-    hosts.contains(',').then(|| hosts.split(',').map(|host| format!("{scheme}://{at}{host}")).collect())
+    hosts.trim_end_matches('/').split(',').map(|host| format!("{scheme}://{at}{host}")).collect()
 }
 
+/// The key that decides which node a command goes to.
+fn key_of(command: &Cmd) -> Option<&[u8]> {
+    let mut words = command.args_iter().map(|word| match word {
+        redis::Arg::Simple(word) => word,
+        _ => &b""[..],
+    });
+    let script = words.next().is_some_and(|name| name.starts_with(b"EVAL"));
+    words.nth(if script { 2 } else { 0 })
+}
+
+/// Keys of one slot have one share: that of their hash tag.
+fn share(key: &[u8]) -> usize {
+    let tag = key.split(|&byte| byte == b'}').next().unwrap_or(key);
+    tag.iter().fold(0, |sum: usize, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+}
+
+/// Whether the server has answered, be it with an error.
+fn answered(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::UnexpectedReturnType)
+}
+
+fn demoted(error: &RedisError) -> bool {
+    use ServerErrorKind::{MasterDown, ReadOnly};
+    matches!(error.kind(), ErrorKind::Server(MasterDown | ReadOnly))
+}
+
+fn silent(after: Duration) -> StoreError {
+    StoreError::unavailable(format_args!("Redis did not answer within {after:?}"))
+}
+
+/// What another program has put in place of our keys, and a script that failed in the middle, want a human.
 fn failed(error: RedisError) -> StoreError {
-    StoreError::unavailable(format_args!("Redis: {error}"))
+    let damaged = error.code() == Some("WRONGTYPE") || error.detail().is_some_and(|d| d.contains("user_script:"));
+    if damaged {
+        StoreError::corrupt(format_args!("Redis: {error}"))
+    } else {
+        StoreError::unavailable(format_args!("Redis: {error}"))
+    }
 }
 
 #[cfg(test)]
@@ -134,8 +252,15 @@ mod tests {
 
     #[test]
     fn a_url_with_several_hosts_names_a_cluster() {
-        assert_eq!(cluster_hosts("redis://127.0.0.1:6379/0"), None);
-        let hosts = cluster_hosts("rediss://u:p@a:7000,b:7001/").unwrap();
+        assert_eq!(cluster_hosts("redis://127.0.0.1:6379/0"), ["redis://127.0.0.1:6379/0"]);
+        let hosts = cluster_hosts("rediss://u:p@a:7000,b:7001/");
         assert_eq!(hosts, ["rediss://u:p@a:7000", "rediss://u:p@b:7001"]);
+    }
+
+    #[test]
+    fn a_command_goes_where_its_first_key_lies() {
+        assert_eq!(key_of(cmd("HGET").arg("{b001}").arg("x")), Some(&b"{b001}"[..]));
+        assert_eq!(key_of(cmd("EVALSHA").arg("hash").arg(1).arg("{b001}")), Some(&b"{b001}"[..]));
+        assert_eq!(key_of(&cmd("PING")), None);
     }
 }

@@ -1,0 +1,126 @@
+//! Whether a call is worth trying: pure, time comes in as a value.
+//!
+//! ```text
+//!            FAILURES in a row              pause over, the next call
+//!   closed ────────────────────▶ open ────────────────────────────────▶ probing ─┐
+//!     ▲                           ▲                                              │
+//!     └── a call succeeded ───────┴── it failed, or was never heard of again ────┘
+//! ```
+//!
+//! Invariants: while open nobody is let through; while probing one call is, and another only when that one has
+//! had its time. The pause doubles up to [`LONGEST`].
+
+use std::time::{Duration, Instant};
+
+/// So many failures in a row open it.
+const FAILURES: u32 = 3;
+/// The first pause.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// No pause is longer.
+pub(super) const LONGEST: Duration = Duration::from_millis(800);
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Breaker {
+    Closed { failures: u32 },
+    Open { until: Instant, pause: Duration },
+    Probing { until: Instant, pause: Duration },
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::Closed { failures: 0 }
+    }
+}
+
+impl Breaker {
+    /// Whether a call that takes at most `patience` may be tried; if not, how long nobody will be let through.
+    pub(super) fn admit(&mut self, now: Instant, patience: Duration) -> Result<(), Duration> {
+        match *self {
+            Self::Closed { .. } => Ok(()),
+            Self::Open { until, .. } | Self::Probing { until, .. } if now < until => Err(until - now),
+            Self::Open { pause, .. } | Self::Probing { pause, .. } => {
+                *self = Self::Probing { until: now + patience, pause };
+                Ok(())
+            }
+        }
+    }
+
+    /// A call was answered.
+    pub(super) fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A call was not.
+    pub(super) fn failed(&mut self, now: Instant) {
+        *self = match *self {
+            Self::Closed { failures } if failures + 1 < FAILURES => Self::Closed { failures: failures + 1 },
+            Self::Closed { .. } => Self::Open { until: now + SHORTEST, pause: SHORTEST },
+            // It was under way before this opened: no news.
+            open @ Self::Open { .. } => open,
+            Self::Probing { pause, .. } => {
+                let pause = (2 * pause).min(LONGEST);
+                Self::Open { until: now + pause, pause }
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(1);
+
+    fn opened(now: Instant) -> Breaker {
+        let mut breaker = Breaker::default();
+        (0..FAILURES).for_each(|_| breaker.failed(now));
+        breaker
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        for _ in 0..10 {
+            breaker.failed(now);
+            breaker.failed(now);
+            breaker.succeeded();
+        }
+        assert_eq!(breaker.admit(now, PATIENCE), Ok(()));
+        assert_eq!(opened(now).admit(now, PATIENCE), Err(SHORTEST));
+    }
+
+    #[test]
+    fn after_the_pause_one_call_probes_and_the_others_wait_for_it() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        let later = now + SHORTEST;
+        assert_eq!(breaker.admit(later, PATIENCE), Ok(()));
+        assert_eq!(breaker.admit(later, PATIENCE), Err(PATIENCE));
+        breaker.succeeded();
+        assert_eq!(breaker.admit(later, PATIENCE), Ok(()));
+        assert_eq!(breaker.admit(later, PATIENCE), Ok(()));
+    }
+
+    #[test]
+    fn a_probe_that_is_never_heard_of_again_is_followed_by_another() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        assert_eq!(breaker.admit(now + SHORTEST, PATIENCE), Ok(()));
+        assert_eq!(breaker.admit(now + SHORTEST + PATIENCE, PATIENCE), Ok(()));
+    }
+
+    #[test]
+    fn the_pause_doubles_with_each_failed_probe_up_to_the_longest_and_calls_that_were_under_way_do_not_count() {
+        let mut now = Instant::now();
+        let mut breaker = opened(now);
+        for pause in [50, 100, 200, 400, 800, 800].map(Duration::from_millis) {
+            breaker.failed(now);
+            assert_eq!(breaker.admit(now, PATIENCE), Err(pause));
+            now += pause;
+            assert_eq!(breaker.admit(now, PATIENCE), Ok(()));
+            breaker.failed(now);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether a server is one that Feedgate can use: what its `INFO` says, judged without IO.
+
+use feedgate_common::StoreError;
+use feedgate_common::error::Result;
+
+/// What matters of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Server {
+    /// It is a node of a cluster.
+    pub(super) cluster: bool,
+}
+
+/// Judges servers by their `INFO`; they are of one kind.
+///
+/// # Errors
+/// `Unavailable` if one is too old or a replica, or there is none.
+pub(super) fn check(infos: &[String]) -> Result<Server> {
+    let servers: Result<Vec<_>> = infos.iter().map(|info| judge(info)).collect();
+    servers?.first().copied().ok_or_else(|| StoreError::unavailable("the Redis cluster has no master"))
+}
+
+fn judge(info: &str) -> Result<Server> {
+    let field = |name: &str| {
+        let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.map(str::trim).unwrap_or_default()
+    };
+    let version = field("redis_version");
+    if version.split('.').next().and_then(|major| major.parse().ok()).is_none_or(|major: u32| major < 7) {
+        let wanted = format_args!("Redis is version {version:?}; Feedgate needs 7.0 or later");
+        return Err(StoreError::unavailable(wanted));
+    }
+    let cluster = field("cluster_enabled") == "1";
+    if field("role") != "master" && !cluster {
+        let master = (field("master_host"), field("master_port"));
+        return Err(StoreError::unavailable(format_args!(
+            "inbox_url names a replica; it must name its master, {}:{}",
+            master.0, master.1
+        )));
+    }
+    let policy = field("maxmemory_policy");
+    if policy != "noeviction" {
+        tracing::warn!(
+            policy,
+            "Redis may evict inboxes: nothing is lost, but each is rebuilt from the Archive and its devices are reset; \
+             set maxmemory-policy to noeviction"
+        );
+    }
+    Ok(Server { cluster })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(version: &str, role: &str, cluster: &str) -> String {
+        format!(
+            "# Server\r\nredis_version:{version}\r\n# Memory\r\nmaxmemory_policy:noeviction\r\n# Replication\r\nrole:{role}\r\n\
+             master_host:10.0.0.1\r\nmaster_port:6379\r\n# Cluster\r\ncluster_enabled:{cluster}\r\n"
+        )
+    }
+
+    #[test]
+    fn a_server_that_is_too_old_or_a_replica_is_refused_by_name() {
+        assert_eq!(check(&[info("7.0.15", "master", "0")]).unwrap(), Server { cluster: false });
+        assert_eq!(check(&[info("10.2.0", "master", "1")]).unwrap(), Server { cluster: true });
+        for (info, words) in [
+            (info("6.2.14", "master", "0"), "7.0 or later"),
+            (info("", "master", "0"), "7.0 or later"),
+            (info("7.2.0", "slave", "0"), "its master, 10.0.0.1:6379"),
+        ] {
+            let refused = check(&[info]).unwrap_err().to_string();
+            assert!(refused.contains(words), "{refused}");
+        }
+        assert!(check(&[]).is_err());
+    }
+}
