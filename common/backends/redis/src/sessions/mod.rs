@@ -45,8 +45,9 @@ use feedgate_common::sessions::{
 use feedgate_common::{Bucket, DeviceId, Epoch, Millis, Position, UserNo};
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
-use redis::{Script, Value, cmd};
+use redis::{Value, cmd};
 
+use crate::link::Script;
 use crate::{Epochs, Link};
 use leases::Leases;
 use scripts::{Scripts, bucket_key, devices_key, reply, words};

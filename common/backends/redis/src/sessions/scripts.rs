@@ -7,7 +7,9 @@ use std::str::FromStr;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::sessions::{Claim, SessionInfo, Token};
 use feedgate_common::{Bucket, Epoch, Position, UserNo};
-use redis::{FromRedisValue, Script, Value};
+use redis::{FromRedisValue, Value};
+
+use crate::link::Script;
 
 macro_rules! script {
     ($name:literal) => {
