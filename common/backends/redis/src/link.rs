@@ -104,10 +104,11 @@ impl Link {
         let routing = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
         let ping = cmd("PING");
         self.within(&self.breakers[0], async {
-            match &self.route {
+            let answer = match &self.route {
                 Route::Single(single) => single.call(&ping).await,
                 Route::Cluster(connection) => connection.clone().route_command(ping, routing).await,
-            }
+            };
+            answer?.extract_error()
         })
         .await
         .map(drop)
@@ -155,10 +156,11 @@ impl Link {
     }
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        match &self.route {
+        let answer = match &self.route {
             Route::Single(single) => single.call(command).await,
             Route::Cluster(connection) => connection.clone().req_packed_command(command).await,
-        }
+        };
+        answer?.extract_error()
     }
 
     async fn info(&self) -> Result<String> {
