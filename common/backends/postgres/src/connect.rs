@@ -59,16 +59,8 @@ impl Default for Options {
 /// The pool, and the layout of the store.
 pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
     let connect = parse(url)?;
-    let starting = async {
-        let mut connection = connect.connect().await.map_err(|error| pool::unreachable(&connect, error))?;
-        check(&mut connection).await?;
-        migrate(&mut connection).await?;
-        let buckets = layout(&mut connection, options.buckets.max(1)).await.map_err(fault::store_error)?;
-        _ = connection.close().await;
-        Ok(buckets)
-    };
     let too_long = || Err(StoreError::unavailable(format_args!("PostgreSQL was not ready within {START:?}")));
-    let buckets = timeout(START, starting).await.unwrap_or_else(|_| too_long())?;
+    let buckets = timeout(START, prepare(&connect, options.buckets.max(1))).await.unwrap_or_else(|_| too_long())?;
     let database = connect.get_database().unwrap_or(connect.get_username());
     if buckets != options.buckets {
         let other = options.buckets;
@@ -77,6 +69,16 @@ pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
         );
     }
     Ok((Pool::new(connect.clone().options(SESSION), options.max_connections.max(1)), buckets))
+}
+
+/// Sees to it that the server holds a store of this version; its number of buckets.
+async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
+    let mut connection = connect.connect().await.map_err(|error| pool::unreachable(connect, error))?;
+    check(&mut connection).await?;
+    migrate(&mut connection).await?;
+    let kept = layout(&mut connection, buckets).await.map_err(fault::store_error)?;
+    _ = connection.close().await;
+    Ok(kept)
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions> {
@@ -137,7 +139,7 @@ async fn migrate(connection: &mut PgConnection) -> Result<()> {
     migrator.set_ignore_missing(true);
     let failed =
         |error| StoreError::unavailable(format_args!("the tables could not be brought to this version: {error}"));
-    migrator.run(connection).await.map_err(failed)
+    migrator.run_direct(None, connection, false).await.map_err(failed)
 }
 
 /// The layout that the store was made with, which for a new one is made now.

@@ -17,7 +17,7 @@ use sqlx::PgConnection;
 use crate::rows;
 
 /// Authors come before edges of the same time, each by number.
-pub(crate) const OUTSTANDING: &str = "
+const OUTSTANDING: &str = "
 SELECT * FROM (
     SELECT due, 0 AS kind, author AS one, 0 AS other, head AS reach FROM authors
     WHERE due <= $1 AND (due, author) > ($3, $4) ORDER BY due, author LIMIT $2

@@ -2,23 +2,20 @@
 
 mod server;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use feedgate_common::Archive;
-use feedgate_postgres::{Options, PostgresArchive};
-use server::Server;
-use sqlx::{ConnectOptions, Executor};
+use server::{Server, open};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_postgres_archive_keeps_every_promise_of_the_trait() {
     let server = Server::start(&["fsync=off"]).await;
+    let made = Mutex::new(HashSet::new());
     let open = async |name: &str| {
-        let url = server.url(name);
-        let admin: sqlx::postgres::PgConnectOptions = server.url("postgres").parse().unwrap();
-        let mut admin = admin.connect().await.unwrap();
-        _ = admin.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE \"{name}\""))).await;
-        let archive = PostgresArchive::connect(&url, Options { buckets: 16, ..Options::default() }).await.unwrap();
-        Arc::new(archive) as Arc<dyn Archive>
+        let new = made.lock().unwrap().insert(name.to_owned());
+        let url = if new { server.database(name).await } else { server.url(name) };
+        Arc::new(open(&url).await) as Arc<dyn Archive>
     };
     feedgate_conformance::archive::archive(open).await;
 }

@@ -25,7 +25,7 @@ use super::window::{Low, Lows, Shown, Window};
 use crate::rows;
 
 /// The reader's edges that are on, by author, with their outboxes.
-pub(super) const EDGES_ON: &str = "
+const EDGES_ON: &str = "
 SELECT e.author, e.generation, e.from_seq, a.head, a.has_aside
 FROM edges e JOIN authors a ON a.author = e.author
 WHERE e.reader = $1 AND e.is_on ORDER BY e.author";
@@ -35,7 +35,7 @@ const COUNTER: &str = "SELECT counter FROM readers WHERE reader = $1";
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
 /// Living adds of a window in outbox order. Above `from` only those by push come by this door.
-pub(super) const ADDS: &str = "
+const ADDS: &str = "
 SELECT seq, rank, item FROM records
 WHERE author = $1 AND op = 1 AND seq BETWEEN $2 AND $3 AND deleted_by IS NULL AND (seq <= $4 OR route = 1)
 ORDER BY seq";

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use crate::rows;
 use crate::users::user_id;
 
-pub(super) const OUTBOX: &str = "
+const OUTBOX: &str = "
 SELECT a.head, r.seq, r.op, r.route, r.rank, r.item
 FROM authors a
 LEFT JOIN LATERAL (
@@ -31,17 +31,17 @@ macro_rules! recipients {
 }
 
 /// In the division that the index has.
-pub(super) const RECIPIENTS: &str = recipients!("AND e.bucket = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
+const RECIPIENTS: &str = recipients!("AND e.bucket = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
 /// In another: reads all followers of the author.
 const RECIPIENTS_DIVIDED: &str = recipients!("AND e.reader % $5 = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
 const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
 
-pub(super) const FOLLOWING: &str = "
+const FOLLOWING: &str = "
 SELECT u.name, e.since, e.generation
 FROM edges e JOIN users u ON u.no = e.author
 WHERE e.reader = $1 AND e.is_on AND e.generation < $2 ORDER BY e.generation DESC LIMIT $3";
 
-pub(super) const FOLLOWERS: &str = "
+const FOLLOWERS: &str = "
 SELECT u.name, e.since, e.listed
 FROM edges e JOIN users u ON u.no = e.reader
 WHERE e.author = $1 AND e.is_on AND e.listed < $2 ORDER BY e.listed DESC LIMIT $3";

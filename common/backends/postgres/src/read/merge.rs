@@ -18,7 +18,7 @@ use super::window::Window;
 use crate::rows;
 
 /// A stretch of each stream, downwards. Both bounds are inclusive. Adds by pull come at once, nobody pushes them.
-pub(super) const NEXT: &str = "
+const NEXT: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
 FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
     WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, push_up_to, n)

@@ -5,8 +5,6 @@ pub(crate) mod door;
 pub(crate) mod items;
 pub(crate) mod lists;
 mod merge;
-#[cfg(test)]
-mod plans;
 mod window;
 
 pub(crate) use window::Lows;

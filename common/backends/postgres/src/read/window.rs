@@ -13,7 +13,7 @@ const REMEMBERED: usize = 50_000;
 
 /// For each (author, from): the oldest of the newest $3 adds up to `from` that no record up to `from` deletes, 1 if
 /// there are fewer, `from` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
-pub(super) const LOWS: &str = "
+const LOWS: &str = "
 SELECT asked.n, low.seq, first.rank, first.item
 FROM unnest($1::integer[], $2::bigint[]) WITH ORDINALITY AS asked(author, from_seq, n)
 CROSS JOIN LATERAL (

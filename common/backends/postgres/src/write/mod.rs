@@ -39,7 +39,7 @@ use crate::users::Users;
 use ledger::Ledger;
 pub(crate) use sweep::Sweep;
 
-/// How often a call starts over because another one was in the way.
+/// How often a call starts over because another one was in the way, or because its connection was lost before COMMIT.
 const TRIES: usize = 10;
 
 /// What becomes of each operation.
@@ -124,7 +124,7 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
     }
 }
 
-/// One transaction; `None` if another one was in the way and nothing happened.
+/// One transaction; `None` if something was in the way and nothing happened.
 async fn attempt(
     lease: &mut Lease<'_>,
     asks: &[Ask],
@@ -133,18 +133,15 @@ async fn attempt(
     now: Millis,
 ) -> Result<Option<Answers>> {
     let connection = lease.connection();
-    // Statements answer, or the connection is closed with its transaction in it: until COMMIT nothing is in doubt.
-    let planned = plan(connection, asks, numbers, layout, now).await;
-    let answers = match planned {
+    let answers = match plan(connection, asks, numbers, layout, now).await {
         Ok(Some(answers)) => answers,
-        Err(error) if !fault::is_conflict(&error) => {
-            let error = lease.judge::<()>(Err(error)).expect_err("it is one");
-            return Err(fault::store_error(error));
-        }
-        Ok(None) | Err(_) => {
-            let undone = sqlx::query("ROLLBACK").execute(connection).await.map(drop);
-            lease.judge(undone).map_err(fault::store_error)?;
-            return Ok(None);
+        Ok(None) => return undo(lease).await,
+        Err(error) if fault::is_conflict(&error) => return undo(lease).await,
+        // Without COMMIT nothing has happened. Closing the connection ends the transaction.
+        Err(error) => {
+            let lost = fault::is_lost(&error);
+            let judged = lease.judge::<()>(Err(error)).map_err(fault::store_error);
+            return if lost { Ok(None) } else { judged.map(|()| None) };
         }
     };
     let committed = sqlx::query("COMMIT").execute(connection).await;
@@ -153,6 +150,12 @@ async fn attempt(
         Err(error) if fault::is_conflict(&error) => Ok(None),
         Err(error) => Err(pool::in_doubt(error)),
     }
+}
+
+async fn undo(lease: &mut Lease<'_>) -> Result<Option<Answers>> {
+    let undone = sqlx::query("ROLLBACK").execute(lease.connection()).await;
+    lease.judge(undone).map_err(fault::store_error)?;
+    Ok(None)
 }
 
 /// Everything between BEGIN and COMMIT.

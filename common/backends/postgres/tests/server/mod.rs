@@ -8,6 +8,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use feedgate_common::archive::{Publish, Write};
+use feedgate_common::{Body, UserId};
+use feedgate_postgres::{Options, PostgresArchive};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Executor};
 use tempfile::TempDir;
 
 const BIN: &str = "/usr/lib/postgresql/15/bin";
@@ -84,5 +89,58 @@ impl Drop for Server {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
+    }
+}
+
+/// A statement outside of the Archive.
+pub(crate) async fn execute(url: &str, sql: String) -> u64 {
+    let options: PgConnectOptions = url.parse().unwrap();
+    let mut connection = options.connect().await.unwrap();
+    let done = connection.execute(sqlx::AssertSqlSafe(sql)).await.unwrap();
+    done.rows_affected()
+}
+
+impl Server {
+    /// Makes an empty database; its URL.
+    pub(crate) async fn database(&self, name: &str) -> String {
+        execute(&self.url("postgres"), format!("CREATE DATABASE \"{name}\"")).await;
+        self.url(name)
+    }
+}
+
+/// An Archive laid out for 16 buckets.
+pub(crate) async fn open(url: &str) -> PostgresArchive {
+    let options = Options { buckets: 16, ..Options::default() };
+    PostgresArchive::connect(url, options).await.unwrap()
+}
+
+pub(crate) fn user(name: &str) -> UserId {
+    name.parse().unwrap()
+}
+
+/// A publish with nothing but an author and a text.
+pub(crate) fn post(author: &str, text: &str) -> Publish {
+    Publish {
+        author: user(author),
+        body: Body::parse(format!("{{\"text\":\"{text}\"}}")).unwrap(),
+        kind: None,
+        id: None,
+        foreign_id: None,
+        published_at: None,
+        rank: None,
+        idempotency_key: None,
+    }
+}
+
+pub(crate) fn follow(reader: &str, author: &str) -> Write {
+    Write::Follow { reader: user(reader), author: user(author) }
+}
+
+impl Server {
+    /// From now on everybody but postgres needs a password.
+    pub(crate) async fn ask_for_passwords(&self) {
+        let rules = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+        fs::write(self.dir.path().join("data/pg_hba.conf"), rules).unwrap();
+        execute(&self.url("postgres"), "SELECT pg_reload_conf()".into()).await;
     }
 }

@@ -1,0 +1,210 @@
+//! Several nodes over one database: what they accept at the same moment is in one order.
+
+mod proxy;
+mod server;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use feedgate_common::archive::{Event, Publish, Refused, Write, Written};
+use feedgate_common::{Archive, ItemId, Millis, UserNo};
+use feedgate_postgres::PostgresArchive;
+use proxy::Proxy;
+use server::{Server, follow, open, post, user};
+
+const NOW: Millis = 1_800_000_000_000;
+
+async fn nodes(server: &Server, name: &str) -> [Arc<PostgresArchive>; 2] {
+    let url = server.database(name).await;
+    [Arc::new(open(&url).await), Arc::new(open(&url).await)]
+}
+
+type Answer = Result<Written, Refused>;
+
+async fn write(node: &PostgresArchive, write: Write) -> Answer {
+    node.write(vec![write], NOW).await.unwrap().remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_a_key_accepted_by_two_nodes_at_once_is_one_item() {
+    let server = Server::start(&["fsync=off"]).await;
+    let nodes = nodes(&server, "race").await;
+    for round in 0..40 {
+        // A new author each time: its number is raced for too.
+        let mut wanted = post(&format!("author{}", round / 3), &round.to_string());
+        match round % 3 {
+            0 => wanted.idempotency_key = Some(format!("key{round}").into()),
+            1 => wanted.id = Some(ItemId(round)),
+            _ => wanted.foreign_id = Some(format!("theirs{round}").into()),
+        }
+        let tries: Vec<_> = (0..6)
+            .map(|n| {
+                let (node, wanted) = (nodes[n % 2].clone(), wanted.clone());
+                tokio::spawn(async move { write(&node, Write::Publish(wanted)).await })
+            })
+            .collect();
+        let (mut fresh_ones, mut items) = (0, HashSet::new());
+        for attempt in tries {
+            let answer = attempt.await.unwrap();
+            let Ok(Written::Published { id, outbox_seq, fresh, .. }) = answer else { panic!("{answer:?}") };
+            fresh_ones += usize::from(fresh);
+            items.insert((id, outbox_seq));
+        }
+        assert_eq!((fresh_ones, items.len()), (1, 1), "round {round}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_another_payload_with_the_same_id_on_another_node_is_refused() {
+    let server = Server::start(&["fsync=off"]).await;
+    let nodes = nodes(&server, "conflict").await;
+    for round in 0..30 {
+        let tries: Vec<_> = (0..2)
+            .map(|n| {
+                // Different authors: no row that both lock.
+                let mut wanted = post(&format!("author{n}"), &round.to_string());
+                wanted.id = Some(ItemId(round));
+                let node = nodes[n].clone();
+                tokio::spawn(async move { write(&node, Write::Publish(wanted)).await })
+            })
+            .collect();
+        let mut answers = vec![];
+        for attempt in tries {
+            answers.push(attempt.await.unwrap());
+        }
+        let refused = answers.iter().filter(|answer| **answer == Err(Refused::IdTaken(ItemId(round)))).count();
+        let accepted = answers.iter().filter(|a| matches!(a, Ok(Written::Published { fresh: true, .. }))).count();
+        assert_eq!((accepted, refused), (1, 1), "{answers:?}");
+    }
+}
+
+/// Every batch speaks of every author and reader, each in another order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i2_mixed_batches_of_two_nodes_leave_dense_outboxes_and_never_block_each_other() {
+    const AUTHORS: usize = 5;
+    const ROUNDS: usize = 12;
+    let server = Server::start(&["fsync=off"]).await;
+    let nodes = nodes(&server, "batches").await;
+    let seen = nodes[0].clone();
+    let names: Vec<_> = (0..AUTHORS).map(|n| user(&format!("u{n}"))).collect();
+    let authors = seen.intern(&names).await.unwrap();
+    let writers: Vec<_> = (0..6)
+        .map(|writer: usize| {
+            let node = nodes[writer % 2].clone();
+            tokio::spawn(async move {
+                for round in 0..ROUNDS {
+                    let turn = |n: usize| format!("u{}", (n * (1 + writer % 4) + round) % AUTHORS);
+                    let mut batch = vec![];
+                    for n in 0..AUTHORS {
+                        batch.push(Write::Publish(post(&turn(n), &format!("{writer}/{round}/{n}"))));
+                        let (reader, author) = (user(&turn(n + 1)), user(&turn(n)));
+                        batch.push(match (writer + round) % 2 {
+                            0 => Write::Follow { reader, author },
+                            _ => Write::Unfollow { reader, author },
+                        });
+                    }
+                    for answer in node.write(batch, NOW).await.unwrap() {
+                        answer.unwrap();
+                    }
+                }
+            })
+        })
+        .collect();
+    // Meanwhile heads are served: nothing may appear at or below one later.
+    let watcher = tokio::spawn({
+        let authors = authors.clone();
+        async move {
+            let mut served = vec![vec![]; AUTHORS];
+            for _ in 0..60 {
+                for (author, served) in authors.iter().zip(&mut served) {
+                    let outbox = seen.outbox(*author, 0, 10_000).await.unwrap();
+                    assert_eq!(outbox.records.len() as u64, outbox.head, "dense up to the head");
+                    assert!(outbox.records.starts_with(served), "and never another below it");
+                    *served = outbox.records;
+                }
+            }
+        }
+    });
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    watcher.await.unwrap();
+    let mut records = 0;
+    for author in authors {
+        let outbox = nodes[1].outbox(author, 0, 10_000).await.unwrap();
+        assert!(outbox.records.iter().map(|record| record.seq).eq(1..=outbox.head));
+        records += outbox.records.len();
+    }
+    assert_eq!(records, 6 * ROUNDS * AUTHORS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edge_begins_at_the_head_of_the_moment_whatever_is_published_meanwhile() {
+    let server = Server::start(&["fsync=off"]).await;
+    let [publisher, follower] = nodes(&server, "from").await;
+    let publishing = tokio::spawn(async move {
+        for n in 0..150 {
+            write(&publisher, Write::Publish(post("star", &n.to_string()))).await.unwrap();
+        }
+    });
+    let mut last = 0;
+    for n in 0..60 {
+        let answer = write(&follower, follow(&format!("r{n}"), "star")).await;
+        let Ok(Written::Edge { reader, author, edge, .. }) = answer else { panic!("{answer:?}") };
+        assert!(edge.from >= last, "edges that follow each other begin in order");
+        last = edge.from;
+        let head = follower.outbox(author, 0, 1).await.unwrap().head;
+        assert!(edge.from <= head);
+        let bucket = reader.bucket(16);
+        let recipients = follower.recipients(author, bucket, 16, Some(UserNo(reader.0 - 1)), 1).await.unwrap();
+        assert_eq!((recipients[0].reader, recipients[0].from), (reader, edge.from));
+    }
+    publishing.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn epochs_of_two_nodes_never_go_back() {
+    let server = Server::start(&["fsync=off"]).await;
+    let nodes = nodes(&server, "epochs").await;
+    let mut last = None;
+    for n in 0..40 {
+        let next = nodes[n % 2].next_epoch().await.unwrap();
+        assert!(Some(next) > last, "{next:?} after {last:?}");
+        last = Some(next);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_costs_a_few_round_trips_however_long_it_is() {
+    let server = Server::start(&["fsync=off"]).await;
+    server.database("batch").await;
+    let proxy = Proxy::before(server.port()).await;
+    let node = open(&proxy.url("batch")).await;
+    let publishes = |size: usize, call: &str| -> Vec<Write> {
+        let publish = |n: usize| Publish {
+            idempotency_key: Some(format!("{call}{n}").into()),
+            ..post(&format!("u{}", n % 10), &n.to_string())
+        };
+        (0..size).map(|n| Write::Publish(publish(n))).collect()
+    };
+    let follows = |size: usize| -> Vec<Write> { (0..size).map(|n| follow(&format!("u{n}"), "star")).collect() };
+    // Names, and statements that are prepared once a connection.
+    node.write(follows(1000), NOW).await.unwrap();
+    node.write(publishes(10, "first"), NOW).await.unwrap();
+    let undone: Vec<Write> =
+        (0..1000).map(|n| Write::Unfollow { reader: user(&format!("u{n}")), author: user("star") }).collect();
+    for (batch, most) in [(undone, 6), (publishes(1000, "second"), 7), (follows(1000), 6)] {
+        let before = proxy.round_trips();
+        let answers = node.write(batch, NOW).await.unwrap();
+        assert!(answers.iter().all(Result::is_ok));
+        let trips = proxy.round_trips() - before;
+        assert!(trips <= most, "{trips} round trips for {} operations", answers.len());
+    }
+    let due = node.outstanding(None, i64::MAX, 5000).await.unwrap();
+    let events: Vec<Event> = due.into_iter().map(|line| line.event).collect();
+    assert_eq!(events.len(), 10 + 1000);
+    let before = proxy.round_trips();
+    node.finish(&events).await.unwrap();
+    assert!(proxy.round_trips() - before <= 4);
+    assert_eq!(node.outstanding(None, i64::MAX, 5000).await.unwrap(), []);
+}

@@ -1,0 +1,200 @@
+//! What is answered while the server, or the network before it, fails; and that it is the truth.
+
+mod proxy;
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::{Archive, ItemId, Millis, StoreError};
+use feedgate_postgres::PostgresArchive;
+use proxy::Proxy;
+use server::{Server, execute, open, post};
+
+const NOW: Millis = 1_800_000_000_000;
+
+fn keyed(writer: usize, n: usize) -> Publish {
+    let key = format!("{writer}-{n}");
+    Publish { idempotency_key: Some(key.as_str().into()), ..post(&format!("author{writer}"), &key) }
+}
+
+async fn publish(archive: &PostgresArchive, wanted: Publish) -> Result<(ItemId, u64, bool), StoreError> {
+    match archive.write(vec![Write::Publish(wanted)], NOW).await?.remove(0) {
+        Ok(Written::Published { id, outbox_seq, fresh, .. }) => Ok((id, outbox_seq, fresh)),
+        other => panic!("never a refusal: {other:?}"),
+    }
+}
+
+/// Asks until it is answered.
+async fn publish_at_last(archive: &PostgresArchive, wanted: &Publish) -> (ItemId, u64, bool) {
+    loop {
+        match publish(archive, wanted.clone()).await {
+            Ok(accepted) => return accepted,
+            Err(StoreError::Unavailable(_) | StoreError::Overloaded { .. }) => tokio::task::yield_now().await,
+            Err(error @ StoreError::Corrupt(_)) => panic!("{error}"),
+        }
+    }
+}
+
+/// Four writers publish, each asking again until it is answered, until told to stop and then once more; what they were
+/// told.
+struct Writers {
+    stop: Arc<AtomicBool>,
+    accepted: Arc<AtomicUsize>,
+    tasks: Vec<tokio::task::JoinHandle<Vec<(ItemId, u64, bool)>>>,
+}
+
+impl Writers {
+    fn start(archive: &Arc<PostgresArchive>) -> Self {
+        let (stop, accepted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let writer = |writer: usize| {
+            let (archive, stop, accepted) = (archive.clone(), stop.clone(), accepted.clone());
+            tokio::spawn(async move {
+                let mut told = vec![];
+                while !stop.load(Ordering::SeqCst) {
+                    told.push(publish_at_last(&archive, &keyed(writer, told.len())).await);
+                    accepted.fetch_add(1, Ordering::SeqCst);
+                }
+                told
+            })
+        };
+        let tasks = (0..4).map(writer).collect();
+        Self { stop, accepted, tasks }
+    }
+
+    /// Until so many more are accepted.
+    async fn accept(&self, more: usize) {
+        let wanted = self.accepted.load(Ordering::SeqCst) + more;
+        while self.accepted.load(Ordering::SeqCst) < wanted {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Everything that was accepted is there, once, where it was said to be, and nothing else is.
+    async fn check(self, archive: &PostgresArchive) {
+        self.stop.store(true, Ordering::SeqCst);
+        for task in self.tasks {
+            let told = task.await.unwrap();
+            let ids: Vec<ItemId> = told.iter().map(|(id, ..)| *id).collect();
+            let items = archive.items(&ids).await.unwrap();
+            for ((id, seq, _), item) in told.iter().zip(&items) {
+                let item = item.as_ref().unwrap_or_else(|| panic!("item {id} was accepted and is not there"));
+                assert_eq!(item.outbox_seq, *seq);
+            }
+            let author = items[0].as_ref().unwrap().author_no;
+            let outbox = archive.outbox(author, 0, 100_000).await.unwrap();
+            assert!(outbox.records.iter().map(|record| record.key.item).eq(ids), "each once, in order");
+            assert_eq!(outbox.head, told.len() as u64);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_backends_terminated_under_writes_leave_no_false_accept() {
+    let server = Server::start(&[]).await;
+    let url = server.database("terminated").await;
+    let archive = Arc::new(open(&url).await);
+    let writers = Writers::start(&archive);
+    for _ in 0..5 {
+        writers.accept(20).await;
+        let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'feedgate'";
+        assert!(execute(&url, terminate.into()).await > 0);
+    }
+    writers.accept(20).await;
+    writers.check(&archive).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_a_killed_server_accepts_nothing_falsely_and_is_used_again_once_it_is_back() {
+    let mut server = Server::start(&[]).await;
+    let url = server.database("killed").await;
+    let archive = Arc::new(open(&url).await);
+    let writers = Writers::start(&archive);
+    for _ in 0..2 {
+        writers.accept(40).await;
+        server.kill();
+        let asked = Instant::now();
+        let down = loop {
+            // What was under way may still have been answered.
+            match archive.ping().await {
+                Err(error) => break error,
+                Ok(()) => tokio::task::yield_now().await,
+            }
+        };
+        assert!(asked.elapsed() < Duration::from_secs(6), "an outage is answered, not waited for");
+        assert!(matches!(&down, StoreError::Unavailable(why) if why.contains("PostgreSQL")), "{down}");
+        server.restart().await;
+    }
+    writers.accept(40).await;
+    archive.ping().await.unwrap();
+    writers.check(&archive).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_a_lost_reply_to_a_commit_is_no_refusal_and_a_retry_gets_the_same_item() {
+    let server = Server::start(&["fsync=off"]).await;
+    server.database("lost").await;
+    let proxy = Proxy::before(server.port()).await;
+    let archive = open(&proxy.url("lost")).await;
+    publish(&archive, keyed(0, 0)).await.unwrap();
+    for n in 1..4 {
+        proxy.lose_replies_to_commits(true);
+        let lost = publish(&archive, keyed(0, n)).await.unwrap_err();
+        assert!(matches!(&lost, StoreError::Unavailable(why) if why.contains("may or may not")), "{lost}");
+        proxy.lose_replies_to_commits(false);
+        let (_, seq, fresh) = publish(&archive, keyed(0, n)).await.unwrap();
+        assert_eq!((seq, fresh), (n as u64 + 1, false), "it had happened");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_that_goes_silent_is_answered_within_seconds() {
+    let server = Server::start(&["fsync=off"]).await;
+    server.database("silent").await;
+    let proxy = Proxy::before(server.port()).await;
+    let archive = Arc::new(open(&proxy.url("silent")).await);
+    publish(&archive, keyed(0, 0)).await.unwrap();
+    proxy.set_silent(true);
+    let asked = Instant::now();
+    // More than there are connections.
+    let calls: Vec<_> = (0..40)
+        .map(|n| {
+            let archive = archive.clone();
+            tokio::spawn(async move {
+                match n % 2 {
+                    0 => archive.ping().await,
+                    _ => publish(&archive, keyed(1, n)).await.map(drop),
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        let error = call.await.unwrap().unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    }
+    assert!(asked.elapsed() < Duration::from_secs(7), "{:?}", asked.elapsed());
+    proxy.set_silent(false);
+    publish(&archive, keyed(0, 1)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_only_reads_refuses_writes_as_unavailable() {
+    let server = Server::start(&["fsync=off"]).await;
+    let url = server.database("readonly").await;
+    let archive = open(&url).await;
+    publish(&archive, keyed(0, 0)).await.unwrap();
+    execute(&url, "ALTER DATABASE readonly SET default_transaction_read_only = on".into()).await;
+    let archive = open_again(archive, &url).await;
+    let error = publish(&archive, keyed(0, 1)).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("primary")), "{error}");
+    archive.ping().await.unwrap();
+}
+
+/// The same handle on new connections.
+async fn open_again(archive: PostgresArchive, url: &str) -> PostgresArchive {
+    let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'feedgate'";
+    execute(url, terminate.into()).await;
+    archive
+}

@@ -1,0 +1,88 @@
+//! From a URL to an Archive: what is refused, in which words, and what several processes do at once.
+
+mod server;
+
+use std::sync::Arc;
+
+use feedgate_common::archive::ArchiveCounts;
+use feedgate_common::{Archive, StoreError};
+use feedgate_postgres::{Options, PostgresArchive};
+use server::{Server, execute, open, user};
+
+async fn refusal(url: &str) -> String {
+    match PostgresArchive::connect(url, Options::default()).await {
+        Err(StoreError::Unavailable(why)) => why.to_string(),
+        Err(error) => panic!("not {error}"),
+        Ok(_) => panic!("{url} was taken"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_that_start_at_once_agree_on_one_store() {
+    let server = Server::start(&["fsync=off"]).await;
+    let url = server.database("start").await;
+    let starts: Vec<_> = (0..8)
+        .map(|n| {
+            let url = url.clone();
+            let options = Options { buckets: 16 + n, max_connections: 2 };
+            tokio::spawn(async move { Arc::new(PostgresArchive::connect(&url, options).await.unwrap()) })
+        })
+        .collect();
+    let mut archives = vec![];
+    for start in starts {
+        archives.push(start.await.unwrap());
+    }
+    let buckets = archives[0].buckets();
+    assert!((16..24).contains(&buckets) && archives.iter().all(|archive| archive.buckets() == buckets));
+    let name = [user("ann")];
+    assert_eq!(archives[0].intern(&name).await.unwrap(), archives[7].intern(&name).await.unwrap());
+    let wants = ArchiveCounts { users: 1, ..ArchiveCounts::default() };
+    assert_eq!(archives[3].counts().await.unwrap(), wants);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_keeps_the_number_of_buckets_it_was_made_with() {
+    let server = Server::start(&["fsync=off"]).await;
+    let url = server.database("layout").await;
+    for buckets in [16, 64] {
+        let options = Options { buckets, ..Options::default() };
+        assert_eq!(PostgresArchive::connect(&url, options).await.unwrap().buckets(), 16);
+    }
+}
+
+/// The version before this one goes on beside it during a deploy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_a_later_version_are_left_as_they_are() {
+    let server = Server::start(&["fsync=off"]).await;
+    let url = server.database("later").await;
+    open(&url).await;
+    let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES (9999, 'later', true, '\\x00', 0)";
+    execute(&url, later.into()).await;
+    open(&url).await.intern(&[user("ann")]).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right() {
+    let server = Server::start(&["fsync=off", "max_connections=20"]).await;
+    server.database("there").await;
+    let address = format!("127.0.0.1:{}", server.port());
+
+    let why = refusal("mysql://nobody").await;
+    assert!(why.contains("postgres://user:password@host:port/database"), "{why}");
+    let why = refusal("postgres://guest:s3cret@host:notaport/x").await;
+    assert!(why.contains("postgres://user:password@host:port/database") && !why.contains("s3cret"), "{why}");
+    let why = refusal("postgres://postgres@127.0.0.1:1/there").await;
+    assert!(why.contains("no PostgreSQL at 127.0.0.1:1"), "{why}");
+    let why = refusal(&server.url("missing")).await;
+    assert!(why.contains("\"missing\" does not exist") && why.contains("create the database"), "{why}");
+    let why = refusal(&format!("{}?options=-c%20synchronous_commit%3Doff", server.url("there"))).await;
+    assert!(why.contains("synchronous_commit is off"), "{why}");
+
+    execute(&server.url("there"), "CREATE ROLE guest LOGIN PASSWORD 'right'".into()).await;
+    server.ask_for_passwords().await;
+    let why = refusal(&format!("postgres://guest:wrong@{address}/there")).await;
+    assert!(why.contains("password") && why.contains("archive_url"), "{why}");
+    let why = refusal(&format!("postgres://guest:right@{address}/there")).await;
+    assert!(why.contains("permission denied"), "{why}");
+}
