@@ -1,5 +1,7 @@
 //! Several nodes over one database: what they accept at the same moment is in one order.
 
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
 mod proxy;
 mod server;
 

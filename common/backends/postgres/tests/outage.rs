@@ -1,5 +1,7 @@
 //! What is answered while the server, or the network before it, fails; and that it is the truth.
 
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
 mod proxy;
 mod server;
 

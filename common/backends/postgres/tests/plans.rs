@@ -3,6 +3,8 @@
 //! The server itself logs the plan of every statement that the Archive sends (`auto_explain`), with the parameters it was
 //! sent with, for the first callers and once it has made one plan for all.
 
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
 mod server;
 
 use feedgate_common::archive::Built;

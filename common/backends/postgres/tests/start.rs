@@ -1,5 +1,7 @@
 //! From a URL to an Archive: what is refused, in which words, and what several processes do at once.
 
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
 mod server;
 
 use std::sync::Arc;
