@@ -8,8 +8,9 @@ use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use redis::cmd;
 
-use super::scripts::reply;
+use super::scripts::{reply, words};
 use crate::Link;
+use crate::link::Script;
 
 /// The leases, and who was seen alive lately.
 ///
@@ -27,11 +28,8 @@ impl Leases {
     }
 
     /// Begins or prolongs a lease; whether it stood.
-    pub(super) async fn renew(&self, node: &str) -> Result<bool> {
-        let lasts = u64::try_from(self.lasts.as_millis()).unwrap_or(u64::MAX);
-        let set = cmd("SET").arg(key(node)).arg(1).arg("PX").arg(lasts).arg("GET").take();
-        let before: Option<String> = reply(self.link.call(&set).await?)?;
-        Ok(before.is_some())
+    pub(super) async fn renew(&self, script: &Script, node: &str) -> Result<bool> {
+        reply(self.link.script(script, &[key(node)], &words![self.lasts.as_millis()]).await?)
     }
 
     pub(super) async fn end(&self, node: &str) -> Result<()> {

@@ -20,10 +20,11 @@
 //!   life is made under the server's replication id; under another one (a restart, a promotion, a resharding), or where
 //!   the hash is gone, the next that needs a life begins a new one in a greater epoch. So tokens only grow (I17).
 //! - **Ended or lost.** What is absent and of this life has ended. What is of an earlier one may have been lost: it is
-//!   entered again unless a newer token is known, from a session or from the device's row, which a save and a revocation
-//!   leave behind. So the order of confirmations does not matter.
+//!   entered again unless a newer token is known, from a session or from the fence in the device's row, which a save, a
+//!   revocation, and the end of a session of an earlier life leave behind. So the order of confirmations does not matter.
 //! - A session counts while its node's lease stands. A node renews its lease before its first claim.
-//! - A device without an id of its own has no row, save after a revocation of a session that had been lost.
+//! - A device without an id of its own has no row, unless its session ended in a later life than it began: then a
+//!   fence, the first to make room.
 //!
 //! What is lost with the memory is lost: a revocation that was answered before it and not yet heard by the node that
 //! held the session, and positions.
@@ -46,6 +47,7 @@ use feedgate_common::{Bucket, DeviceId, Epoch, Millis, Position, UserNo};
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use redis::{Value, cmd};
+use tokio::time::timeout;
 
 use crate::link::Script;
 use crate::{Epochs, Link};
@@ -143,9 +145,11 @@ impl Sessions for RedisSessions {
     }
 
     async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()> {
-        let arguments = words![user.0, device, token.epoch.0, token.counter];
-        self.link.script(&self.scripts.release, &[bucket_key(self.bucket(user))], &arguments).await?;
-        Ok(())
+        let bucket = self.bucket(user);
+        let keys = [bucket_key(bucket), devices_key(bucket, user)];
+        let (epoch, counter) = (token.epoch.0, token.counter);
+        let arguments = words!["", user.0, device, epoch, counter, DEVICES_MAX, DEVICE_TTL_MS].into();
+        self.in_life(&self.scripts.release, &keys, arguments).await.map(drop)
     }
 
     async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>> {
@@ -161,9 +165,11 @@ impl Sessions for RedisSessions {
     async fn renew(&self, node: &str) -> Result<Renewed> {
         checked(node)?;
         let lives = self.lives().await?;
-        let stood = self.leases.renew(node).await?;
+        let stood = self.leases.renew(&self.scripts.lease, node).await?;
         let before = self.renewed.lock().insert(node.to_owned(), lives.clone());
-        if let Err(error) = sweep::sweep(self, &self.round).await {
+        // It must not make the renewal late.
+        let swept = timeout(self.spans.lease / 10, sweep::sweep(self, &self.round)).await;
+        if let Ok(Err(error)) = swept {
             tracing::warn!(%error, "what dead nodes left could not be swept; trying again");
         }
         Ok(if stood && before == Some(lives) { Renewed::Kept } else { Renewed::Anew })
@@ -247,7 +253,7 @@ impl Sessions for RedisSessions {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.link.call(&cmd("PING")).await.map(drop)
+        self.link.ping().await
     }
 }
 

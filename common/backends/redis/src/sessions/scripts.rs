@@ -11,16 +11,25 @@ use redis::{FromRedisValue, Value};
 
 use crate::link::Script;
 
+/// With its flags, the server decides whether a script may run before it begins, not half way.
 macro_rules! script {
-    ($name:literal) => {
-        Script::new(concat!(include_str!("lua/pool.lua"), include_str!(concat!("lua/", $name, ".lua"))))
+    ($name:literal, $flags:literal) => {
+        Script::new(concat!(
+            "#!lua flags=",
+            $flags,
+            "\n",
+            include_str!("lua/pool.lua"),
+            include_str!(concat!("lua/", $name, ".lua"))
+        ))
     };
 }
 
-/// What each does and takes stands in its file.
+/// What each does and takes stands in its file. A server that is full goes on with what it has: leases are renewed, and
+/// sessions end.
 pub(super) struct Scripts {
     pub(super) claim: Script,
     pub(super) confirm: Script,
+    pub(super) lease: Script,
     pub(super) life: Script,
     pub(super) list: Script,
     pub(super) release: Script,
@@ -32,14 +41,15 @@ pub(super) struct Scripts {
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            claim: script!("claim"),
-            confirm: script!("confirm"),
-            life: script!("life"),
-            list: script!("list"),
-            release: script!("release"),
-            revoke: script!("revoke"),
-            save: script!("save"),
-            sweep: script!("sweep"),
+            claim: script!("claim", ""),
+            confirm: script!("confirm", ""),
+            lease: script!("lease", "allow-oom"),
+            life: script!("life", "allow-oom"),
+            list: script!("list", "no-writes"),
+            release: script!("release", "allow-oom"),
+            revoke: script!("revoke", "allow-oom"),
+            save: script!("save", ""),
+            sweep: script!("sweep", "allow-oom"),
         }
     }
 }

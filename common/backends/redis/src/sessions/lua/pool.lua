@@ -5,7 +5,7 @@
 --                                                   device epoch counter node connection since kept
 --   {s005}:<user>  hash  <device>                 epoch counter position_epoch position_offset seen
 --
--- epoch and counter are a session's token; in a device's row, the greatest that has written there.
+-- epoch and counter are a session's token; in a device's row they are a fence: no token below it is entered again.
 -- kept is STORED, NOTHING or `epoch/offset`: the position of a device without an id of its own.
 
 local STORED, NOTHING = '=', '-'
@@ -68,20 +68,33 @@ local function row(devices, device)
           position_epoch = position_epoch, position_offset = position_offset}
 end
 
--- Stores a device's row; the devices unseen longest make room for a new one.
+-- Stores a device's row. To make room for a new one, those without a position go, then those unseen longest.
 local function store(devices, device, r, devices_max, ttl)
   if redis.call('HEXISTS', devices, device) == 0 then
     while redis.call('HLEN', devices) >= devices_max do
-      local rows, oldest, seen = redis.call('HGETALL', devices), nil, math.huge
+      local rows, first, seen = redis.call('HGETALL', devices), nil, math.huge
       for i = 1, #rows, 2 do
-        local at = tonumber(string.match(rows[i + 1], '%S+$'))
-        if at < seen then oldest, seen = rows[i], at end
+        local offset, at = string.match(rows[i + 1], '(%S+) (%S+)$')
+        at = offset == NOTHING and -math.huge or tonumber(at)
+        if at < seen then first, seen = rows[i], at end
       end
-      redis.call('HDEL', devices, oldest)
+      redis.call('HDEL', devices, first)
     end
   end
   redis.call('HSET', devices, device,
     table.concat({r.epoch, r.counter, r.position_epoch, r.position_offset, r.seen}, ' '))
   redis.call('PEXPIRE', devices, ttl)
+end
+
+-- Ends every token of the device below this one, for good: also those that the bucket has lost.
+local function fence(devices, device, epoch, counter, devices_max, ttl)
+  local r = row(devices, device)
+  if r and not before(r.epoch, r.counter, epoch, counter) then return end
+  if not r then
+    local time = redis.call('TIME')
+    r = {position_epoch = NOTHING, position_offset = NOTHING, seen = time[1] .. '000'}
+  end
+  r.epoch, r.counter = epoch, counter
+  store(devices, device, r, tonumber(devices_max), ttl)
 end
 

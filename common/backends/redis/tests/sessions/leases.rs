@@ -1,0 +1,86 @@
+//! Nodes that come, are cut off, and go.
+
+use std::time::Duration;
+
+use feedgate_common::Sessions;
+use feedgate_common::sessions::Renewed;
+use feedgate_redis::Spans;
+
+use crate::world::{USER, a_claim, claim, is_confirmed, lines, open, server, short, shown, two_nodes, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sessions_of_a_node_count_while_its_lease_stands() {
+    let redis = server();
+    let pool = open(&redis.url(), short()).await;
+    let held = claim(&pool, USER, "a", "n1", 1).await;
+    assert_eq!(shown(&pool).await, [], "a node that has not renewed yet does not count");
+    assert_eq!(pool.renew("n1").await.unwrap(), Renewed::Anew);
+    assert_eq!(shown(&pool).await, lines(&[("a", 1)]));
+
+    until("the lease lapses", async || shown(&pool).await.is_empty()).await;
+    until("those who read lately notice", async || pool.nodes(&[USER]).await.unwrap() == [[""; 0]]).await;
+    assert_eq!(pool.renew("n1").await.unwrap(), Renewed::Anew);
+    assert!(is_confirmed(&pool, &held).await, "who was only cut off has lost nothing");
+    assert_eq!(shown(&pool).await, lines(&[("a", 1)]));
+    assert_eq!(pool.nodes(&[USER]).await.unwrap(), [["n1"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i17_a_device_that_went_elsewhere_while_its_node_was_cut_off_is_not_confirmed() {
+    let redis = server();
+    let (cut_off, other) = (open(&redis.url(), short()).await, open(&redis.url(), Spans::default()).await);
+    cut_off.renew("n1").await.unwrap();
+    other.renew("n2").await.unwrap();
+    let old = claim(&cut_off, USER, "a", "n1", 1).await;
+    until("the lease lapses", async || shown(&other).await.is_empty()).await;
+    let new = other.claim(a_claim(USER, "a", "n2", 2)).await.unwrap();
+    assert_eq!(new.replaced, Some(("n1".to_owned(), 1)));
+    assert_eq!(cut_off.renew("n1").await.unwrap(), Renewed::Anew);
+    assert!(!is_confirmed(&cut_off, &old).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_just_begun_is_never_overlooked() {
+    let redis = server();
+    let [n1, n2] = two_nodes(&redis.url()).await;
+    claim(&n1, USER, "a", "n1", 1).await;
+    claim(&n2, USER, "b", "n3", 2).await;
+    assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1"]], "n3 has no lease");
+    n2.renew("n3").await.unwrap();
+    assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1", "n3"]], "and now it has");
+    claim(&n2, USER, "c", "n2", 3).await;
+    assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1", "n2", "n3"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i18_what_a_node_dead_for_long_has_left_is_removed() {
+    let redis = server();
+    let spans = Spans { dead: Duration::from_millis(1), ..Spans::default() };
+    let pool = open(&redis.url(), spans).await;
+    for node in ["n1", "n2", "n3"] {
+        pool.renew(node).await.unwrap();
+    }
+    claim(&pool, USER, "a", "n1", 1).await;
+    claim(&pool, USER, "b", "n2", 2).await;
+    let left = || redis.cli(&["hget", "{s007}", "7"]);
+    assert!(left().contains("n1"));
+    pool.retire("n1").await.unwrap();
+    until("the sweep has come by", async || {
+        pool.renew("n3").await.unwrap();
+        !left().contains("n1")
+    })
+    .await;
+    assert_eq!(shown(&pool).await, lines(&[("b", 2)]));
+    assert_eq!(pool.renew("n2").await.unwrap(), Renewed::Kept);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_of_a_node_that_would_not_fit_into_a_line_is_refused() {
+    let redis = server();
+    let pool = open(&redis.url(), Spans::default()).await;
+    for name in ["", "gateway 1", "gateway\n1"] {
+        let refused = pool.claim(a_claim(USER, "a", name, 1)).await.unwrap_err().to_string();
+        assert!(refused.contains("such as gateway-1") && refused.contains(&format!("{name:?}")), "{refused}");
+        assert!(pool.renew(name).await.is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! The pool when Redis has lost what it held, in each of the ways it can.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use feedgate_common::sessions::{Claim, Held, Renewed};
+use feedgate_common::{Sessions, UserNo};
+use feedgate_engines::{Redis, RedisCluster};
+
+use crate::world::{
+    BUCKETS, USER, a_claim, claim, enter, is_confirmed, lines, renewed, saves, server, shown, two_nodes,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Flushed,
+    Evicted,
+    RestartedWithout,
+    RestartedWith,
+    RolledBack,
+    /// Made a replica of an empty server and a master again, with every connection standing.
+    Overwritten,
+}
+
+const LOSSES: [Loss; 6] =
+    [Loss::Flushed, Loss::Evicted, Loss::RestartedWithout, Loss::RestartedWith, Loss::RolledBack, Loss::Overwritten];
+
+impl Loss {
+    /// Loses what was written since `copy` of the data was made, or everything.
+    fn happens(self, redis: &mut Redis, copy: &Path) {
+        match self {
+            Self::Flushed => _ = redis.cli(&["flushall"]),
+            Self::Evicted => assert_eq!(redis.cli(&["del", "{s007}"]).trim(), "1"),
+            Self::RestartedWith => redis.restart(),
+            Self::RestartedWithout => {
+                redis.kill();
+                fs::remove_dir_all(data(redis)).unwrap();
+                redis.restart();
+            }
+            Self::RolledBack => {
+                redis.kill();
+                fs::remove_dir_all(data(redis)).unwrap();
+                copy_files(copy, &data(redis));
+                redis.restart();
+            }
+            Self::Overwritten => {
+                let empty = server();
+                redis.cli(&["replicaof", "127.0.0.1", &empty.port().to_string()]);
+                while !redis.cli(&["info", "replication"]).contains("master_link_status:up") {
+                    std::thread::yield_now();
+                }
+                redis.cli(&["replicaof", "no", "one"]);
+            }
+        }
+    }
+}
+
+fn data(redis: &Redis) -> PathBuf {
+    redis.directory().join("appendonlydir")
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i17_after_any_loss_the_newest_stays_whoever_confirms_first() {
+    for loss in LOSSES {
+        for older_first in [true, false] {
+            the_newest_stays(loss, older_first).await;
+        }
+    }
+}
+
+async fn the_newest_stays(loss: Loss, older_first: bool) {
+    let mut redis = server();
+    let [n1, n2] = two_nodes(&redis.url()).await;
+    let older = claim(&n1, USER, "a", "n1", 1).await;
+    let ended = claim(&n1, USER, "c", "n1", 3).await;
+    let copy = tempfile::tempdir().unwrap();
+    copy_files(&data(&redis), copy.path());
+    n1.release(USER, &ended.claim.device, ended.token).await.unwrap();
+    let other = claim(&n1, USER, "b", "n1", 4).await;
+    let newer = claim(&n2, USER, "a", "n2", 2).await;
+
+    loss.happens(&mut redis, copy.path());
+    assert_eq!(renewed(&n1, "n1").await, Renewed::Anew, "{loss:?}");
+    assert_eq!(renewed(&n2, "n2").await, Renewed::Anew, "{loss:?}");
+    assert_eq!(shown(&n1).await, [], "{loss:?}: what is left of an earlier life counts for nothing");
+    assert!(!saves(&n1, &other, 5).await);
+
+    let mut held = [older.clone(), newer.clone()];
+    if !older_first {
+        held.reverse();
+    }
+    for held in &held {
+        let pool = if held.claim.node == "n1" { &n1 } else { &n2 };
+        assert_eq!(is_confirmed(pool, held).await, older_first || held.claim.node == "n2", "{loss:?}");
+    }
+    assert!(is_confirmed(&n1, &other).await);
+    assert!(!is_confirmed(&n1, &older).await, "{loss:?}: now the newer one is known");
+    assert!(is_confirmed(&n2, &newer).await);
+    assert_eq!(shown(&n1).await, lines(&[("a", 2), ("b", 4)]), "{loss:?}");
+    assert!(saves(&n1, &other, 5).await);
+    assert!(!saves(&n1, &older, 5).await);
+
+    let next = claim(&n1, USER, "a", "n1", 9).await;
+    assert!(next.token > newer.token && next.token > other.token, "{loss:?}: tokens only grow");
+    assert_eq!(renewed(&n1, "n1").await, Renewed::Kept, "{loss:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_ended_after_a_loss_is_not_entered_again() {
+    let redis = server();
+    let [n1, n2] = two_nodes(&redis.url()).await;
+    for durable in [true, false] {
+        let mut held = vec![];
+        for (connection, name) in ["revoked", "confirmed-revoked", "released", "confirmed-released"].iter().enumerate()
+        {
+            held.push(enter(&n1, Claim { durable, ..a_claim(USER, name, "n1", connection as u64) }).await);
+        }
+        redis.cli(&["flushall"]);
+        n1.renew("n1").await.unwrap();
+        for held in [&held[1], &held[3]] {
+            assert!(is_confirmed(&n1, held).await);
+        }
+        for (end, was_known) in held[..2].iter().zip([false, true]) {
+            let was = n2.revoke(USER, &end.claim.device).await.unwrap();
+            assert_eq!(was.is_some(), was_known);
+        }
+        for end in &held[2..] {
+            n1.release(USER, &end.claim.device, end.token).await.unwrap();
+        }
+        assert_eq!(n1.confirm(held.clone()).await.unwrap(), [false; 4], "durable: {durable}");
+        // Nor after the next claim has come and gone.
+        for Held { claim, .. } in &held {
+            let next = enter(&n2, Claim { node: "n2".to_owned(), ..claim.clone() }).await;
+            n2.release(USER, &claim.device, next.token).await.unwrap();
+        }
+        assert_eq!(n1.confirm(held).await.unwrap(), [false; 4], "durable: {durable}");
+        assert_eq!(shown(&n1).await, []);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_a_later_life_ends_one_that_began_with_an_epoch_taken_too_early() {
+    let redis = server();
+    let [n1, n2] = two_nodes(&redis.url()).await;
+    redis.cli(&["flushall"]);
+    let newer = claim(&n2, USER, "a", "n2", 1).await;
+    // As if the loss had come again, and somebody who had been asleep had begun a life in an older epoch.
+    redis.cli(&["hset", "{s007}", "epoch", "1"]);
+    let wrong = claim(&n1, USER, "b", "n1", 2).await;
+    assert!(wrong.token < newer.token);
+    assert!(is_confirmed(&n2, &newer).await);
+    let next = claim(&n1, USER, "a", "n1", 3).await;
+    assert!(next.token > newer.token);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_loses_one_master_keeps_what_the_others_hold() {
+    let cluster = RedisCluster::start();
+    let [n1, _] = two_nodes(&cluster.url()).await;
+    let mut held = vec![];
+    for user in 1..=u32::from(BUCKETS) {
+        held.push(claim(&n1, UserNo(user), "a", "n1", user.into()).await);
+    }
+    let users: Vec<UserNo> = held.iter().map(|held| held.claim.user).collect();
+    let online = async || n1.nodes(&users).await.unwrap().iter().filter(|nodes| !nodes.is_empty()).count();
+    assert_eq!(online().await, held.len());
+    cluster.nodes()[1].cli(&["flushall"]);
+    let found = n1.renew("n1").await.unwrap();
+    assert_eq!(found, Renewed::Anew);
+    let left = online().await;
+    assert!((1..held.len()).contains(&left), "{left} of {} are left", held.len());
+    assert_eq!(n1.confirm(held.clone()).await.unwrap(), vec![true; held.len()]);
+    assert_eq!(online().await, held.len());
+    assert_eq!(n1.renew("n1").await.unwrap(), Renewed::Kept);
+}

@@ -1,0 +1,108 @@
+//! A server, pools over it, and a device or two.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use feedgate_common::error::Result;
+use feedgate_common::sessions::{Claim, Held, Renewed, SavePosition};
+use feedgate_common::{Epoch, Millis, Position, Sessions, UserNo};
+use feedgate_engines::Redis;
+use feedgate_redis::{Epochs, Link, RedisSessions, Spans, Timeouts};
+use parking_lot::Mutex;
+
+pub(crate) const BUCKETS: u16 = 16;
+pub(crate) const USER: UserNo = UserNo(7);
+pub(crate) const NOW: Millis = 1_764_000_000_000;
+
+/// A counter that outlives every server, as the Archive's does.
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+#[async_trait]
+impl Epochs for Counter {
+    async fn next_epoch(&self) -> Result<Epoch> {
+        Ok(Epoch(self.0.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+static EPOCHS: LazyLock<Arc<Counter>> = LazyLock::new(Arc::default);
+
+/// Every write is in its file before it is answered.
+pub(crate) fn server() -> Redis {
+    Redis::start_with(&["--appendfsync", "always", "--repl-diskless-sync-delay", "0"])
+}
+
+pub(crate) async fn open(url: &str, spans: Spans) -> Arc<RedisSessions> {
+    let link = Link::connect(url, Timeouts::default()).await.unwrap();
+    Arc::new(RedisSessions::new(link, EPOCHS.clone(), BUCKETS, spans))
+}
+
+/// A handle for each of the nodes n1 and n2, which live.
+pub(crate) async fn two_nodes(url: &str) -> [Arc<RedisSessions>; 2] {
+    let nodes = [open(url, Spans::default()).await, open(url, Spans::default()).await];
+    for (pool, node) in nodes.iter().zip(["n1", "n2"]) {
+        assert_eq!(pool.renew(node).await.unwrap(), Renewed::Anew);
+        assert_eq!(pool.renew(node).await.unwrap(), Renewed::Kept);
+    }
+    nodes
+}
+
+pub(crate) fn a_claim(user: UserNo, name: &str, node: &str, connection: u64) -> Claim {
+    let device = name.parse().unwrap();
+    Claim { user, device, durable: true, node: node.to_owned(), connection, since: NOW }
+}
+
+pub(crate) async fn claim(pool: &RedisSessions, user: UserNo, name: &str, node: &str, connection: u64) -> Held {
+    enter(pool, a_claim(user, name, node, connection)).await
+}
+
+pub(crate) async fn enter(pool: &RedisSessions, claim: Claim) -> Held {
+    Held { token: pool.claim(claim.clone()).await.unwrap().token, claim }
+}
+
+pub(crate) async fn is_confirmed(pool: &RedisSessions, held: &Held) -> bool {
+    pool.confirm(vec![held.clone()]).await.unwrap() == [true]
+}
+
+pub(crate) async fn saves(pool: &RedisSessions, held: &Held, offset: u64) -> bool {
+    let (user, device, position) = (held.claim.user, held.claim.device.clone(), Position { epoch: Epoch(1), offset });
+    pool.save(vec![SavePosition { user, device, token: held.token, position }], NOW).await.unwrap() == [true]
+}
+
+/// (device, connection) of the user's sessions.
+pub(crate) async fn shown(pool: &RedisSessions) -> Vec<(String, u64)> {
+    let list = pool.list(USER).await.unwrap();
+    list.into_iter().map(|session| (session.device.to_string(), session.connection)).collect()
+}
+
+pub(crate) fn lines(lines: &[(&str, u64)]) -> Vec<(String, u64)> {
+    lines.iter().map(|(device, connection)| ((*device).to_owned(), *connection)).collect()
+}
+
+/// What a renewal finds, as soon as Redis is back.
+pub(crate) async fn renewed(pool: &RedisSessions, node: &str) -> Renewed {
+    let found = Mutex::new(None);
+    until("a lease can be renewed", async || {
+        let renewed = pool.renew(node).await.ok();
+        *found.lock() = renewed;
+        renewed.is_some()
+    })
+    .await;
+    found.into_inner().unwrap()
+}
+
+/// Leases short enough to see them lapse.
+pub(crate) fn short() -> Spans {
+    Spans { lease: Duration::from_millis(200), ..Spans::default() }
+}
+
+/// Waits for a condition that is sure to come.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
