@@ -12,7 +12,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 import { Feed, FeedGap } from "../../examples/feed.js";
-import { TOOLS } from "./server.js";
+import { tap } from "../history/recorder.js";
+import { TOOLS } from "./process.js";
 import { until } from "./until.js";
 
 const require = createRequire(join(TOOLS, "node", "package.json"));
@@ -59,7 +60,7 @@ export class Phone {
 
   async #start() {
     this.client = new Centrifuge(this.server.websocket, {
-      websocket: WebSocket,
+      websocket: this.#websocket(),
       data: this.device ? { device_id: this.device } : {},
       getToken: async () => {
         this.tokens += 1;
@@ -84,6 +85,17 @@ export class Phone {
     this.subscription.on("publication", (context) => this.#guard(() => this.#published(context)));
     this.subscription.subscribe();
     this.client.connect();
+  }
+
+  /** The SDK's WebSocket: each time at the gateway that `server` names then, and recorded if it records. */
+  #websocket() {
+    const { server, user, device } = this;
+    const Socket = server.recorder ? tap(server.recorder, WebSocket, { reader: user, device }) : WebSocket;
+    return class extends Socket {
+      constructor(_, ...more) {
+        super(server.websocket, ...more);
+      }
+    };
   }
 
   /** What the app writes to its disk. */
@@ -137,13 +149,18 @@ export class Phone {
     return until(what, sound, { withinSecs, seen: () => this.#seen() });
   }
 
-  /** Waits until the phone has taken in the log's head, then compares its whole list with the feed. */
-  async agrees() {
-    await this.server.drained();
+  /** Waits until the phone has taken in the log's head, and scrolls up to the end. */
+  async catchesUp(withinSecs = 60) {
     const { position } = await this.server.page(this.user, { limit: 1 });
     const there = () => this.position?.epoch === position.epoch && this.position.offset >= position.offset;
-    await this.waitFor(`the phone is at ${JSON.stringify(position)}`, there, 60);
+    await this.waitFor(`the phone is at ${JSON.stringify(position)}`, there, withinSecs);
     await this.loadAll();
+  }
+
+  /** The same, when all work is done; then its whole list is compared with the feed. */
+  async agrees() {
+    await this.server.drained();
+    await this.catchesUp();
     assert.deepEqual(this.feed.items(), await this.server.feed(this.user));
     assert.equal(this.repeated, 0, "no change came twice");
   }

@@ -70,14 +70,15 @@ export class Final {
     return this.#operations.filter((operation) => operation.op === op && (user === undefined || operation.user === user));
   }
 
-  /** The last walk from the first page to the end. */
+  /** The last walk from a first page to the end. */
   #walk(op, user) {
-    let walk = null;
+    let [walk, done] = [null, null];
     for (const page of this.#reads(op, user)) {
       if (page.query.cursor === undefined) walk = [page];
-      else if (walk && walk.at(-1).answer.next === page.query.cursor) walk.push(page);
+      else if (walk?.at(-1).answer.next === page.query.cursor) walk.push(page);
+      if (walk?.at(-1).answer.next === null) done = walk;
     }
-    return walk?.at(-1).answer.next === null ? walk : null;
+    return done;
   }
 }
 

@@ -40,7 +40,7 @@ export class Recorder {
   line(fields) {
     if (this.#file === null) return;
     const at = Math.round((performance.now() - this.#began) * 1000) / 1000;
-    writeSync(this.#file, `${JSON.stringify({ at, ...fields })}\n`);
+    writeSync(this.#file, `${JSON.stringify({ at, ...fields }, withoutToken)}\n`);
   }
 
   /** Records the call that `ask` makes, which answers {status, body}. What it throws is recorded, and thrown. */
@@ -83,6 +83,9 @@ export class Recorder {
   }
 }
 
+/** No history holds a credential. */
+const withoutToken = (name, value) => (name === "token" ? undefined : value);
+
 /** `WebSocket` (of the package ws), recorded. `who`: {reader, device}. */
 export function tap(recorder, WebSocket, who) {
   return class extends WebSocket {
@@ -110,8 +113,7 @@ export function tap(recorder, WebSocket, who) {
 
     #each(kind, frame) {
       for (const text of frame.split("\n").filter((text) => text !== "" && text !== "{}")) {
-        const message = JSON.parse(text, (name, value) => (name === "token" ? undefined : value));
-        recorder.line({ kind, connection: this.#connection, message });
+        recorder.line({ kind, connection: this.#connection, message: JSON.parse(text) });
       }
     }
   };

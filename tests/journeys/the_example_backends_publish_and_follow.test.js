@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { Server, TOOLS } from "../actors/server.js";
+import { TOOLS } from "../actors/process.js";
+import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 const example = (name) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));

@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { Feed } from "../../examples/feed.js";
-import { Server, TOOLS } from "../actors/server.js";
+import { TOOLS } from "../actors/process.js";
+import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 const SCRIPT = fileURLToPath(new URL("python_phone.py", import.meta.url));

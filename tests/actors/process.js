@@ -1,0 +1,72 @@
+// One process of ours: started, killed, stopped, paused and started again; and the last it wrote.
+
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+
+/** Where tests/run puts what it builds and brings. */
+export const TOOLS = process.env.FEEDGATE_TOOLS ?? fileURLToPath(new URL("../../target/tools", import.meta.url));
+
+const LOG_LINES_SHOWN = 30;
+
+export class Process {
+  #child = null;
+  #exited = null; // resolves to {code, signal}
+  #log = [];
+  /** {code, signal} once it has ended, until it is started again. */
+  ended = null;
+
+  /** `command`: the program and its arguments. */
+  constructor(command) {
+    this.command = command;
+  }
+
+  /** Starts it, with `environment` besides that of the test; of FEEDGATE_* it sees only what is given here. */
+  start(environment = {}) {
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_"));
+    const [program, ...args] = this.command;
+    const env = { ...Object.fromEntries(inherited), ...environment };
+    const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => this.#log.push(text));
+    this.ended = null;
+    this.#child = child;
+    this.#exited = new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("exit", (code, signal) => resolve((this.ended = { code, signal })));
+    });
+  }
+
+  /** SIGKILL: nothing is flushed, nobody is told. */
+  async kill() {
+    return this.stop("SIGKILL");
+  }
+
+  /** Ends the process and answers {code, signal}. */
+  async stop(signal = "SIGTERM") {
+    if (this.#child === null) return null;
+    if (!this.ended) this.#child.kill(signal);
+    return this.#exited;
+  }
+
+  /** SIGSTOP: it does nothing, and its sockets stay. */
+  pause() {
+    this.#child.kill("SIGSTOP");
+  }
+
+  /** SIGCONT. */
+  resume() {
+    this.#child.kill("SIGCONT");
+  }
+
+  /** The bytes of its resident memory; null if it is not running. */
+  async memory() {
+    const status = this.ended ? "" : await readFile(`/proc/${this.#child.pid}/status`, "utf8").catch(() => "");
+    const match = /^VmRSS:\s+(\d+) kB$/m.exec(status);
+    return match && Number(match[1]) * 1024;
+  }
+
+  /** The last lines that it wrote. */
+  log() {
+    return this.#log.join("").split("\n").slice(-LOG_LINES_SHOWN).join("\n");
+  }
+}

@@ -1,0 +1,58 @@
+// A test of one fault: the product under load, the fault, the rest, and the judgement of the whole history.
+//
+//     judged("a gateway is killed", async ({ load, fault, home }) => {
+//       await load.flows(100);
+//       await fault("kill", "gateway-1", () => home.gateways[0].kill());
+//       …
+//     });
+//
+// The seed is printed; FEEDGATE_SEED chooses it. The history of a run that failed stays in target/tools/histories.
+
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { TOOLS } from "../actors/process.js";
+import { check, worded } from "../history/check.js";
+import { History } from "../history/history.js";
+import { Recorder } from "../history/recorder.js";
+import { Load } from "./load.js";
+import { Random } from "./random.js";
+
+/** `start(t)`: a home. `decides`: invariants that this history must have decided something about. */
+export function judged(sentence, { start, decides = [], run = {}, sizes }, body) {
+  test(sentence, async (t) => {
+    const seed = Number(process.env.FEEDGATE_SEED ?? Math.floor(Math.random() * 2 ** 32));
+    t.diagnostic(`seed ${seed}; again with FEEDGATE_SEED=${seed}`);
+    const directory = join(TOOLS, "histories");
+    mkdirSync(directory, { recursive: true });
+    const path = join(directory, `${sentence.replace(/[^A-Za-z0-9]+/g, "_")}.${seed}.jsonl`);
+    const random = new Random(seed);
+    const home = await start(t);
+    const recorder = new Recorder(path, { seed, test: sentence, ...run });
+    t.after(() => recorder.close());
+    const load = await Load.start(t, { home, recorder, random, sizes });
+    const fault = async (what, who, inject) => {
+      recorder.line({ kind: "fault", what, who });
+      return inject();
+    };
+    await body({ load, fault, home, random, recorder, t });
+    const late = await load.settle();
+    judge(t, path, decides, late);
+    rmSync(path);
+  });
+}
+
+/** Fails with every violation, worded, and where the history lies. */
+function judge(t, path, decides, late) {
+  const text = readFileSync(path, "utf8");
+  const { violations, decided, complete } = check(new History(text));
+  t.diagnostic(`decided ${Object.entries(decided).map(([name, count]) => `${name} ${count}`).join(", ")}`);
+  const texts = text.split("\n");
+  const found = violations.slice(0, 10).map((violation) => worded(violation, texts)).join("\n");
+  assert.equal(violations.length, 0, `${violations.length} violations in ${path}\n${found}`);
+  assert.deepEqual(late, [], `phones that did not catch up, and no violation says why: ${path}`);
+  assert.ok(complete, `the history has no end: ${path}`);
+  for (const name of decides) assert.ok(decided[name] > 0, `${name} had nothing to decide: ${path}`);
+}

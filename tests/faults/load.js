@@ -1,0 +1,155 @@
+// A moderate load of everything that a feed is made of, by a seed; recorded.
+//
+//   authors  publish, edit, delete: one thing at a time each, asked again until it is answered
+//   readers  follow and unfollow, one edge at a time each
+//   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back
+//
+//     const load = await Load.start(t, { home, recorder, random });
+//     …faults…
+//     await load.settle();        writers stop, work drains, phones catch up, the end is read and recorded
+
+import { Phone } from "../actors/phone.js";
+import { until } from "../actors/until.js";
+import { Patient } from "./patient.js";
+
+const SIZES = { authors: 4, readers: 10, devices: 2 };
+
+/** Pauses between two things an actor does, in ms. */
+const PACES = { author: [20, 120], reader: [100, 600], phone: [100, 800] };
+
+const SYNC_SECS = 90;
+
+export class Load {
+  #stopped = false;
+  #actors = [];
+  #failed = null;
+  /** Accepted items so far; what may be edited and deleted. */
+  published = [];
+  phones = [];
+
+  /** Follows first, then phones, then everything at once. `home`: what runs the product. */
+  static async start(t, { home, recorder, random, sizes = {} }) {
+    const load = new Load();
+    t.after(() => (load.#stopped = true));
+    Object.assign(load, { t, home, recorder, random });
+    load.backend = new Patient(home, random.branch(), recorder);
+    const { authors, readers, devices } = { ...SIZES, ...sizes };
+    load.authors = names("author", authors);
+    load.readers = names("reader", readers);
+    await Promise.all(load.readers.map((reader) => load.backend.follow(reader, random.pick(load.authors))));
+    const seats = load.readers.flatMap((reader) => names("device", devices).map((device) => ({ reader, device })));
+    await Promise.all(seats.map((seat) => load.#open(seat)));
+    for (const author of load.authors) load.#act(PACES.author, random.branch(), (chance) => load.#write(author, chance));
+    for (const reader of load.readers) load.#act(PACES.reader, random.branch(), (chance) => load.#refollow(reader, chance));
+    for (const seat of seats) load.#act(PACES.phone, random.branch(), (chance) => load.#handle(seat, chance));
+    load.#act([500, 500], random.branch(), () => load.#weigh());
+    return load;
+  }
+
+  /** Waits until so many more items have been accepted. */
+  async flows(count, withinSecs = 60) {
+    const goal = this.published.length + count;
+    await until(`${count} more items`, () => this.#sound() && this.published.length >= goal, { withinSecs, seen: () => this.published.length });
+  }
+
+  /** Ends the load, lets everything come to rest, and records the end. */
+  async settle() {
+    this.#stopped = true;
+    await Promise.all(this.#actors);
+    this.#sound();
+    await this.backend.drained();
+    const late = await this.#sync();
+    this.recorder.line({ kind: "drained" });
+    for (const { reader, device, phone } of this.phones) this.recorder.view(reader, device, phone.feed);
+    for (const author of this.authors) await this.#walk(`/v1/users/${author}/outbox`);
+    for (const reader of this.readers) {
+      await this.#walk(`/v1/users/${reader}/feed`);
+      await this.#walk(`/v1/users/${reader}/following`);
+      await this.backend.changes(reader);
+      await this.backend.call("GET", `/v1/users/${reader}/sessions`);
+    }
+    this.recorder.end();
+    return late;
+  }
+
+  // --- actors ----------------------------------------------------------------------------------
+
+  /** Lets an actor do one thing after another until the load stops. */
+  #act([least, most], chance, step) {
+    const live = async () => {
+      while (!this.#stopped) {
+        await new Promise((resolve) => setTimeout(resolve, chance.between(least, most + 1)));
+        if (!this.#stopped) await step(chance);
+      }
+    };
+    this.#actors.push(live().catch((error) => (this.#failed ??= error)));
+  }
+
+  async #write(author, chance) {
+    const own = this.published.filter((item) => item.author === author);
+    const what = chance.between(0, 100);
+    if (what < 75 || own.length === 0) {
+      const key = `${author}-${own.length}-${chance.between(0, 2 ** 32)}`;
+      const item = await this.backend.call("POST", "/v1/items", { author, body: { text: key } }, { headers: { "idempotency-key": key } });
+      this.published.push(item);
+    } else if (what < 90) {
+      const { id } = chance.pick(own.slice(-20));
+      await this.backend.request("PATCH", `/v1/items/${id}`, { body: { text: `edited ${chance.between(0, 2 ** 32)}` } });
+    } else {
+      const { id } = chance.pick(own.slice(-20));
+      await this.backend.request("DELETE", `/v1/items/${id}`);
+    }
+  }
+
+  async #refollow(reader, chance) {
+    const author = chance.pick(this.authors);
+    await (chance.chance(60) ? this.backend.follow(reader, author) : this.backend.unfollow(reader, author));
+  }
+
+  async #handle(seat, chance) {
+    const { phone } = seat;
+    const what = chance.between(0, 100);
+    if (what < 60) await phone.acknowledge().catch(() => {}); // its answer is recorded, or did not come
+    else if (what < 70) await this.backend.call("GET", `/v1/users/${seat.reader}/sessions`);
+    else if (what < 80) await this.#open(seat, { stored: phone.stored, dies: true });
+    else if (what < 85) await this.#open(seat, { dies: true });
+    else if (what < 90) await this.#open(seat, { stored: phone.stored }); // the older connection is still there
+    else if (what < 95) await this.#walk(`/v1/users/${seat.reader}/feed`, 20);
+  }
+
+  /** The app is started: anew, or beside the one that runs. */
+  async #open(seat, { stored, dies = false } = {}) {
+    const older = seat.phone;
+    if (dies) older?.close();
+    seat.phone = await Phone.open(this.t, this.backend, seat.reader, { device: seat.device, stored });
+    if (!dies && older) await until("the older stops", () => older.stopped || seat.phone.stopped || this.#stopped, { withinSecs: SYNC_SECS });
+    older?.close();
+    if (!this.phones.includes(seat)) this.phones.push(seat);
+  }
+
+  async #weigh() {
+    for (const { name, memory } of await this.home.memory()) this.recorder.line({ kind: "memory", who: name, bytes: memory });
+  }
+
+  // --- the end ---------------------------------------------------------------------------------
+
+  /** Every phone at its head; answers why some are not. */
+  async #sync() {
+    const outcomes = await Promise.allSettled(this.phones.map(({ phone }) => phone.catchesUp(SYNC_SECS)));
+    return outcomes.filter(({ status }) => status === "rejected").map(({ reason }) => reason.message);
+  }
+
+  async #walk(path, limit = 100) {
+    for (let cursor = ""; cursor !== null; ) {
+      const { next } = await this.backend.call("GET", `${path}?${new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) })}`);
+      cursor = next;
+    }
+  }
+
+  #sound() {
+    if (this.#failed) throw this.#failed;
+    return true;
+  }
+}
+
+const names = (what, count) => Array.from({ length: count }, (_, i) => `${what}-${i + 1}`);
