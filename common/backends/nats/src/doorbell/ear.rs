@@ -1,0 +1,65 @@
+//! The task behind one listener.
+//!
+//! Invariants: everything between a gap and the moment the subscription stands again is covered by one
+//! [`Heard::Missed`] after it; a message that cannot be read is a [`Heard::Missed`] too; it ends when its guard is
+//! dropped, and calls nobody after that.
+
+use std::time::Duration;
+
+use feedgate_common::doorbell::{Heard, OnHeard};
+use futures_util::StreamExt;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::wire::{self, Told};
+use crate::bus::Bus;
+
+/// Before a subscription that was refused is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) async fn listen(bus: Bus, subject: String, on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
+    tokio::select! {
+        biased;
+        _ = stopped => {}
+        () = hear(bus, subject, on_heard) => {}
+    }
+}
+
+async fn hear(bus: Bus, subject: String, on_heard: OnHeard) {
+    loop {
+        let mut gaps = bus.gaps();
+        let mut messages = match bus.client().subscribe(subject.clone()).await {
+            Ok(messages) => messages,
+            Err(error) => {
+                tracing::warn!(%error, subject, "NATS takes no subscription for wakes");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        gaps.mark_changed();
+        loop {
+            tokio::select! {
+                message = messages.next() => match message {
+                    Some(message) => tell(&message.payload, &on_heard),
+                    None => break,
+                },
+                _ = gaps.changed() => {
+                    // Until this is answered the subscription may not stand, and wakes go on being lost.
+                    _ = bus.round_trip().await;
+                    on_heard(Heard::Missed);
+                }
+            }
+        }
+    }
+}
+
+fn tell(message: &[u8], on_heard: &OnHeard) {
+    match wire::decode(message) {
+        Ok(Told::Growth(growth)) => on_heard(Heard::Growth(&growth)),
+        Ok(Told::Close { user, connection, why }) => on_heard(Heard::Close { user, connection, why }),
+        Err(unreadable) => {
+            tracing::debug!(?unreadable, "a wake cannot be read; everything may have grown");
+            on_heard(Heard::Missed);
+        }
+    }
+}

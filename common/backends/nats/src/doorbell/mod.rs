@@ -1,0 +1,138 @@
+//! Wakes over core NATS, to the nodes that hold the readers.
+//!
+//! ```text
+//!   ring ─▶ who holds these readers? (Sessions, after the append) ─▶ per node its inboxes ─▶ feed.node.<node>
+//!   listen ◀── feed.node.<this node>      a gap in the connection ─▶ Heard::Missed
+//! ```
+//!
+//! A node's name becomes one token of the subject: letters, digits, `-` and `_` stand for themselves, every other
+//! byte is `%` and two hex digits, so `web-1.1732` is at `feed.node.web-1%2E1732`.
+//!
+//! Invariants: a node is told only of inboxes whose readers it holds; ringing takes at most [`RING`], and what it
+//! could not tell is lost without a word but in the debug log; whenever messages to a listener may have been lost,
+//! it hears so.
+
+mod ear;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard};
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::Grown;
+use feedgate_common::{Sessions, UserNo};
+use tokio::sync::oneshot;
+
+use crate::bus::{Bus, failed, within};
+
+/// The longest a ring may hold its caller up.
+const RING: Duration = Duration::from_millis(500);
+
+/// Readers looked up at a time.
+const LOOKUP_MAX: usize = 1000;
+
+/// See the module.
+pub struct NatsDoorbell {
+    bus: Bus,
+    node: String,
+    nodes: Arc<dyn Sessions>,
+    /// Rings and closes that may not have been heard.
+    lost: AtomicU64,
+}
+
+impl NatsDoorbell {
+    /// The doorbell of `node`, which rings at the nodes where `nodes` finds the readers. A process that holds no
+    /// sessions never listens, and gives any name.
+    pub fn open(bus: Bus, node: &str, nodes: Arc<dyn Sessions>) -> Self {
+        Self { bus, node: node.to_owned(), nodes, lost: AtomicU64::new(0) }
+    }
+
+    async fn tell(&self, growth: &Growth) -> Result<()> {
+        self.bus.connected()?;
+        for inboxes in growth.inboxes.chunks(LOOKUP_MAX) {
+            let readers: Vec<UserNo> = inboxes.iter().map(|grown| grown.key.reader).collect();
+            let nodes = self.nodes.nodes(&readers).await?;
+            let mut by_node: BTreeMap<&str, Vec<Grown>> = BTreeMap::new();
+            for (grown, nodes) in inboxes.iter().zip(&nodes) {
+                for node in nodes {
+                    by_node.entry(node).or_default().push(*grown);
+                }
+            }
+            for (node, inboxes) in by_node {
+                for message in wire::growth(growth.author, &growth.records, &inboxes) {
+                    self.publish(node, message).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn publish(&self, node: &str, message: Vec<u8>) -> Result<()> {
+        self.bus.client().publish(subject(node), message.into()).await.map_err(failed)
+    }
+
+    fn note(&self, told: Result<()>) {
+        if let Err(error) = told {
+            let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::debug!(%error, lost, "a wake may not have been heard");
+        }
+    }
+}
+
+#[async_trait]
+impl Doorbell for NatsDoorbell {
+    async fn ring(&self, growth: &Growth) {
+        self.note(within(RING, self.tell(growth)).await);
+    }
+
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+        let tell = async {
+            self.bus.connected()?;
+            self.publish(node, wire::close(user, connection, why)).await
+        };
+        self.note(within(RING, tell).await);
+    }
+
+    /// Needs a tokio runtime. The subscription stands a moment later; then `on_heard` is called with
+    /// [`Missed`](feedgate_common::doorbell::Heard::Missed) for what was told until then.
+    fn listen(&self, on_heard: OnHeard) -> Listening {
+        let (stop, stopped) = oneshot::channel();
+        tokio::spawn(ear::listen(self.bus.clone(), subject(&self.node), on_heard, stopped));
+        Listening::until(move || _ = stop.send(()))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.bus.connected()?;
+        self.bus.round_trip().await
+    }
+}
+
+/// Where `node` listens.
+fn subject(node: &str) -> String {
+    let mut subject = String::from("feed.node.");
+    for byte in node.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            subject.push(byte.into());
+        } else {
+            write!(subject, "%{byte:02X}").expect("a String takes everything");
+        }
+    }
+    subject
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_one_token_of_a_subject_and_two_nodes_are_two() {
+        assert_eq!(subject("web-1.1732"), "feed.node.web-1%2E1732");
+        assert_eq!(subject("a b>*.é%2E"), "feed.node.a%20b%3E%2A%2E%C3%A9%252E");
+        assert_ne!(subject("a.b"), subject("a%2Eb"));
+    }
+}

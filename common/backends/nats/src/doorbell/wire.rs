@@ -1,0 +1,169 @@
+//! What nodes tell each other, as bytes. Big-endian, no padding.
+//!
+//! ```text
+//!   version 1 │ kind 1 │ author u32 │ n u16 │ n records                        │ m u16 │ m inboxes
+//!                        record: seq u64, op u8, route u8, rank i64, item u64
+//!                        inbox:  reader u32, feed u16, epoch u64, offset u64, appended u32, generation u64
+//!   version 1 │ kind 2 │ user u32 │ connection u64 │ why u8
+//! ```
+//!
+//! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`];
+//! whatever is not exactly such a message is refused, never half read.
+
+use feedgate_common::change::Route;
+use feedgate_common::doorbell::{Closing, Growth};
+use feedgate_common::inboxes::Grown;
+use feedgate_common::{DisplayKey, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record, UserNo};
+
+/// What this build writes.
+const VERSION: u8 = 1;
+
+const GROWTH: u8 = 1;
+const CLOSE: u8 = 2;
+
+/// The longest message. The server takes 1 MiB; as many as wait for a slow listener must fit in its memory.
+const MESSAGE_MAX: usize = 64 << 10;
+
+const HEADER: usize = 10;
+const RECORD: usize = 26;
+const INBOX: usize = 34;
+
+/// More records are not told: the listener reads them instead.
+const RECORDS_MAX: usize = MESSAGE_MAX / 2 / RECORD;
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    /// These inboxes have grown.
+    Growth(Growth),
+    /// A connection is to be closed.
+    Close { user: UserNo, connection: u64, why: Closing },
+}
+
+/// A message that another version has written, or nobody of us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+/// The growth of `inboxes`, in as many messages as it takes.
+pub(super) fn growth(author: UserNo, records: &[Record], inboxes: &[Grown]) -> Vec<Vec<u8>> {
+    let records = if records.len() > RECORDS_MAX { &[] } else { records };
+    let room = (MESSAGE_MAX - HEADER - records.len() * RECORD) / INBOX;
+    inboxes.chunks(room).map(|inboxes| growth_message(author, records, inboxes)).collect()
+}
+
+fn growth_message(author: UserNo, records: &[Record], inboxes: &[Grown]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEADER + records.len() * RECORD + inboxes.len() * INBOX);
+    out.extend([VERSION, GROWTH]);
+    out.extend(author.0.to_be_bytes());
+    out.extend((records.len() as u16).to_be_bytes());
+    for record in records {
+        out.extend(record.seq.to_be_bytes());
+        out.extend([record.op as u8, record.route as u8]);
+        out.extend(record.key.rank.to_be_bytes());
+        out.extend(record.key.item.0.to_be_bytes());
+    }
+    out.extend((inboxes.len() as u16).to_be_bytes());
+    for grown in inboxes {
+        out.extend(grown.key.reader.0.to_be_bytes());
+        out.extend(grown.key.feed.0.to_be_bytes());
+        out.extend(grown.head.epoch.0.to_be_bytes());
+        out.extend(grown.head.offset.to_be_bytes());
+        out.extend(grown.appended.to_be_bytes());
+        out.extend(grown.generation.to_be_bytes());
+    }
+    out
+}
+
+/// The wish that a connection be closed.
+pub(super) fn close(user: UserNo, connection: u64, why: Closing) -> Vec<u8> {
+    let mut out = vec![VERSION, CLOSE];
+    out.extend(user.0.to_be_bytes());
+    out.extend(connection.to_be_bytes());
+    out.push(match why {
+        Closing::Replaced => 1,
+        Closing::Kicked => 2,
+    });
+    out
+}
+
+/// What `message` says.
+pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
+    let mut read = Reader(message);
+    let told = match (read.u8()?, read.u8()?) {
+        (VERSION, GROWTH) => Told::Growth(Growth {
+            author: UserNo(read.u32()?),
+            records: read.list(Reader::record)?,
+            inboxes: read.list(Reader::grown)?,
+        }),
+        (VERSION, CLOSE) => Told::Close { user: UserNo(read.u32()?), connection: read.u64()?, why: read.why()? },
+        _ => return Err(Unreadable),
+    };
+    if read.0.is_empty() { Ok(told) } else { Err(Unreadable) }
+}
+
+/// What is left of a message.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(Unreadable)?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
+    fn u8(&mut self) -> Result<u8, Unreadable> {
+        self.bytes().map(u8::from_be_bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, Unreadable> {
+        self.bytes().map(u16::from_be_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Unreadable> {
+        self.bytes().map(u32::from_be_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Unreadable> {
+        self.bytes().map(u64::from_be_bytes)
+    }
+
+    /// A count, and as many of these. What the count promises is not believed before it is there.
+    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, Unreadable>) -> Result<Vec<T>, Unreadable> {
+        let count = self.u16()?;
+        (0..count).map(|_| item(self)).collect()
+    }
+
+    fn record(&mut self) -> Result<Record, Unreadable> {
+        Ok(Record {
+            seq: self.u64()?,
+            op: Op::from_u8(self.u8()?).ok_or(Unreadable)?,
+            route: match self.u8()? {
+                1 => Route::Push,
+                2 => Route::Pull,
+                _ => return Err(Unreadable),
+            },
+            key: DisplayKey { rank: self.bytes().map(i64::from_be_bytes)?, item: ItemId(self.u64()?) },
+        })
+    }
+
+    fn grown(&mut self) -> Result<Grown, Unreadable> {
+        Ok(Grown {
+            key: InboxKey { reader: UserNo(self.u32()?), feed: FeedId(self.u16()?) },
+            head: Position { epoch: Epoch(self.u64()?), offset: self.u64()? },
+            appended: self.u32()?,
+            generation: self.u64()?,
+        })
+    }
+
+    fn why(&mut self) -> Result<Closing, Unreadable> {
+        match self.u8()? {
+            1 => Ok(Closing::Replaced),
+            2 => Ok(Closing::Kicked),
+            _ => Err(Unreadable),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "wire/tests.rs"]
+mod tests;

@@ -1,0 +1,81 @@
+//! The encoding against bytes that are kept, and against what nobody of us has written.
+
+use super::*;
+
+fn record(seq: u64, op: Op) -> Record {
+    let key = DisplayKey { rank: -5, item: ItemId(0x0102_0304_0506_0708) };
+    Record { seq, op, route: if op == Op::Add { Route::Push } else { Route::Pull }, key }
+}
+
+fn grown(reader: u32, appended: u32) -> Grown {
+    let key = InboxKey { reader: UserNo(reader), feed: FeedId(2) };
+    Grown { key, head: Position { epoch: Epoch(3), offset: 1 << 40 }, appended, generation: 6 }
+}
+
+fn samples() -> [(Told, Vec<u8>, &'static str); 4] {
+    let all = Growth {
+        author: UserNo(9),
+        records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
+        inboxes: vec![grown(1, 3), grown(u32::MAX, 1)],
+    };
+    let one = Growth::of_one(InboxKey::main(UserNo(4)), UserNo(9), Position { epoch: Epoch(1), offset: 2 });
+    let mut encoded = [&all, &one].map(|g| growth(g.author, &g.records, &g.inboxes).remove(0)).into_iter();
+    let closes = [(7, Closing::Replaced), (8, Closing::Kicked)].map(|(connection, why)| {
+        let user = UserNo(3);
+        (Told::Close { user, connection, why }, close(user, connection, why))
+    });
+    let [replaced, kicked] = closes;
+    [
+        (Told::Growth(all), encoded.next().unwrap(), include_str!("growth.v1.hex")),
+        (Told::Growth(one), encoded.next().unwrap(), include_str!("growth-untold.v1.hex")),
+        (replaced.0, replaced.1, include_str!("close-replaced.v1.hex")),
+        (kicked.0, kicked.1, include_str!("close-kicked.v1.hex")),
+    ]
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = text.trim_end().as_bytes();
+    digits.chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect()
+}
+
+/// The kept bytes are never edited: what version 1 has written is what a later one must read.
+#[test]
+fn version_1_is_read_and_written_as_it_always_was() {
+    for (told, encoded, kept) in samples() {
+        assert_eq!(hex(&encoded), kept.trim_end());
+        assert_eq!(decode(&unhex(kept)), Ok(told));
+    }
+}
+
+#[test]
+fn another_version_and_everything_cut_or_longer_is_refused() {
+    for (_, encoded, _) in samples() {
+        let newer = [&[VERSION + 1], &encoded[1..]].concat();
+        assert_eq!(decode(&newer), Err(Unreadable));
+        assert_eq!(decode(&[&encoded[..], &[0]].concat()), Err(Unreadable));
+        for cut in 0..encoded.len() {
+            assert_eq!(decode(&encoded[..cut]), Err(Unreadable), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn i18_a_long_growth_is_split_and_loses_no_inbox() {
+    for records in [0, 1, RECORDS_MAX, RECORDS_MAX + 1] {
+        let records: Vec<Record> = (1..=records as u64).map(|seq| record(seq, Op::Add)).collect();
+        let inboxes: Vec<Grown> = (1..=5000).map(|reader| grown(reader, 1)).collect();
+        let mut heard = vec![];
+        for message in growth(UserNo(9), &records, &inboxes) {
+            assert!(message.len() <= MESSAGE_MAX);
+            let Ok(Told::Growth(part)) = decode(&message) else { panic!("it reads what it writes") };
+            let told = if records.len() > RECORDS_MAX { &[][..] } else { &records };
+            assert_eq!((part.author, &part.records[..]), (UserNo(9), told));
+            heard.extend(part.inboxes);
+        }
+        assert_eq!(heard, inboxes);
+    }
+}

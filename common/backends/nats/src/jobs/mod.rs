@@ -1,0 +1,193 @@
+//! Fan-out work on a JetStream work queue.
+//!
+//! ```text
+//!   put ──▶ FEED_WORK: is a message there under the job's subject? ─ yes ─▶ refused = merged
+//!                │ no: stored
+//!   take ◀── hands ◀── feeder: asks for as many jobs as calls of take wait
+//!   ack ──▶ +ACK, answered by the server: the message is gone, its subject free for the next one
+//!   (between take and ack: a sign of work every third of the AckWait)
+//! ```
+//!
+//! # An answer that comes late
+//!
+//! A worker that was stopped beyond the AckWait finds its job delivered to another. JetStream does not compare
+//! deliveries: an ack removes the message at its *sequence*. That is the message whose work was done, never a job
+//! put later, which has a sequence of its own. What was merged with it before that ack is seen by whoever acked and
+//! looks again; the other one's ack then finds nothing. But a server that lost its store gives sequences again, and
+//! an old ack would remove a stranger. So after a reconnect, and after an answer that was not heard, the message
+//! at that sequence is compared by its time before anything is said of it; then ack removes it directly, for a
+//! consumer that was rolled back does not answer acks of what it has not delivered.
+//!
+//! Invariants: a job leaves the queue only by the ack of someone it was delivered to; this process holds no more
+//! untaken jobs than calls wait, and none for longer than [`Settings::grace`].
+//!
+//! With [`Settings::replicas`] above 1 the server answers an ack before every replica has dropped the message; ack
+//! then waits until it is seen to be gone.
+
+mod feeder;
+mod hands;
+mod streams;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::message::AckKind;
+use async_trait::async_trait;
+use feedgate_common::error::Result;
+use feedgate_common::jobs::{Delivery, Job, Jobs};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+use crate::bus::{Bus, CALL, within};
+use feeder::Feeder;
+use hands::Hands;
+use streams::Streams;
+
+/// How the queue is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// A job whose holder has shown no sign of work for this long is delivered to another.
+    pub ack_wait: Duration,
+    /// Jobs in flight over all workers together, those given back with a delay among them.
+    pub in_flight_max: i64,
+    /// A job that has come and is not taken for this long goes back to the others.
+    pub grace: Duration,
+    /// Copies of each stream in a NATS cluster, 1 to 5.
+    pub replicas: usize,
+    /// How long events stay for outsiders.
+    pub events_age: Duration,
+    /// How many bytes of them.
+    pub events_bytes: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            ack_wait: Duration::from_secs(30),
+            in_flight_max: 4096,
+            grace: Duration::from_millis(250),
+            replicas: 1,
+            events_age: Duration::from_secs(3600),
+            events_bytes: 256 << 20,
+        }
+    }
+}
+
+/// See the module. Any number of processes may each have one.
+pub struct NatsJobs {
+    streams: Streams,
+    shared: Arc<Shared>,
+    /// Dropped with this handle, which tells the feeder to give everything back.
+    _open: oneshot::Sender<()>,
+}
+
+/// What the handle and its feeder share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) hands: Mutex<Hands>,
+    /// Something is ready.
+    pub(crate) arrived: Notify,
+    /// A call waits.
+    pub(crate) wanted: Notify,
+}
+
+/// A call of take that waits, for as long as it lives.
+struct Taker<'a>(&'a Shared);
+
+impl<'a> Taker<'a> {
+    fn wait_in(shared: &'a Shared) -> Self {
+        shared.hands.lock().takers += 1;
+        shared.wanted.notify_one();
+        Self(shared)
+    }
+}
+
+impl Drop for Taker<'_> {
+    fn drop(&mut self) {
+        self.0.hands.lock().takers -= 1;
+    }
+}
+
+impl NatsJobs {
+    /// The queue on `bus`, set up if it is missing or differs from `settings`. Needs a tokio runtime.
+    ///
+    /// Errors: `Unavailable`, naming the stream that cannot be set up and why.
+    pub async fn open(bus: Bus, settings: Settings) -> Result<Self> {
+        let streams = Streams::new(bus, settings);
+        streams.set_up().await?;
+        let shared = Arc::new(Shared::default());
+        let (_open, closed) = oneshot::channel();
+        tokio::spawn(Feeder::new(streams.clone(), shared.clone()).run(closed));
+        Ok(Self { streams, shared, _open })
+    }
+
+    async fn settle(&self, id: u64, answer: AckKind) -> Result<()> {
+        let Some(held) = self.shared.hands.lock().settling(id) else { return Ok(()) };
+        let sure = held.connection == self.streams.bus.connection();
+        let settled = async {
+            if sure {
+                self.streams.settle(&held.reply, answer).await?;
+            } else if self.streams.holds(&held.place).await? {
+                match answer {
+                    // A consumer that was rolled back may not know of the delivery, and would not answer.
+                    AckKind::Ack => self.streams.remove(&held.place).await?,
+                    _ => self.streams.settle(&held.reply, answer).await?,
+                }
+            }
+            if matches!(answer, AckKind::Ack) && self.streams.settings().replicas > 1 {
+                self.streams.gone(&held.place).await?;
+            }
+            Ok(())
+        };
+        let settled = settled.await;
+        let mut hands = self.shared.hands.lock();
+        match settled {
+            Ok(()) => hands.settled(id),
+            Err(_) => hands.unsettled(id),
+        }
+        settled
+    }
+}
+
+#[async_trait]
+impl Jobs for NatsJobs {
+    async fn put(&self, jobs: &[Job]) -> Result<()> {
+        let put = async {
+            self.streams.put(jobs).await?;
+            self.streams.tell_outsiders(jobs).await;
+            Ok(())
+        };
+        within(CALL, put).await
+    }
+
+    async fn take(&self) -> Result<Delivery> {
+        let _taker = Taker::wait_in(&self.shared);
+        loop {
+            // Listening begins before the hands are looked at, so that no arrival falls between.
+            let mut arrived = std::pin::pin!(self.shared.arrived.notified());
+            arrived.as_mut().enable();
+            if let Some(delivery) = self.shared.hands.lock().next() {
+                return Ok(delivery);
+            }
+            arrived.await;
+        }
+    }
+
+    async fn ack(&self, id: u64) -> Result<()> {
+        self.settle(id, AckKind::Ack).await
+    }
+
+    async fn nack(&self, id: u64, delay: Duration) -> Result<()> {
+        self.settle(id, AckKind::Nak((!delay.is_zero()).then_some(delay))).await
+    }
+
+    async fn pending(&self) -> Result<u64> {
+        self.streams.pending().await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.streams.bus.connected()?;
+        within(CALL / 2, self.streams.pending()).await.map(drop)
+    }
+}

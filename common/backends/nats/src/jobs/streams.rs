@@ -1,0 +1,235 @@
+//! The two streams and the consumer all workers share: how they are set up, and what happens to a put.
+//!
+//! ```text
+//!   FEED_WORK   feed.work.>    a message per job, at most one per subject, gone when it is acknowledged
+//!      └ workers               one durable pull consumer: whoever pulls gets the next job
+//!   FEED        feed.event.>   what was accepted, for outsiders; the oldest goes first
+//! ```
+//!
+//! Invariant: setting up is idempotent, so any number of processes may do it at once, at start and whenever the
+//! server's store turns out to be gone.
+
+use std::error::Error;
+use std::time::Duration;
+
+use async_nats::Client;
+use async_nats::jetstream;
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::consumer::{AckPolicy, pull};
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::message::AckKind;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy};
+use feedgate_common::error::Result;
+use feedgate_common::jobs::Job;
+use futures_util::future::join_all;
+
+use super::hands::Place;
+use super::{Settings, wire};
+use crate::bus::{Bus, CALL, failed, within};
+
+const WORK: &str = "FEED_WORK";
+const WORK_SUBJECTS: &str = "feed.work.";
+const EVENTS: &str = "FEED";
+const EVENT_SUBJECTS: &str = "feed.event.";
+const CONSUMER: &str = "workers";
+
+/// Between two looks whether the replicas have dropped a message.
+const REPLICATION: Duration = Duration::from_millis(2);
+
+/// Where a worker asks for jobs.
+pub(crate) const NEXT: &str = "CONSUMER.MSG.NEXT.FEED_WORK.workers";
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Streams {
+    pub(crate) bus: Bus,
+    settings: Settings,
+}
+
+impl Streams {
+    pub(crate) fn new(bus: Bus, settings: Settings) -> Self {
+        Self { bus, settings }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn client(&self) -> &Client {
+        self.bus.client()
+    }
+
+    /// Creates what is missing and brings what differs to these settings.
+    pub(crate) async fn set_up(&self) -> Result<()> {
+        let set_up = async {
+            let jetstream = self.bus.jetstream();
+            let put = |config: Config| async {
+                let name = config.name.clone();
+                let stream = jetstream.create_or_update_stream(config).await;
+                stream.map_err(|error| failed(format_args!("stream {name} cannot be set up: {error}")))
+            };
+            put(self.work()).await?;
+            put(self.events()).await?;
+            let consumer = jetstream.create_consumer_on_stream(self.workers(), WORK).await;
+            consumer
+                .map_err(|error| failed(format_args!("consumer {CONSUMER} of {WORK} cannot be set up: {error}")))?;
+            Ok(())
+        };
+        // Boxed: large, and rarely needed by those who await it.
+        within(CALL, Box::pin(set_up)).await
+    }
+
+    fn work(&self) -> Config {
+        Config {
+            name: WORK.to_owned(),
+            description: Some("Feedgate: fan-out work, a message per job".to_owned()),
+            subjects: vec![format!("{WORK_SUBJECTS}>")],
+            retention: RetentionPolicy::WorkQueue,
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::New,
+            discard_new_per_subject: true,
+            num_replicas: self.settings.replicas,
+            ..Config::default()
+        }
+    }
+
+    fn events(&self) -> Config {
+        Config {
+            name: EVENTS.to_owned(),
+            description: Some("Feedgate: what was accepted, for other programs".to_owned()),
+            subjects: vec![format!("{EVENT_SUBJECTS}>")],
+            max_age: self.settings.events_age,
+            max_bytes: self.settings.events_bytes,
+            num_replicas: self.settings.replicas,
+            ..Config::default()
+        }
+    }
+
+    fn workers(&self) -> pull::Config {
+        pull::Config {
+            durable_name: Some(CONSUMER.to_owned()),
+            description: Some("Feedgate: shared by all workers".to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: self.settings.ack_wait,
+            max_ack_pending: self.settings.in_flight_max,
+            max_deliver: -1,
+            ..pull::Config::default()
+        }
+    }
+
+    /// All of `jobs` in the queue: put there, or merged with an equal one. Sets up what is missing.
+    pub(crate) async fn put(&self, jobs: &[Job]) -> Result<()> {
+        let homeless = self.publish(jobs).await?;
+        if !homeless.is_empty() {
+            self.set_up().await?;
+            if !self.publish(&homeless).await?.is_empty() {
+                return Err(failed("no stream takes jobs"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes all, then awaits the answers; those that no stream took.
+    async fn publish(&self, jobs: &[Job]) -> Result<Vec<Job>> {
+        let mut answers = Vec::with_capacity(jobs.len());
+        for &job in jobs {
+            let sent = self.bus.jetstream().publish(wire::subject(WORK_SUBJECTS, job), wire::encode(job).into()).await;
+            answers.push(sent.map_err(failed)?.into_future());
+        }
+        let mut homeless = vec![];
+        for (&job, answer) in jobs.iter().zip(join_all(answers).await) {
+            match answer {
+                Ok(_) => {}
+                Err(error) if is_merged(&error) => {}
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => homeless.push(job),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(homeless)
+    }
+
+    /// Tells outsiders of `jobs`, and waits for no answer.
+    pub(crate) async fn tell_outsiders(&self, jobs: &[Job]) {
+        for &job in jobs {
+            let told = self.client().publish(wire::subject(EVENT_SUBJECTS, job), wire::encode(job).into()).await;
+            if let Err(error) = told {
+                tracing::debug!(%error, "outsiders are not told of an event");
+            }
+        }
+    }
+
+    /// Whether the very message of a delivery is still in the stream, or another has come into its place.
+    pub(crate) async fn holds(&self, place: &Place) -> Result<bool> {
+        let found = async {
+            let stream = self.bus.jetstream().get_stream_no_info(WORK).await.map_err(failed)?;
+            match stream.get_raw_message(place.sequence).await {
+                Ok(message) => Ok(message.time == place.published),
+                Err(error) => match error.kind() {
+                    RawMessageErrorKind::NoMessageFound => Ok(false),
+                    RawMessageErrorKind::JetStream(e) if e.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(false),
+                    _ => Err(failed(error)),
+                },
+            }
+        };
+        within(CALL, found).await
+    }
+
+    /// Removes the message of a delivery, whoever has it.
+    pub(crate) async fn remove(&self, place: &Place) -> Result<()> {
+        let removed = async {
+            let stream = self.bus.jetstream().get_stream_no_info(WORK).await.map_err(failed)?;
+            stream.delete_message(place.sequence).await.map_err(failed)
+        };
+        within(CALL, removed).await.map(drop)
+    }
+
+    /// Waits until the message of a delivery is gone from the stream.
+    pub(crate) async fn gone(&self, place: &Place) -> Result<()> {
+        let gone = async {
+            while self.holds(place).await? {
+                tokio::time::sleep(REPLICATION).await;
+            }
+            Ok(())
+        };
+        within(CALL, gone).await
+    }
+
+    /// Messages in the queue; none where there is no queue.
+    pub(crate) async fn pending(&self) -> Result<u64> {
+        let counted = async {
+            let stream = self.bus.jetstream().get_stream_no_info(WORK).await.map_err(failed)?;
+            match stream.get_info().await {
+                Ok(info) => Ok(info.state.messages),
+                Err(error) if refusal(&error).is_some_and(|e| e.error_code() == ErrorCode::STREAM_NOT_FOUND) => Ok(0),
+                Err(error) => Err(failed(error)),
+            }
+        };
+        within(CALL, counted).await
+    }
+
+    /// Answers a delivery and waits until the server has heard it.
+    pub(crate) async fn settle(&self, reply: &str, answer: AckKind) -> Result<()> {
+        let heard = async { self.client().request(reply.to_owned(), answer.into()).await.map_err(failed) };
+        within(CALL, heard).await.map(drop)
+    }
+
+    /// Says something of a delivery, without waiting for anybody.
+    pub(crate) async fn say(&self, reply: &str, answer: AckKind) {
+        let said = async { self.client().publish(reply.to_owned(), answer.into()).await.map_err(failed) };
+        if let Err(error) = within(CALL, said).await {
+            tracing::debug!(%error, "a delivery could not be answered; it comes again");
+        }
+    }
+}
+
+/// Whether a put was refused because an equal job is there.
+fn is_merged(error: &PublishError) -> bool {
+    refusal(error).is_some_and(|e| {
+        e.error_code() == ErrorCode::STREAM_STORE_FAILED && e.to_string().contains("maximum messages per subject")
+    })
+}
+
+/// What the server answered instead of a result.
+fn refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a jetstream::Error> {
+    std::iter::successors(Some(error), |&e| e.source()).find_map(|e| e.downcast_ref())
+}

@@ -1,0 +1,96 @@
+//! A job as NATS carries it: its subject, and JSON with a version.
+//!
+//! Invariant: this version reads what it and the one before it write. A newer one is told apart from garbage, so
+//! that its jobs wait for a newer worker instead of being lost.
+
+use feedgate_common::UserNo;
+use feedgate_common::jobs::Job;
+use serde::{Deserialize, Serialize};
+
+/// What this build writes.
+const VERSION: u32 = 1;
+
+/// A message that is no job to us.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// A later version has written it.
+    Newer(u32),
+    /// Nobody of us has written it.
+    Garbage,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Message {
+    v: u32,
+    #[serde(flatten)]
+    body: Body,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum Body {
+    FanOut { author: UserNo },
+    Edge { reader: UserNo, author: UserNo },
+}
+
+/// The job's own subject below `root`, which ends in a dot.
+pub(crate) fn subject(root: &str, job: Job) -> String {
+    match job {
+        Job::FanOut { author } => format!("{root}fan-out.{}", author.0),
+        Job::Edge { reader, author } => format!("{root}edge.{}.{}", reader.0, author.0),
+    }
+}
+
+pub(crate) fn encode(job: Job) -> Vec<u8> {
+    let body = match job {
+        Job::FanOut { author } => Body::FanOut { author },
+        Job::Edge { reader, author } => Body::Edge { reader, author },
+    };
+    serde_json::to_vec(&Message { v: VERSION, body }).expect("numbers and fixed names are JSON")
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Result<Job, Unreadable> {
+    match serde_json::from_slice(bytes) {
+        Ok(Version { v }) if v > VERSION => return Err(Unreadable::Newer(v)),
+        Ok(Version { v: VERSION }) => {}
+        Ok(_) | Err(_) => return Err(Unreadable::Garbage),
+    }
+    match serde_json::from_slice::<Message>(bytes) {
+        Ok(Message { body: Body::FanOut { author }, .. }) => Ok(Job::FanOut { author }),
+        Ok(Message { body: Body::Edge { reader, author }, .. }) => Ok(Job::Edge { reader, author }),
+        Err(_) => Err(Unreadable::Garbage),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Never edited: what version 1 has written is what a later one must read.
+    #[test]
+    fn version_1_is_read_and_written_as_it_always_was() {
+        let fan_out = Job::FanOut { author: UserNo(7) };
+        let edge = Job::Edge { reader: UserNo(3), author: UserNo(7) };
+        for (job, subject_, bytes) in [
+            (fan_out, "feed.work.fan-out.7", &include_bytes!("wire/fan-out.v1.json")[..]),
+            (edge, "feed.work.edge.3.7", &include_bytes!("wire/edge.v1.json")[..]),
+        ] {
+            assert_eq!(decode(bytes), Ok(job));
+            assert_eq!(String::from_utf8(encode(job)).unwrap(), String::from_utf8_lossy(bytes).trim_end());
+            assert_eq!(subject("feed.work.", job), subject_);
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_garbage() {
+        assert_eq!(decode(br#"{"v":2,"kind":"new","what":[]}"#), Err(Unreadable::Newer(2)));
+        for garbage in [&b""[..], b"{}", br#"{"v":0}"#, br#"{"v":1,"kind":"new"}"#, br#"{"v":1,"kind":"fan-out"}"#] {
+            assert_eq!(decode(garbage), Err(Unreadable::Garbage));
+        }
+    }
+}
