@@ -46,7 +46,7 @@ pub enum BusError {
     #[error("{0:?} is not the URL of a nats-server, as in nats://127.0.0.1:4222 or tls://user:password@host:4222")]
     NoUrl(String),
     /// Nobody answers there, or refuses us.
-    #[error("no nats-server at {at}: {why}")]
+    #[error("no connection to nats-server at {at}: {why}")]
     Unreachable {
         /// Host and port.
         at: String,
@@ -81,8 +81,8 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Connects to `nats://host:port` (`tls://` for TLS, `user:password@` before the host, several URLs with commas
-    /// between them for the servers of one cluster) and looks whether that server will do.
+    /// Connects to `nats://host:port` (`tls://` for TLS; `user:password@` or `token@` before the host; several URLs
+    /// with commas between them for the servers of one cluster) and looks whether that server will do.
     pub async fn connect(url: &str) -> std::result::Result<Self, BusError> {
         let servers: Vec<ServerAddr> = url
             .split(',')
@@ -90,7 +90,7 @@ impl Bus {
             .collect::<std::result::Result<_, _>>()?;
         let at = servers.iter().map(|s| format!("{}:{}", s.host(), s.port())).collect::<Vec<_>>().join(", ");
         let (tell, gaps) = watch::channel(0);
-        let client = ConnectOptions::new()
+        let client = credentials(&servers)
             .name("feedgate")
             .connection_timeout(CALL)
             .request_timeout(Some(CALL))
@@ -172,6 +172,29 @@ pub(crate) fn failed(error: impl Display) -> StoreError {
     StoreError::unavailable(format_args!("NATS: {error}"))
 }
 
+/// Who we are, as the first URL says: user and password, or a token alone.
+fn credentials(servers: &[ServerAddr]) -> ConnectOptions {
+    let named = servers.iter().find_map(|server| Some((unescaped(server.username()?), server.password())));
+    match named {
+        None => ConnectOptions::new(),
+        Some((token, None)) => ConnectOptions::with_token(token),
+        Some((user, Some(password))) => ConnectOptions::with_user_and_password(user, unescaped(password)),
+    }
+}
+
+/// A part of a URL, without its `%` escapes.
+fn unescaped(text: &str) -> String {
+    let mut bytes = vec![];
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let escaped = after.first_chunk::<2>().filter(|_| first == b'%');
+        let byte = escaped.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Whether a server of this version is new enough; one that names itself otherwise is not.
 fn will_do(version: &str) -> bool {
     let mut numbers = version.trim_start_matches('v').split('.').map_while(|n| n.parse::<u64>().ok());
@@ -200,6 +223,13 @@ mod tests {
         }
         let said = BusError::TooOld("2.9.10".to_owned()).to_string();
         assert!(said.starts_with("this nats-server is 2.9.10; Feedgate needs 2.10 or newer"), "{said}");
+    }
+
+    #[test]
+    fn escapes_of_a_url_are_undone() {
+        assert_eq!(unescaped("p%40ss%2Fw%C3%B6rd"), "p@ss/wörd");
+        assert_eq!(unescaped("100%"), "100%");
+        assert_eq!(unescaped("%zz%4"), "%zz%4");
     }
 
     #[tokio::test]

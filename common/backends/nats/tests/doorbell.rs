@@ -1,0 +1,199 @@
+//! The doorbell on a real nats-server against the promises of its trait.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use feedgate_common::change::Route;
+use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
+use feedgate_common::inboxes::Grown;
+use feedgate_common::sessions::Claim;
+use feedgate_common::{DisplayKey, Doorbell, Epoch, InboxKey, ItemId, Op, Position, Record, Sessions, UserNo};
+use feedgate_embedded::{Database, EmbeddedSessions};
+use feedgate_engines::Nats;
+use feedgate_nats::NatsDoorbell;
+use futures_util::StreamExt;
+use support::{bus, eventually};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// A pool in which each node holds its users.
+async fn sessions(dir: &Path, held: &[(&str, std::ops::RangeInclusive<u32>)]) -> Arc<dyn Sessions> {
+    let sessions = EmbeddedSessions::open(Database::open(dir).expect("the directory is ours"), Epoch(1));
+    for (node, users) in held {
+        sessions.renew(node).await.expect("a lease");
+        for user in users.clone() {
+            let device = node.parse().expect("a device may be called so");
+            let claim =
+                Claim { user: UserNo(user), device, durable: false, node: (*node).to_owned(), connection: 1, since: 0 };
+            sessions.claim(claim).await.expect("a claim");
+        }
+    }
+    Arc::new(sessions)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_nats_doorbell_keeps_the_promises_of_doorbell() {
+    let server = Nats::start();
+    let node = feedgate_conformance::doorbell::NODE;
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = sessions(dir.path(), &[(node, 1..=10)]).await;
+    feedgate_conformance::doorbell::doorbell(async || {
+        Arc::new(NatsDoorbell::open(bus(&server).await, node, nodes.clone())) as Arc<dyn Doorbell>
+    })
+    .await;
+}
+
+/// What a listener was told, in order.
+fn ear() -> (OnHeard, mpsc::Receiver<Word>) {
+    let (tell, heard) = mpsc::channel(10_000);
+    let on_heard = move |heard: Heard<'_>| {
+        let word = match heard {
+            Heard::Growth(growth) => Word::Growth(growth.clone()),
+            Heard::Missed => Word::Missed,
+            Heard::Close { connection, .. } => Word::Close(connection),
+        };
+        _ = tell.try_send(word);
+    };
+    (Arc::new(on_heard), heard)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Word {
+    Growth(Growth),
+    Missed,
+    Close(u64),
+}
+
+/// Everything up to `wanted`.
+async fn hear(heard: &mut mpsc::Receiver<Word>, wanted: &Word) {
+    let wait = async { while heard.recv().await.as_ref() != Some(wanted) {} };
+    timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("{wanted:?} is heard"));
+}
+
+fn growth(readers: &[u32]) -> Growth {
+    let key = DisplayKey { rank: 1, item: ItemId(2) };
+    let head = Position { epoch: Epoch(1), offset: 5 };
+    let grown = |reader: &u32| Grown { key: InboxKey::main(UserNo(*reader)), head, appended: 1, generation: 3 };
+    Growth {
+        author: UserNo(9),
+        records: vec![Record { seq: 4, op: Op::Add, route: Route::Push, key }],
+        inboxes: readers.iter().map(grown).collect(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_goes_to_the_nodes_that_hold_the_reader_and_to_no_other() {
+    let server = Nats::start();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = sessions(dir.path(), &[("a.1", 1..=3), ("b.1", 3..=5), ("c.1", 7..=9)]).await;
+    let worker = NatsDoorbell::open(bus(&server).await, "worker.1", nodes.clone());
+    let outside = async_nats::connect(server.url()).await.unwrap();
+    let mut all = outside.subscribe("feed.node.>").await.unwrap();
+    outside.flush().await.unwrap();
+    let gateway = NatsDoorbell::open(bus(&server).await, "b.1", nodes);
+    let (on_heard, mut heard) = ear();
+    let _listening = gateway.listen(on_heard);
+    hear(&mut heard, &Word::Missed).await;
+
+    worker.ring(&growth(&[1, 3, 5, 6])).await;
+    assert_eq!(heard.recv().await.unwrap(), Word::Growth(growth(&[3, 5])), "only its own readers, records and all");
+    worker.ring(&growth(&[6])).await;
+    worker.close("b.1", UserNo(3), 7, Closing::Kicked).await;
+    assert_eq!(heard.recv().await.unwrap(), Word::Close(7));
+    let mut subjects = vec![];
+    while subjects.len() < 3 {
+        subjects.push(timeout(Duration::from_secs(10), all.next()).await.unwrap().unwrap().subject.to_string());
+    }
+    assert_eq!(subjects, ["feed.node.a%2E1", "feed.node.b%2E1", "feed.node.b%2E1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_is_told_that_it_may_have_missed_wakes_while_the_server_was_away() {
+    let mut server = Nats::start();
+    let dir = tempfile::tempdir().unwrap();
+    let doorbell = NatsDoorbell::open(bus(&server).await, "a.1", sessions(dir.path(), &[("a.1", 1..=1)]).await);
+    let (on_heard, mut heard) = ear();
+    let _listening = doorbell.listen(on_heard);
+    hear(&mut heard, &Word::Missed).await;
+    doorbell.ping().await.unwrap();
+    server.kill();
+    eventually("it knows that nobody can reach it", async || doorbell.ping().await.is_err()).await;
+    let since = Instant::now();
+    doorbell.ring(&growth(&[1])).await;
+    doorbell.close("a.1", UserNo(1), 1, Closing::Kicked).await;
+    assert!(since.elapsed() < Duration::from_secs(2), "nobody is held up");
+    server.restart();
+    hear(&mut heard, &Word::Missed).await;
+    // The subscription stands when it says so.
+    doorbell.ring(&growth(&[1])).await;
+    hear(&mut heard, &Word::Growth(growth(&[1]))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_holds_nobody_up() {
+    let mut server = Nats::start();
+    let dir = tempfile::tempdir().unwrap();
+    let doorbell = NatsDoorbell::open(bus(&server).await, "a.1", sessions(dir.path(), &[("a.1", 1..=1)]).await);
+    let (on_heard, mut heard) = ear();
+    let _listening = doorbell.listen(on_heard);
+    hear(&mut heard, &Word::Missed).await;
+    server.pause();
+    let since = Instant::now();
+    assert!(doorbell.ping().await.is_err());
+    doorbell.ring(&growth(&[1])).await;
+    assert!(since.elapsed() < Duration::from_secs(2), "ping and ring are bounded");
+    server.resume();
+    eventually("it is reached again", async || doorbell.ping().await.is_ok()).await;
+    doorbell.ring(&growth(&[1])).await;
+    hear(&mut heard, &Word::Growth(growth(&[1]))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_of_an_unknown_version_may_mean_anything() {
+    let server = Nats::start();
+    let dir = tempfile::tempdir().unwrap();
+    let doorbell = NatsDoorbell::open(bus(&server).await, "a.1", sessions(dir.path(), &[("a.1", 1..=1)]).await);
+    let (on_heard, mut heard) = ear();
+    let _listening = doorbell.listen(on_heard);
+    hear(&mut heard, &Word::Missed).await;
+    let other = async_nats::connect(server.url()).await.unwrap();
+    other.publish("feed.node.a%2E1", vec![2, 1, 0].into()).await.unwrap();
+    hear(&mut heard, &Word::Missed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i18_a_listener_that_is_too_slow_loses_wakes_and_is_told_so() {
+    let server = Nats::start();
+    let dir = tempfile::tempdir().unwrap();
+    let doorbell = NatsDoorbell::open(bus(&server).await, "a.1", sessions(dir.path(), &[("a.1", 1..=1)]).await);
+    let (on_heard, mut heard) = ear();
+    let (go_on, held_up) = std::sync::mpsc::channel::<()>();
+    let held_up = std::sync::Mutex::new(held_up);
+    let slow: OnHeard = Arc::new(move |heard: Heard<'_>| {
+        on_heard(heard);
+        if matches!(heard, Heard::Growth(_)) {
+            // Blocks until the test lets go of the other end.
+            _ = held_up.lock().unwrap().recv();
+        }
+    });
+    let _listening = doorbell.listen(slow);
+    hear(&mut heard, &Word::Missed).await;
+    const RUNG: usize = 3000;
+    for _ in 0..RUNG {
+        doorbell.ring(&growth(&[1])).await;
+    }
+    // All of them have reached the listener's connection when this one is answered.
+    doorbell.ping().await.unwrap();
+    drop(go_on);
+    let mut wakes = 0;
+    loop {
+        match timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap() {
+            Word::Missed => break,
+            Word::Growth(_) | Word::Close(_) => wakes += 1,
+        }
+    }
+    assert!(wakes < RUNG, "{wakes} of {RUNG} waited in memory");
+}

@@ -1,0 +1,139 @@
+//! The job queue on a real nats-server against the promises of its trait, and what is its own: several workers,
+//! what outsiders see, two versions side by side.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream;
+use feedgate_common::jobs::Job;
+use feedgate_common::{Jobs, UserNo};
+use feedgate_engines::Nats;
+use feedgate_nats::{NatsJobs, Settings};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use support::{eventually, fan_out, jobs, take};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nats_jobs_keep_the_promises_of_jobs() {
+    let servers: Mutex<BTreeMap<String, Nats>> = Mutex::default();
+    feedgate_conformance::jobs::jobs(async |name| {
+        let mut servers = servers.lock().await;
+        if !servers.contains_key(name) {
+            servers.insert(name.to_owned(), Nats::start());
+        }
+        Arc::new(jobs(&servers[name], &Settings::default()).await) as Arc<dyn Jobs>
+    })
+    .await;
+}
+
+async fn gets_nothing_for(jobs: &NatsJobs, time: Duration) -> bool {
+    timeout(time, jobs.take()).await.is_err()
+}
+
+#[tokio::test]
+async fn processes_that_start_at_once_set_up_one_queue_and_the_last_settings_hold() {
+    let server = Nats::start();
+    let first = Settings::default();
+    for jobs in join_all((0..8).map(|_| jobs(&server, &first))).await {
+        jobs.put(&[fan_out(1)]).await.unwrap();
+    }
+    let second = Settings { ack_wait: Duration::from_secs(7), events_bytes: 1 << 20, ..first };
+    let jobs = jobs(&server, &second).await;
+    assert_eq!(jobs.pending().await.unwrap(), 1, "what was put stays");
+    let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    assert_eq!(jetstream.get_stream("FEED").await.unwrap().cached_info().config.max_bytes, 1 << 20);
+    let work = jetstream.get_stream("FEED_WORK").await.unwrap();
+    assert_eq!(work.consumer_info("workers").await.unwrap().config.ack_wait, Duration::from_secs(7));
+}
+
+#[tokio::test]
+async fn two_workers_share_the_jobs_and_each_gets_its_own() {
+    let server = Nats::start();
+    let workers = [jobs(&server, &Settings::default()).await, jobs(&server, &Settings::default()).await];
+    workers[0].put(&(1..=100).map(fan_out).collect::<Vec<_>>()).await.unwrap();
+    let mut got = vec![];
+    for _ in 0..50 {
+        let (one, two) = tokio::join!(take(&workers[0]), take(&workers[1]));
+        got.extend([one.job, two.job]);
+        tokio::try_join!(workers[0].ack(one.id), workers[1].ack(two.id)).unwrap();
+    }
+    got.sort_unstable();
+    assert_eq!(got, (1..=100).map(fan_out).collect::<Vec<_>>());
+    assert_eq!(workers[1].pending().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn i18_all_workers_together_have_no_more_in_flight_than_allowed() {
+    let server = Nats::start();
+    let settings = Settings { in_flight_max: 3, ..Settings::default() };
+    let [one, two] = [jobs(&server, &settings).await, jobs(&server, &settings).await];
+    one.put(&(1..=5).map(fan_out).collect::<Vec<_>>()).await.unwrap();
+    let held = [take(&one).await, take(&one).await, take(&two).await];
+    let short = Duration::from_millis(200);
+    assert!(gets_nothing_for(&one, short).await && gets_nothing_for(&two, short).await, "three are in flight");
+    two.ack(held[2].id).await.unwrap();
+    assert_eq!(take(&two).await.job, fan_out(4));
+}
+
+#[tokio::test]
+async fn a_job_that_came_too_late_for_its_worker_goes_to_another() {
+    let server = Nats::start();
+    let [busy, idle] = [jobs(&server, &Settings::default()).await, jobs(&server, &Settings::default()).await];
+    assert!(gets_nothing_for(&busy, Duration::from_millis(100)).await);
+    busy.put(&[fan_out(1)]).await.unwrap();
+    assert_eq!(take(&idle).await.job, fan_out(1), "long before the AckWait of 30 s");
+}
+
+#[tokio::test]
+async fn a_job_is_kept_by_who_works_on_it_however_long_that_takes() {
+    let server = Nats::start();
+    let settings = Settings { ack_wait: Duration::from_millis(300), ..Settings::default() };
+    let [one, two] = [jobs(&server, &settings).await, jobs(&server, &settings).await];
+    one.put(&[fan_out(1)]).await.unwrap();
+    let held = take(&one).await;
+    assert!(gets_nothing_for(&two, settings.ack_wait * 5).await, "its holder is at work");
+    one.ack(held.id).await.unwrap();
+    assert_eq!(two.pending().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_job_of_a_newer_version_waits_for_a_newer_worker_and_garbage_does_not() {
+    let server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    for (subject, payload) in [("feed.work.news.1", r#"{"v":2,"kind":"news"}"#), ("feed.work.garbage", "?")] {
+        jetstream.publish(subject, payload.into()).await.unwrap().await.unwrap();
+    }
+    jobs.put(&[fan_out(1)]).await.unwrap();
+    let readable = take(&jobs).await;
+    assert_eq!(readable.job, fan_out(1), "they hold nobody up");
+    jobs.ack(readable.id).await.unwrap();
+    eventually("the garbage is dropped", async || jobs.pending().await.unwrap() == 1).await;
+    let work = jetstream.get_stream("FEED_WORK").await.unwrap();
+    assert!(work.get_last_raw_message_by_subject("feed.work.news.1").await.is_ok(), "the newer one is there");
+}
+
+#[tokio::test]
+async fn outsiders_see_every_event_as_documented() {
+    let server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    let outside = async_nats::connect(server.url()).await.unwrap();
+    let mut live = outside.subscribe("feed.event.>").await.unwrap();
+    outside.flush().await.unwrap();
+    jobs.put(&[fan_out(7), Job::Edge { reader: UserNo(3), author: UserNo(7) }, fan_out(7)]).await.unwrap();
+    let fan_out = ("feed.event.fan-out.7", r#"{"v":1,"kind":"fan-out","author":7}"#);
+    let edge = ("feed.event.edge.3.7", r#"{"v":1,"kind":"edge","reader":3,"author":7}"#);
+    for (subject, payload) in [fan_out, edge, fan_out] {
+        let message = timeout(Duration::from_secs(10), live.next()).await.unwrap().unwrap();
+        assert_eq!((&*message.subject, std::str::from_utf8(&message.payload).unwrap()), (subject, payload));
+    }
+    let jetstream = jetstream::new(outside);
+    let kept = async || jetstream.get_stream("FEED").await.unwrap().cached_info().state.messages == 3;
+    eventually("they are kept for who comes later", kept).await;
+    assert_eq!(jobs.pending().await.unwrap(), 2, "equal work is merged, events are not");
+}
