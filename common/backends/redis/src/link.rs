@@ -25,7 +25,7 @@ use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::{Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value, cmd};
+use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 
 use breaker::Breaker;
 pub(crate) use script::Script;
@@ -117,18 +117,6 @@ impl Link {
     /// One command.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
         self.within(self.breaker(key_of(command)), self.send(command)).await
-    }
-
-    /// Commands sent together, an answer each; not one transaction. In a cluster all keys lie in one slot.
-    pub(crate) async fn pipeline(&self, commands: &Pipeline) -> Result<Vec<Value>> {
-        let first = commands.cmd_iter().next().and_then(key_of);
-        self.within(self.breaker(first), async {
-            match &self.route {
-                Route::Single(single) => single.pipeline(commands).await,
-                Route::Cluster(connection) => connection.clone().req_packed_commands(commands, 0, commands.len()).await,
-            }
-        })
-        .await
     }
 
     /// A script by its hash; sent whole if the server does not know it, which then does.

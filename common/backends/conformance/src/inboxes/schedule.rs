@@ -21,7 +21,7 @@ pub struct Schedule {
 impl Schedule {
     /// The schedule of this seed.
     pub fn new(seed: u64) -> Self {
-        Self { random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, epoch: 0 }
+        Self { random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, epoch: super::FIRST }
     }
 
     /// Xorshift: all that is asked of it is variety.

@@ -1,7 +1,7 @@
 //! The connection to one server, made when it is needed and replaced when it has failed.
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, RedisResult, Value};
 use tokio::sync::Mutex;
 
 use super::Timeouts;
@@ -23,10 +23,6 @@ impl Single {
 
     pub(super) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
         self.connection().await?.req_packed_command(command).await
-    }
-
-    pub(super) async fn pipeline(&self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
-        self.connection().await?.req_packed_commands(commands, 0, commands.len()).await
     }
 
     /// The next call connects anew. Calls under way end as they may.

@@ -1,0 +1,232 @@
+//! What the inboxes look like in Redis.
+//!
+//! ```text
+//!   {b005}            hash  layout             version and number of buckets
+//!                           life, epoch        the replication id it was made under, the least epoch that counts
+//!                           inboxes, entries   counts
+//!                           <author>           progress: `done`, or `done:last`
+//!   {b005}:<reader>:<feed>
+//!                     list  element 0          header: kind, epoch, base, built_at, floor, marks
+//!                           element n          the entry of sequence id base + n
+//! ```
+//!
+//! Invariants: sequence ids are dense because they are places in a list; an inbox is one key, so it is there as a whole or not at all;
+//! everything of a bucket lies in one slot. What scripts compare as numbers fits a double.
+//!
+//! Size, by `MEMORY USAGE`: see `docs/adr/0006-inboxes-on-redis.md`.
+
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::packing::{self, START};
+use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, Generation, InboxKey, ItemId, OutboxSeq, Progress, UserNo};
+
+/// Raised whenever anything of this changes its meaning.
+const VERSION: u32 = 1;
+
+/// Numbers are less: Lua's are doubles.
+const LIMIT: u64 = 1 << 53;
+
+const BUILDING: u8 = 0;
+const INBOX: u8 = 1;
+/// Length of a header without marks in bytes.
+const FIXED: usize = 39;
+
+pub(super) fn layout(buckets: u16) -> String {
+    format!("{VERSION}/{buckets}")
+}
+
+pub(super) fn bucket_key(bucket: Bucket) -> Vec<u8> {
+    format!("{{b{:03}}}", bucket.0).into_bytes()
+}
+
+pub(super) fn inbox_key(bucket: Bucket, key: InboxKey) -> Vec<u8> {
+    format!("{{b{:03}}}:{}:{}", bucket.0, key.reader.0, key.feed.0).into_bytes()
+}
+
+/// The field of an author's progress.
+pub(super) fn field(author: UserNo) -> Vec<u8> {
+    author.0.to_string().into_bytes()
+}
+
+/// Progress as text; none is the progress before the first record.
+pub(super) fn progress_text(progress: Progress) -> Vec<u8> {
+    match progress {
+        Progress { done: 0, last: None } => Vec::new(),
+        Progress { done, last: None } => done.to_string().into_bytes(),
+        Progress { done, last: Some(last) } => format!("{done}:{}", last.0).into_bytes(),
+    }
+}
+
+pub(super) fn progress_of(text: &[u8]) -> Result<Progress> {
+    let parse = || {
+        let text = std::str::from_utf8(text).ok()?;
+        match text.split_once(':') {
+            _ if text.is_empty() => Some(Progress::default()),
+            None => Some(Progress::at(text.parse().ok()?)),
+            Some((done, last)) => Some(Progress { done: done.parse().ok()?, last: Some(UserNo(last.parse().ok()?)) }),
+        }
+    };
+    parse().ok_or_else(|| damaged("a progress", text))
+}
+
+/// A number that a script compares.
+pub(super) fn number(n: u64) -> Result<u64> {
+    if n < LIMIT { Ok(n) } else { Err(StoreError::corrupt(format_args!("{n} is beyond 2^53: Redis cannot keep it"))) }
+}
+
+/// The author of a mark.
+pub(super) fn mark_author(author: UserNo) -> [u8; 4] {
+    author.0.to_le_bytes()
+}
+
+/// The generation of a mark.
+pub(super) fn mark_generation(generation: Generation) -> Result<Vec<u8>> {
+    Ok(number(generation)?.to_le_bytes()[..7].to_vec())
+}
+
+/// The header of a build in flight.
+pub(super) fn token(epoch: Epoch) -> Result<Vec<u8>> {
+    let mut bytes = vec![BUILDING];
+    bytes.extend(&number(epoch.0)?.to_le_bytes()[..7]);
+    Ok(bytes)
+}
+
+/// Element 0 of an inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) epoch: Epoch,
+    /// Sequence ids up to here were cut.
+    pub(super) base: u64,
+    pub(super) built_at: Generation,
+    pub(super) floor: Option<DisplayKey>,
+    /// Packed; only scripts look into them.
+    pub(super) marks: Vec<u8>,
+}
+
+impl Header {
+    pub(super) fn bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = vec![INBOX];
+        for n in [self.epoch.0, self.base, self.built_at] {
+            bytes.extend(&number(n)?.to_le_bytes()[..7]);
+        }
+        let floor = self.floor.unwrap_or(START);
+        bytes.push(self.floor.is_some().into());
+        bytes.extend(floor.rank.to_le_bytes());
+        bytes.extend(floor.item.0.to_le_bytes());
+        bytes.extend(&self.marks);
+        Ok(bytes)
+    }
+
+    pub(super) fn of(bytes: &[u8]) -> Result<Self> {
+        let read = || {
+            let (fixed, marks) = bytes.split_at_checked(FIXED)?;
+            let number = |at: usize| {
+                let mut word = [0; 8];
+                word[..7].copy_from_slice(&fixed[at..at + 7]);
+                u64::from_le_bytes(word)
+            };
+            let key = DisplayKey {
+                rank: i64::from_le_bytes(fixed[23..31].try_into().ok()?),
+                item: ItemId(u64::from_le_bytes(fixed[31..39].try_into().ok()?)),
+            };
+            let header = Self {
+                epoch: Epoch(number(1)),
+                base: number(8),
+                built_at: number(15),
+                floor: (fixed[22] == 1).then_some(key),
+                marks: marks.to_vec(),
+            };
+            (fixed[0] == INBOX).then_some(header)
+        };
+        read().ok_or_else(|| damaged("a header", bytes))
+    }
+}
+
+/// An entry by itself.
+pub(super) fn entry_bytes(entry: &Entry) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(24);
+    packing::put(&mut bytes, entry, &mut { START });
+    bytes
+}
+
+pub(super) fn entry_of(bytes: &[u8]) -> Result<Entry> {
+    let mut rest = bytes;
+    let entry = packing::take(&mut rest, &mut { START });
+    entry.filter(|_| rest.is_empty()).ok_or_else(|| damaged("an entry", bytes))
+}
+
+fn damaged(what: &str, bytes: &[u8]) -> StoreError {
+    StoreError::corrupt(format_args!("Redis holds what is not {what}: {}", bytes.escape_ascii()))
+}
+
+/// What of a record is the same for every reader.
+pub(super) fn shared_bytes(entry: &Entry) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(24);
+    packing::put_record(&mut bytes, entry, &mut { START });
+    bytes
+}
+
+/// The number of `seqs` beyond `from`; they ascend.
+pub(super) fn beyond(seqs: &[OutboxSeq], from: OutboxSeq) -> usize {
+    seqs.len() - seqs.partition_point(|&seq| seq <= from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedgate_common::Op;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_header_comes_back(
+            numbers in proptest::array::uniform3(0..LIMIT),
+            floor: Option<(i64, u64)>,
+            marks: Vec<u8>,
+        ) {
+            let [epoch, base, built_at] = numbers;
+            let floor = floor.map(|(rank, item)| DisplayKey { rank, item: ItemId(item) });
+            let header = Header { epoch: Epoch(epoch), base, built_at, floor, marks };
+            prop_assert_eq!(Header::of(&header.bytes().unwrap()).unwrap(), header);
+        }
+
+        #[test]
+        fn any_bytes_are_a_header_and_an_entry_and_a_progress_or_damage(bytes: Vec<u8>) {
+            let _ = (Header::of(&bytes), entry_of(&bytes), progress_of(&bytes));
+        }
+
+        #[test]
+        fn any_progress_comes_back(done: u64, last: Option<u32>) {
+            let progress = Progress { done, last: last.map(UserNo) };
+            prop_assert_eq!(progress_of(&progress_text(progress)).unwrap(), progress);
+        }
+    }
+
+    #[test]
+    fn a_number_that_a_double_does_not_hold_is_refused() {
+        let header = Header { epoch: Epoch(LIMIT), base: 0, built_at: 0, floor: None, marks: vec![] };
+        assert!(header.bytes().is_err() && token(Epoch(LIMIT)).is_err() && mark_generation(LIMIT).is_err());
+        assert!(number(LIMIT - 1).is_ok());
+    }
+
+    #[test]
+    fn a_token_is_no_inbox_and_an_entry_with_more_behind_it_is_none() {
+        assert!(Header::of(&token(Epoch(7)).unwrap()).is_err());
+        let key = DisplayKey { rank: 5, item: ItemId(6) };
+        let entry = Entry { op: Op::Add, author: UserNo(1), outbox_seq: 2, generation: 3, key };
+        let mut bytes = entry_bytes(&entry);
+        assert_eq!(entry_of(&bytes).unwrap(), entry);
+        bytes.push(0);
+        assert!(entry_of(&bytes).is_err());
+    }
+
+    #[test]
+    fn an_entry_is_its_generation_and_what_all_readers_share() {
+        let key = DisplayKey { rank: 1_764_000_000_000, item: ItemId((1_764_000_000_000 << 22) + 3) };
+        let entry = Entry { op: Op::Add, author: UserNo(90_000), outbox_seq: 700, generation: 300, key };
+        let mut bytes = Vec::new();
+        feedgate_common::varint::put(&mut bytes, 300);
+        bytes.extend(shared_bytes(&entry));
+        assert_eq!(bytes, entry_bytes(&entry));
+        assert!(bytes.len() <= 16, "{}", bytes.len());
+    }
+}

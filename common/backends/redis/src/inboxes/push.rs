@@ -1,0 +1,79 @@
+//! The push step as a script's keys and arguments, and what its answer means: no IO.
+
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::{Advance, Grown};
+use feedgate_common::{Entry, InboxKey, varint};
+
+use super::layout::{beyond, bucket_key, field, inbox_key, mark_author, number, progress_text, shared_bytes};
+use super::scripts::Reply;
+
+/// A push step, ready to be sent.
+pub(super) struct Push {
+    pub(super) keys: Vec<Vec<u8>>,
+    /// All but the layout.
+    pub(super) arguments: Vec<Vec<u8>>,
+    /// How many of the records each recipient gets: the last ones.
+    fresh: Vec<usize>,
+}
+
+impl Push {
+    pub(super) fn of(step: &Advance) -> Result<Self> {
+        let seqs: Vec<_> = step.records.iter().map(|record| record.seq).collect();
+        let fresh: Vec<_> = step.recipients.iter().map(|to| beyond(&seqs, to.from)).collect();
+        let inboxes = step.recipients.iter().map(|to| inbox_key(step.bucket, InboxKey::main(to.reader)));
+        let mut edges = Vec::with_capacity(3 + 27 * fresh.len());
+        edges.push(0xdd);
+        edges.extend((3 * fresh.len() as u32).to_be_bytes());
+        for (to, fresh) in step.recipients.iter().zip(&fresh) {
+            [number(to.generation)?, number(to.counter)?, *fresh as u64].iter().for_each(|n| pack(&mut edges, *n));
+        }
+        let mut arguments = vec![
+            field(step.author),
+            progress_text(step.expected),
+            progress_text(step.next),
+            mark_author(step.author).to_vec(),
+            edges,
+        ];
+        arguments.extend(step.recipients.iter().map(|to| {
+            let mut generation = Vec::with_capacity(4);
+            varint::put(&mut generation, to.generation);
+            generation
+        }));
+        arguments.extend(step.records.iter().map(|record| shared_bytes(&Entry::of(record, step.author, 0))));
+        Ok(Self { keys: std::iter::once(bucket_key(step.bucket)).chain(inboxes).collect(), arguments, fresh })
+    }
+
+    /// Which inboxes have grown, and which of them are longer than they must be.
+    pub(super) fn moved(&self, step: &Advance, mut reply: Reply) -> Result<(Vec<Grown>, Vec<InboxKey>)> {
+        let (heads, long) = (reply.all_positions()?, reply.all_numbers()?);
+        if heads.len() != step.recipients.len() {
+            return Err(reply.unexpected());
+        }
+        let grown = step.recipients.iter().zip(heads).zip(&self.fresh).filter_map(|((to, head), &fresh)| {
+            let key = InboxKey::main(to.reader);
+            Some(Grown { key, head: head?, appended: fresh as u32, generation: to.generation })
+        });
+        let long = long.iter().filter_map(|&at| step.recipients.get(at as usize));
+        Ok((grown.collect(), long.map(|to| InboxKey::main(to.reader)).collect()))
+    }
+}
+
+/// A number in MessagePack, which Redis's Lua unpacks a whole array of in one call.
+fn pack(out: &mut Vec<u8>, n: u64) {
+    match n {
+        0..0x80 => out.push(n as u8),
+        0x80..0x100 => out.extend([0xcc, n as u8]),
+        0x100..0x1_0000 => {
+            out.push(0xcd);
+            out.extend((n as u16).to_be_bytes());
+        }
+        0x1_0000..0x1_0000_0000 => {
+            out.push(0xce);
+            out.extend((n as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(0xcf);
+            out.extend(n.to_be_bytes());
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The scripts of the inboxes, each one atomic step on one bucket, and their answers.
+
+use feedgate_common::Position;
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::{Epoch, Progress};
+use redis::Value;
+
+use super::layout::progress_of;
+use crate::link::Script;
+
+/// What each does and takes stands in its file.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    pub(super) advance: Script,
+    pub(super) edge: Script,
+    pub(super) begin: Script,
+    pub(super) finish: Script,
+    pub(super) trim: Script,
+    pub(super) discard: Script,
+    pub(super) read: Script,
+    pub(super) log: Script,
+    pub(super) heads: Script,
+    pub(super) progress: Script,
+    pub(super) renew: Script,
+}
+
+impl Scripts {
+    /// `long`: the length of a list, header included, beyond which a log is to be cut.
+    pub(super) fn new(long: usize) -> Self {
+        let bucket = include_str!("scripts/bucket.lua");
+        let script =
+            |flags: &str, text: &str| Script::new(format!("#!lua{flags}\nlocal LONG = {long}\n{bucket}{text}"));
+        Self {
+            advance: script("", include_str!("scripts/advance.lua")),
+            edge: script("", include_str!("scripts/edge.lua")),
+            begin: script("", include_str!("scripts/begin.lua")),
+            finish: script("", include_str!("scripts/finish.lua")),
+            trim: script(" flags=allow-oom", include_str!("scripts/trim.lua")),
+            discard: script(" flags=allow-oom", include_str!("scripts/discard.lua")),
+            read: script(" flags=no-writes", include_str!("scripts/read.lua")),
+            log: script(" flags=no-writes", include_str!("scripts/log.lua")),
+            heads: script(" flags=no-writes", include_str!("scripts/heads.lua")),
+            progress: script(" flags=no-writes", include_str!("scripts/progress.lua")),
+            renew: Script::new(concat!("#!lua\n", include_str!("scripts/renew.lua"))),
+        }
+    }
+}
+
+/// What a script answers: a word, and what belongs to it.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) word: String,
+    rest: std::vec::IntoIter<Value>,
+}
+
+impl Reply {
+    pub(super) fn of(value: Value) -> Result<Self> {
+        let mut rest = array(value)?.into_iter();
+        let word = rest.next().map(bytes).transpose()?.and_then(|word| String::from_utf8(word).ok());
+        Ok(Self { word: word.ok_or_else(|| StoreError::corrupt("a script answered without a word"))?, rest })
+    }
+
+    /// An answer that this script cannot give.
+    pub(super) fn unexpected(&self) -> StoreError {
+        StoreError::corrupt(format_args!("a script answered {self:?}"))
+    }
+
+    fn next(&mut self) -> Result<Value> {
+        self.rest.next().ok_or_else(|| StoreError::corrupt(format_args!("a script answered too little: {}", self.word)))
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+        bytes(self.next()?)
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64> {
+        number(&self.next()?)
+    }
+
+    pub(super) fn position(&mut self) -> Result<Position> {
+        Ok(Position { epoch: Epoch(self.number()?), offset: self.number()? })
+    }
+
+    pub(super) fn progress(&mut self) -> Result<Progress> {
+        progress_of(&self.bytes()?)
+    }
+
+    pub(super) fn all_bytes(&mut self) -> Result<Vec<Vec<u8>>> {
+        array(self.next()?)?.into_iter().map(bytes).collect()
+    }
+
+    pub(super) fn all_numbers(&mut self) -> Result<Vec<u64>> {
+        array(self.next()?)?.iter().map(number).collect()
+    }
+
+    /// Pairs of epoch and offset; epoch 0 for none.
+    pub(super) fn all_positions(&mut self) -> Result<Vec<Option<Position>>> {
+        let numbers = self.all_numbers()?;
+        let position = |pair: &[u64]| Position { epoch: Epoch(pair[0]), offset: pair[1] };
+        Ok(numbers.chunks_exact(2).map(|pair| (pair[0] > 0).then(|| position(pair))).collect())
+    }
+}
+
+pub(super) fn array(value: Value) -> Result<Vec<Value>> {
+    match value {
+        Value::Array(values) => Ok(values),
+        other => Err(StoreError::corrupt(format_args!("Redis answered {other:?} where a list was due"))),
+    }
+}
+
+pub(super) fn bytes(value: Value) -> Result<Vec<u8>> {
+    match value {
+        Value::BulkString(bytes) => Ok(bytes),
+        other => Err(StoreError::corrupt(format_args!("Redis answered {other:?} where a string was due"))),
+    }
+}
+
+fn number(value: &Value) -> Result<u64> {
+    match value {
+        Value::Int(n) => u64::try_from(*n).ok(),
+        _ => None,
+    }
+    .ok_or_else(|| StoreError::corrupt(format_args!("Redis answered {value:?} where a number was due")))
+}

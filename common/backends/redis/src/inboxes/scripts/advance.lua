@@ -1,0 +1,51 @@
+-- The push step. KEYS: the bucket, then the recipients' inboxes. ARGV: layout, author (a field), expected and next progress,
+-- author (as in a mark), edges: generation, counter and how many of the records for each recipient; then a string
+-- for each recipient, then one for each record. An entry is the two put together.
+--
+-- Verdicts are those of `push_verdict`. Answers 'moved', epoch and head of each recipient's inbox (0 where it has
+-- not grown), and which ones are longer than LONG.
+local recipients = #KEYS - 1
+local author = ARGV[5]
+if progress ~= ARGV[3] then return {'overtaken', progress} end
+
+local edges = cmsgpack.unpack(ARGV[6])
+local epochs, bases, gone = {}, {}, {}
+for i = 1, recipients do
+  local epoch, base, built_at, header = inbox(KEYS[i + 1])
+  epochs[i] = false
+  if epoch then
+    local generation = edges[3 * i - 2]
+    local taken = #header >= MARKS and mark(header, author)
+    if taken then
+      if taken == generation then epochs[i], bases[i] = epoch, base end
+    elseif generation <= built_at then
+      if built_at > edges[3 * i - 1] then return {'stale'} end
+      epochs[i], bases[i] = epoch, base
+    end
+  elseif base then
+    gone[#gone + 1] = KEYS[i + 1]
+  end
+end
+
+for i = 1, #gone do call('DEL', gone[i]) end
+local grown, long, added = {}, {}, 0
+for i = 1, recipients do
+  local epoch, fresh = epochs[i], edges[3 * i]
+  if epoch and fresh > 0 then
+    local length
+    if fresh == 1 then
+      length = call('RPUSH', KEYS[i + 1], ARGV[6 + i] .. ARGV[#ARGV])
+    else
+      local entries, prefix, before = {}, ARGV[6 + i], #ARGV - fresh
+      for r = 1, fresh do entries[r] = prefix .. ARGV[before + r] end
+      length = push(KEYS[i + 1], entries, 1)
+    end
+    added = added + fresh
+    grown[2 * i - 1], grown[2 * i] = epoch, bases[i] + length - 1
+    if length > LONG then long[#long + 1] = i - 1 end
+  else
+    grown[2 * i - 1], grown[2 * i] = 0, 0
+  end
+end
+call('HSET', KEYS[1], ARGV[2], ARGV[4], 'entries', held[6] + added)
+return {'moved', grown, long}

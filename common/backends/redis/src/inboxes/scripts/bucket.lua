@@ -1,0 +1,48 @@
+-- What every script begins with. KEYS[1]: the bucket. ARGV[1]: the layout of this program.
+-- ARGV[2], if given: a field of the bucket to read along, an author's progress.
+--
+-- A bucket lives on one server as long as that server keeps its replication id: a restart, a promotion and a
+-- move to another server give another one. Then, and where there is no bucket at all, nothing that is here may
+-- be trusted to be all that was written.
+local call, find, parse = redis.call, string.find, struct.unpack
+local held = call('HMGET', KEYS[1], 'layout', 'life', 'epoch', ARGV[2] or 'epoch', 'inboxes', 'entries')
+local replication = call('INFO', 'replication')
+if not find(replication, 'role:master', 1, true) then return {'replica'} end
+if held[1] and held[1] ~= ARGV[1] then return {'layout', held[1]} end
+if not held[2] or not find(replication, held[2], 1, true) then return {'life'} end
+-- Inboxes of a lower epoch are of an earlier life: they count as missing.
+local least = tonumber(held[3])
+local progress = held[4] or ''
+
+-- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, floor (17 bytes), then a mark of
+-- 11 bytes for each author whose follow step has run since the build: author, generation. A build in flight has
+-- the kind 0 and its token as epoch, and nothing else.
+local HEADER, MARKS = '<BI7I7I7', 40
+
+-- The generation of the author's edge that an inbox has taken in since it was built, and where that stands.
+local function mark(header, author)
+  local at = MARKS
+  while true do
+    at = find(header, author, at, true)
+    if not at then return nil end
+    if (at - MARKS) % 11 == 0 then return parse('<I7', header, at + 4), at end
+    at = at + 1
+  end
+end
+
+-- Kind, epoch, base and built_at of the inbox, then the header itself; nil where none of this life is.
+local function inbox(key)
+  local header = call('LINDEX', key, 0)
+  if not header then return nil end
+  local kind, epoch, base, built_at = 0, 0, 0, 0
+  if #header >= MARKS - 1 then kind, epoch, base, built_at = parse(HEADER, header) end
+  if kind ~= 1 or epoch < least then return nil, header end
+  return epoch, base, built_at, header
+end
+
+-- Appends values[first] and all after it; in portions, for Lua's stack is small. Answers the length.
+local function push(key, values, first)
+  local length
+  for from = first, #values, 1000 do length = call('RPUSH', key, unpack(values, from, math.min(from + 999, #values))) end
+  return length
+end

@@ -1,0 +1,23 @@
+-- The follow step. KEYS: the bucket, the inbox. ARGV: layout, author (a field), expected progress ('*' for any: the edge is off),
+-- author (as in a mark), generation, the same (as in a mark), then the entries.
+-- Answers 'applied', epoch, head and length, or 'missing', 'nothing' or 'overtaken'.
+local key, author, generation = KEYS[2], ARGV[4], tonumber(ARGV[5])
+local epoch, base, built_at, header = inbox(key)
+if not epoch then
+  if base then call('DEL', key) end
+  return {'missing'}
+end
+local taken, at = mark(header, author)
+if generation <= (taken or built_at) then return {'nothing'} end
+if ARGV[3] ~= '*' and progress ~= ARGV[3] then return {'overtaken'} end
+
+local new = author .. ARGV[6]
+if at then
+  header = string.sub(header, 1, at - 1) .. new .. string.sub(header, at + 11)
+else
+  header = header .. new
+end
+call('LSET', key, 0, header)
+local length = push(key, ARGV, 7)
+call('HSET', KEYS[1], 'entries', held[6] + #ARGV - 6)
+return {'applied', epoch, base + length - 1, length}
