@@ -21,6 +21,11 @@ export class Process {
     this.command = command;
   }
 
+  /** Its process id; another one after each start. */
+  get pid() {
+    return this.#child.pid;
+  }
+
   /** Starts it, with `environment` besides that of the test; of FEEDGATE_* it sees only what is given here. */
   start(environment = {}) {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_"));

@@ -153,8 +153,8 @@ impl<K: Kind> Engine<K> {
 impl<K: Kind> Drop for Engine<K> {
     fn drop(&mut self) {
         drop(self.sweeper.stdin.take());
-        // Both end by themselves now; a failure here must not hide the test's.
-        let _ = (self.child.wait(), self.sweeper.wait());
+        // A failure here must not hide the test's.
+        let _ = (self.child.kill(), self.child.wait(), self.sweeper.wait());
     }
 }
 

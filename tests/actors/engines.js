@@ -1,0 +1,232 @@
+// The engines behind a cluster of Feedgate: the real servers, started by the launchers of tests/engines.
+//
+//     const redis = await Redis.start(t);            a free port, a directory of its own; gone after the test `t`
+//     await redis.kill();                            SIGKILL to all its processes
+//     await redis.restart();                         the same port and data
+//     const copy = await Redis.start(t, { replicaOf: redis });
+//
+// Whatever ends this process closes its pipe to tests/engines/sweep, which kills the engine and removes
+// the directory.
+
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+import { freePort } from "./port.js";
+import { Process, TOOLS } from "./process.js";
+import { until } from "./until.js";
+
+const run = promisify(execFile);
+const script = (name) => fileURLToPath(new URL(`../engines/${name}`, import.meta.url));
+
+const GREETING_WITHIN_MS = 1000;
+
+/** One server in one directory: `port`, `directory`, `url`. */
+class Engine {
+  #process = null;
+
+  /** `args`: more arguments for the launcher, which hold for every restart as well. */
+  static async start(t, { args = [] } = {}) {
+    const engine = new this();
+    engine.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
+    const sweeper = spawn(script("sweep"), [engine.directory], { stdio: ["pipe", "inherit", "inherit"] });
+    const swept = once(sweeper, "exit");
+    t.after(async () => {
+      sweeper.stdin.end();
+      await swept;
+    });
+    engine.port = await freePort();
+    engine.#process = new Process([script(this.LAUNCHER), engine.port, engine.directory, ...args]);
+    await engine.#launch();
+    return engine;
+  }
+
+  /** The server's first process: it changes with a restart. */
+  get pid() {
+    return this.#process.pid;
+  }
+
+  /** {code, signal} once it has ended, until it is started again. */
+  get ended() {
+    return this.#process.ended;
+  }
+
+  /** Ends it as a power cut ends its machine: SIGKILL to all its processes. */
+  async kill() {
+    if (this.ended) return;
+    await this.#signal("KILL");
+    await this.#process.kill();
+  }
+
+  /** Asks it to end and waits until it has: SIGTERM; SIGINT for PostgreSQL, which waits for its clients otherwise. */
+  async stop() {
+    await this.#process.stop(this.constructor.STOP);
+  }
+
+  /** Lets it hang, connections open: SIGSTOP to all its processes. */
+  async pause() {
+    await this.#signal("STOP");
+  }
+
+  /** Lets it go on after pause(): SIGCONT. */
+  async resume() {
+    await this.#signal("CONT");
+  }
+
+  /** Starts it again on the same port and directory; kills it first if it runs. */
+  async restart() {
+    await this.kill();
+    await this.#launch();
+  }
+
+  /** The last lines it wrote. */
+  log() {
+    return this.#process.log();
+  }
+
+  async #launch() {
+    this.#process.start({ FEEDGATE_TOOLS: TOOLS });
+    const settled = async () => this.ended || (await this.answers());
+    await until(`${this.url} answers`, settled, { withinSecs: 60, seen: () => this.log() });
+    if (this.ended) throw new Error(`the engine ended:\n${this.log()}`);
+  }
+
+  async #signal(name) {
+    if (this.ended) throw new Error(`the engine has ended and takes no ${name}:\n${this.log()}`);
+    await run(script("signal"), [name, this.pid, this.directory]);
+  }
+}
+
+/** A single Redis; its append-only file survives a kill. */
+export class Redis extends Engine {
+  static LAUNCHER = "redis";
+  static STOP = "SIGTERM";
+
+  /** `replicaOf`: the Redis of which this is a replica, in step with it when this returns. */
+  static start(t, { replicaOf, args = [] } = {}) {
+    const replica = replicaOf ? ["--replicaof", "127.0.0.1", replicaOf.port] : [];
+    return super.start(t, { args: [...replica, ...args] });
+  }
+
+  get url() {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** Runs one command through redis-cli and answers what that prints; throws if Redis refuses it. */
+  async cli(...command) {
+    const { stdout } = await run("redis-cli", ["-e", "-p", this.port, ...command]);
+    return stdout.replaceAll("\r", "").trimEnd();
+  }
+
+  /** Whether this very process serves, its data loaded, in step with its master. */
+  async answers() {
+    const info = (await this.cli("info").catch(() => "")).split("\n");
+    const inStep = info.includes("role:master") || info.includes("master_link_status:up");
+    return info.includes(`process_id:${this.pid}`) && info.includes("loading:0") && inStep;
+  }
+}
+
+/** A NATS server with JetStream. */
+export class Nats extends Engine {
+  static LAUNCHER = "nats";
+  static STOP = "SIGTERM";
+
+  get url() {
+    return `nats://127.0.0.1:${this.port}`;
+  }
+
+  /** The server speaks first, once JetStream has recovered its streams; its name is its process id. */
+  async answers() {
+    const greeting = await new Promise((resolve) => {
+      const socket = connect(this.port, "127.0.0.1");
+      const settle = (said) => {
+        socket.destroy();
+        resolve(said);
+      };
+      socket.setEncoding("utf8").setTimeout(GREETING_WITHIN_MS, () => settle(""));
+      socket.once("data", settle).once("error", () => settle(""));
+    });
+    return greeting.includes(`"server_name":"${this.pid}"`) && greeting.includes('"jetstream":true');
+  }
+}
+
+/** A PostgreSQL server; its superuser `feedgate` needs no password. */
+export class Postgres extends Engine {
+  static LAUNCHER = "postgres";
+  static STOP = "SIGINT";
+
+  get url() {
+    return this.#database("postgres");
+  }
+
+  /** Makes an empty database and answers its URL; one of that name is dropped first, its clients cut off. */
+  async database(name) {
+    await this.psql("postgres", `drop database if exists ${name} with (force)`, `create database ${name}`);
+    return this.#database(name);
+  }
+
+  /** Runs statements through psql and answers their rows: one on a line, a tab between columns. */
+  async psql(database, ...statements) {
+    const { stdout } = await run(script("psql"), [this.port, database, ...statements]);
+    return stdout.trimEnd();
+  }
+
+  /** What pg_ctl looks at: the first line is the process, the eighth its state. */
+  async answers() {
+    const file = await readFile(join(this.directory, "data", "postmaster.pid"), "utf8").catch(() => "");
+    const lines = file.split("\n").map((line) => line.trim());
+    return lines[0] === String(this.pid) && lines[7] === "ready";
+  }
+
+  #database(name) {
+    return `postgres://feedgate@127.0.0.1:${this.port}/${name}`;
+  }
+}
+
+/** The first slot of each master, and the end of the last. */
+const SLOTS = [0, 5461, 10_923, 16_384];
+const NODE_TIMEOUT_MS = 2000;
+
+/** Three masters that share the slots: `nodes`, in the order of their slots. */
+export class RedisCluster {
+  /** Starts it and waits until every node says cluster_state:ok. `args`: more arguments for each redis-server. */
+  static async start(t, { args = [] } = {}) {
+    const cluster = new RedisCluster();
+    const node = async (bus) => {
+      const own = ["--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", NODE_TIMEOUT_MS];
+      return Redis.start(t, { args: [...own, ...args] });
+    };
+    const buses = [await freePort(), await freePort(), await freePort()];
+    cluster.nodes = await Promise.all(buses.map(node));
+    for (const [index, one] of cluster.nodes.entries()) {
+      await one.cli("cluster", "addslotsrange", SLOTS[index], SLOTS[index + 1] - 1);
+      await one.cli("cluster", "set-config-epoch", index + 1);
+    }
+    for (const index of [1, 2]) {
+      await cluster.nodes[0].cli("cluster", "meet", "127.0.0.1", cluster.nodes[index].port, buses[index]);
+    }
+    await cluster.ok();
+    return cluster;
+  }
+
+  /** The first node, from which a client learns the others. */
+  get url() {
+    return this.urls[0];
+  }
+
+  get urls() {
+    return this.nodes.map((node) => node.url);
+  }
+
+  /** Waits until every node knows the others and serves; after a restart, for example. */
+  async ok() {
+    const infos = () => Promise.all(this.nodes.map((node) => node.cli("cluster", "info").catch(String)));
+    const good = (info) => info.includes("cluster_state:ok") && info.includes("cluster_known_nodes:3");
+    await until("cluster_state:ok on every node", async () => (await infos()).every(good), { seen: infos });
+  }
+}
