@@ -1,7 +1,7 @@
 //! The truth on PostgreSQL: [`Archive`] for any number of processes over one database.
 //!
 //! ```text
-//!   write ─▶ names ─▶ one transaction: lock, load, plan in memory, store        write/
+//!   write ─▶ what waits together: one transaction, lock, load, plan, store      write/
 //!   read  ─▶ one snapshot: a walk along indexes                                 read/
 //!            pool     connections and the bounds in time of all of it
 //!            fault    what went wrong, sorted by what can be done about it
@@ -41,36 +41,31 @@ use epochs::Epochs;
 use pool::{Pool, work};
 use read::{Lows, counts, door, items, lists};
 use users::Users;
-use write::Sweep;
+use write::Queue;
 
 /// See the crate. Share it: every handle has its own connections.
 pub struct PostgresArchive {
-    pool: Pool,
+    pool: Arc<Pool>,
     /// By how many the index of followers divides readers.
     buckets: u16,
-    users: Users,
+    users: Arc<Users>,
+    queue: Queue,
     lows: Lows,
     epochs: Epochs,
-    sweep: Sweep,
 }
 
 impl PostgresArchive {
     /// Connects to `postgres://user:password@host:port/database` and brings its tables to this version. Any number of
-    /// processes may do so at once.
+    /// processes may do so at once. Within a tokio runtime, where a task of its own writes until the Archive is dropped.
     ///
     /// # Errors
     /// `Unavailable`, naming what is wrong and what would be right: the URL, the server, its version, the password, the
     /// database, or settings under which what is accepted could be lost.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let (pool, buckets) = connect::open(url, options).await?;
-        Ok(Self {
-            pool,
-            buckets,
-            users: Users::default(),
-            lows: Lows::default(),
-            epochs: Epochs::default(),
-            sweep: Sweep::default(),
-        })
+        let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
+        let queue = Queue::start(pool.clone(), users.clone(), buckets);
+        Ok(Self { pool, buckets, users, queue, lows: Lows::default(), epochs: Epochs::default() })
     }
 
     /// Into how many buckets this store divides readers: what it was made with.
@@ -82,9 +77,7 @@ impl PostgresArchive {
 #[async_trait]
 impl Archive for PostgresArchive {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
-        let answers = write::write(&self.pool, &self.users, self.buckets, writes, now).await?;
-        self.sweep.run(&self.pool, now).await;
-        Ok(answers)
+        self.queue.write(writes, now).await
     }
 
     async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {

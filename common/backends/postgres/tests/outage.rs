@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::{Archive, ItemId, Millis, StoreError};
+use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use proxy::Proxy;
-use server::{Server, execute, open, post};
+use server::{execute, open, post, server, terminate};
 
 const NOW: Millis = 1_800_000_000_000;
 
@@ -95,14 +96,12 @@ impl Writers {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_backends_terminated_under_writes_leave_no_false_accept() {
-    let server = Server::start(&[]).await;
-    let url = server.database("terminated").await;
+    let url = server().database("terminated");
     let archive = Arc::new(open(&url).await);
     let writers = Writers::start(&archive);
     for _ in 0..5 {
         writers.accept(20).await;
-        let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'feedgate'";
-        assert!(execute(&url, terminate.into()).await > 0);
+        assert!(terminate(&url).await > 0);
     }
     writers.accept(20).await;
     writers.check(&archive).await;
@@ -110,8 +109,8 @@ async fn i6_backends_terminated_under_writes_leave_no_false_accept() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_a_killed_server_accepts_nothing_falsely_and_is_used_again_once_it_is_back() {
-    let mut server = Server::start(&[]).await;
-    let url = server.database("killed").await;
+    let mut server = Postgres::start();
+    let url = server.database("killed");
     let archive = Arc::new(open(&url).await);
     let writers = Writers::start(&archive);
     for _ in 0..2 {
@@ -127,7 +126,7 @@ async fn i6_a_killed_server_accepts_nothing_falsely_and_is_used_again_once_it_is
         };
         assert!(asked.elapsed() < Duration::from_secs(6), "an outage is answered, not waited for");
         assert!(matches!(&down, StoreError::Unavailable(why) if why.contains("PostgreSQL")), "{down}");
-        server.restart().await;
+        server.restart();
     }
     writers.accept(40).await;
     archive.ping().await.unwrap();
@@ -136,10 +135,8 @@ async fn i6_a_killed_server_accepts_nothing_falsely_and_is_used_again_once_it_is
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i6_a_lost_reply_to_a_commit_is_no_refusal_and_a_retry_gets_the_same_item() {
-    let server = Server::start(&["fsync=off"]).await;
-    server.database("lost").await;
-    let proxy = Proxy::before(server.port()).await;
-    let archive = open(&proxy.url("lost")).await;
+    let proxy = Proxy::before(server().port()).await;
+    let archive = open(&proxy.url(&server().database("lost"))).await;
     publish(&archive, keyed(0, 0)).await.unwrap();
     for n in 1..4 {
         proxy.lose_replies_to_commits(true);
@@ -153,10 +150,8 @@ async fn i6_a_lost_reply_to_a_commit_is_no_refusal_and_a_retry_gets_the_same_ite
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_goes_silent_is_answered_within_seconds() {
-    let server = Server::start(&["fsync=off"]).await;
-    server.database("silent").await;
-    let proxy = Proxy::before(server.port()).await;
-    let archive = Arc::new(open(&proxy.url("silent")).await);
+    let proxy = Proxy::before(server().port()).await;
+    let archive = Arc::new(open(&proxy.url(&server().database("silent"))).await);
     publish(&archive, keyed(0, 0)).await.unwrap();
     proxy.set_silent(true);
     let asked = Instant::now();
@@ -183,20 +178,12 @@ async fn a_network_that_goes_silent_is_answered_within_seconds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_only_reads_refuses_writes_as_unavailable() {
-    let server = Server::start(&["fsync=off"]).await;
-    let url = server.database("readonly").await;
+    let url = server().database("readonly");
     let archive = open(&url).await;
     publish(&archive, keyed(0, 0)).await.unwrap();
-    execute(&url, "ALTER DATABASE readonly SET default_transaction_read_only = on".into()).await;
-    let archive = open_again(archive, &url).await;
+    execute(&url, "ALTER DATABASE readonly SET default_transaction_read_only = on").await;
+    terminate(&url).await;
     let error = publish(&archive, keyed(0, 1)).await.unwrap_err();
     assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("primary")), "{error}");
     archive.ping().await.unwrap();
-}
-
-/// The same handle on new connections.
-async fn open_again(archive: PostgresArchive, url: &str) -> PostgresArchive {
-    let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'feedgate'";
-    execute(url, terminate.into()).await;
-    archive
 }

@@ -9,8 +9,9 @@ mod server;
 
 use feedgate_common::archive::Built;
 use feedgate_common::{Archive, Bucket, DisplayKey, ItemId, Progress, UserNo};
+use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
-use server::{Server, execute, open};
+use server::{execute, open};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Row};
 
@@ -69,10 +70,11 @@ async fn read_everything(archive: &PostgresArchive) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_walk_along_indexes_without_a_sort() {
-    let server = Server::start(&SETTINGS).await;
-    let url = server.database("plans").await;
+    let arguments: Vec<&str> = SETTINGS.iter().flat_map(|setting| ["-c", setting]).collect();
+    let server = Postgres::start_with(&arguments);
+    let url = server.database("plans");
     let archive = open(&url).await;
-    execute(&url, FILL.into()).await;
+    execute(&url, FILL).await;
     let before = log(&url).await.len();
     read_everything(&archive).await;
     let log = log(&url).await.split_off(before);

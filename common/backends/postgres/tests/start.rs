@@ -4,12 +4,14 @@
 
 mod server;
 
+use std::fs;
 use std::sync::Arc;
 
 use feedgate_common::archive::ArchiveCounts;
 use feedgate_common::{Archive, StoreError};
+use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
-use server::{Server, execute, open, user};
+use server::{execute, open, server, user};
 
 async fn refusal(url: &str) -> String {
     match PostgresArchive::connect(url, Options::default()).await {
@@ -21,8 +23,7 @@ async fn refusal(url: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_that_start_at_once_agree_on_one_store() {
-    let server = Server::start(&["fsync=off"]).await;
-    let url = server.database("start").await;
+    let url = server().database("start");
     let starts: Vec<_> = (0..8)
         .map(|n| {
             let url = url.clone();
@@ -44,8 +45,7 @@ async fn processes_that_start_at_once_agree_on_one_store() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_keeps_the_number_of_buckets_it_was_made_with() {
-    let server = Server::start(&["fsync=off"]).await;
-    let url = server.database("layout").await;
+    let url = server().database("layout");
     for buckets in [16, 64] {
         let options = Options { buckets, ..Options::default() };
         assert_eq!(PostgresArchive::connect(&url, options).await.unwrap().buckets(), 16);
@@ -55,34 +55,36 @@ async fn a_store_keeps_the_number_of_buckets_it_was_made_with() {
 /// The version before this one goes on beside it during a deploy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_of_a_later_version_are_left_as_they_are() {
-    let server = Server::start(&["fsync=off"]).await;
-    let url = server.database("later").await;
+    let url = server().database("later");
     open(&url).await;
     let later = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                  VALUES (9999, 'later', true, '\\x00', 0)";
-    execute(&url, later.into()).await;
+    execute(&url, later).await;
     open(&url).await.intern(&[user("ann")]).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right() {
-    let server = Server::start(&["fsync=off", "max_connections=20"]).await;
-    server.database("there").await;
+    // Of its own, since it gets other rules.
+    let server = Postgres::start_with(&["-c", "fsync=off"]);
+    let there = server.database("there");
     let address = format!("127.0.0.1:{}", server.port());
 
     let why = refusal("mysql://nobody").await;
     assert!(why.contains("postgres://user:password@host:port/database"), "{why}");
     let why = refusal("postgres://guest:s3cret@host:notaport/x").await;
     assert!(why.contains("postgres://user:password@host:port/database") && !why.contains("s3cret"), "{why}");
-    let why = refusal("postgres://postgres@127.0.0.1:1/there").await;
+    let why = refusal("postgres://feedgate@127.0.0.1:1/there").await;
     assert!(why.contains("no PostgreSQL at 127.0.0.1:1"), "{why}");
-    let why = refusal(&server.url("missing")).await;
+    let why = refusal(&there.replace("/there", "/missing")).await;
     assert!(why.contains("\"missing\" does not exist") && why.contains("create the database"), "{why}");
-    let why = refusal(&format!("{}?options=-c%20synchronous_commit%3Doff", server.url("there"))).await;
+    let why = refusal(&format!("{there}?options=-c%20synchronous_commit%3Doff")).await;
     assert!(why.contains("synchronous_commit is off"), "{why}");
 
-    execute(&server.url("there"), "CREATE ROLE guest LOGIN PASSWORD 'right'".into()).await;
-    server.ask_for_passwords().await;
+    execute(&there, "CREATE ROLE guest LOGIN PASSWORD 'right'").await;
+    let rules = "host all feedgate 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+    fs::write(server.directory().join("data/pg_hba.conf"), rules).unwrap();
+    execute(&there, "SELECT pg_reload_conf()").await;
     let why = refusal(&format!("postgres://guest:wrong@{address}/there")).await;
     assert!(why.contains("password") && why.contains("archive_url"), "{why}");
     let why = refusal(&format!("postgres://guest:right@{address}/there")).await;

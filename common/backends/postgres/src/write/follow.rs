@@ -25,7 +25,7 @@ fn set(ledger: &mut Ledger, (reader, author): (UserNo, UserNo), on: bool) -> Ans
         ledger.changed_readers.insert(reader);
         row.edge = Edge { on, generation: *counter, from: if on { head } else { row.edge.from } };
         ledger.edge_changes += 1;
-        row.changed = Some(ledger.edge_changes);
+        row.changed = Some((ledger.edge_changes, ledger.now));
     }
     Ok(Written::Edge { reader, author, edge: row.edge, fresh })
 }

@@ -54,11 +54,11 @@ pub(super) struct Retry {
     pub(super) changed: bool,
 }
 
-/// An edge, and which of this call's changes was its last.
+/// An edge, and which of these changes was its last and when.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EdgeState {
     pub(super) edge: Edge,
-    pub(super) changed: Option<usize>,
+    pub(super) changed: Option<(usize, Millis)>,
 }
 
 /// A record this call appends.
@@ -71,11 +71,13 @@ pub(super) struct Appended {
     /// Of an add.
     pub(super) aside: bool,
     pub(super) key: DisplayKey,
+    pub(super) at: Millis,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// What stamps the operation that is being carried out.
     pub(super) now: Millis,
     pub(super) authors: HashMap<UserNo, Author>,
     /// Their edge counters.
@@ -92,15 +94,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(now: Millis) -> Self {
-        Self { now, ..Self::default() }
-    }
-
     /// The author's next record. `None` if its row is not locked.
     pub(super) fn append(&mut self, author: UserNo, op: Op, route: Route, key: DisplayKey) -> Option<OutboxSeq> {
         let row = self.authors.get_mut(&author)?;
         row.head += 1;
-        self.appended.push(Appended { author, seq: row.head, op, route, aside: false, key });
+        self.appended.push(Appended { author, seq: row.head, op, route, aside: false, key, at: self.now });
         Some(row.head)
     }
 }

@@ -1,4 +1,4 @@
-//! One call of `write`: its operations in order, in one transaction.
+//! Writing: the operations of a call, or of several, in order and in one transaction.
 //!
 //! ```text
 //!   names ─▶ numbers                         before, in a transaction of their own: they are never taken back
@@ -22,6 +22,7 @@ mod follow;
 mod ledger;
 mod load;
 mod publish;
+mod queue;
 mod store;
 mod sweep;
 
@@ -31,13 +32,13 @@ use feedgate_common::archive::{Publish, Refused, Write, Written};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Millis, UserId, UserNo};
 use sqlx::PgConnection;
-use tokio::time::timeout;
 
 use crate::fault;
 use crate::pool::{self, Lease, Pool, work};
 use crate::users::Users;
 use ledger::Ledger;
-pub(crate) use sweep::Sweep;
+pub(crate) use queue::Queue;
+use sweep::Sweep;
 
 /// How often a call starts over because another one was in the way, or because its connection was lost before COMMIT.
 const TRIES: usize = 10;
@@ -48,31 +49,41 @@ type Answers = Vec<std::result::Result<Written, Refused>>;
 /// An operation, with what can be worked out without the store.
 struct Ask {
     write: Write,
+    /// What stamps it.
+    now: Millis,
     /// All zero but for a publish.
     fingerprint: [u8; 16],
+}
+
+impl Ask {
+    fn new(write: Write, now: Millis) -> Self {
+        let fingerprint = if let Write::Publish(publish) = &write { publish.fingerprint() } else { [0; 16] };
+        Self { write, now, fingerprint }
+    }
+
+    /// About what it takes while it waits.
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + match &self.write {
+                Write::Publish(Publish { body, .. }) | Write::Edit { body, .. } => body.get().len(),
+                Write::Delete { .. } | Write::Follow { .. } | Write::Unfollow { .. } => 0,
+            }
+    }
 }
 
 /// Whom the operations speak of, by name.
 type Numbers = HashMap<UserId, UserNo>;
 
-/// Carries out all of them; each sees what those before it did.
-pub(crate) async fn write(pool: &Pool, users: &Users, layout: u16, writes: Vec<Write>, now: Millis) -> Result<Answers> {
-    let ask = |write| {
-        let fingerprint = if let Write::Publish(publish) = &write { publish.fingerprint() } else { [0; 16] };
-        Ask { write, fingerprint }
-    };
-    let asks: Vec<Ask> = writes.into_iter().map(ask).collect();
-    let writing = async {
-        let numbers = numbers(pool, users, &asks).await?;
-        for _ in 0..TRIES {
-            let mut lease = pool.lease().await?;
-            if let Some(answers) = attempt(&mut lease, &asks, &numbers, layout, now).await? {
-                return Ok(answers);
-            }
+/// Carries out all of them; each sees what those before it did. May take longer than a call may.
+async fn write(pool: &Pool, users: &Users, layout: u16, asks: &[Ask]) -> Result<Answers> {
+    let numbers = numbers(pool, users, asks).await?;
+    for _ in 0..TRIES {
+        let mut lease = pool.lease().await?;
+        if let Some(answers) = attempt(&mut lease, asks, &numbers, layout).await? {
+            return Ok(answers);
         }
-        Err(StoreError::Overloaded { retry_after_ms: 100 })
-    };
-    timeout(pool::CALL, writing).await.unwrap_or_else(|_| Err(pool::no_reply()))
+    }
+    Err(StoreError::Overloaded { retry_after_ms: 100 })
 }
 
 /// The numbers of everybody who is spoken of. A publish that its id or foreign id already refuses gives its author none.
@@ -125,15 +136,9 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
 }
 
 /// One transaction; `None` if something was in the way and nothing happened.
-async fn attempt(
-    lease: &mut Lease<'_>,
-    asks: &[Ask],
-    numbers: &Numbers,
-    layout: u16,
-    now: Millis,
-) -> Result<Option<Answers>> {
+async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, layout: u16) -> Result<Option<Answers>> {
     let connection = lease.connection();
-    let answers = match plan(connection, asks, numbers, layout, now).await {
+    let answers = match plan(connection, asks, numbers, layout).await {
         Ok(Some(answers)) => answers,
         Ok(None) => return undo(lease).await,
         Err(error) if fault::is_conflict(&error) => return undo(lease).await,
@@ -164,9 +169,8 @@ async fn plan(
     asks: &[Ask],
     numbers: &Numbers,
     layout: u16,
-    now: Millis,
 ) -> sqlx::Result<Option<Answers>> {
-    let mut ledger = Ledger::new(now);
+    let mut ledger = Ledger::default();
     let owners = load::owners(connection, asks).await?;
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     load::all(connection, &mut ledger, asks, numbers, &owners).await?;
@@ -183,6 +187,7 @@ async fn plan(
 
 /// `None` if it speaks of something that was not there when the locks were chosen: start over.
 fn one(ledger: &mut Ledger, numbers: &Numbers, ask: &Ask) -> Option<std::result::Result<Written, Refused>> {
+    ledger.now = ask.now;
     let edge = |reader, author| Some((*numbers.get(reader)?, *numbers.get(author)?));
     match &ask.write {
         Write::Publish(wanted) => {

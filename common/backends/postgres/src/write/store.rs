@@ -1,12 +1,14 @@
 //! What has come of the operations of a call, written: a statement for each kind of change there is.
 
-use feedgate_common::UserNo;
+use std::collections::BTreeMap;
+
+use feedgate_common::{Millis, UserNo};
 use sqlx::PgConnection;
 
 use super::ledger::{Change, ItemState, Ledger};
 use crate::rows;
 
-/// Items, their records and the heads of their authors. The authors' push is outstanding since now, unless it was
+/// Items, their records and the heads of their authors. The authors' push is outstanding since then, unless it was
 /// already.
 const APPEND: &str = "
 WITH made AS (
@@ -17,14 +19,14 @@ WITH made AS (
 moved AS (
     UPDATE authors a
     SET head = n.head, last_rank = n.last_rank, last_item = n.last_item, has_aside = n.has_aside,
-        last_given = n.last_given, due = coalesce(a.due, $12::bigint)
-    FROM unnest($13::integer[], $14::bigint[], $15::bigint[], $16::bigint[], $17::boolean[], $18::bigint[])
-        AS n(author, head, last_rank, last_item, has_aside, last_given)
+        last_given = n.last_given, due = coalesce(a.due, n.due)
+    FROM unnest($12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], $17::bigint[], $18::bigint[])
+        AS n(author, head, last_rank, last_item, has_aside, last_given, due)
     WHERE a.author = n.author
 )
-INSERT INTO records (at, author, seq, op, route, lane, rank, item, deleted_by)
-SELECT $12::bigint, * FROM unnest($19::integer[], $20::bigint[], $21::smallint[], $22::smallint[], $23::smallint[],
-                          $24::bigint[], $25::bigint[], $26::bigint[])";
+INSERT INTO records (author, seq, op, route, lane, rank, item, at, deleted_by)
+SELECT * FROM unnest($19::integer[], $20::bigint[], $21::smallint[], $22::smallint[], $23::smallint[],
+                     $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[])";
 
 const CHANGE_ITEMS: &str = "
 UPDATE items i SET version = n.version, body = n.body
@@ -51,12 +53,12 @@ WITH counted AS (
     WHERE r.reader = n.reader
 ),
 changed AS (
-    SELECT reader, author, bucket, is_on, generation, from_seq, nextval('follows') AS listed
-    FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[])
-        AS n(reader, author, bucket, is_on, generation, from_seq)
+    SELECT reader, author, bucket, is_on, generation, from_seq, at AS since, at AS due, nextval('follows') AS listed
+    FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[])
+        AS n(reader, author, bucket, is_on, generation, from_seq, at)
 )
-INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, listed, since, due)
-SELECT *, $9::bigint, $9::bigint FROM changed ORDER BY reader, author
+INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed)
+SELECT * FROM changed ORDER BY reader, author
 ON CONFLICT (reader, author) DO UPDATE
 SET is_on = excluded.is_on, generation = excluded.generation, from_seq = excluded.from_seq,
     listed = excluded.listed, since = excluded.since, due = coalesce(e.due, excluded.due)";
@@ -87,13 +89,13 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .collect();
     // Two calls that make the same items meet at the first of them.
     made.sort_unstable_by_key(|(id, _)| *id);
-    let authors: Vec<_> = {
-        let mut authors: Vec<UserNo> = ledger.appended.iter().map(|record| record.author).collect();
-        authors.sort_unstable();
-        authors.dedup();
-        authors.into_iter().map(|author| (rows::user(author), ledger.authors[&author])).collect()
-    };
     let records = &ledger.appended;
+    // Since when each author's push is outstanding, unless it was already.
+    let mut due: BTreeMap<UserNo, Millis> = BTreeMap::new();
+    for record in records {
+        due.entry(record.author).or_insert(record.at);
+    }
+    let authors: Vec<_> = due.iter().map(|(author, due)| (rows::user(*author), ledger.authors[author], *due)).collect();
     let ended = |author, seq| ledger.ended.get(&(author, seq)).map(|by| rows::count(*by));
     sqlx::query(APPEND)
         .bind(column(&made, |(id, _)| *id))
@@ -107,13 +109,13 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&made, |(_, row)| row.kind.as_deref()))
         .bind(column(&made, |(_, row)| row.foreign_id.as_deref()))
         .bind(column(&made, |(_, row)| row.body.as_deref()))
-        .bind(ledger.now)
-        .bind(column(&authors, |(author, _)| *author))
-        .bind(column(&authors, |(_, row)| rows::count(row.head)))
-        .bind(column(&authors, |(_, row)| row.last_in_step.map(|key| key.rank)))
-        .bind(column(&authors, |(_, row)| row.last_in_step.map(|key| rows::item(key.item))))
-        .bind(column(&authors, |(_, row)| row.has_aside))
-        .bind(column(&authors, |(_, row)| row.last_given.map(rows::item)))
+        .bind(column(&authors, |(author, ..)| *author))
+        .bind(column(&authors, |(_, row, _)| rows::count(row.head)))
+        .bind(column(&authors, |(_, row, _)| row.last_in_step.map(|key| key.rank)))
+        .bind(column(&authors, |(_, row, _)| row.last_in_step.map(|key| rows::item(key.item))))
+        .bind(column(&authors, |(_, row, _)| row.has_aside))
+        .bind(column(&authors, |(_, row, _)| row.last_given.map(rows::item)))
+        .bind(column(&authors, |(.., due)| *due))
         .bind(column(records, |record| rows::user(record.author)))
         .bind(column(records, |record| rows::count(record.seq)))
         .bind(column(records, |record| record.op as i16))
@@ -121,6 +123,7 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(records, |record| i16::from(record.aside)))
         .bind(column(records, |record| record.key.rank))
         .bind(column(records, |record| rows::item(record.key.item)))
+        .bind(column(records, |record| record.at))
         .bind(column(records, |record| ended(record.author, record.seq)))
         .execute(connection)
         .await?;
@@ -166,7 +169,7 @@ async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, layout: u1
     let readers: Vec<_> = ledger.changed_readers.iter().map(|reader| (*reader, ledger.readers[reader])).collect();
     let mut edges: Vec<_> =
         ledger.edges.iter().filter_map(|(edge, row)| Some((row.changed?, *edge, row.edge))).collect();
-    edges.sort_unstable_by_key(|(change, ..)| *change);
+    edges.sort_unstable_by_key(|((change, _), ..)| *change);
     sqlx::query(CHANGE_EDGES)
         .bind(column(&readers, |(reader, _)| rows::user(*reader)))
         .bind(column(&readers, |(_, counter)| rows::count(*counter)))
@@ -176,7 +179,7 @@ async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, layout: u1
         .bind(column(&edges, |(.., edge)| edge.on))
         .bind(column(&edges, |(.., edge)| rows::count(edge.generation)))
         .bind(column(&edges, |(.., edge)| rows::count(edge.from)))
-        .bind(ledger.now)
+        .bind(column(&edges, |((_, at), ..)| *at))
         .execute(connection)
         .await?;
     Ok(())

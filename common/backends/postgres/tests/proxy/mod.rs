@@ -23,6 +23,7 @@ struct State {
 
 /// See the module.
 pub(crate) struct Proxy {
+    server: u16,
     port: u16,
     state: Arc<State>,
 }
@@ -39,11 +40,12 @@ impl Proxy {
                 tokio::spawn(carry(client, server, shared.clone()));
             }
         });
-        Self { port, state }
+        Self { server, port, state }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    /// The same database through here.
+    pub(crate) fn url(&self, direct: &str) -> String {
+        direct.replace(&format!(":{}/", self.server), &format!(":{}/", self.port))
     }
 
     /// Nothing arrives any more, in either direction, and no connection breaks.

@@ -1,0 +1,151 @@
+//! Calls that wait together become one transaction.
+//!
+//! ```text
+//!   call ─▶ queue ─▶ a group is free ─▶ everything that waits, up to GROUP_MAX operations ─▶ one transaction ─▶ answers
+//! ```
+//!
+//! What one publish costs is a few round trips and a sync, and while they last its author's row is locked. A group pays
+//! them once, so a node gets faster the more it is asked, and its own calls do not queue up before a hot author's row.
+//!
+//! Invariants:
+//! - A call is in one transaction as a whole, and calls of a group are carried out in the order in which they came.
+//! - A call that cannot be carried out at all fails alone: its group is taken back and each call tried by itself.
+//! - What waits is bounded in calls and in bytes; beyond that a call is refused and nothing of it is written.
+//! - A caller that goes away takes nobody else's answer along.
+
+use std::sync::Arc;
+
+use feedgate_common::Millis;
+use feedgate_common::archive::Write;
+use feedgate_common::error::{Result, StoreError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::{Answers, Ask, Sweep};
+use crate::pool::{self, Pool};
+use crate::users::Users;
+
+/// Groups under way at once: while one waits for the disk, another can work.
+const GROUPS: usize = 4;
+
+/// A group takes no further call once it has so many operations.
+const GROUP_MAX: usize = 1000;
+
+/// Calls that wait.
+const CALLS_MAX: usize = 4096;
+
+/// KiB of what waits or is under way. Less than a call of the most and the biggest items, so one such call fits alone.
+const ROOM_KIB: usize = 32 * 1024;
+
+/// When a refused call is likely to find room.
+const RETRY_AFTER_MS: u32 = 100;
+
+/// A call of `write` that waits.
+struct Call {
+    asks: Vec<Ask>,
+    answer: oneshot::Sender<Result<Answers>>,
+    _room: OwnedSemaphorePermit,
+}
+
+/// What carries groups out.
+struct Worker {
+    pool: Arc<Pool>,
+    users: Arc<Users>,
+    layout: u16,
+    sweep: Sweep,
+}
+
+/// See the module. Its task ends once it is dropped and what waited is answered.
+pub(crate) struct Queue {
+    calls: mpsc::Sender<Call>,
+    room: Arc<Semaphore>,
+}
+
+impl Queue {
+    /// On the current runtime.
+    pub(crate) fn start(pool: Arc<Pool>, users: Arc<Users>, layout: u16) -> Self {
+        let (calls, waiting) = mpsc::channel(CALLS_MAX);
+        let worker = Worker { pool, users, layout, sweep: Sweep::default() };
+        tokio::spawn(run(Arc::new(worker), waiting));
+        Self { calls, room: Arc::new(Semaphore::new(ROOM_KIB)) }
+    }
+
+    /// One call; see [`feedgate_common::Archive::write`].
+    pub(crate) async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Answers> {
+        let overloaded = || StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
+        let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
+        let kib = asks.iter().map(Ask::bytes).sum::<usize>().div_ceil(1024).clamp(1, ROOM_KIB);
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
+        let room = self.room.clone().try_acquire_many_owned(kib).map_err(|_| overloaded())?;
+        let (answer, answered) = oneshot::channel();
+        self.calls.try_send(Call { asks, answer, _room: room }).map_err(|_| overloaded())?;
+        match timeout(pool::CALL, answered).await {
+            Ok(Ok(answer)) => answer,
+            // Its turn may still come, or the runtime is ending.
+            Ok(Err(_)) | Err(_) => Err(pool::no_reply()),
+        }
+    }
+}
+
+/// Makes groups of what waits.
+async fn run(worker: Arc<Worker>, mut waiting: mpsc::Receiver<Call>) {
+    let groups = Arc::new(Semaphore::new(GROUPS));
+    loop {
+        // The group first: meanwhile more may come to share it.
+        let Ok(group) = groups.clone().acquire_owned().await else { return };
+        let Some(first) = waiting.recv().await else { return };
+        let mut size = first.asks.len();
+        let mut calls = vec![first];
+        while size < GROUP_MAX
+            && let Ok(call) = waiting.try_recv()
+        {
+            size += call.asks.len();
+            calls.push(call);
+        }
+        // Nobody waits for these any more, and nothing of them has happened.
+        calls.retain(|call| !call.answer.is_closed());
+        let worker = worker.clone();
+        tokio::spawn(async move {
+            worker.carry_out(calls).await;
+            drop(group);
+        });
+    }
+}
+
+impl Worker {
+    async fn carry_out(&self, mut calls: Vec<Call>) {
+        let Some(now) = calls.iter().flat_map(|call| &call.asks).map(|ask| ask.now).max() else {
+            return answer_all(calls, |_| Ok(vec![]));
+        };
+        let sizes: Vec<usize> = calls.iter().map(|call| call.asks.len()).collect();
+        let asks: Vec<Ask> = calls.iter_mut().flat_map(|call| std::mem::take(&mut call.asks)).collect();
+        match self.write(&asks).await {
+            Ok(answers) => {
+                let mut answers = answers.into_iter();
+                answer_all(calls, |at| Ok(answers.by_ref().take(sizes[at]).collect()));
+            }
+            Err(StoreError::Corrupt(_)) if calls.len() > 1 => {
+                let mut rest = &asks[..];
+                for (call, size) in calls.into_iter().zip(sizes) {
+                    let (own, others) = rest.split_at(size);
+                    rest = others;
+                    _ = call.answer.send(self.write(own).await);
+                }
+            }
+            Err(error) => answer_all(calls, |_| Err(error.clone())),
+        }
+        self.sweep.run(&self.pool, now).await;
+    }
+
+    async fn write(&self, asks: &[Ask]) -> Result<Answers> {
+        let writing = super::write(&self.pool, &self.users, self.layout, asks);
+        timeout(pool::CALL, writing).await.unwrap_or_else(|_| Err(pool::no_reply()))
+    }
+}
+
+/// Whoever has gone away misses an answer.
+fn answer_all(calls: Vec<Call>, mut answer: impl FnMut(usize) -> Result<Answers>) {
+    for (at, call) in calls.into_iter().enumerate() {
+        _ = call.answer.send(answer(at));
+    }
+}
