@@ -27,7 +27,8 @@
 //!   fence, the first to make room.
 //!
 //! What is lost with the memory is lost: a revocation that was answered before it and not yet heard by the node that
-//! held the session, and positions.
+//! held the session, and positions. A session that the pool has lost is not known to it until its node has confirmed it,
+//! which [`nodes`](Sessions::nodes) cannot make up for.
 
 mod batch;
 mod leases;
@@ -74,6 +75,18 @@ impl Default for Spans {
 }
 
 /// See the module.
+///
+/// What it costs, with a node's name of 23 characters and a device's of 15, Redis 7.0 on a busy machine of two cores:
+///
+/// | | |
+/// |---|---|
+/// | a user online with one device | 120 B by `MEMORY USAGE`, 140 B in all |
+/// | a user with one stored device | 104 B by `MEMORY USAGE`, 180 B in all with its key and time to live |
+/// | a claim | 17 µs of the server's time: 60,000 claims/s of a core |
+/// | `nodes` of 1000 readers of a bucket, all online | 400 µs of the server's time |
+/// | a renewal | one write; a read of each bucket's life, some 20 µs; a stretch of the sweep |
+///
+/// Printed, and the bytes held to, by `cargo test -p feedgate-redis --test sessions cost_what -- --nocapture`.
 pub struct RedisSessions {
     link: Link,
     epochs: Arc<dyn Epochs>,
@@ -87,7 +100,8 @@ pub struct RedisSessions {
 }
 
 impl RedisSessions {
-    /// The pool behind `link`, in as many buckets as the inboxes lie in.
+    /// The pool behind `link`, in as many buckets as the inboxes lie in ([`buckets`](feedgate_common::Inboxes::buckets)):
+    /// all processes have to agree on them.
     pub fn new(link: Link, epochs: Arc<dyn Epochs>, buckets: u16, spans: Spans) -> Self {
         let leases = Leases::new(link.clone(), spans.lease);
         let (renewed, round, scripts) = (Mutex::default(), Mutex::default(), Scripts::new());

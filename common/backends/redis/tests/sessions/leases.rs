@@ -6,7 +6,7 @@ use feedgate_common::Sessions;
 use feedgate_common::sessions::Renewed;
 use feedgate_redis::Spans;
 
-use crate::world::{USER, a_claim, claim, is_confirmed, lines, open, server, short, shown, two_nodes, until};
+use crate::world::{BUCKETS, USER, a_claim, claim, is_confirmed, lines, open, server, short, shown, two_nodes, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sessions_of_a_node_count_while_its_lease_stands() {
@@ -45,7 +45,9 @@ async fn a_node_that_has_just_begun_is_never_overlooked() {
     let [n1, n2] = two_nodes(&redis.url()).await;
     claim(&n1, USER, "a", "n1", 1).await;
     claim(&n2, USER, "b", "n3", 2).await;
-    assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1"]], "n3 has no lease");
+    for _ in 0..2 {
+        assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1"]], "n3 has no lease");
+    }
     n2.renew("n3").await.unwrap();
     assert_eq!(n1.nodes(&[USER]).await.unwrap(), [["n1", "n3"]], "and now it has");
     claim(&n2, USER, "c", "n2", 3).await;
@@ -65,6 +67,11 @@ async fn i18_what_a_node_dead_for_long_has_left_is_removed() {
     let left = || redis.cli(&["hget", "{s007}", "7"]);
     assert!(left().contains("n1"));
     pool.retire("n1").await.unwrap();
+    let patient = open(&redis.url(), Spans::default()).await;
+    for _ in 0..2 * BUCKETS {
+        patient.renew("n3").await.unwrap();
+    }
+    assert!(left().contains("n1"), "one that is not dead for long may come back to its sessions");
     until("the sweep has come by", async || {
         pool.renew("n3").await.unwrap();
         !left().contains("n1")
@@ -72,6 +79,21 @@ async fn i18_what_a_node_dead_for_long_has_left_is_removed() {
     .await;
     assert_eq!(shown(&pool).await, lines(&[("b", 2)]));
     assert_eq!(pool.renew("n2").await.unwrap(), Renewed::Kept);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_server_that_is_full_leases_go_on_and_sessions_end() {
+    let redis = server();
+    let [n1, _] = two_nodes(&redis.url()).await;
+    let held = claim(&n1, USER, "a", "n1", 1).await;
+    claim(&n1, USER, "b", "n1", 2).await;
+    redis.cli(&["config", "set", "maxmemory", "1"]);
+    assert_eq!(n1.renew("n1").await.unwrap(), Renewed::Kept);
+    assert!(n1.claim(a_claim(USER, "c", "n1", 3)).await.is_err());
+    assert_eq!(shown(&n1).await, lines(&[("a", 1), ("b", 2)]));
+    n1.release(USER, &held.claim.device, held.token).await.unwrap();
+    assert_eq!(n1.revoke(USER, &"b".parse().unwrap()).await.unwrap(), Some(("n1".to_owned(), 2)));
+    assert_eq!(shown(&n1).await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

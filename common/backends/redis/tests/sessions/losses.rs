@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use feedgate_common::sessions::{Claim, Held, Renewed};
+use feedgate_common::sessions::{Claim, DEVICES_MAX, Held, Renewed};
 use feedgate_common::{Sessions, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 
 use crate::world::{
-    BUCKETS, USER, a_claim, claim, enter, is_confirmed, lines, renewed, saves, server, shown, two_nodes,
+    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, renewed, saves, server, shown, two_nodes,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +144,20 @@ async fn what_was_ended_after_a_loss_is_not_entered_again() {
         assert_eq!(n1.confirm(held).await.unwrap(), [false; 4], "durable: {durable}");
         assert_eq!(shown(&n1).await, []);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i18_fences_make_room_for_positions_and_for_each_other() {
+    let redis = server();
+    let [n1, _] = two_nodes(&redis.url()).await;
+    let held = claim(&n1, USER, "a", "n1", 1).await;
+    assert!(saves(&n1, &held, 5).await);
+    for n in 0..=2 * DEVICES_MAX {
+        n1.revoke(USER, &format!("never-seen-{n}").parse().unwrap()).await.unwrap();
+    }
+    assert_eq!(redis.cli(&["hlen", "{s007}:7"]).trim(), DEVICES_MAX.to_string());
+    let position = n1.position(USER, &held.claim.device, NOW).await.unwrap();
+    assert_eq!(position.map(|position| position.offset), Some(5));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -66,9 +66,13 @@ pub(crate) async fn is_confirmed(pool: &RedisSessions, held: &Held) -> bool {
     pool.confirm(vec![held.clone()]).await.unwrap() == [true]
 }
 
-pub(crate) async fn saves(pool: &RedisSessions, held: &Held, offset: u64) -> bool {
+pub(crate) fn a_position(held: &Held, offset: u64) -> SavePosition {
     let (user, device, position) = (held.claim.user, held.claim.device.clone(), Position { epoch: Epoch(1), offset });
-    pool.save(vec![SavePosition { user, device, token: held.token, position }], NOW).await.unwrap() == [true]
+    SavePosition { user, device, token: held.token, position }
+}
+
+pub(crate) async fn saves(pool: &RedisSessions, held: &Held, offset: u64) -> bool {
+    pool.save(vec![a_position(held, offset)], NOW).await.unwrap() == [true]
 }
 
 /// (device, connection) of the user's sessions.
