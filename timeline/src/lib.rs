@@ -19,10 +19,12 @@
 
 mod dispatch;
 mod execute;
+mod pulse;
 mod retry;
 mod settings;
 mod sweep;
 mod worker;
 
+pub use pulse::Pulse;
 pub use settings::Settings;
 pub use worker::Worker;

@@ -15,6 +15,8 @@ use feedgate_common::{Archive, Jobs, Millis};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use crate::Pulse;
+
 /// Events relayed at a time.
 const PAGE: usize = 1000;
 
@@ -24,6 +26,7 @@ pub(crate) struct Sweep {
     pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) every: Duration,
     pub(crate) overdue: Duration,
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 impl Sweep {
@@ -58,6 +61,7 @@ impl Sweep {
 
     /// Relays the next page behind `behind`, and answers where the one after it begins; `None` at the end.
     async fn relay(&self, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
+        self.pulse.swept();
         let page = self.archive.outstanding(behind, not_after, PAGE).await?;
         let mut jobs: Vec<Job> = page.iter().map(|line| Job::from(line.event)).collect();
         jobs.sort_unstable();
@@ -107,7 +111,7 @@ mod tests {
         let stores = Embedded::open(dir.path(), 2).unwrap();
         accept(&*stores.archive, PAGE + 1).await;
         let (archive, jobs) = (stores.archive.clone(), stores.jobs.clone());
-        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO };
+        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
         let full = sweep.relay(None, 1).await.unwrap();
         assert_eq!(stores.jobs.pending().await.unwrap(), PAGE as u64);
         let end = sweep.relay(full, 1).await.unwrap();
@@ -120,7 +124,7 @@ mod tests {
         let stores = Embedded::open(dir.path(), 2).unwrap();
         accept(&*stores.archive, 2 * PAGE + 1).await;
         let (archive, jobs) = (stores.archive.clone(), stores.jobs.clone());
-        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO };
+        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
         sweep.relay_all().await.unwrap();
         assert_eq!(stores.jobs.pending().await.unwrap(), 2 * PAGE as u64 + 1);
     }

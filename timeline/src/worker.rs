@@ -21,18 +21,21 @@ use feedgate_common::jobs::{Delivery, Job};
 use feedgate_common::{Doorbell, Jobs, failpoint};
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::Settings;
 use crate::dispatch::Dispatcher;
 use crate::execute::Executor;
 use crate::retry::{Backoff, Failures};
 use crate::sweep::Sweep;
+use crate::{Pulse, Settings};
 
 /// The longest pause of the worker itself. A failing job waits longer by itself; what is behind it in the
 /// queue must not wait as long.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// How often the loop comes round with nothing to do.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Works off fan-out. Any number of workers may share the same stores.
 pub struct Worker {
@@ -42,6 +45,7 @@ pub struct Worker {
     in_flight: usize,
     backoff: Backoff,
     drain: Duration,
+    pulse: Arc<Pulse>,
 }
 
 /// How a job's turn ended.
@@ -60,6 +64,7 @@ impl Worker {
     /// A worker on these stores, which does nothing until [`Worker::run`].
     pub fn new(feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
         let archive = feeds.archive().clone();
+        let pulse = Arc::new(Pulse::default());
         let executor = Executor::new(feeds.clone(), doorbell);
         Self {
             dispatcher: Arc::new(Dispatcher::new(feeds, executor, settings.buckets_at_once.max(1))),
@@ -68,12 +73,19 @@ impl Worker {
                 jobs: jobs.clone(),
                 every: settings.sweep_every.max(Duration::from_millis(1)),
                 overdue: settings.overdue,
+                pulse: pulse.clone(),
             },
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
             drain: settings.drain,
+            pulse,
         }
+    }
+
+    /// Tells whether the loops of [`Worker::run`] come round.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        self.pulse.clone()
     }
 
     /// Works until `shutdown`, then takes nothing more, waits [`Settings::drain`] for what is in flight and
@@ -90,7 +102,10 @@ impl Worker {
         let mut crew = Crew { worker: self, turns: JoinSet::new(), hurry: &hurry, failures: Failures::default() };
         let mut failed_in_a_row = 0;
         let mut paused_until = Instant::now();
+        let mut beat = tokio::time::interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            self.pulse.took();
             let healthy = tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
@@ -105,6 +120,7 @@ impl Worker {
                         Some(false)
                     }
                 },
+                _ = beat.tick() => None,
             };
             match healthy {
                 Some(true) => failed_in_a_row = 0,

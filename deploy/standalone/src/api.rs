@@ -63,7 +63,7 @@ impl ApiError {
 pub(crate) struct Api {
     /// `HOST:PORT`.
     authority: String,
-    key: String,
+    key: Option<String>,
     http: Client<HttpConnector, Full<Bytes>>,
 }
 
@@ -77,27 +77,36 @@ struct Problem {
 impl Api {
     /// By `--url` and `--key`, else by what the server left in its data directory.
     pub(crate) fn find(server: Server) -> anyhow::Result<Self> {
-        let data = match (&server.url, &server.key) {
+        let settings = match (&server.url, &server.key) {
             (Some(_), Some(_)) => None,
-            _ => Some(commands::settings(&server.place)?.data),
+            _ => Some(commands::settings(&server.place)?),
         };
-        let here = || data.as_deref().expect("read unless both are given");
+        let settings = || settings.as_ref().expect("read unless both are given");
         let authority = match server.url {
             Some(url) => authority(&url)?,
-            None => match data::server_url(here())? {
-                Some(url) => authority(&url).with_context(|| format!("{}/server.url", here().display()))?,
+            None => match data::server_url(&settings().data)? {
+                Some(url) => authority(&url).with_context(|| format!("{}/server.url", settings().data.display()))?,
                 None => bail!(
                     "no server runs on the data directory {}; start it with: feedgate serve --data {0}, or say where it is with --url",
-                    here().display()
+                    settings().data.display()
                 ),
             },
         };
         let key = match server.key {
             Some(key) => key,
-            None => secrets::api_key(here())?,
+            None => secrets::api_key(&settings().secrets_dir())?,
         };
         ensure!(!key.is_empty() && key.bytes().all(|b| b.is_ascii_graphic()), "the API key must be printable ASCII");
-        Ok(Self { authority, key, http: Client::builder(TokioExecutor::new()).build_http() })
+        Ok(Self::new(authority, Some(key)))
+    }
+
+    /// Without a key, for what everybody may ask.
+    pub(crate) fn anonymous(url: &str) -> anyhow::Result<Self> {
+        Ok(Self::new(authority(url)?, None))
+    }
+
+    fn new(authority: String, key: Option<String>) -> Self {
+        Self { authority, key, http: Client::builder(TokioExecutor::new()).build_http() }
     }
 
     /// `HOST:PORT`.
@@ -108,13 +117,14 @@ impl Api {
     /// Sends a request and answers with the body of a success. `path` is already encoded.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<String>) -> Result<String, ApiError> {
         let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(format!("http://{}{path}", self.authority))
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.key))
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::from(body.unwrap_or_default()))
-            .map_err(|error| away(&error))?;
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(key) = &self.key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        let request = request.body(Full::from(body.unwrap_or_default())).map_err(|error| away(&error))?;
         let exchange = async {
             let response = self.http.request(request).await.map_err(|error| match error.is_connect() {
                 true => ApiError::Away(format!(

@@ -69,6 +69,16 @@ pub(crate) enum Command {
     },
     /// Connect as a device and print a line of JSON for each change of a user's feed
     Tail(Tail),
+    /// Succeed if the server at URL says that it is ready, as a health check
+    Ready {
+        /// http://HOST:PORT of a gateway's admin port or a worker's health port
+        url: String,
+    },
+    /// Make the two secrets that all gateways of a cluster share, unless they are there
+    Secrets {
+        /// Their directory; it is made for its owner alone
+        directory: PathBuf,
+    },
     /// Print the settings that are in effect, or all that is wrong with them
     CheckConfig(Serve),
     /// Print a configuration file with every setting, its default and what it means
@@ -83,6 +93,9 @@ pub(crate) struct Serve {
     /// Where backends connect when --listen is not loopback [default: 127.0.0.1:8081]
     #[arg(long, value_name = "IP:PORT")]
     admin_listen: Option<SocketAddr>,
+    /// This process's name in a cluster, of A-Za-z0-9_- [default: the machine's name]
+    #[arg(long)]
+    node: Option<String>,
     #[command(flatten)]
     pub(crate) place: Place,
 }
@@ -176,6 +189,7 @@ impl Serve {
         {
             given.extend(address.map(|address| text(flag, key, address.to_string())));
         }
+        given.extend(self.node.iter().map(|node| text("--node", "node", node.clone())));
         given
     }
 }
@@ -187,7 +201,8 @@ impl Place {
     }
 }
 
-fn text(flag: &str, key: &str, value: String) -> Given {
+/// One flag as a setting.
+pub(crate) fn text(flag: &str, key: &str, value: String) -> Given {
     Given { source: flag.to_owned(), key: key.to_owned(), value: Value::String(value) }
 }
 

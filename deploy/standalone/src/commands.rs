@@ -14,15 +14,24 @@ use serde_json::value::RawValue;
 use crate::api::{Api, query};
 use crate::cli::{Cli, Command, Edge, Place, Publish, Serve};
 use crate::layers::{self, Given};
+use crate::serve::{self, Role};
 use crate::settings::Settings;
-use crate::{DEFAULT_CONFIG, serve, tail};
+use crate::{DEFAULT_CONFIG, secrets, tail};
 
 /// Carries out a command line. Blocks until it is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(serve) => serve::run(server_settings(&serve)?),
-        Command::CheckConfig(serve) => print(toml::to_string(&server_settings(&serve)?)?.trim_end()),
+        Command::Serve(serve) => serve::run(Role::FEEDGATE, server_settings(&serve)?),
+        Command::CheckConfig(serve) => show(&server_settings(&serve)?),
         Command::DefaultConfig => print(DEFAULT_CONFIG.trim_end()),
+        Command::Ready { url } => client(async move {
+            Api::anonymous(&url)?.call(Method::GET, "/readyz", None).await?;
+            print("ready")
+        }),
+        Command::Secrets { directory } => {
+            secrets::open_or_make(&directory)?;
+            print(&format!("the secrets are in {}", directory.display()))
+        }
         Command::Token { user, device, ttl, server } => {
             client(async move { print(&Api::find(server)?.token(&user, device.as_ref(), ttl).await?) })
         }
@@ -43,11 +52,17 @@ pub(crate) fn settings(place: &Place) -> anyhow::Result<Settings> {
     effective(place.config.as_deref(), place.given())
 }
 
-fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
+/// Prints settings as a file that would give them; passwords are not shown.
+pub(crate) fn show(settings: &Settings) -> anyhow::Result<()> {
+    print(toml::to_string(settings)?.trim_end())
+}
+
+pub(crate) fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
     effective(serve.place.config.as_deref(), serve.given())
 }
 
-fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
+/// What all layers give together, the flags uppermost.
+pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
     let mut environment = Vec::new();
     for (name, value) in std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))) {
         match value.into_string() {

@@ -3,15 +3,16 @@
 //! ```text
 //!   server.url   where the running server takes the API key; removed when it stops
 //!   secrets/     see `secrets`
-//!   the rest     the stores', which lock the directory: one process at a time
+//!   lock         held while a process uses the directory: one at a time
+//!   the rest     the embedded stores', if it has them
 //! ```
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 /// Makes the directory if need be, for its owner alone, and answers with its absolute path.
 pub(crate) fn make(path: &Path) -> anyhow::Result<PathBuf> {
@@ -19,22 +20,41 @@ pub(crate) fn make(path: &Path) -> anyhow::Result<PathBuf> {
     made.with_context(|| format!("the data directory {} cannot be used; choose another with --data", path.display()))
 }
 
-/// Tells clients where the server is, until dropped.
-pub(crate) struct Announced(PathBuf);
+/// Makes the directory this process's own as long as the file is open. Embedded stores do the same themselves.
+pub(crate) fn lock(data: &Path) -> anyhow::Result<File> {
+    let path = data.join("lock");
+    let lock = File::options().create(true).truncate(false).write(true).open(&path);
+    let lock = lock.with_context(|| format!("{} cannot be opened", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("{} cannot be locked", path.display())),
+        Err(TryLockError::WouldBlock) => bail!(
+            "the data directory {} is in use by another process; stop it, or choose another directory with --data",
+            data.display()
+        ),
+    }
+}
 
-/// Call it with the directory locked. Written beside its place and renamed, so nobody reads half.
-pub(crate) fn announce(data: &Path, url: &str) -> anyhow::Result<Announced> {
+/// Tells clients where the server is, until dropped.
+pub(crate) struct Announced {
+    url: PathBuf,
+    _lock: Option<File>,
+}
+
+/// Call it with the directory locked; `lock` is kept as long as the answer. Written beside its place and
+/// renamed, so nobody reads half.
+pub(crate) fn announce(data: &Path, url: &str, lock: Option<File>) -> anyhow::Result<Announced> {
     let (draft, place) = (data.join(".server.url.new"), url_file(data));
     std::fs::write(&draft, url)
         .and_then(|()| std::fs::rename(&draft, &place))
         .with_context(|| format!("{} cannot be written", place.display()))?;
-    Ok(Announced(place))
+    Ok(Announced { url: place, _lock: lock })
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
         // Left behind it would only mean that a client hears "no server answers" instead.
-        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(&self.url);
     }
 }
 
@@ -67,9 +87,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data = make(&dir.path().join("a/b")).unwrap();
         assert_eq!(server_url(&data).unwrap(), None);
-        let announced = announce(&data, "http://127.0.0.1:1").unwrap();
+        let announced = announce(&data, "http://127.0.0.1:1", None).unwrap();
         assert_eq!(server_url(&data).unwrap().as_deref(), Some("http://127.0.0.1:1"));
         drop(announced);
         assert_eq!(server_url(&data).unwrap(), None);
+    }
+
+    #[test]
+    fn a_directory_is_one_process_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = lock(dir.path()).unwrap();
+        let error = lock(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("in use by another process") && error.contains("--data"), "{error}");
+        drop(held);
+        lock(dir.path()).unwrap();
     }
 }

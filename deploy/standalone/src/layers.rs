@@ -5,8 +5,10 @@
 //! ```
 //!
 //! Invariants: nothing unknown passes silently (a misspelt key is an error that names the nearest
-//! known one), and all errors are told at once, each with the place it came from. `gateway.batch`
-//! of the file is `FEEDGATE_GATEWAY_BATCH` in the environment.
+//! known one), all errors are told at once, each with the place it came from, and no error repeats
+//! the value of a URL, which may hold a password. `gateway.batch` of the file is
+//! `FEEDGATE_GATEWAY_BATCH` in the environment. A URL may also be the content of a file:
+//! `archive_url_file` names one for `archive_url`, in every layer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,6 +22,10 @@ const PREFIX: &str = "FEEDGATE_";
 
 /// Variables with our prefix that are not settings: the command line reads them.
 const NOT_SETTINGS: [&str; 3] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY"];
+
+/// What a key of a URL ends in, and what is put behind it to name a file that holds it.
+const URL: &str = "_url";
+const FILE: &str = "_file";
 
 /// Read by the builds that crash on purpose, and by no other: see [`feedgate_common::failpoint`].
 const FAILPOINT: Option<&str> = if cfg!(feature = "failpoints") { Some("FEEDGATE_FAILPOINT") } else { None };
@@ -48,13 +54,13 @@ pub(crate) fn settings(
 ) -> Result<Settings, Vec<String>> {
     let known = known();
     let mut problems = Vec::new();
-    let mut given = file.map_or_else(Vec::new, |path| of_file(path, &mut problems));
-    given.extend(of_environment(environment, &known, &mut problems));
-    given.extend(flags);
+    let file = file.map_or_else(Vec::new, |path| of_file(path, &mut problems));
+    let environment = of_environment(environment, &known, &mut problems);
+    problems.extend([&file, &environment].into_iter().flat_map(|layer| twice(layer)));
 
     let mut merged = table(&Settings::default());
-    for one in given {
-        if let Err(problem) = put(&mut merged, &known, one) {
+    for one in [file, environment, flags].into_iter().flatten() {
+        if let Err(problem) = read_url(one).and_then(|one| put(&mut merged, &known, one)) {
             problems.push(problem);
         }
     }
@@ -88,7 +94,11 @@ fn of_file(path: &Path, problems: &mut Vec<String>) -> Vec<Given> {
     let source = path.display().to_string();
     let read = std::fs::read_to_string(path).map_err(|e| format!("{source} cannot be read: {e}"));
     let parsed = read.and_then(|text| {
-        text.parse::<Table>().map_err(|e| format!("{source} is not TOML: {}", e.to_string().trim_end()))
+        text.parse::<Table>().map_err(|error| {
+            // Its `Display` shows the line, which may hold a password.
+            let line = 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count());
+            format!("{source} is not TOML: line {line}: {}", error.message())
+        })
     });
     match parsed {
         Ok(table) => leaves("", &table).map(|(key, value)| Given { source: source.clone(), key, value }).collect(),
@@ -104,11 +114,18 @@ fn of_environment(
     known: &BTreeMap<String, Value>,
     problems: &mut Vec<String>,
 ) -> Vec<Given> {
-    let variables: BTreeMap<String, &str> = known.keys().map(|key| (variable(key), key.as_str())).collect();
+    let files = known.keys().filter(|key| key.ends_with(URL)).map(|key| format!("{key}{FILE}"));
+    let variables: BTreeMap<String, String> = known.keys().cloned().chain(files).map(|k| (variable(&k), k)).collect();
     let mut given = Vec::new();
     for (name, text) in environment.filter(|(name, _)| name.starts_with(PREFIX)) {
         match variables.get(&name) {
-            Some(&key) => given.push(Given { value: typed(text, &known[key]), key: key.to_owned(), source: name }),
+            Some(key) => {
+                let value = match known.get(key) {
+                    Some(like) => typed(text, like),
+                    None => Value::String(text),
+                };
+                given.push(Given { source: name, key: key.clone(), value });
+            }
             None if NOT_SETTINGS.contains(&name.as_str()) || FAILPOINT == Some(name.as_str()) => {}
             None => problems.push(unknown("variable", &name, variables.keys().map(String::as_str))),
         }
@@ -134,6 +151,26 @@ fn typed(text: String, like: &Value) -> Value {
     }
 }
 
+/// URLs that one layer gives both as such and by a file.
+fn twice(layer: &[Given]) -> impl Iterator<Item = String> {
+    let has = |key: &str| layer.iter().any(|given| given.key == key);
+    let files = layer.iter().filter_map(|given| Some((given, given.key.strip_suffix(FILE)?)));
+    files.filter(move |(_, key)| key.ends_with(URL) && has(key)).map(|(given, key)| {
+        format!("{}: {key} and {} must not both be given; take one of them out", given.source, given.key)
+    })
+}
+
+/// What `archive_url_file` gives is the `archive_url` in that file; everything else is what it is.
+fn read_url(given: Given) -> Result<Given, String> {
+    let (Some(key), Value::String(path)) = (given.key.strip_suffix(FILE).filter(|k| k.ends_with(URL)), &given.value)
+    else {
+        return Ok(given);
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{}: {}: {path} cannot be read: {error}", given.source, given.key))?;
+    Ok(Given { source: path.clone(), key: key.to_owned(), value: Value::String(text.trim().to_owned()) })
+}
+
 /// Sets one value if the settings would still be settings with it.
 fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Result<(), String> {
     let Given { source, key, value } = given;
@@ -151,7 +188,10 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
             *merged = tried;
             Ok(())
         }
-        Err(_) => Err(format!("{source}: {key} must be {}, it is {value}", expected(&key, default))),
+        Err(_) => {
+            let is = if key.ends_with(URL) { value.type_str().to_owned() } else { value.to_string() };
+            Err(format!("{source}: {key} must be {}, it is {is}", expected(&key, default)))
+        }
     }
 }
 
@@ -202,7 +242,7 @@ fn distance(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> + use<> {
         pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Vec<_>>().into_iter()
     }
 
@@ -285,6 +325,51 @@ mod tests {
             let above = text.lines().nth(n.wrapping_sub(1)).unwrap_or_default();
             assert!(above.starts_with('#'), "line {}: {line:?} has no comment above it", n + 1);
         }
+    }
+
+    /// Every `FEEDGATE_…` that is set in a file.
+    fn named(text: &str) -> impl Iterator<Item = &str> {
+        let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        lines
+            .flat_map(move |line| {
+                line.match_indices(PREFIX).map(move |(at, _)| line[at..].split(|c| !is_name(c)).next())
+            })
+            .flatten()
+    }
+
+    #[test]
+    fn what_is_deployed_names_only_variables_that_there_are() {
+        let known = known();
+        let right: Vec<String> =
+            known.keys().flat_map(|key| [variable(key), variable(&format!("{key}{FILE}"))]).collect();
+        for (file, text, wants) in [
+            ("compose.yaml", include_str!("../../compose.yaml"), 5),
+            ("Dockerfile", include_str!("../../Dockerfile"), 4),
+            ("feedgate.service", include_str!("../../systemd/feedgate.service"), 1),
+            ("feedgate-gateway.service", include_str!("../../systemd/feedgate-gateway.service"), 4),
+            ("feedgate-timeline.service", include_str!("../../systemd/feedgate-timeline.service"), 2),
+        ] {
+            let named: Vec<&str> = named(text).collect();
+            assert!(named.len() >= wants, "{file}: {named:?}");
+            for name in named {
+                assert!(right.iter().any(|right| right == name) || NOT_SETTINGS.contains(&name), "{file}: {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_url_may_stand_in_a_file_of_its_own() {
+        let url = file("embedded:\n");
+        let path = url.path().to_str().unwrap();
+        let lower = file("archive_url = \"mysql://\"\nbus_url = \"mysql://\"\n");
+        let variable = env(&[("FEEDGATE_ARCHIVE_URL_FILE", path)]);
+        settings(Some(lower.path()), variable, vec![flag("bus_url_file", path)]).unwrap();
+
+        let both = env(&[("FEEDGATE_BUS_URL", "embedded:"), ("FEEDGATE_BUS_URL_FILE", path)]);
+        let problems = settings(None, both, vec![]).unwrap_err();
+        let wants = "FEEDGATE_BUS_URL_FILE: bus_url and bus_url_file must not both be given; take one of them out";
+        assert_eq!(problems, [wants]);
     }
 
     #[test]

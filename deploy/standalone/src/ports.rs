@@ -31,18 +31,7 @@ impl Ports {
         };
         let mut bound = Self { listeners: Vec::new(), addresses: Vec::new() };
         for (flag, address, surface) in wanted {
-            let listener = match TcpListener::bind(address).await {
-                Ok(listener) => listener,
-                Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                    bail!(
-                        "{address} is in use by another program; stop that one, or choose another with --{flag} IP:PORT"
-                    )
-                }
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("cannot listen on {address}; choose another with --{flag} IP:PORT"));
-                }
-            };
+            let listener = bind(flag, address).await?;
             bound.addresses.push(listener.local_addr()?);
             bound.listeners.push((listener, surface));
         }
@@ -57,5 +46,18 @@ impl Ports {
     /// Where the API key is taken: on the last one.
     pub(crate) fn backends(&self) -> SocketAddr {
         self.addresses[self.addresses.len() - 1]
+    }
+}
+
+/// Binds one port, whose setting is also the flag `--FLAG`.
+pub(crate) async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            bail!("{address} is in use by another program; stop that one, or choose another with --{flag} IP:PORT")
+        }
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot listen on {address}; choose another with --{flag} IP:PORT"))
+        }
     }
 }

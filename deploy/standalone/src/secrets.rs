@@ -1,4 +1,4 @@
-//! The two secrets of an installation, in `<data>/secrets`.
+//! The two secrets of an installation, in a directory of their own.
 //!
 //! ```text
 //!   api_key     what backends show
@@ -6,12 +6,13 @@
 //! ```
 //!
 //! Invariants: made once, from the system's random source, 256 bits each; on disk before they are
-//! used; readable by their owner alone, and refused if anybody else may read them.
+//! used; readable by their owner alone, and refused if anybody else may read them. All gateways of a
+//! cluster share them, so there they are made on purpose (`feedgate secrets`), never on the way.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
@@ -28,26 +29,32 @@ pub(crate) struct Secrets {
     pub(crate) token_key: String,
 }
 
-/// Where they are.
-pub(crate) fn directory(data: &Path) -> PathBuf {
-    data.join("secrets")
+/// Reads both, making those that do not exist yet. The directory must belong to this process alone.
+pub(crate) fn open_or_make(directory: &Path) -> anyhow::Result<Secrets> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.with_context(|| format!("{} cannot be made", directory.display()))?;
+    Ok(Secrets { api_key: read_or_make(directory, "api_key")?, token_key: read_or_make(directory, "token_key")? })
 }
 
-/// Reads both, making those that do not exist yet. `data` must belong to this process alone.
-pub(crate) fn open_or_make(data: &Path) -> anyhow::Result<Secrets> {
-    let directory = directory(data);
-    match DirBuilder::new().mode(0o700).create(&directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(error).with_context(|| format!("{} cannot be made", directory.display()));
-        }
-        _ => {}
-    }
-    Ok(Secrets { api_key: read_or_make(&directory, "api_key")?, token_key: read_or_make(&directory, "token_key")? })
+/// Reads both.
+pub(crate) fn open(directory: &Path) -> anyhow::Result<Secrets> {
+    let shared = |name| {
+        let path = directory.join(name);
+        read(&path)?.with_context(|| {
+            format!(
+                "there is no {}; all gateways of a cluster share their secrets: make them once with \
+                 `feedgate secrets DIR`, and name that directory to each of them (setting `secrets`, variable \
+                 FEEDGATE_SECRETS)",
+                path.display()
+            )
+        })
+    };
+    Ok(Secrets { api_key: shared("api_key")?, token_key: shared("token_key")? })
 }
 
-/// The API key of the server that keeps its things in `data`.
-pub(crate) fn api_key(data: &Path) -> anyhow::Result<String> {
-    let path = directory(data).join("api_key");
+/// The API key of the server whose secrets are here.
+pub(crate) fn api_key(directory: &Path) -> anyhow::Result<String> {
+    let path = directory.join("api_key");
     read(&path)?.with_context(|| {
         format!("there is no {}; start the server once (feedgate serve), or give --data or --key", path.display())
     })
@@ -69,7 +76,9 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
         metadata => metadata.with_context(|| format!("{show} cannot be read"))?,
     };
     let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
+    // What root's group may read, root may read anyway: systemd hands out credentials like that.
+    let others = if metadata.gid() == 0 { 0o037 } else { 0o077 };
+    if mode & others != 0 {
         bail!("{show} may be read or written by others (mode {mode:04o}); run: chmod 600 {show}");
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("{show} cannot be read"))?;
@@ -112,22 +121,22 @@ mod tests {
 
     #[test]
     fn secrets_are_made_once_and_for_their_owner_alone() {
-        let data = tempfile::tempdir().unwrap();
-        let made = open_or_make(data.path()).unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let directory = &parent.path().join("a/secrets");
+        let made = open_or_make(directory).unwrap();
         assert_ne!(made.api_key, made.token_key);
         assert_eq!(made.api_key.len(), 43);
-        let directory = directory(data.path());
-        assert_eq!(mode(&directory), 0o700);
+        assert_eq!(mode(directory), 0o700);
         assert_eq!([mode(&directory.join("api_key")), mode(&directory.join("token_key"))], [0o600; 2]);
-        let again = open_or_make(data.path()).unwrap();
-        assert_eq!((again.api_key, again.token_key), (made.api_key, made.token_key));
+        for again in [open_or_make(directory).unwrap(), open(directory).unwrap()] {
+            assert_eq!((&again.api_key, &again.token_key), (&made.api_key, &made.token_key));
+        }
     }
 
     #[test]
     fn a_draft_that_a_crash_left_is_no_obstacle() {
         let data = tempfile::tempdir().unwrap();
-        std::fs::create_dir(directory(data.path())).unwrap();
-        std::fs::write(directory(data.path()).join(".api_key.new"), "half").unwrap();
+        std::fs::write(data.path().join(".api_key.new"), "half").unwrap();
         assert_eq!(open_or_make(data.path()).unwrap().api_key.len(), 43);
     }
 
@@ -135,14 +144,14 @@ mod tests {
     fn a_secret_of_ones_own_may_end_in_a_newline() {
         let data = tempfile::tempdir().unwrap();
         open_or_make(data.path()).unwrap();
-        std::fs::write(directory(data.path()).join("api_key"), "0123456789abcdef\n").unwrap();
+        std::fs::write(data.path().join("api_key"), "0123456789abcdef\n").unwrap();
         assert_eq!(open_or_make(data.path()).unwrap().api_key, "0123456789abcdef");
     }
 
     #[test]
     fn a_secret_that_others_may_read_or_that_is_none_is_refused_with_what_to_do() {
         for (text, mode, wants) in [
-            ("0123456789abcdef", 0o640, "run: chmod 600"),
+            ("0123456789abcdef", 0o660, "run: chmod 600"),
             ("0123456789abcdef", 0o604, "run: chmod 600"),
             ("", 0o600, "is empty; remove the file"),
             ("\n", 0o600, "is empty; remove the file"),
@@ -151,13 +160,21 @@ mod tests {
         ] {
             let data = tempfile::tempdir().unwrap();
             open_or_make(data.path()).unwrap();
-            let path = directory(data.path()).join("token_key");
+            let path = data.path().join("token_key");
             std::fs::write(&path, text).unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             let error = format!("{:#}", open_or_make(data.path()).err().unwrap());
             assert!(error.contains(wants) && error.contains("token_key"), "{error}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_cluster_makes_no_secrets_on_the_way() {
+        let data = tempfile::tempdir().unwrap();
+        let error = open(data.path()).err().unwrap().to_string();
+        assert!(error.contains("api_key") && error.contains("feedgate secrets DIR"), "{error}");
+        assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
     }
 
     #[test]

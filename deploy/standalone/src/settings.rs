@@ -1,7 +1,7 @@
 //! Everything an operator may set, as one value that is checked whole before anything starts.
 //!
-//! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. There
-//! is no secret among them, so they can be printed.
+//! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. The only
+//! secrets among them are passwords in URLs, which [`StoreUrl`] does not show, so they can be printed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,8 +11,11 @@ use feedgate_common::feed::DEFAULT_BACKFILL;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
-/// The only backend there is today.
-const EMBEDDED: &str = "embedded:";
+use crate::stores;
+use crate::url::StoreUrl;
+
+/// The longest name of a node: it is a part of keys and subjects.
+const NODE_MAX: usize = 64;
 
 /// More buckets than this would make every fan-out a crowd of tiny steps.
 const BUCKETS_MAX: u16 = 1024;
@@ -33,11 +36,19 @@ pub(crate) struct Settings {
     /// What is logged to stderr, in the words of `tracing_subscriber::EnvFilter`.
     pub(crate) log: String,
     /// Where items and edges are kept.
-    pub(crate) archive_url: String,
-    /// Where inboxes are kept.
-    pub(crate) inbox_url: String,
+    pub(crate) archive_url: StoreUrl,
+    /// Where inboxes are kept, and who is online.
+    pub(crate) inbox_url: StoreUrl,
     /// What carries jobs and wakes.
-    pub(crate) bus_url: String,
+    pub(crate) bus_url: StoreUrl,
+    /// How long a start waits for stores that are not there yet.
+    pub(crate) wait_for_stores_secs: u32,
+    /// The directory of the two secrets; empty: `secrets` in `data`.
+    pub(crate) secrets: PathBuf,
+    /// This process among others; empty: the machine's name.
+    pub(crate) node: String,
+    /// Where the worker `timeline` says how it is.
+    pub(crate) health_listen: SocketAddr,
     /// How many of an author's newest items a follow brings from before it.
     pub(crate) backfill: usize,
     /// In how many shares readers are fanned out to; fixed when the store is made.
@@ -68,9 +79,13 @@ impl Default for Settings {
             admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
             data: PathBuf::from("data"),
             log: "info".to_owned(),
-            archive_url: EMBEDDED.to_owned(),
-            inbox_url: EMBEDDED.to_owned(),
-            bus_url: EMBEDDED.to_owned(),
+            archive_url: StoreUrl::new(stores::EMBEDDED),
+            inbox_url: StoreUrl::new(stores::EMBEDDED),
+            bus_url: StoreUrl::new(stores::EMBEDDED),
+            wait_for_stores_secs: 60,
+            secrets: PathBuf::new(),
+            node: String::new(),
+            health_listen: SocketAddr::from(([127, 0, 0, 1], 8082)),
             backfill: DEFAULT_BACKFILL,
             buckets: 16,
             gateway: feedgate_gateway::Settings::default(),
@@ -117,6 +132,11 @@ impl Timeline {
         }
     }
 
+    /// A loop of the worker that has not come round for so long hangs: each of its calls ends within seconds.
+    pub(crate) fn silence_max(&self) -> Duration {
+        2 * Duration::from_millis(self.sweep_every_ms) + Duration::from_secs(60)
+    }
+
     fn problems(&self) -> impl Iterator<Item = String> {
         let at_least_one = [
             ("in_flight", self.in_flight as u64),
@@ -138,16 +158,14 @@ impl Settings {
         !self.listen.ip().is_loopback()
     }
 
+    /// Where the two secrets are.
+    pub(crate) fn secrets_dir(&self) -> PathBuf {
+        if self.secrets.as_os_str().is_empty() { self.data.join("secrets") } else { self.secrets.clone() }
+    }
+
     /// All that is wrong, each with what would be right.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems: Vec<String> =
-            [("archive_url", &self.archive_url), ("inbox_url", &self.inbox_url), ("bus_url", &self.bus_url)]
-                .into_iter()
-                .filter(|(_, url)| *url != EMBEDDED)
-                .map(|(key, url)| {
-                    format!("{key} must be {EMBEDDED:?}, the only backend of this build, not {:?}", scheme(url))
-                })
-                .collect();
+        let mut problems = stores::Kind::of(self).err().unwrap_or_default();
         if !(1..=BUCKETS_MAX).contains(&self.buckets) {
             problems.push(format!("buckets must be 1 to {BUCKETS_MAX}, it is {}", self.buckets));
         }
@@ -160,6 +178,10 @@ impl Settings {
         if self.splits() && self.listen == self.admin_listen {
             problems.push(format!("admin_listen must differ from listen, both are {}", self.listen));
         }
+        if !is_node(&self.node) {
+            let node = &self.node;
+            problems.push(format!("node must be at most {NODE_MAX} of A-Za-z0-9_-, it is {node:?}"));
+        }
         if let Err(error) = EnvFilter::try_new(&self.log) {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
@@ -169,12 +191,8 @@ impl Settings {
     }
 }
 
-/// What may be shown of a URL, which may hold a password.
-fn scheme(url: &str) -> String {
-    match url.split_once(':') {
-        Some((scheme, _)) => format!("{scheme}:…"),
-        None => url.to_owned(),
-    }
+fn is_node(name: &str) -> bool {
+    name.len() <= NODE_MAX && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
 }
 
 #[cfg(test)]
@@ -197,7 +215,8 @@ mod tests {
             admin_listen: ([0, 0, 0, 0], 1).into(),
             data: PathBuf::new(),
             log: "=".to_owned(),
-            archive_url: "postgres://ann:secret@db".to_owned(),
+            node: "a.b".to_owned(),
+            archive_url: StoreUrl::new("mysql://ann:secret@db"),
             backfill: 1001,
             buckets: 0,
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
@@ -211,6 +230,7 @@ mod tests {
             "backfill",
             "data",
             "admin_listen",
+            "node",
             "log",
             "gateway.batch",
             "timeline.in_flight",

@@ -213,10 +213,14 @@ fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
     let plain = ok(&here, &["check-config"]);
     assert_eq!(plain, ok(&here, &["check-config", "--config", "feedgate.toml"]));
 
-    std::fs::write(here.join("feedgate.toml"), "lisen = 1\nbuckets = 0\narchive_url = \"postgres://u:p@h\"\n").unwrap();
+    std::fs::write(here.join("feedgate.toml"), "lisen = 1\nbuckets = 0\narchive_url = \"mysql://u:p@h\"\n").unwrap();
     let (code, stderr) = refused(&here, &["check-config", "--config", "feedgate.toml"]);
     assert_eq!(code, 1);
-    for wants in ["no key lisen; the nearest is listen", "buckets must be 1 to", "archive_url must be \"embedded:\""] {
+    for wants in [
+        "no key lisen; the nearest is listen",
+        "buckets must be 1 to",
+        "archive_url must be \"embedded:\" or \"postgres:",
+    ] {
         assert!(stderr.contains(wants), "{wants}: {stderr}");
     }
     assert!(!stderr.contains("u:p"), "{stderr}");
@@ -224,6 +228,76 @@ fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS"), "{stderr}");
     assert!(!here.join("data").exists());
+}
+
+/// Settings of a file and variables as `check-config` answers to them.
+fn checked(here: &Path, file: &str, variables: &[(&str, &str)]) -> (bool, String) {
+    std::fs::write(here.join("feedgate.toml"), file).unwrap();
+    let variables = variables.iter().copied();
+    let output = feedgate(here).args(["check-config", "--config", "feedgate.toml"]).envs(variables).output().unwrap();
+    (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+}
+
+#[test]
+fn stores_are_all_embedded_or_none_is() {
+    let (_kept, here) = directory();
+    let (right, said) = checked(&here, "bus_url = \"nats://c\"\n", &[]);
+    assert!(
+        !right && said.contains("archive_url and inbox_url must not be \"embedded:\" while bus_url is not"),
+        "{said}"
+    );
+    let (code, stderr) = refused(&here, &["--config", "feedgate.toml", "--listen", "127.0.0.1:0"]);
+    assert!(code == 1 && stderr.contains("all three are embedded or none is"), "{stderr}");
+}
+
+#[test]
+fn no_password_is_shown_wherever_a_url_comes_from() {
+    let (_kept, here) = directory();
+    std::fs::write(here.join("archive_url"), "postgres://ann:secret@db/feed\n").unwrap();
+    let shared = [("FEEDGATE_INBOX_URL", "redis://:secret@a,b"), ("FEEDGATE_BUS_URL", "nats://secret@c")];
+    let (right, said) = checked(&here, "archive_url_file = \"archive_url\"\n", &shared);
+    if cfg!(feature = "cluster") {
+        assert!(right && said.contains("inbox_url = \"redis://***@a,b\""), "{said}");
+    } else {
+        assert!(!right && said.contains("build with: cargo build --release --features cluster"), "{said}");
+    }
+    assert!(said.contains("postgres://***@db/feed") && !said.contains("secret@"), "{said}");
+
+    for (file, wants) in [
+        ("archive_url = postgres://ann:secret@db\n", "feedgate.toml is not TOML: line 1: "),
+        ("\n\ninbox_url = [\"redis://:secret@a\"]\n", "inbox_url must be a string, such as \"embedded:\", it is array"),
+        ("bus_url = \"nats:secret@c\"\n", "bus_url must be \"embedded:\" or \"nats://HOST:PORT\", it is "),
+        ("bus_url_file = \"nowhere\"\n", "bus_url_file: nowhere cannot be read"),
+    ] {
+        let (right, said) = checked(&here, file, &[]);
+        assert!(!right && said.contains(wants) && !said.contains("secret"), "{wants}: {said}");
+    }
+}
+
+#[test]
+fn secrets_are_made_where_they_are_asked_for_and_stay() {
+    let (_kept, here) = directory();
+    assert_eq!(ok(&here, &["secrets", "shared/secrets"]), "the secrets are in shared/secrets\n");
+    let key = std::fs::read_to_string(here.join("shared/secrets/api_key")).unwrap();
+    ok(&here, &["secrets", "shared/secrets"]);
+    assert_eq!(std::fs::read_to_string(here.join("shared/secrets/api_key")).unwrap(), key);
+    std::fs::write(here.join("feedgate.toml"), "secrets = \"shared/secrets\"\n").unwrap();
+    let server = Server::start_with(&here, &["--config", "feedgate.toml", "--listen", "127.0.0.1:0"]);
+    assert_eq!(server.place("Secrets"), "shared/secrets");
+    ok(&here, &["follow", "bob", "ann", "--key", &key]);
+    ok(&here, &["follow", "bob", "ann", "--config", "feedgate.toml"]);
+    assert!(!here.join("data/secrets").exists());
+}
+
+#[test]
+fn ready_asks_a_server_whether_it_is() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    let url = server.place("HTTP API").replace("/v1", "");
+    assert_eq!(ok(&here, &["ready", &url]), "ready\n");
+    drop(server);
+    let (code, stderr) = refused(&here, &["ready", &url]);
+    assert!(code == 1 && stderr.contains("no server answers"), "{stderr}");
 }
 
 #[test]

@@ -1,0 +1,7 @@
+//! `gateway`: devices and backends of a cluster; see the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    feedgate::gateway()
+}

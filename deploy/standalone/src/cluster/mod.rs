@@ -1,0 +1,62 @@
+//! Stores that several processes share, and the programs that run over them alone.
+//!
+//! ```text
+//!   archive_url ─▶ PostgreSQL ─┬─▶ Archive
+//!                              └─▶ epochs ─┐
+//!   inbox_url ───▶ Redis ──────────────────┴▶ Inboxes, Sessions ─┐
+//!   bus_url ─────▶ NATS ─┬─▶ Jobs                                │
+//!                        └─▶ Doorbell ◀── which nodes to wake ───┘
+//! ```
+//!
+//! Invariant: a process serves nothing before all three engines have answered it.
+
+mod patience;
+pub(crate) mod programs;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use feedgate_common::Archive;
+use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
+use feedgate_postgres::PostgresArchive;
+use feedgate_redis::{Epochs, Link, RedisInboxes, RedisSessions, Spans, Timeouts};
+
+use crate::settings::Settings;
+use crate::stores::Stores;
+use patience::{Engine, Patience};
+
+/// Opens the stores that the settings name, waiting for engines that are not there yet. Cancel safe.
+pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
+    let patience = Patience::new(settings.wait_for_stores_secs);
+    let postgres = Engine { name: "PostgreSQL", setting: "archive_url", url: &settings.archive_url };
+    let redis = Engine { name: "Redis", setting: "inbox_url", url: &settings.inbox_url };
+    let nats = Engine { name: "NATS", setting: "bus_url", url: &settings.bus_url };
+    let node = node(&settings.node);
+
+    let options = feedgate_postgres::Options { buckets: settings.buckets, ..Default::default() };
+    let archive = patience.until_there(&postgres, || PostgresArchive::connect(postgres.url.reveal(), options)).await?;
+    // The Archive's number counts for everything that lies in buckets.
+    let buckets = archive.buckets();
+    let archive: Arc<dyn Archive> = Arc::new(archive);
+    let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
+
+    let link = patience.until_there(&redis, || Link::connect(redis.url.reveal(), Timeouts::default())).await?;
+    let inboxes = || RedisInboxes::open(link.clone(), epochs.clone(), buckets);
+    let inboxes = Arc::new(patience.until_there(&redis, inboxes).await?);
+    let sessions = Arc::new(RedisSessions::new(link, epochs, buckets, Spans::default()));
+
+    let bus = patience.until_there(&nats, || Bus::connect(nats.url.reveal())).await?;
+    let jobs = patience.until_there(&nats, || NatsJobs::open(bus.clone(), JobSettings::default())).await?;
+    let doorbell = Arc::new(NatsDoorbell::open(bus, &node, sessions.clone()));
+    Ok(Stores { archive, inboxes, sessions, jobs: Arc::new(jobs), doorbell, node, embedded: None })
+}
+
+/// `<name>.<start>-<pid>`: a process that starts again is another node, so that nothing meant for the old one reaches
+/// it.
+fn node(name: &str) -> String {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let name = if name.is_empty() { host.split('.').next().unwrap_or_default() } else { name };
+    let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    format!("{name}.{start}-{}", std::process::id())
+}

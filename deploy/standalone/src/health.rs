@@ -1,0 +1,138 @@
+//! How a worker is, for whoever runs it: two questions over HTTP on a port of its own.
+//!
+//! ```text
+//!   GET /healthz   its loops come round            503: restart it
+//!   GET /readyz    and every store answers         503: wait, or look after the stores
+//! ```
+//!
+//! Invariant: at most [`CONNECTIONS_MAX`] peers at a time, each for at most [`WITHIN`].
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::error::Result;
+use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
+use feedgate_timeline::Pulse;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::stores::Stores;
+
+/// A store that does not answer a small read within this is not available.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// For a whole connection.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// More than any monitor needs.
+const CONNECTIONS_MAX: usize = 32;
+
+/// See the module.
+pub(crate) struct Health {
+    archive: Arc<dyn Archive>,
+    inboxes: Arc<dyn Inboxes>,
+    sessions: Arc<dyn Sessions>,
+    jobs: Arc<dyn Jobs>,
+    doorbell: Arc<dyn Doorbell>,
+    pulse: Arc<Pulse>,
+    silence_max: Duration,
+}
+
+impl Health {
+    /// Of the worker with this pulse on these stores.
+    pub(crate) fn new(stores: &Stores, pulse: Arc<Pulse>, silence_max: Duration) -> Self {
+        Self {
+            archive: stores.archive.clone(),
+            inboxes: stores.inboxes.clone(),
+            sessions: stores.sessions.clone(),
+            jobs: stores.jobs.clone(),
+            doorbell: stores.doorbell.clone(),
+            pulse,
+            silence_max,
+        }
+    }
+
+    /// Answers until told to stop.
+    pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) -> anyhow::Result<()> {
+        let (health, permits) = (Arc::new(self), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+        loop {
+            let accepted = async {
+                let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+                (listener.accept().await, permit)
+            };
+            let (accepted, permit) = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                accepted = accepted => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let health = health.clone();
+                    tokio::spawn(async move {
+                        // Whoever asks too slowly, or goes away, gets no answer.
+                        _ = timeout(WITHIN, health.converse(stream)).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "accepting connections failed");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn converse(&self, stream: TcpStream) -> hyper::Result<()> {
+        let service = service_fn(|request: Request<Incoming>| async move {
+            let (status, body) = match (request.method(), request.uri().path()) {
+                (&Method::GET, "/healthz") => told(self.alive()),
+                (&Method::GET, "/readyz") => told(match self.alive() {
+                    Ok(_) => self.ready().await,
+                    hangs => hangs,
+                }),
+                _ => (StatusCode::NOT_FOUND, json!({"title": "No such route", "detail": "GET /healthz or /readyz"})),
+            };
+            let response = Response::builder().status(status).header("content-type", "application/json");
+            Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body.to_string()))).expect("its parts are right"))
+        });
+        http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service).await
+    }
+
+    fn alive(&self) -> std::result::Result<&'static str, String> {
+        let silence = self.pulse.silence();
+        if silence <= self.silence_max {
+            return Ok("alive");
+        }
+        Err(format!("a loop of the worker has not come round for {} s", silence.as_secs()))
+    }
+
+    async fn ready(&self) -> std::result::Result<&'static str, String> {
+        let stores = async {
+            self.archive.ping().await?;
+            self.inboxes.ping().await?;
+            self.sessions.ping().await?;
+            self.jobs.ping().await?;
+            self.doorbell.ping().await
+        };
+        let answered: Result<()> = timeout(ANSWERS_WITHIN, stores)
+            .await
+            .map_err(|_| format!("a store did not answer within {ANSWERS_WITHIN:?}"))?;
+        answered.map(|()| "ready").map_err(|error| error.to_string())
+    }
+}
+
+fn told(answer: std::result::Result<&str, String>) -> (StatusCode, serde_json::Value) {
+    match answer {
+        Ok(status) => (StatusCode::OK, json!({ "status": status })),
+        Err(detail) => (StatusCode::SERVICE_UNAVAILABLE, json!({"title": "Not available", "detail": detail})),
+    }
+}

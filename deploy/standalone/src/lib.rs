@@ -1,0 +1,71 @@
+//! The three programs of Feedgate, and the command line that talks to them.
+//!
+//! ```text
+//!   feedgate   gateway and worker in one process, over embedded stores or shared ones; and the commands
+//!   gateway    devices and backends            ┐ over shared stores: PostgreSQL, Redis, NATS
+//!   timeline   the worker that fans posts out  ┘ (feature `cluster`)
+//!
+//!   cli ─┬─ serve ──▶ layers ▶ settings ▶ stores ▶ secrets ▶ gateway + worker ▶ until a signal
+//!        ├─ token, publish, follow, unfollow, feed ──▶ api (HTTP) ──▶ the running server
+//!        ├─ tail ──▶ device (WebSocket) ──▶ the running server
+//!        └─ ready, secrets, check-config, default-config
+//! ```
+//!
+//! Exit codes: 0 done or stopped as asked, 1 an error (said on stderr), 2 a wrong command line, 130 a
+//! second Ctrl-C.
+
+mod api;
+mod banner;
+mod cli;
+#[cfg(feature = "cluster")]
+mod cluster;
+mod commands;
+mod data;
+mod device;
+mod health;
+mod layers;
+mod life;
+mod ports;
+mod secrets;
+mod serve;
+mod settings;
+mod stores;
+mod tail;
+mod url;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// What `default-config` prints.
+const DEFAULT_CONFIG: &str = include_str!("../default.toml");
+
+/// The program `feedgate`.
+pub fn feedgate() -> ExitCode {
+    end("feedgate", commands::run(cli::Cli::parse()))
+}
+
+/// The program `gateway`.
+#[cfg(feature = "cluster")]
+pub fn gateway() -> ExitCode {
+    end("gateway", cluster::programs::Gateway::parse().run())
+}
+
+/// The program `timeline`.
+#[cfg(feature = "cluster")]
+pub fn timeline() -> ExitCode {
+    end("timeline", cluster::programs::Timeline::parse().run())
+}
+
+fn end(program: &str, ended: anyhow::Result<()>) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! How a process lives: its parts run as tasks until a signal, or until one of them ends by itself.
+//!
+//! ```text
+//!   parts run ──┬─ signal ─────────▶ stop ▶ every part drains ▶ exit 0
+//!               └─ a part ended ───▶ stop ▶ every part drains ▶ exit 1
+//! ```
+//!
+//! Invariants: a process is whole or gone: when one of its parts ends or panics, the others are stopped
+//! too. A second signal ends the process at once, which is safe, since whatever was answered is durable.
+
+use std::process::exit;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// What a shell expects of a program that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// For tasks that are cut short to let go of the stores.
+pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// SIGINT and SIGTERM.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// From now on a signal is an event, not the end.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Cancel safe.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// The tasks of a process.
+#[derive(Default)]
+pub(crate) struct Parts {
+    tasks: JoinSet<anyhow::Result<()>>,
+    stop: CancellationToken,
+}
+
+impl Parts {
+    /// Told when all are to stop.
+    pub(crate) fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// One more, which ends once it is told to stop and not before.
+    pub(crate) fn add(&mut self, part: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
+        self.tasks.spawn(part);
+    }
+
+    /// Runs until a signal or the end of a part, drains, and then does `last`, whatever came before. The first
+    /// failure counts. A second signal exits the process.
+    pub(crate) async fn run_until(
+        mut self,
+        mut signals: Signals,
+        last: impl Future<Output = anyhow::Result<()>>,
+    ) -> anyhow::Result<()> {
+        let ended = self.run(signals.next()).await;
+        let drain = async {
+            let drained = self.drain().await;
+            let last = last.await;
+            ended.and(drained).and(last)
+        };
+        tokio::select! {
+            stopped = drain => stopped,
+            () = signals.next() => exit(INTERRUPTED),
+        }
+    }
+
+    /// Waits for the signal, or for the first part to end, which none does by itself; then tells all of
+    /// them to stop.
+    async fn run(&mut self, signal: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let ended = tokio::select! {
+            () = signal => {
+                tracing::info!("stopping; once more to stop at once");
+                Ok(())
+            }
+            Some(ended) = self.tasks.join_next() => Err(match ended {
+                Ok(Ok(())) => anyhow!("a part of the server ended by itself"),
+                Ok(Err(error)) => error.context("a part of the server failed"),
+                Err(panic) => anyhow!(panic).context("a part of the server panicked"),
+            }),
+        };
+        self.stop.cancel();
+        ended
+    }
+
+    /// Waits for every part; the first failure counts.
+    async fn drain(&mut self) -> anyhow::Result<()> {
+        let mut drained = Ok(());
+        while let Some(ended) = self.tasks.join_next().await {
+            let ended = ended.map_err(anyhow::Error::from).and_then(|done| done);
+            drained = drained.and(ended.context("a part of the server did not stop cleanly"));
+        }
+        drained
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+    use std::future::{pending, ready};
+
+    /// Two parts: one that stops when told to, and `other`.
+    async fn ends(
+        other: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+        signal: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
+        let mut parts = Parts::default();
+        let told = parts.stop();
+        parts.add(async move {
+            told.cancelled().await;
+            Ok(())
+        });
+        parts.add(other);
+        let ended = parts.run(signal).await;
+        assert!(parts.stop.is_cancelled());
+        parts.tasks.join_next().await;
+        ended
+    }
+
+    #[tokio::test]
+    async fn a_part_that_dies_takes_the_server_with_it() {
+        let panic = ends(async { panic!("as this test wants it") }, pending()).await;
+        assert!(panic.unwrap_err().to_string().contains("panicked"));
+        let failure = ends(async { bail!("no disk") }, pending()).await;
+        assert!(format!("{:#}", failure.unwrap_err()).contains("failed: no disk"));
+        let end = ends(async { Ok(()) }, pending()).await;
+        assert!(end.unwrap_err().to_string().contains("ended by itself"));
+    }
+
+    #[tokio::test]
+    async fn a_signal_stops_every_part_and_is_no_error() {
+        assert!(ends(pending(), ready(())).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_part_that_fails_while_stopping_is_told_after_all_have_stopped() {
+        let mut parts = Parts::default();
+        parts.add(async { bail!("positions were not saved") });
+        parts.add(async { Ok(()) });
+        let error = format!("{:#}", parts.drain().await.unwrap_err());
+        assert!(error.contains("positions were not saved") && parts.tasks.is_empty(), "{error}");
+    }
+}
