@@ -44,7 +44,15 @@ async fn make_up_for_wakes(gateway: &Gateway) {
 pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)) {
     let started = Instant::now();
     for (n, chunk) in all.chunks(AT_ONCE).enumerate() {
-        sleep_until(started + time.mul_f64((n * AT_ONCE) as f64 / all.len() as f64)).await;
+        turn(started, time, n * AT_ONCE, all.len()).await;
         chunk.iter().for_each(&mut each);
+    }
+}
+
+/// Waits for the turn of the `n`th of `all`, which are spread evenly over `time`.
+pub(crate) async fn turn(started: Instant, time: Duration, n: usize, all: usize) {
+    let due = time.mul_f64(n as f64 / all as f64);
+    if !due.is_zero() {
+        sleep_until(started + due).await;
     }
 }

@@ -16,6 +16,7 @@ use futures_util::future::join;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::Gateway;
+use crate::background::turn;
 use crate::bounded::{CALL, bounded};
 use crate::pool::Seat;
 
@@ -92,10 +93,10 @@ async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
     let started = Instant::now();
     let seats = gateway.pool.seated();
     for (n, chunk) in seats.chunks(CHUNK).enumerate() {
-        sleep_until(started + time.mul_f64((n * CHUNK) as f64 / seats.len() as f64)).await;
+        turn(started, time, n * CHUNK, seats.len()).await;
         confirm_some(gateway, chunk).await?;
     }
-    sleep_until(started + time).await;
+    turn(started, time, 1, 1).await;
     Ok(())
 }
 

@@ -10,10 +10,22 @@ mod acknowledging;
 mod asking;
 #[path = "sockets/breaking.rs"]
 mod breaking;
+#[path = "sockets/clock.rs"]
+mod clock;
 #[path = "sockets/delivering.rs"]
 mod delivering;
+#[path = "sockets/faults.rs"]
+mod faults;
+#[path = "sockets/leasing.rs"]
+mod leasing;
+#[path = "sockets/lines.rs"]
+mod lines;
+#[path = "sockets/outages.rs"]
+mod outages;
 #[path = "sockets/phone.rs"]
 mod phone;
+#[path = "sockets/reaching.rs"]
+mod reaching;
 #[path = "sockets/replacing.rs"]
 mod replacing;
 #[path = "sockets/rig.rs"]

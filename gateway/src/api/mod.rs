@@ -19,6 +19,7 @@ mod follows;
 mod health;
 mod items;
 mod outbox;
+mod patience;
 mod payload;
 mod problem;
 mod publish;
@@ -33,6 +34,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::OriginalUri;
 use axum::http::{Method, header};
+use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::feed::{Feeds, Publisher};
@@ -107,7 +109,8 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
     let budget = Arc::new(Semaphore::new(payload::BUDGET_KIB));
     let api = Arc::new(Api { gateway, started: Instant::now(), budget });
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
-    routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route).with_state(api)
+    let routes = routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route);
+    routes.layer(from_fn(patience::in_time)).with_state(api)
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Api;
 use super::fields::Fields;
+use super::patience::Whole;
 use super::problem::{Kind, Problem, short};
 
 /// The most bytes of a request with one item: the largest body and room for its other fields.
@@ -24,7 +25,7 @@ pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 16 * 1024;
 pub(crate) const BUDGET_KIB: usize = 128 * 1024;
 
 /// A body must have arrived this long after its head.
-const WITHIN: Duration = Duration::from_secs(30);
+pub(super) const WITHIN: Duration = Duration::from_secs(30);
 
 /// A request body of at most `MAX` bytes that is well-formed JSON.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl<const MAX: usize> FromRequest<Arc<Api>> for Payload<MAX> {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         content_type(request.headers())?;
-        read(request.into_body(), MAX, api).await
+        read(request, MAX, api).await
     }
 }
 
@@ -59,7 +60,7 @@ impl FromRequest<Arc<Api>> for OptionalPayload {
 
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
         let typed = content_type(request.headers());
-        let mut payload = read(request.into_body(), ONE, api).await?;
+        let mut payload = read(request, ONE, api).await?;
         if payload.json.is_empty() {
             payload.json = Bytes::from_static(b"{}");
         } else {
@@ -69,7 +70,8 @@ impl FromRequest<Arc<Api>> for OptionalPayload {
     }
 }
 
-async fn read<const MAX: usize>(body: Body, max: usize, api: &Arc<Api>) -> Result<Payload<MAX>, Problem> {
+async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) -> Result<Payload<MAX>, Problem> {
+    let (head, body) = request.into_parts();
     let too_large = || Problem::new(Kind::TooLarge, format!("a request to this route holds at most {max} bytes"));
     let hint = axum::body::HttpBody::size_hint(&body);
     if hint.lower() > max as u64 {
@@ -80,7 +82,11 @@ async fn read<const MAX: usize>(body: Body, max: usize, api: &Arc<Api>) -> Resul
     let Ok(held) = api.budget.clone().try_acquire_many_owned(kib) else {
         return Err(Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read"));
     };
-    match tokio::time::timeout(WITHIN, Limited::new(body, max).collect()).await {
+    let arrived = tokio::time::timeout(WITHIN, Limited::new(body, max).collect()).await;
+    if let Some(whole) = head.extensions.get::<Whole>() {
+        whole.tell();
+    }
+    match arrived {
         Ok(Ok(whole)) => Ok(Payload { json: whole.to_bytes(), _held: held }),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "the request ended before its body did")),

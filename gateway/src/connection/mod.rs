@@ -23,6 +23,7 @@
 //! registration of the socket, the task's frame and what the allocator rounds up to.
 
 mod allowance;
+mod backoff;
 mod connect;
 mod deadlines;
 mod ending;
@@ -49,10 +50,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 use self::allowance::Allowance;
+use self::backoff::Backoff;
 use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
 use self::outcome::Outcome;
 use crate::Gateway;
+use crate::bounded::within;
 use crate::identity::Identity;
 use crate::pool::Slot;
 use crate::protocol::{self, Close, Command, Line, Refusal, Reply, Subscribe, push, reply};
@@ -67,8 +70,8 @@ const WAITING_MAX: usize = 16;
 /// Rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
 
-/// After a read has failed.
-const RETRY_MS: u64 = 1000;
+/// What a command or a read may take, its wait for a turn included.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -104,6 +107,7 @@ pub(crate) struct Connection {
     waiting: VecDeque<Command>,
     allowance: Allowance,
     deadlines: Deadlines,
+    backoff: Backoff,
     timer: Pin<Box<Sleep>>,
     ending: Option<Box<Ending>>,
     _permit: Arc<OwnedSemaphorePermit>,
@@ -136,6 +140,7 @@ impl Connection {
             waiting: VecDeque::new(),
             allowance: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
+            backoff: Backoff::default(),
             timer: Box::pin(tokio::time::sleep_until(gateway.at(connect_at))),
             ending: None,
             gateway,
@@ -278,7 +283,10 @@ impl Connection {
         match read {
             // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
             Ok(_) if !self.gateway.may_push() => self.drive(Event::Failed, &[]),
-            Ok(Reading { found, frame }) => self.drive(Event::Found(found), &frame),
+            Ok(Reading { found, frame }) => {
+                self.backoff.succeeded();
+                self.drive(Event::Found(found), &frame)
+            }
             Err(error) => {
                 tracing::debug!(%error, "a session could not read its log");
                 self.drive(Event::Failed, &[])
@@ -305,7 +313,8 @@ impl Connection {
         match action {
             Action::Read(ask) => {
                 let who = self.who.as_ref().expect("a session belongs to somebody");
-                self.reading = Some(Box::pin(reading::read(self.gateway.clone(), who.inbox(), ask)));
+                let read = reading::read(self.gateway.clone(), who.inbox(), ask);
+                self.reading = Some(Box::pin(within(PATIENCE, read)));
             }
             Action::Opened(opened) => {
                 let (id, asked) = self.subscribing.take().expect("an opening follows a subscribe");
@@ -320,7 +329,8 @@ impl Connection {
             Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
             Action::Behind(head) => self.socket.text(|out| push::behind(out, head)),
             Action::Retry => {
-                self.deadlines.reread = self.deadlines.reread.min(self.gateway.elapsed_ms() + RETRY_MS);
+                let wait = self.backoff.failed(self.slot.connection);
+                self.deadlines.reread = self.deadlines.reread.min(self.gateway.elapsed_ms() + wait);
             }
             Action::Close(close) => return Err(End::Close(close)),
         }

@@ -4,10 +4,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use feedgate_common::Position;
+use tokio::time::timeout;
 
+use super::backoff::scattered;
 use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
-use super::{Connection, End, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
+use super::{Connection, End, PATIENCE, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
 use crate::clock;
 use crate::identity::{Identity, client_name};
 use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
@@ -34,7 +36,7 @@ impl Connection {
         let gateway = self.gateway.clone();
         let Some(who) = self.who.clone() else {
             return match verb {
-                Verb::Connect(asked) => self.answer(id, connect::connect(gateway, self.slot.clone(), asked)),
+                Verb::Connect(asked) => self.run(id, connect::connect(gateway, self.slot.clone(), asked)),
                 _ => Err(End::Close(Close::BadRequest)),
             };
         };
@@ -65,7 +67,15 @@ impl Connection {
         }
     }
 
+    /// A command that may be dropped at any time: it is refused for now if it takes too long.
     fn answer(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
+        self.run(id, async {
+            let refused = |_| Err(ErrorCode::Internal.because("a store does not answer; try again").into());
+            timeout(PATIENCE, outcome).await.unwrap_or_else(refused)
+        })
+    }
+
+    fn run(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
         self.answering = Some(Box::pin(async move { (id, outcome.await) }));
         Ok(())
     }
@@ -122,7 +132,7 @@ impl Connection {
         let settings = &self.gateway.parts.settings;
         let now = self.gateway.elapsed_ms();
         // Devices that came in one instant are not pinged in one instant for ever.
-        let spread = (self.slot.connection.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 512;
+        let spread = scattered(self.slot.connection) % 512;
         let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
         self.deadlines.connect = NEVER;
         self.deadlines.ping = now + part(settings.ping_interval_secs);

@@ -26,10 +26,10 @@ pub(crate) struct Rig {
     publisher: Arc<Publisher>,
     rung: Arc<Notify>,
     stop: CancellationToken,
-    served: JoinHandle<std::io::Result<()>>,
+    served: Vec<JoinHandle<std::io::Result<()>>>,
     worked: JoinHandle<()>,
     _listening: feedgate_common::doorbell::Listening,
-    _stores: Embedded,
+    stores: Embedded,
     _dir: TempDir,
 }
 
@@ -39,8 +39,11 @@ impl Rig {
     }
 
     pub(crate) async fn with(set: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings { commands_per_sec: 10_000, drain_ms: 50, ..Settings::default() };
-        set(&mut settings);
+        Self::of(|parts, _| set(&mut parts.settings)).await
+    }
+
+    /// A node whose parts may be exchanged before it starts.
+    pub(crate) async fn of(change: impl FnOnce(&mut Parts, &Embedded)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let Embedded { archive, inboxes, sessions, jobs, doorbell, .. } = &stores;
@@ -52,43 +55,54 @@ impl Rig {
         let rung = Arc::new(Notify::new());
         let ring = rung.clone();
         let listening = doorbell.listen(Arc::new(move |_| ring.notify_waiters()));
-        let gateway = Gateway::new(Parts {
-            feeds: feeds.clone(),
-            publisher: publisher.clone(),
-            sessions: sessions.clone(),
-            doorbell: doorbell.clone(),
-            jobs: jobs.clone(),
-            keys: keys.clone(),
-            settings,
-            node: "node".to_owned(),
-        });
         let worker = Worker::new(feeds.clone(), jobs, doorbell, feedgate_timeline::Settings::default());
         let stop = CancellationToken::new();
-        let (stop_serving, stop_working) = (stop.clone(), stop.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = listener.local_addr().unwrap();
-        let served =
-            tokio::spawn(serve(gateway, listener, Surface::All, async move { stop_serving.cancelled().await }));
+        let stop_working = stop.clone();
         let worked = tokio::spawn(async move { worker.run(stop_working).await });
-        Self {
-            addr,
+        let mut rig = Self {
+            addr: ([127, 0, 0, 1], 0).into(),
             feeds,
             sessions,
             keys,
             publisher,
             rung,
             stop,
-            served,
+            served: vec![],
             worked,
             _listening: listening,
-            _stores: stores,
+            stores,
             _dir: dir,
-        }
+        };
+        rig.addr = rig.join("node", change).await;
+        rig
+    }
+
+    /// Another node over the same stores, and where it is.
+    pub(crate) async fn join(&mut self, node: &str, change: impl FnOnce(&mut Parts, &Embedded)) -> SocketAddr {
+        let mut parts = Parts {
+            feeds: self.feeds.clone(),
+            publisher: self.publisher.clone(),
+            sessions: self.sessions.clone(),
+            doorbell: self.stores.doorbell.clone(),
+            jobs: self.stores.jobs.clone(),
+            keys: self.keys.clone(),
+            settings: Settings { commands_per_sec: 10_000, drain_ms: 50, ..Settings::default() },
+            node: node.to_owned(),
+        };
+        change(&mut parts, &self.stores);
+        let stop = self.stop.clone();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let serving = serve(Gateway::new(parts), listener, Surface::All, async move { stop.cancelled().await });
+        self.served.push(tokio::spawn(serving));
+        addr
     }
 
     pub(crate) async fn stop(self) {
         self.stop.cancel();
-        self.served.await.unwrap().unwrap();
+        for served in self.served {
+            served.await.unwrap().unwrap();
+        }
         self.worked.await.unwrap();
     }
 
@@ -109,7 +123,12 @@ impl Rig {
 
     /// A device that has connected.
     pub(crate) async fn connected(&self, user: &str, device: &str) -> Phone {
-        let mut phone = self.socket().await;
+        self.connected_at(self.addr, user, device).await
+    }
+
+    /// A device that has connected to the node there.
+    pub(crate) async fn connected_at(&self, addr: SocketAddr, user: &str, device: &str) -> Phone {
+        let mut phone = Phone::open(addr).await;
         phone.connect(&self.token(user, Some(device), 600)).await;
         phone
     }
@@ -185,15 +204,23 @@ impl Rig {
 
     /// A request of a backend: the status and the body of its answer.
     pub(crate) async fn http(&self, method_and_path: &str) -> (u16, String) {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut http = tokio::net::TcpStream::connect(self.addr).await.unwrap();
-        let headers = "host: x\r\nauthorization: Bearer api-key\r\nconnection: close";
-        http.write_all(format!("{method_and_path} HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        http.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        http_at(self.addr, method_and_path, "").await
     }
+}
+
+/// The same at the node there.
+pub(crate) async fn http_at(addr: SocketAddr, method_and_path: &str, body: &str) -> (u16, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut http = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let headers = format!(
+        "host: x\r\nauthorization: Bearer api-key\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}",
+        body.len()
+    );
+    http.write_all(format!("{method_and_path} HTTP/1.1\r\n{headers}\r\n\r\n{body}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    http.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 /// Anything here takes far less; more is a failure that says where.

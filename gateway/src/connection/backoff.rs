@@ -1,0 +1,55 @@
+//! How long a session waits before it reads again after a failure: longer each time, and no two alike, so that those
+//! who wait for the same store do not come back in one instant.
+
+const FIRST_MS: u64 = 1000;
+
+/// The longest wait is `FIRST_MS << DOUBLINGS_MAX`: 16 s. Whoever sees that the store is back wakes all before that.
+const DOUBLINGS_MAX: u8 = 4;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u8,
+}
+
+impl Backoff {
+    /// It failed once more: the wait in milliseconds. `seed` is the session's own.
+    pub(crate) fn failed(&mut self, seed: u64) -> u64 {
+        let most = FIRST_MS << self.failures.min(DOUBLINGS_MAX);
+        self.failures = self.failures.saturating_add(1);
+        most / 2 + scattered(seed.wrapping_add(u64::from(self.failures) << 32)) % (most / 2 + 1)
+    }
+
+    /// It did not fail.
+    pub(crate) fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+}
+
+/// 32 bits that look random, from what counts up (Fibonacci hashing).
+pub(crate) fn scattered(seed: u64) -> u64 {
+    (seed ^ seed >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_a_bound_and_differ_from_session_to_session() {
+        let mut waits = vec![vec![]; 8];
+        for seed in 0..1000 {
+            let mut backoff = Backoff::default();
+            waits.iter_mut().for_each(|waits| waits.push(backoff.failed(seed)));
+            backoff.succeeded();
+            assert!(backoff.failed(seed) <= FIRST_MS);
+        }
+        for (n, waits) in waits.iter_mut().enumerate() {
+            let most = FIRST_MS << n.min(4);
+            assert!(waits.iter().all(|wait| (most / 2..=most).contains(wait)), "failure {n}");
+            waits.sort_unstable();
+            waits.dedup();
+            assert!(waits.len() > 300, "{n}: {} different waits of 1000 sessions", waits.len());
+        }
+    }
+}

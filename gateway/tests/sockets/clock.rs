@@ -1,0 +1,35 @@
+//! Time that goes only as told to, while sockets and stores work as ever.
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+/// The clock stands until this is dropped. Only for a runtime of one thread.
+pub(crate) struct Clock(Option<Sender<()>>);
+
+impl Clock {
+    pub(crate) fn stop() -> Self {
+        let (stays, gone) = channel::<()>();
+        // As long as a blocking task runs, the clock of an idle runtime does not go on by itself.
+        tokio::task::spawn_blocking(move || gone.recv());
+        tokio::time::pause();
+        Self(Some(stays))
+    }
+
+    /// A second at a time, so that whatever is due in between happens in between; and a little more, for timers
+    /// are due to the millisecond.
+    pub(crate) async fn advance(&self, secs: u64) {
+        for step in std::iter::repeat_n(1000, secs as usize).chain([2]) {
+            tokio::time::advance(Duration::from_millis(step)).await;
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
+impl Drop for Clock {
+    fn drop(&mut self) {
+        tokio::time::resume();
+        self.0 = None;
+    }
+}

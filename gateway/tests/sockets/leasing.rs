@@ -1,0 +1,144 @@
+//! What a node does that has lost its place in the session pool, and how it gets it back.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use feedgate_common::sessions::LEASE;
+use feedgate_gateway::Settings;
+use serde_json::json;
+
+use super::clock::Clock;
+use super::faults::{FaultySessions, Weather};
+use super::lines::Lines;
+use super::phone::Next;
+use super::rig::{Rig, within};
+
+/// Two nodes over the same stores: `rig.addr`, whose way to the session pool may fail, and another.
+pub(crate) struct Two {
+    pub(crate) rig: Rig,
+    pub(crate) other: SocketAddr,
+    pub(crate) sessions: Arc<FaultySessions>,
+    pub(crate) lines: Arc<Lines>,
+}
+
+pub(crate) async fn two(set: impl Fn(&mut Settings)) -> Two {
+    let (mut sessions, mut lines) = (None, None);
+    let mut rig = Rig::of(|parts, stores| {
+        set(&mut parts.settings);
+        let faulty = FaultySessions::over(stores.sessions.clone());
+        let between = Lines::over(stores.doorbell.clone());
+        (parts.sessions, parts.doorbell) = (faulty.clone(), between.of("node"));
+        (sessions, lines) = (Some(faulty), Some(between));
+    })
+    .await;
+    let (sessions, lines) = (sessions.unwrap(), lines.unwrap());
+    let other = rig
+        .join("other", |parts, _| {
+            set(&mut parts.settings);
+            parts.doorbell = lines.of("other");
+        })
+        .await;
+    Two { rig, other, sessions, lines }
+}
+
+#[tokio::test]
+async fn i17_a_node_whose_lease_has_lapsed_pushes_nothing_and_goes_on_with_exactly_the_confirmed() {
+    let Two { rig, other, sessions, lines } = two(|_| ()).await;
+    rig.follow("ann", "bob").await;
+    let (mut older, mut tablet) = (rig.connected("ann", "phone").await, rig.connected("ann", "tablet").await);
+    older.subscribe(json!({})).await;
+    let start = tablet.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+
+    let clock = Clock::stop();
+    sessions.renewals.set(Weather::Hanging);
+    clock.advance(LEASE.as_secs()).await;
+    lines.cut.store(true, Ordering::Release);
+    let mut newer = rig.connected_at(other, "ann", "phone").await;
+    newer.subscribe(json!({})).await;
+    lines.cut.store(false, Ordering::Release);
+    rig.post("bob", 1).await;
+    assert_eq!(newer.publication().await.0, start + 1);
+    for _ in 0..3 {
+        for phone in [&mut older, &mut tablet] {
+            phone.send(r#"{"id":1,"ping":{}}"#).await;
+            assert_eq!(phone.line().await, json!({"id": 1, "ping": {}}), "it is heard, and told nothing");
+        }
+        clock.advance(2).await;
+    }
+
+    sessions.renewals.set(Weather::Fair);
+    clock.advance(1).await;
+    assert_eq!(older.next().await, Next::Closed(4500));
+    assert_eq!(tablet.publication().await.0, start + 1);
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i17_a_close_that_was_lost_between_nodes_is_made_up_for_within_the_reread_interval() {
+    let Two { rig, other, lines, .. } = two(|settings| settings.reread_interval_secs = 1).await;
+    let mut older = rig.connected("ann", "phone").await;
+    lines.cut.store(true, Ordering::Release);
+    let mut newer = rig.connected_at(other, "ann", "phone").await;
+    assert_eq!(older.closed().await, Next::Closed(4500));
+    assert_eq!(newer.ask("ping", json!({})).await["ping"], json!({}));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i12_i17_a_replaced_session_that_acknowledges_stores_nothing_and_is_closed() {
+    let Two { rig, other, lines, .. } = two(|_| ()).await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 3).await;
+    let head = rig.grown("ann", 3).await;
+    let mut older = rig.connected("ann", "phone").await;
+    lines.cut.store(true, Ordering::Release);
+    let _newer = rig.connected_at(other, "ann", "phone").await;
+    older.ask("rpc", json!({"method": "ack", "data": {"offset": 2, "epoch": head.epoch.to_string()}})).await;
+    assert_eq!(older.closed().await, Next::Closed(4500));
+    assert_eq!(rig.stored("ann", "phone").await, None);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_session_that_acknowledges_less_than_is_stored_stays() {
+    let Two { rig, sessions, .. } = two(|_| ()).await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 3).await;
+    let head = rig.grown("ann", 3).await;
+    let ack = |offset: u64| json!({"method": "ack", "data": {"offset": offset, "epoch": head.epoch.to_string()}});
+    let mut first = rig.connected("ann", "phone").await;
+    first.ask("rpc", ack(3)).await;
+    within(async {
+        while rig.stored("ann", "phone").await != Some(head) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let mut phone = rig.connected("ann", "phone").await;
+    assert_eq!(first.closed().await, Next::Closed(4500));
+    phone.ask("rpc", ack(1)).await;
+    let stored_and_confirmed = || {
+        let asked = sessions.asked.lock();
+        asked.ends_with(&["save", "confirm"])
+    };
+    within(async {
+        while !stored_and_confirmed() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_goes_gives_its_lease_back_after_everything_else() {
+    let Two { rig, sessions, .. } = two(|_| ()).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    rig.begin_stop();
+    assert_eq!(phone.closed().await, Next::Closed(3001));
+    rig.stop().await;
+    assert_eq!(*sessions.asked.lock(), ["claim", "release", "retire"]);
+}

@@ -1,0 +1,72 @@
+//! The lines between nodes of one process: wakes reach every node, a close reaches the node it names; both may be lost.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
+use feedgate_common::error::Result;
+use feedgate_common::{Doorbell, UserNo};
+use parking_lot::Mutex;
+
+/// All of them.
+pub(crate) struct Lines {
+    /// Rung by the worker.
+    wakes: Arc<dyn Doorbell>,
+    ears: Mutex<HashMap<String, Vec<OnHeard>>>,
+    /// Whether what is said now is lost.
+    pub(crate) cut: AtomicBool,
+}
+
+/// A node's own.
+pub(crate) struct Line {
+    node: String,
+    lines: Arc<Lines>,
+}
+
+impl Lines {
+    pub(crate) fn over(wakes: Arc<dyn Doorbell>) -> Arc<Self> {
+        Arc::new(Self { wakes, ears: Mutex::default(), cut: AtomicBool::new(false) })
+    }
+
+    pub(crate) fn of(self: &Arc<Self>, node: &str) -> Arc<Line> {
+        Arc::new(Line { node: node.to_owned(), lines: self.clone() })
+    }
+
+    /// Tells a node something, whether the lines are cut or not.
+    pub(crate) fn tell(&self, node: &str, heard: Heard<'_>) {
+        self.ears.lock().get(node).into_iter().flatten().for_each(|ear| ear(heard));
+    }
+
+    fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Acquire)
+    }
+}
+
+#[async_trait]
+impl Doorbell for Line {
+    async fn ring(&self, growth: &Growth) {
+        self.lines.wakes.ring(growth).await;
+    }
+
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+        if !self.lines.is_cut() {
+            self.lines.tell(node, Heard::Close { user, connection, why });
+        }
+    }
+
+    fn listen(&self, on_heard: OnHeard) -> Listening {
+        self.lines.ears.lock().entry(self.node.clone()).or_default().push(on_heard.clone());
+        let lines = Arc::downgrade(&self.lines);
+        self.lines.wakes.listen(Arc::new(move |heard| {
+            if lines.upgrade().is_some_and(|lines| !lines.is_cut()) {
+                on_heard(heard);
+            }
+        }))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! Stores that are away: sockets stay, answers come in time, and what was late arrives.
+
+use std::sync::Arc;
+
+use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use serde_json::{Value, json};
+
+use super::clock::Clock;
+use super::faults::{FaultyInboxes, FaultyJobs, FaultySessions, Gate, Weather};
+use super::phone::{Next, Phone};
+use super::rig::{Rig, http_at};
+
+/// A node whose every store but the Archive may fail.
+struct Shaky {
+    rig: Rig,
+    inboxes: Arc<FaultyInboxes>,
+    sessions: Arc<FaultySessions>,
+    jobs: Gate,
+}
+
+async fn shaky(drain_ms: u32) -> Shaky {
+    let mut faulty = None;
+    let rig = Rig::of(|parts, stores| {
+        parts.settings.drain_ms = drain_ms;
+        let inboxes = FaultyInboxes::over(stores.inboxes.clone());
+        let sessions = FaultySessions::over(stores.sessions.clone());
+        let jobs = Arc::new(FaultyJobs { inner: stores.jobs.clone(), gate: Gate::open() });
+        parts.feeds = Arc::new(Feeds::new(stores.archive.clone(), inboxes.clone(), DEFAULT_BACKFILL));
+        parts.publisher = Arc::new(Publisher::new(stores.archive.clone(), jobs.clone()));
+        (parts.sessions, parts.jobs) = (sessions.clone(), jobs.clone());
+        faulty = Some((inboxes, sessions, jobs.gate.clone()));
+    })
+    .await;
+    let (inboxes, sessions, jobs) = faulty.unwrap();
+    Shaky { rig, inboxes, sessions, jobs }
+}
+
+/// The status of `/readyz`, and what it says.
+async fn ready(rig: &Rig) -> (u16, String) {
+    let (status, body) = rig.http("GET /readyz").await;
+    let body: Value = serde_json::from_str(&body).unwrap();
+    (status, body["detail"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn readiness_fails_within_two_seconds_and_names_the_store_while_liveness_does_not() {
+    let Shaky { rig, inboxes, sessions, jobs } = shaky(50).await;
+    assert_eq!(ready(&rig).await.0, 200);
+    let clock = Clock::stop();
+    let gates = [("inboxes", &inboxes.gate), ("sessions", &sessions.rest), ("jobs", &jobs)];
+    for (name, gate) in gates {
+        for weather in [Weather::Hanging, Weather::Failing] {
+            gate.set(weather);
+            clock.advance(2).await;
+            assert_eq!(ready(&rig).await, (503, format!("no answer from: {name}")));
+            assert_eq!(rig.http("GET /healthz").await.0, 200);
+            gate.set(Weather::Fair);
+            clock.advance(2).await;
+            assert_eq!(ready(&rig).await.0, 200);
+        }
+    }
+    sessions.renewals.set(Weather::Hanging);
+    clock.advance(60).await;
+    let (status, why) = ready(&rig).await;
+    assert!(status == 503 && why.contains("lease"), "{why}");
+    assert_eq!(rig.http("GET /healthz").await.0, 200, "whoever tries is not stuck");
+    sessions.renewals.set(Weather::Fair);
+    clock.advance(1).await;
+    assert_eq!(ready(&rig).await.0, 200);
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_drain_shows_in_readiness_before_the_last_are_closed_and_lets_nobody_in() {
+    let Shaky { rig, .. } = shaky(10_000).await;
+    let mut phones = vec![];
+    for n in 0..17 {
+        phones.push(rig.connected("ann", &format!("phone-{n}")).await);
+    }
+    let clock = Clock::stop();
+    rig.begin_stop();
+    while ready(&rig).await != (503, "this node is going away".to_owned()) {}
+    let upgrade = "GET /connection/websocket";
+    let headers = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==";
+    assert_eq!(http_at(rig.addr, &format!("{upgrade} HTTP/1.1\r\n{headers}\r\nx:"), "").await.0, 503);
+    let mut pinged = 0;
+    for phone in &mut phones {
+        phone.send(r#"{"id":1,"ping":{}}"#).await;
+        pinged += usize::from(matches!(phone.next().await, Next::Line(_)));
+    }
+    assert_eq!(pinged, 1, "sixteen are closed at once");
+    clock.advance(10).await;
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_an_outage_of_the_inboxes_delays_and_drops_no_socket() {
+    let Shaky { rig, inboxes, .. } = shaky(50).await;
+    rig.follow("ann", "bob").await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let start = phone.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+    inboxes.gate.set(Weather::Failing);
+    rig.post("bob", 2).await;
+    rig.grown("ann", start + 2).await;
+    let mut late = rig.connected("ann", "late").await;
+    let refused = late.subscribe(json!({})).await;
+    assert_eq!((&refused["error"]["code"], &refused["error"]["temporary"]), (&json!(100), &json!(true)));
+    assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));
+    inboxes.gate.set(Weather::Fair);
+    for offset in [start + 1, start + 2] {
+        assert_eq!(phone.publication().await.0, offset);
+    }
+    assert_eq!(late.subscribe(json!({})).await["subscribe"]["offset"], json!(start + 2));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_inboxes_that_hang_refuse_a_subscribe_in_time_and_lose_nothing() {
+    let Shaky { rig, inboxes, .. } = shaky(50).await;
+    rig.follow("ann", "bob").await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let start = phone.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+    let mut late = rig.connected("ann", "late").await;
+    let clock = Clock::stop();
+    inboxes.gate.set(Weather::Hanging);
+    rig.post("bob", 1).await;
+    rig.grown("ann", start + 1).await;
+    late.send(r#"{"id":7,"subscribe":{"channel":"feed"}}"#).await;
+    let (refused, ()) = tokio::join!(late.line(), clock.advance(12));
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(100)), "{refused}");
+    inboxes.gate.set(Weather::Fair);
+    clock.advance(2).await;
+    assert_eq!(phone.publication().await.0, start + 1);
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn who_connects_while_the_session_pool_is_away_is_told_to_try_again() {
+    let Shaky { rig, sessions, .. } = shaky(50).await;
+    rig.number("ann").await;
+    let connect = json!({"id": 1, "connect": {"token": rig.token("ann", Some("phone"), 600)}}).to_string();
+    let clock = Clock::stop();
+    for weather in [Weather::Failing, Weather::Hanging] {
+        sessions.rest.set(weather);
+        let mut phone = Phone::open(rig.addr).await;
+        phone.send(connect.clone()).await;
+        if weather == Weather::Hanging {
+            while sessions.asked.lock().iter().filter(|asked| **asked == "claim").count() < 3 {
+                tokio::task::yield_now().await;
+            }
+            clock.advance(3).await;
+        }
+        let refused = phone.line().await;
+        assert_eq!((&refused["error"]["code"], &refused["error"]["temporary"]), (&json!(100), &json!(true)));
+        sessions.rest.set(Weather::Fair);
+        phone.send(connect.clone()).await;
+        assert!(phone.line().await["connect"]["client"].is_string(), "the same connection may try again");
+    }
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i6_what_was_accepted_is_answered_so_even_if_nobody_can_be_told() {
+    let Shaky { rig, jobs, .. } = shaky(50).await;
+    jobs.set(Weather::Failing);
+    let (status, answer) = http_at(rig.addr, "POST /v1/items", r#"{"author":"bob","body":1}"#).await;
+    assert_eq!(status, 201, "{answer}");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn every_request_is_answered_within_ten_seconds_whatever_hangs() {
+    let Shaky { rig, sessions, .. } = shaky(50).await;
+    rig.number("ann").await;
+    let clock = Clock::stop();
+    sessions.rest.set(Weather::Hanging);
+    let asking = tokio::spawn(http_at_owned(rig.addr));
+    while !sessions.asked.lock().contains(&"list") {
+        tokio::task::yield_now().await;
+    }
+    clock.advance(9).await;
+    assert!(!asking.is_finished());
+    clock.advance(1).await;
+    let (status, body) = asking.await.unwrap();
+    assert!(status == 503 && body.contains("within 10 s"), "{body}");
+    sessions.rest.set(Weather::Fair);
+    drop(clock);
+    rig.stop().await;
+}
+
+async fn http_at_owned(addr: std::net::SocketAddr) -> (u16, String) {
+    http_at(addr, "GET /v1/users/ann/sessions", "").await
+}
