@@ -8,7 +8,7 @@ use feedgate_common::{Sessions, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 
 use crate::world::{
-    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, renewed, saves, server, shown, two_nodes,
+    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, renewed, saves, server, shown, two_nodes, until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +111,30 @@ async fn the_newest_stays(loss: Loss, older_first: bool) {
     let next = claim(&n1, USER, "a", "n1", 9).await;
     assert!(next.token > newer.token && next.token > other.token, "{loss:?}: tokens only grow");
     assert_eq!(renewed(&n1, "n1").await, Renewed::Kept, "{loss:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i17_a_replica_promoted_without_the_last_claims_takes_them_in_again() {
+    let master = server();
+    let replica = Redis::replica_of(&master);
+    let [n1, n2] = two_nodes(&master.url()).await;
+    let older = claim(&n1, USER, "a", "n1", 1).await;
+    assert!(saves(&n1, &older, 5).await);
+    until("the replica has it", async || replica.cli(&["hlen", "{s007}:7"]).trim() == "1").await;
+    replica.cli(&["replicaof", "no", "one"]);
+    // Answered by a master that nobody will hear of again.
+    let newer = claim(&n2, USER, "a", "n2", 2).await;
+    assert!(saves(&n2, &newer, 6).await);
+    drop(master);
+
+    let [n1, n2] = two_nodes(&replica.url()).await;
+    assert_eq!(shown(&n1).await, []);
+    let position = n1.position(USER, &older.claim.device, NOW).await.unwrap();
+    assert_eq!(position.map(|position| position.offset), Some(5), "late, never early");
+    assert!(is_confirmed(&n2, &newer).await);
+    assert!(!is_confirmed(&n1, &older).await);
+    let next = claim(&n1, USER, "a", "n1", 3).await;
+    assert!(next.token > newer.token);
 }
 
 #[tokio::test(flavor = "multi_thread")]
