@@ -32,6 +32,7 @@
 
 mod batch;
 mod leases;
+mod lives;
 mod scripts;
 mod sweep;
 
@@ -47,17 +48,13 @@ use feedgate_common::sessions::{
 use feedgate_common::{Bucket, DeviceId, Epoch, Millis, Position, UserNo};
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
-use redis::{Value, cmd};
+use redis::cmd;
 use tokio::time::timeout;
 
-use crate::link::Script;
 use crate::{Epochs, Link};
 use leases::Leases;
 use scripts::{Scripts, bucket_key, devices_key, reply, words};
 use sweep::Round;
-
-/// How often a bucket may lose its life under one call.
-const TRIES: usize = 4;
 
 /// How long nodes are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,40 +107,6 @@ impl RedisSessions {
 
     fn bucket(&self, user: UserNo) -> Bucket {
         user.bucket(self.buckets)
-    }
-
-    /// Runs a script that needs the bucket to have a life; its first argument is the epoch of a new one, if it comes to
-    /// that.
-    async fn in_life(&self, script: &Script, keys: &[Vec<u8>], mut arguments: Vec<Vec<u8>>) -> Result<Value> {
-        for _ in 0..TRIES {
-            match self.link.script(script, keys, &arguments).await? {
-                Value::Nil => arguments[0] = self.epochs.next_epoch().await?.0.to_string().into_bytes(),
-                answer => return Ok(answer),
-            }
-        }
-        Err(StoreError::unavailable("Redis lost its memory again and again while it was called"))
-    }
-
-    /// The epoch of every bucket's life. Those that have none begin one, all in the same epoch.
-    async fn lives(&self) -> Result<Vec<Epoch>> {
-        let life = |bucket: u16| [bucket_key(Bucket(bucket))];
-        let found = (0..self.buckets).map(|bucket| async move {
-            let none = Vec::from(words![""]);
-            reply::<Option<String>>(self.link.script(&self.scripts.life, &life(bucket), &none).await?)
-        });
-        let mut lives = try_join_all(found).await?;
-        if lives.contains(&None) {
-            let fresh = &self.epochs.next_epoch().await?;
-            let begun = lives.iter().enumerate().filter(|(_, life)| life.is_none()).map(|(bucket, _)| async move {
-                let fresh = Vec::from(words![fresh.0]);
-                let begun = self.in_life(&self.scripts.life, &life(bucket as u16), fresh).await?;
-                Ok::<_, StoreError>((bucket, reply::<Option<String>>(begun)?))
-            });
-            for (bucket, life) in try_join_all(begun).await? {
-                lives[bucket] = life;
-            }
-        }
-        lives.iter().flatten().map(|epoch| scripts::number(epoch).map(Epoch)).collect()
     }
 }
 
