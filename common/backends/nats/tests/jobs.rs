@@ -92,11 +92,11 @@ async fn a_job_that_came_too_late_for_its_worker_goes_to_another() {
 #[tokio::test]
 async fn a_job_is_kept_by_who_works_on_it_however_long_that_takes() {
     let server = Nats::start();
-    let settings = Settings { ack_wait: Duration::from_millis(300), ..Settings::default() };
+    let settings = Settings { ack_wait: Duration::from_millis(500), ..Settings::default() };
     let [one, two] = [jobs(&server, &settings).await, jobs(&server, &settings).await];
     one.put(&[fan_out(1)]).await.unwrap();
     let held = take(&one).await;
-    assert!(gets_nothing_for(&two, settings.ack_wait * 5).await, "its holder is at work");
+    assert!(gets_nothing_for(&two, settings.ack_wait * 3).await, "its holder is at work");
     one.ack(held.id).await.unwrap();
     assert_eq!(two.pending().await.unwrap(), 0);
 }

@@ -33,6 +33,20 @@ async fn the_same_handle_works_on_after_the_server_was_killed_and_started_again(
 }
 
 #[tokio::test]
+async fn a_server_that_hangs_delays_and_blocks_nobody() {
+    let mut server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    server.pause();
+    let since = Instant::now();
+    assert!(matches!(jobs.put(&[fan_out(1)]).await, Err(StoreError::Unavailable(_))));
+    assert!(jobs.ping().await.is_err());
+    assert!(since.elapsed() < Duration::from_secs(4), "each call is bounded");
+    server.resume();
+    put_again(&jobs, fan_out(1)).await;
+    assert_eq!(take(&jobs).await.job, fan_out(1));
+}
+
+#[tokio::test]
 async fn a_take_that_waits_survives_a_restart_of_the_server() {
     let mut server = Nats::start();
     let jobs = jobs(&server, &Settings::default()).await;

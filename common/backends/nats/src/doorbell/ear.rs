@@ -2,7 +2,7 @@
 //!
 //! Invariants: everything between a gap and the moment the subscription stands again is covered by one
 //! [`Heard::Missed`] after it; a message that cannot be read is a [`Heard::Missed`] too; it ends when its guard is
-//! dropped, and calls nobody after that.
+//! dropped.
 
 use std::time::Duration;
 
