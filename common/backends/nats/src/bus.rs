@@ -5,10 +5,11 @@
 //!                                                       └─ a bell that rings when messages may have been lost
 //! ```
 //!
-//! Invariants: it connects again by itself, forever, at most every [`RECONNECT_MAX`]; what was sent meanwhile
-//! waits in a bounded queue; a subscription's messages wait in a bounded queue too.
+//! Invariants: it connects again by itself, forever, at most every [`RECONNECT_MAX`]; once it is lost for [`BLIP`],
+//! calls fail at once instead of waiting for it; a subscription's messages wait in a bounded queue.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -18,8 +19,9 @@ use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
+use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// The longest one call may take.
 pub(crate) const CALL: Duration = Duration::from_secs(2);
@@ -29,6 +31,9 @@ pub(crate) const PING: Duration = Duration::from_millis(500);
 
 /// A connection on which nothing comes back is given up after two to three of these.
 const KEEPALIVE: Duration = Duration::from_secs(2);
+
+/// So long a call waits for a connection that was lost just now.
+const BLIP: Duration = Duration::from_millis(250);
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(20);
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
@@ -78,6 +83,8 @@ pub struct Bus {
     client: Client,
     jetstream: Context,
     gaps: watch::Receiver<u64>,
+    /// Since when there is no connection.
+    lost: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bus {
@@ -90,6 +97,8 @@ impl Bus {
             .collect::<std::result::Result<_, _>>()?;
         let at = servers.iter().map(|s| format!("{}:{}", s.host(), s.port())).collect::<Vec<_>>().join(", ");
         let (tell, gaps) = watch::channel(0);
+        let lost = Arc::new(Mutex::new(None));
+        let losing = lost.clone();
         let client = credentials(&servers)
             .name("feedgate")
             .connection_timeout(CALL)
@@ -100,8 +109,17 @@ impl Bus {
                 (RECONNECT_FIRST * 2u32.saturating_pow(attempt.min(10) as u32)).min(RECONNECT_MAX)
             })
             .event_callback(move |event| {
-                if matches!(event, Event::Connected | Event::SlowConsumer(_)) {
-                    tell.send_modify(|gaps| *gaps += 1);
+                match event {
+                    Event::Connected => {
+                        *losing.lock() = None;
+                        tell.send_modify(|gaps| *gaps += 1);
+                    }
+                    Event::SlowConsumer(_) => tell.send_modify(|gaps| *gaps += 1),
+                    Event::Disconnected => {
+                        tracing::warn!("the connection to NATS is lost");
+                        *losing.lock() = Some(Instant::now());
+                    }
+                    _ => {}
                 }
                 std::future::ready(())
             })
@@ -114,7 +132,7 @@ impl Bus {
         }
         let jetstream = ContextBuilder::new().timeout(CALL).ack_timeout(CALL).build(client.clone());
         match jetstream.query_account().await {
-            Ok(_) => Ok(Self { client, jetstream, gaps }),
+            Ok(_) => Ok(Self { client, jetstream, gaps, lost }),
             Err(error) => Err(BusError::NoJetStream { at, why: error.to_string() }),
         }
     }
@@ -135,16 +153,24 @@ impl Bus {
 
     /// Changes after every moment in which messages to us may have been lost.
     pub(crate) fn gaps(&self) -> watch::Receiver<u64> {
-        self.gaps.clone()
+        let mut gaps = self.gaps.clone();
+        gaps.mark_unchanged();
+        gaps
     }
 
     pub(crate) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
     }
 
-    /// Fails at once while there is no connection, instead of queueing for one.
-    pub(crate) fn connected(&self) -> Result<()> {
-        if self.is_connected() { Ok(()) } else { Err(failed("not connected")) }
+    /// Waits for a connection that was lost just now; fails at once if it was lost for longer.
+    pub(crate) async fn connected(&self) -> Result<()> {
+        let mut gaps = self.gaps();
+        if self.is_connected() {
+            return Ok(());
+        }
+        let lost = self.lost.lock().unwrap_or_else(Instant::now);
+        let connected = timeout_at(lost + BLIP, gaps.changed()).await;
+        connected.map(drop).map_err(|_| failed("not connected"))
     }
 
     /// To the server and back. What was sent before has reached it when this answers, subscriptions too.

@@ -53,7 +53,7 @@ impl NatsDoorbell {
     }
 
     async fn tell(&self, growth: &Growth) -> Result<()> {
-        self.bus.connected()?;
+        self.bus.connected().await?;
         for inboxes in growth.inboxes.chunks(LOOKUP_MAX) {
             let readers: Vec<UserNo> = inboxes.iter().map(|grown| grown.key.reader).collect();
             let nodes = self.nodes.nodes(&readers).await?;
@@ -92,7 +92,7 @@ impl Doorbell for NatsDoorbell {
 
     async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
         let tell = async {
-            self.bus.connected()?;
+            self.bus.connected().await?;
             self.publish(node, wire::close(user, connection, why)).await
         };
         self.note(within(RING, tell).await);
@@ -107,7 +107,7 @@ impl Doorbell for NatsDoorbell {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.bus.connected()?;
+        self.bus.connected().await?;
         self.bus.round_trip().await
     }
 }

@@ -126,6 +126,7 @@ impl NatsJobs {
         let Some(held) = self.shared.hands.lock().settling(id) else { return Ok(()) };
         let sure = held.connection == self.streams.bus.connection();
         let settled = async {
+            self.streams.bus.connected().await?;
             if sure {
                 self.streams.settle(&held.reply, answer).await?;
             } else if self.streams.holds(&held.place).await? {
@@ -154,6 +155,7 @@ impl NatsJobs {
 impl Jobs for NatsJobs {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
         let put = async {
+            self.streams.bus.connected().await?;
             self.streams.put(jobs).await?;
             self.streams.tell_outsiders(jobs).await;
             Ok(())
@@ -183,11 +185,12 @@ impl Jobs for NatsJobs {
     }
 
     async fn pending(&self) -> Result<u64> {
+        self.streams.bus.connected().await?;
         self.streams.pending().await
     }
 
     async fn ping(&self) -> Result<()> {
-        self.streams.bus.connected()?;
+        self.streams.bus.connected().await?;
         within(CALL / 2, self.streams.pending()).await.map(drop)
     }
 }

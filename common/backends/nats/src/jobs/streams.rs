@@ -59,24 +59,16 @@ impl Streams {
         self.bus.client()
     }
 
-    /// Creates what is missing and brings what differs to these settings.
+    /// Creates what is missing and brings what differs to these settings, in three calls.
     pub(crate) async fn set_up(&self) -> Result<()> {
-        let set_up = async {
-            let jetstream = self.bus.jetstream();
-            let put = |config: Config| async {
-                let name = config.name.clone();
-                let stream = jetstream.create_or_update_stream(config).await;
-                stream.map_err(|error| failed(format_args!("stream {name} cannot be set up: {error}")))
-            };
-            put(self.work()).await?;
-            put(self.events()).await?;
-            let consumer = jetstream.create_consumer_on_stream(self.workers(), WORK).await;
-            consumer
-                .map_err(|error| failed(format_args!("consumer {CONSUMER} of {WORK} cannot be set up: {error}")))?;
-            Ok(())
-        };
-        // Boxed: large, and rarely needed by those who await it.
-        within(CALL, Box::pin(set_up)).await
+        for config in [self.work(), self.events()] {
+            let name = config.name.clone();
+            let stream = self.bus.jetstream().create_or_update_stream(config).await;
+            stream.map_err(|error| failed(format_args!("stream {name} cannot be set up: {error}")))?;
+        }
+        let consumer = self.bus.jetstream().create_consumer_on_stream(self.workers(), WORK).await;
+        consumer.map_err(|error| failed(format_args!("consumer {CONSUMER} of {WORK} cannot be set up: {error}")))?;
+        Ok(())
     }
 
     fn work(&self) -> Config {
@@ -121,7 +113,8 @@ impl Streams {
     pub(crate) async fn put(&self, jobs: &[Job]) -> Result<()> {
         let homeless = self.publish(jobs).await?;
         if !homeless.is_empty() {
-            self.set_up().await?;
+            // Boxed: large, and rarely needed.
+            Box::pin(self.set_up()).await?;
             if !self.publish(&homeless).await?.is_empty() {
                 return Err(failed("no stream takes jobs"));
             }

@@ -35,6 +35,11 @@ pub(crate) async fn put_again(jobs: &NatsJobs, job: Job) {
     eventually("the queue takes jobs again", async || jobs.put(&[job]).await.is_ok()).await;
 }
 
+/// Acknowledges until it is heard, as a worker does.
+pub(crate) async fn ack_again(jobs: &NatsJobs, delivery: Delivery) {
+    eventually("the ack is heard", async || jobs.ack(delivery.id).await.is_ok()).await;
+}
+
 /// Waits until `condition` holds.
 pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let wait = async {
