@@ -87,13 +87,14 @@ export class Phone {
     this.client.connect();
   }
 
-  /** The SDK's WebSocket: each time at the gateway that `server` names then, and recorded if it records. */
+  /** The SDK's WebSocket: each time at the gateway that `server` is or names then, and recorded if it records. */
   #websocket() {
-    const { server, user, device } = this;
-    const Socket = server.recorder ? tap(server.recorder, WebSocket, { reader: user, device }) : WebSocket;
+    const phone = this;
+    const { recorder } = this.server;
+    const Socket = recorder ? tap(recorder, WebSocket, { reader: this.user, device: this.device }) : WebSocket;
     return class extends Socket {
       constructor(_, ...more) {
-        super(server.websocket, ...more);
+        super(phone.server.websocket, ...more);
       }
     };
   }

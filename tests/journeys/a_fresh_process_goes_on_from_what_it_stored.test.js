@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 for (const way of ["since", "getState"]) {
   test(`a fresh process of the app goes on from the position it stored (${way})`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await server.follow("ann", "bob");
     const first = await Phone.open(t, server, "ann", { device: "ios-1", way });
     await server.publishMany("bob", 3);
@@ -24,7 +24,7 @@ for (const way of ["since", "getState"]) {
   });
 
   test(`a fresh process without a position starts from page one (${way})`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await server.follow("ann", "bob");
     await server.publishMany("bob", 250);
     await server.drained();
@@ -38,7 +38,7 @@ for (const way of ["since", "getState"]) {
   });
 
   test(`a position of before the store was lost is refused, and the app starts over (${way})`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await server.follow("ann", "bob");
     const first = await Phone.open(t, server, "ann", { way });
     await server.publishMany("bob", 3);

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 /** A phone that knew one post and is away for `missed` more. */
 async function away(t, missed, options) {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann", options);
   await phone.subscribed();

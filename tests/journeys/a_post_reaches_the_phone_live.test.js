@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 for (const deliver of ["items", "notify"]) {
   test(`a post reaches the phone live, in ${deliver} mode`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await server.follow("ann", "bob");
     const phone = await Phone.open(t, server, "ann", { deliver });
     await phone.subscribed();
@@ -22,7 +22,7 @@ for (const deliver of ["items", "notify"]) {
 }
 
 test("a reader sees nothing of an author who is not followed", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann");
   await phone.subscribed();
@@ -36,7 +36,7 @@ test("a reader sees nothing of an author who is not followed", async (t) => {
 });
 
 test("the thousand posts of a burst arrive in order, each once", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann");
   await phone.subscribed();

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 const SHORT_GRACE = "[gateway]\nrefresh_grace_secs = 1\n";
 
 test("a token is refreshed in time, and the connection stays", async (t) => {
-  const server = await Server.start(t, { config: SHORT_GRACE });
+  const server = await Home.start(t, { config: SHORT_GRACE });
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann", { ttl: 2 });
   await phone.waitFor("three tokens", () => phone.tokens >= 3);
@@ -20,7 +20,7 @@ test("a token is refreshed in time, and the connection stays", async (t) => {
 });
 
 test("an expired token is answered with 109, and the SDK asks the app for another", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   const { token: stale, expires_at } = await server.call("POST", "/v1/users/ann/token", { ttl: 1 });
   await until("the token has expired", () => Date.now() > expires_at);
   const tokens = [stale, await server.token("ann")];
@@ -31,7 +31,7 @@ test("an expired token is answered with 109, and the SDK asks the app for anothe
 });
 
 test("a session that is not refreshed is closed with 3005, and the SDK comes back with a fresh token", async (t) => {
-  const server = await Server.start(t, { config: SHORT_GRACE });
+  const server = await Home.start(t, { config: SHORT_GRACE });
   await server.follow("ann", "bob");
   let asked = 0;
   const getToken = () => {
@@ -49,7 +49,7 @@ test("a session that is not refreshed is closed with 3005, and the SDK comes bac
 });
 
 test("a token that never was valid stops the SDK", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   const phone = await Phone.open(t, server, "ann", { getToken: async () => "not.a.token" });
   await phone.waitFor("the end", () => phone.stopped);
   assert.equal(phone.connects, 0);

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 for (const fetchBy of ["history", "changes"]) {
   test(`an app killed between notify and fetch misses nothing (it fetches by ${fetchBy})`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await server.follow("ann", "bob");
     const killed = await Phone.open(t, server, "ann", { device: "ios-1", deliver: "notify", fetchBy });
     await killed.subscribed();

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 for (const deliver of ["items", "notify"]) {
   test(`an edit, a delete, an unfollow and a follow arrive live, in ${deliver} mode`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await server.follow("ann", "bob");
     await server.follow("ann", "cyd");
     const phone = await Phone.open(t, server, "ann", { deliver });
@@ -37,7 +37,7 @@ for (const deliver of ["items", "notify"]) {
 }
 
 test("i11_an_item_deleted_while_the_phone_was_away_is_gone_when_it_comes_back", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann");
   await phone.subscribed();

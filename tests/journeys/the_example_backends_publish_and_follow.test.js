@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
+import { Home } from "../actors/home.js";
 import { TOOLS } from "../actors/process.js";
-import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 const example = (name) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));
@@ -20,14 +20,14 @@ for (const [language, program, script] of [
     promisify(execFile)(program, [script, text], { env: { FEEDGATE_URL: server.url, FEEDGATE_KEY: key } });
 
   test(`the example backend in ${language} publishes, and its follower's feed has the post`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await run(server, server.key, "from an example");
     const texts = async () => (await server.call("GET", "/v1/users/bob/feed")).items.map((item) => item.body.text);
     await until("the post is in the feed", async () => (await texts())[0] === "from an example", { seen: texts });
   });
 
   test(`the example backend in ${language} says what was wrong when it is refused`, async (t) => {
-    const server = await Server.start(t);
+    const server = await Home.start(t);
     await assert.rejects(run(server, "not the key", "x"), /Credentials refused: the bearer is neither/);
   });
 }

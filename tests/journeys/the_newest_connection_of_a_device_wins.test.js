@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 test("i17_the_newest_connection_of_a_device_wins_and_the_older_sdk_stops_with_4500", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   await server.follow("ann", "bob");
   const older = await Phone.open(t, server, "ann", { device: "ios-1" });
   await older.subscribed();
@@ -26,7 +26,7 @@ test("i17_the_newest_connection_of_a_device_wins_and_the_older_sdk_stops_with_45
 });
 
 test("a device that is kicked stays away", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   const phone = await Phone.open(t, server, "ann", { device: "ios-1" });
   await phone.subscribed();
   await server.call("DELETE", "/v1/users/ann/sessions/ios-1");

@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { Feed } from "../../examples/feed.js";
+import { Home } from "../actors/home.js";
 import { TOOLS } from "../actors/process.js";
-import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 const SCRIPT = fileURLToPath(new URL("python_phone.py", import.meta.url));
@@ -31,7 +31,7 @@ function pythonPhone(t, server, position, token) {
 }
 
 test("the python sdk catches up, follows live, survives the server's death, and ends with the same feed", async (t) => {
-  const server = await Server.start(t, { config: "[gateway]\nping_interval_secs = 1\n" });
+  const server = await Home.start(t, { config: "[gateway]\nping_interval_secs = 1\n" });
   await server.follow("ann", "bob");
   const page = await server.page("ann");
   await server.publishMany("bob", 300);

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 
 const MISSED = 800;
 
 /** A phone asleep, 800 posts behind, and its server stopped. */
 async function asleep(t, options = {}) {
-  const server = await Server.start(t, { failpoints: true });
+  const server = await Home.start(t, { failpoints: true });
   await server.follow("ann", "bob");
   const phone = await Phone.open(t, server, "ann", { device: "ios-1", ...options });
   await phone.subscribed();

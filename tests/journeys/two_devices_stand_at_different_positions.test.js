@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Home } from "../actors/home.js";
 import { Phone } from "../actors/phone.js";
-import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 test("i12_two_devices_of_a_user_stand_at_positions_of_their_own", async (t) => {
-  const server = await Server.start(t);
+  const server = await Home.start(t);
   const devices = async () => {
     const { sessions } = await server.call("GET", "/v1/users/ann/sessions");
     return Object.fromEntries(sessions.map(({ device, position }) => [device, position?.offset ?? null]));

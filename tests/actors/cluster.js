@@ -1,0 +1,216 @@
+// A cluster: gateways and workers, each a process, over engines that they share.
+//
+//     const cluster = await Cluster.start(t);            two gateways, two workers; swept up when the test `t` ends
+//     await cluster.gateways[0].kill();                  so can workers, and the engines
+//     await cluster.gateways[0].start();
+//
+//   backend ──▶ gateways[0]      PostgreSQL
+//                                Redis           workers
+//   phones ───▶ gateways.at(-1)  NATS
+//
+// To a journey it is what a `Server` is: a backend talks to the first gateway, phones to the last; and
+// what is killed, stopped and started is the one that the phones are at.
+
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { promisify } from "node:util";
+
+import { Backend } from "./backend.js";
+import { Nats, Postgres, Redis, RedisCluster } from "./engines.js";
+import { freePort } from "./port.js";
+import { Process, TOOLS } from "./process.js";
+import { Proxy } from "./proxy.js";
+import { until } from "./until.js";
+
+const binary = (name) => join(TOOLS, "bin", name);
+
+/** What lives as long as the test file: a PostgreSQL, which takes long to make; each cluster has a database of its own. */
+const file = { ends: [], after: (end) => file.ends.push(end) };
+after(() => Promise.all(file.ends.map((end) => end())));
+let postgres = null;
+let databases = 0;
+
+/** One process of a cluster: a gateway or a worker. */
+class Member extends Backend {
+  #process;
+
+  constructor(name, port, command) {
+    super();
+    Object.assign(this, { name, port });
+    this.#process = new Process(command);
+  }
+
+  /** Starts it, again after it ended, and waits until it is ready (or has died of its failpoint). */
+  async start({ failpoint } = {}) {
+    this.#process.start(failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {});
+    await until(`${this.name} is ready`, () => this.ended || this.isReady(), { withinSecs: 60, seen: () => this.log() });
+    if (this.ended && !failpoint) throw new Error(`${this.name} ended with ${JSON.stringify(this.ended)}:\n${this.log()}`);
+  }
+
+  get ended() {
+    return this.#process.ended;
+  }
+
+  /** SIGKILL: nothing is flushed, nobody is told. */
+  kill() {
+    return this.#process.kill();
+  }
+
+  /** Ends the process and answers {code, signal}. */
+  stop(signal = "SIGTERM") {
+    return this.#process.stop(signal);
+  }
+
+  /** SIGSTOP: it does nothing, and its sockets stay. */
+  pause() {
+    this.#process.pause();
+  }
+
+  /** SIGCONT. */
+  resume() {
+    this.#process.resume();
+  }
+
+  memory() {
+    return this.#process.memory();
+  }
+
+  log() {
+    return this.#process.log();
+  }
+}
+
+export class Cluster extends Backend {
+  gateways = [];
+  workers = [];
+  /** {redis, nats, postgres} of each process that was named in `through`. */
+  proxies = {};
+
+  /**
+   * `config`: TOML for every process; `redis`: "single" or "cluster"; `failpoint`: of the gateway that phones
+   * connect to; `through`: names of processes that reach the engines through proxies of their own.
+   */
+  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [] } = {}) {
+    const cluster = new Cluster();
+    cluster.directory = await mkdtemp(join(tmpdir(), "feedgate-cluster-"));
+    t.after(() => cluster.#sweep());
+    await cluster.#engines(t, redis);
+    cluster.config = config;
+    for (const name of through) cluster.proxies[name] = await cluster.#proxied(t);
+    await promisify(execFile)(binary("feedgate"), ["secrets", cluster.secrets]);
+    cluster.key = (await readFile(join(cluster.secrets, "api_key"), "utf8")).trim();
+    for (let i = 1; i <= gateways; i += 1) cluster.gateways.push(await cluster.#gateway(`gateway-${i}`));
+    for (let i = 1; i <= workers; i += 1) cluster.workers.push(await cluster.#worker(`timeline-${i}`));
+    await Promise.all(cluster.members.map((member) => member.start({ failpoint: member === cluster.#phones ? failpoint : undefined })));
+    return cluster;
+  }
+
+  get secrets() {
+    return join(this.directory, "secrets");
+  }
+
+  get members() {
+    return [...this.gateways, ...this.workers];
+  }
+
+  get url() {
+    return this.gateways[0].url;
+  }
+
+  get websocket() {
+    return this.#phones.websocket;
+  }
+
+  /** The gateway that phones connect to. */
+  get #phones() {
+    return this.gateways.at(-1);
+  }
+
+  get ended() {
+    return this.#phones.ended;
+  }
+
+  start(options) {
+    return this.#phones.start(options);
+  }
+
+  kill() {
+    return this.#phones.kill();
+  }
+
+  stop(signal) {
+    return this.#phones.stop(signal);
+  }
+
+  log() {
+    return this.members.map((member) => `--- ${member.name}\n${member.log()}`).join("\n");
+  }
+
+  /** What each process holds: [{name, memory}], bytes. */
+  async memory() {
+    const held = await Promise.all(this.members.map(async (member) => ({ name: member.name, memory: await member.memory() })));
+    return held.filter(({ memory }) => memory !== null);
+  }
+
+  async #engines(t, redis) {
+    const Home = redis === "cluster" ? RedisCluster : Redis;
+    postgres ??= Postgres.start(file);
+    [this.postgres, this.redis, this.nats] = await Promise.all([postgres, Home.start(t), Nats.start(t)]);
+    this.database = `cluster_${(databases += 1)}`;
+    await this.postgres.database(this.database);
+  }
+
+  async #proxied(t) {
+    const { redis, nats, postgres } = this;
+    const each = Object.entries({ redis, nats, postgres }).map(async ([name, { port }]) => [name, await Proxy.start(t, port)]);
+    return Object.fromEntries(await Promise.all(each));
+  }
+
+  /** Where a process finds its engines. */
+  #urls(name) {
+    const { redis, nats, postgres } = { ...this, ...this.proxies[name] };
+    const hosts = (redis.nodes ?? [redis]).map(({ port }) => `127.0.0.1:${port}`);
+    return {
+      archive_url: `postgres://feedgate@127.0.0.1:${postgres.port}/${this.database}`,
+      inbox_url: `redis://${hosts.join(",")}`,
+      bus_url: `nats://127.0.0.1:${nats.port}`,
+    };
+  }
+
+  async #gateway(name) {
+    const port = await freePort();
+    const data = join(this.directory, name);
+    const config = await this.#configure(name, data);
+    const command = [binary("gateway"), "--config", config, "--listen", `127.0.0.1:${port}`, "--data", data];
+    return this.#member(name, port, command);
+  }
+
+  async #worker(name) {
+    const port = await freePort();
+    const config = await this.#configure(name, join(this.directory, name));
+    return this.#member(name, port, [binary("timeline"), "--config", config, "--health-listen", `127.0.0.1:${port}`]);
+  }
+
+  #member(name, port, command) {
+    const member = new Member(name, port, command);
+    member.key = this.key;
+    return member;
+  }
+
+  async #configure(name, directory) {
+    const settings = { ...this.#urls(name), secrets: this.secrets, node: name };
+    const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+    await mkdir(directory, { recursive: true });
+    const path = join(directory, "feedgate.toml");
+    await writeFile(path, `${lines.join("\n")}\n${this.config}`);
+    return path;
+  }
+
+  async #sweep() {
+    await Promise.all(this.members.map((member) => member.kill()));
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
