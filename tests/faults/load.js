@@ -109,7 +109,7 @@ export class Load {
   async #handle(seat, chance) {
     const { phone } = seat;
     const what = chance.between(0, 100);
-    if (what < 60) await phone.acknowledge().catch(() => {}); // its answer is recorded, or did not come
+    if (what < 60) await (phone.position && phone.acknowledge().catch(() => {})); // its answer is recorded, or did not come
     else if (what < 70) await this.backend.call("GET", `/v1/users/${seat.reader}/sessions`);
     else if (what < 80) await this.#open(seat, { stored: phone.stored, dies: true });
     else if (what < 85) await this.#open(seat, { dies: true });
@@ -122,8 +122,12 @@ export class Load {
     const older = seat.phone;
     if (dies) older?.close();
     seat.phone = await Phone.open(this.t, this.backend, seat.reader, { device: seat.device, stored });
-    if (!dies && older) await until("the older stops", () => older.stopped || seat.phone.stopped || this.#stopped, { withinSecs: SYNC_SECS });
-    older?.close();
+    if (older && !dies) {
+      // The newest connection wins. After a crash both connect again, and either may be the newer one.
+      await until("one of the two stops", () => older.stopped || seat.phone.stopped, { withinSecs: SYNC_SECS });
+      if (seat.phone.stopped) seat.phone = older;
+      else older.close();
+    }
     if (!this.phones.includes(seat)) this.phones.push(seat);
   }
 

@@ -29,7 +29,7 @@ function sent(connection, line) {
   if (connect) connection.connecting = line;
   if (unsubscribe) connection.current = null;
   if (subscribe?.recover && subscribe.data?.deliver === "items") name(connection, line, "recover", subscribe);
-  if (rpc?.method === "ack") name(connection, line, "ack", rpc.data);
+  if (rpc?.method === "ack" && rpc.data) name(connection, line, "ack", rpc.data);
   if (history?.since && !history.reverse) name(connection, line, "history", history.since);
 }
 

@@ -88,6 +88,18 @@ test("a newer connection of a device closes the older with 4500", () => {
   isGood(story.finish());
 });
 
+test("a Redis that was rolled back may hold an older position", () => {
+  const { story, phone } = day();
+  const { position } = story.stored.get("ann ios");
+  story.publish("bob", "later");
+  story.ack(phone);
+  story.sessions("ann");
+  story.line({ kind: "fault", what: "roll back", who: "redis" });
+  story.stored.get("ann ios").position = position;
+  story.sessions("ann");
+  isGood(story.finish());
+});
+
 test("a feed of several pages, read while it grows, breaks no invariant", () => {
   const story = new Story();
   story.follow("ann", "bob");

@@ -15,7 +15,7 @@ import { Logs } from "./logs.js";
 import { operations } from "./requests.js";
 
 /** What a `run` line leaves unsaid. */
-const DEFAULTS = { backfill: 100, keep: 1000, batch: 200, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
+const DEFAULTS = { backfill: 100, keep: 1000, batch: 100, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
 
 export class History {
   /** `text`: the file. A torn last line, of a run that crashed, is left out. */

@@ -49,6 +49,8 @@ function agrees(judge, view, feed) {
   const where = `${position?.epoch}:${position?.offset}`;
   const head = `${feed.position.epoch}:${feed.position.offset}`;
   judge.holds(where === head, [n, ...feed.lines], () => `${reader}'s device ${device} stands at ${where}, the log at ${head}`);
-  const why = () => `${reader}'s device ${device} at ${where} lacks [${missing}] and shows [${extra}] besides, in ${sameOrder ? "the same" : "another"} order`;
+  const why = () => `${reader}'s device ${device} at ${where} lacks ${some(missing)} and shows ${some(extra)} besides, in ${sameOrder ? "the same" : "another"} order`;
   judge.holds(sameOrder, [n, ...feed.lines], why);
 }
+
+const some = (list) => (list.length === 0 ? "nothing" : `${list.length} items (${list.slice(0, 3).join(", ")}${list.length > 3 ? ", …" : ""})`);

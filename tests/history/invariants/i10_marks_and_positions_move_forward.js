@@ -2,19 +2,21 @@
 //
 // Visible from outside: between two items of an author that stand in a log, in one stretch without a
 // forget, no accepted item of that author is left out (the progress has not moved past it); and the stored
-// position of a device never goes back. Stretches as long as a log's least length are not decided: a log
+// position of a device never goes back, but where somebody has broken the Redis that keeps it: what that has
+// lost is late, as positions may be, and a device is sent again what it has. Stretches as long as a log's least length are not decided: a log
 // that was cut may lack some. Cannot see: the marks themselves.
 
 import { isAccepted, maybeDeleted } from "../items.js";
 
 export const name = "I10";
 
-export function decide({ logs, items, operations, run }, judge) {
+export function decide(history, judge) {
+  const { logs, items, run } = history;
   for (const log of logs.all()) {
     if (log.changes.length >= run.keep) continue;
     for (const stretch of log.stretches()) nothingIsPassedOver(judge, log, stretch, items);
   }
-  positionsOnlyGrow(judge, operations);
+  positionsOnlyGrow(judge, history);
 }
 
 function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, items) {
@@ -29,17 +31,20 @@ function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, item
   }
 }
 
-function positionsOnlyGrow(judge, operations) {
+function positionsOnlyGrow(judge, history) {
+  const { operations } = history;
+  const losses = history.kind("fault").filter(({ who }) => who === "redis");
   const lists = operations.filter(({ op, outcome }) => op === "sessions" && outcome === "done").sort((a, b) => a.start - b.start);
   const known = new Map(); // user and device → what lists that had been answered have shown
   for (const { user, answer, start, end, lines } of lists) {
     for (const { device, position } of answer.sessions.filter(({ position }) => position !== null)) {
       const name = `${user} ${device}`;
-      const before = (known.get(name) ?? []).filter((one) => one.end < start);
+      const kept = (one) => !losses.some(({ at }) => at > one.start && at < end);
+      const before = (known.get(name) ?? []).filter((one) => one.end < start && kept(one));
       const later = before.find((one) => isBelow(position, one.position));
       const why = () => `the stored position of ${user}'s device ${device} went from ${say(later.position)} back to ${say(position)}`;
       judge.holds(!later, [...(later?.lines ?? []), ...lines], why);
-      known.set(name, [...(known.get(name) ?? []), { position, end, lines }]);
+      known.set(name, [...(known.get(name) ?? []), { position, start, end, lines }]);
     }
   }
 }

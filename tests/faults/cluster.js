@@ -1,0 +1,19 @@
+// The cluster that faults are tested on: what is repaired after a while is repaired soon.
+
+import { Cluster } from "../actors/cluster.js";
+
+const SOON = `
+[gateway]
+reread_interval_secs = 3
+ping_interval_secs = 5
+pong_within_secs = 5
+drain_ms = 300
+
+[timeline]
+sweep_every_ms = 500
+overdue_ms = 2000
+retry_max_ms = 1000
+`;
+
+/** For `judged`: two gateways and two workers; `options`: those of Cluster.start. */
+export const cluster = (options) => (t) => Cluster.start(t, { config: SOON, ...options });
