@@ -94,6 +94,14 @@ fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
 fn every_mutant_names_a_test_that_exists() {
     let sources = files(".rs");
     for (path, text) in files(".patch") {
+        if let Some(fault) = text.lines().find_map(|line| line.strip_prefix("Fault: ")) {
+            let file = fault.split(' ').next().unwrap_or_default();
+            assert!(
+                root().join("tests/faults").join(file).is_file(),
+                "{path} names the fault {file:?}, which is nowhere"
+            );
+            continue;
+        }
         let named = text.lines().find_map(|line| line.strip_prefix("Test: ")).unwrap_or_default();
         let test = named.rsplit([' ', ':']).next().unwrap_or_default();
         let exists = sources.iter().any(|(_, source)| source.contains(&format!("fn {test}(")));
