@@ -1,7 +1,11 @@
-//! What a bad server is refused with.
+//! What a bad server is refused with, and what a good one must allow.
 
+use std::time::Duration;
+
+use feedgate_common::jobs::Job;
+use feedgate_common::{Jobs, UserNo};
 use feedgate_engines::Nats;
-use feedgate_nats::{Bus, BusError};
+use feedgate_nats::{Bus, BusError, NatsJobs, Settings};
 
 async fn refused(url: &str) -> BusError {
     match Bus::connect(url).await {
@@ -21,12 +25,35 @@ async fn a_server_that_does_not_answer_is_named_without_its_password() {
     assert!(!said.contains("secret"), "{said}");
 }
 
+/// A server with this configuration, which is read as long as the file lives.
+fn configured(config: &str) -> (Nats, tempfile::NamedTempFile) {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), config).expect("room for it");
+    let path = file.path().to_str().expect("a plain path");
+    (Nats::start_with(&["--config", path]), file)
+}
+
 #[tokio::test]
 async fn an_account_without_jetstream_is_told_what_to_set() {
-    let config = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(config.path(), "accounts { A { users: [{ user: a, password: \"p@ss\" }] } }").unwrap();
-    let server = Nats::start_with(&["--config", config.path().to_str().unwrap()]);
+    let (server, _file) = configured(r#"accounts { A { users: [{ user: a, password: "p@ss" }] } }"#);
     let error = refused(&server.url().replace("//", "//a:p%40ss@")).await;
     assert!(matches!(error, BusError::NoJetStream { .. }), "{error}");
     assert!(error.to_string().contains("start nats-server with --jetstream"), "{error}");
+}
+
+/// As `docs/nats.md` has them.
+#[tokio::test]
+async fn the_documented_permissions_are_enough() {
+    let (server, _file) = configured(
+        r#"accounts { A { jetstream: enabled, users: [{ user: a, password: p, permissions: {
+            publish: ["feed.>", "$JS.API.>", "$JS.ACK.FEED_WORK.>"], subscribe: ["feed.>", "_INBOX.>"] } }] } }"#,
+    );
+    let bus = Bus::connect(&server.url().replace("//", "//a:p@")).await.unwrap();
+    let jobs = NatsJobs::open(bus, Settings::default()).await.unwrap();
+    jobs.put(&[Job::FanOut { author: UserNo(1) }]).await.unwrap();
+    let delivery = jobs.take().await.unwrap();
+    jobs.nack(delivery.id, Duration::ZERO).await.unwrap();
+    let delivery = jobs.take().await.unwrap();
+    jobs.ack(delivery.id).await.unwrap();
+    assert_eq!(jobs.pending().await.unwrap(), 0);
 }
