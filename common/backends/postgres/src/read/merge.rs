@@ -3,7 +3,7 @@
 //! ```text
 //!   author 1  lane 0  ■ ■ ■ ·  ┐
 //!             lane 1  ■ · ·    ├─▶ the greatest of the heads, again and again
-//!   author 2  lane 0  ■ ■ · ·  ┘   a stream that runs dry: all dry ones are read on in one statement
+//!   author 2  lane 0  ■ ■ · ·  ┘   one runs dry: all that soon would are read on in one statement
 //! ```
 //!
 //! A page of n from a authors reads a few more than n + 2a rows, each the next one of an index, and sorts nothing.
@@ -56,22 +56,22 @@ pub(super) async fn newest(
     let mut streams: Vec<Stream> = windows.into_iter().flat_map(|(window, aside)| lanes(window, aside, top)).collect();
     let mut chunk = (limit / streams.len().max(1)).saturating_add(SPARE).min(limit);
     let mut order: BinaryHeap<(DisplayKey, usize)> = BinaryHeap::new();
-    let mut dry: Vec<usize> = (0..streams.len()).collect();
     let mut adds = vec![];
+    let mut dry = true;
     while adds.len() < limit {
-        if !dry.is_empty() {
-            read_on(connection, &mut streams, &dry, chunk).await?;
-            order.extend(dry.drain(..).filter_map(|at| Some((streams[at].read.front()?.key, at))));
+        if dry {
+            let low = |at: &usize| streams[*at].top.is_some() && streams[*at].read.len() * 4 <= chunk;
+            let low: Vec<usize> = (0..streams.len()).filter(low).collect();
+            let empty: Vec<usize> = low.iter().copied().filter(|&at| streams[at].read.is_empty()).collect();
+            read_on(connection, &mut streams, &low, chunk).await?;
+            order.extend(empty.into_iter().filter_map(|at| Some((streams[at].read.front()?.key, at))));
             chunk = chunk.saturating_mul(2).min(limit);
         }
         let Some((_, at)) = order.pop() else { break };
         let stream = &mut streams[at];
         adds.extend(stream.read.pop_front());
-        match stream.read.front() {
-            Some(next) => order.push((next.key, at)),
-            None if stream.top.is_some() => dry.push(at),
-            None => {}
-        }
+        order.extend(stream.read.front().map(|next| (next.key, at)));
+        dry = stream.read.is_empty() && stream.top.is_some();
     }
     Ok(adds)
 }
@@ -87,11 +87,14 @@ fn lanes(window: Window, aside: bool, top: Option<DisplayKey>) -> impl Iterator<
 async fn read_on(
     connection: &mut PgConnection,
     streams: &mut [Stream],
-    dry: &[usize],
+    low: &[usize],
     chunk: usize,
 ) -> sqlx::Result<()> {
+    if low.is_empty() {
+        return Ok(());
+    }
     let asked: Vec<(&Stream, DisplayKey)> =
-        dry.iter().filter_map(|&at| Some((&streams[at], streams[at].top?))).collect();
+        low.iter().filter_map(|&at| Some((&streams[at], streams[at].top?))).collect();
     let column = |value: fn(&Stream) -> i64| asked.iter().map(|(stream, _)| value(stream)).collect::<Vec<i64>>();
     let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
         .bind(asked.iter().map(|(stream, _)| rows::user(stream.window.author)).collect::<Vec<_>>())
@@ -105,8 +108,11 @@ async fn read_on(
         .bind(rows::limit(chunk))
         .fetch_all(connection)
         .await?;
+    let mut counts = vec![0; low.len()];
     for (n, seq, rank, item) in read {
-        let stream = &mut streams[dry[usize::try_from(n - 1).unwrap_or_default()]];
+        let nth = usize::try_from(n - 1).unwrap_or_default();
+        let stream = &mut streams[low[nth]];
+        counts[nth] += 1;
         stream.read.push_back(FeedAdd {
             author: stream.window.author,
             outbox_seq: rows::count_of(seq)?,
@@ -114,10 +120,9 @@ async fn read_on(
             key: rows::key_of(rank, item),
         });
     }
-    for &at in dry {
+    for (&at, count) in low.iter().zip(counts) {
         let stream = &mut streams[at];
-        let full = stream.read.len() >= chunk;
-        stream.top = stream.read.back().filter(|_| full).and_then(|last| below(last.key));
+        stream.top = stream.read.back().filter(|_| count == chunk).and_then(|last| below(last.key));
     }
     Ok(())
 }
