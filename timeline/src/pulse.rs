@@ -1,7 +1,9 @@
 //! Whether the worker's loops come round. One that hangs cannot say so itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// Felt by whoever judges whether the worker is alive.
 #[derive(Debug)]
@@ -35,5 +37,24 @@ impl Pulse {
 
     fn now(&self) -> u64 {
         u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_silence_is_that_of_the_loop_that_is_more_behind() {
+        let pulse = Pulse::default();
+        advance(Duration::from_secs(10)).await;
+        pulse.took();
+        assert_eq!(pulse.silence(), Duration::from_secs(10), "the sweep has never come round");
+        pulse.swept();
+        assert_eq!(pulse.silence(), Duration::ZERO);
+        advance(Duration::from_secs(3)).await;
+        pulse.swept();
+        assert_eq!(pulse.silence(), Duration::from_secs(3), "it takes no jobs");
     }
 }

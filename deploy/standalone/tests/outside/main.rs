@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod commands;
 mod serve;
 mod server;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -11,9 +11,14 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Nothing here takes a tenth of it on an idle machine.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// `feedgate` with nothing of the caller's environment that it would take as a setting.
+/// `feedgate` in `directory`.
 pub(crate) fn feedgate(directory: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_feedgate"));
+    program(env!("CARGO_BIN_EXE_feedgate"), directory)
+}
+
+/// A program with nothing of the caller's environment that it would take as a setting.
+pub(crate) fn program(path: &str, directory: &Path) -> Command {
+    let mut command = Command::new(path);
     let ours = std::env::vars_os().map(|(name, _)| name).filter(|name| name.to_string_lossy().starts_with("FEEDGATE_"));
     for name in ours {
         command.env_remove(name);
@@ -36,9 +41,14 @@ pub(crate) fn ok(directory: &Path, args: &[&str]) -> String {
 
 /// The exit code and stderr of a command that must fail.
 pub(crate) fn refused(directory: &Path, args: &[&str]) -> (i32, String) {
-    let output = run(directory, args);
-    assert!(!output.status.success(), "{args:?} succeeded: {}", String::from_utf8_lossy(&output.stdout));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
+    refusal(feedgate(directory).args(args))
+}
+
+/// The same of any program.
+pub(crate) fn refusal(command: &mut Command) -> (i32, String) {
+    let output = command.output().unwrap();
+    assert!(!output.status.success(), "{command:?} succeeded: {}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{command:?}");
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
@@ -46,13 +56,15 @@ pub(crate) fn refused(directory: &Path, args: &[&str]) -> (i32, String) {
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = reader(child.stdout.take().unwrap());
-        Self { child, lines }
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, lines, stderr }
     }
 
     /// The next line of stdout; `None` at its end.
@@ -80,12 +92,22 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// How it ended, and its stderr. Waits for the end.
+    /// Waits until a line of stderr contains `text`.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn says(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "stderr ended before {text:?}");
+        }
+    }
+
+    /// How it ended, and the rest of its stderr. Waits for the end.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         while self.line().is_some() {}
         let status = self.child.wait().unwrap();
         let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
         (status, stderr)
     }
 }
@@ -126,7 +148,11 @@ impl Server {
     pub(crate) fn start_with(directory: &Path, args: &[&str]) -> Self {
         let mut command = feedgate(directory);
         command.args(args);
-        let running = Running::start(command);
+        Self::of(Running::start(command))
+    }
+
+    /// Waits until it serves.
+    pub(crate) fn of(running: Running) -> Self {
         let banner = running.lines_until("Ctrl-C stops the server.");
         Self { running, banner }
     }
