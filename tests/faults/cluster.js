@@ -1,8 +1,14 @@
-// The cluster that faults are tested on: what is repaired after a while is repaired soon.
+// What faults are tested on. What is repaired after a while is repaired soon; a follow brings few items, so that the
+// rule for the others is at work too.
 
 import { Cluster } from "../actors/cluster.js";
 
-const SOON = `
+/** How many items a follow brings. */
+export const BACKFILL = 20;
+
+export const CONFIG = `
+backfill = ${BACKFILL}
+
 [gateway]
 reread_interval_secs = 3
 ping_interval_secs = 5
@@ -16,4 +22,4 @@ retry_max_ms = 1000
 `;
 
 /** For `judged`: two gateways and two workers; `options`: those of Cluster.start. */
-export const cluster = (options) => (t) => Cluster.start(t, { config: SOON, ...options });
+export const cluster = (options) => (t) => Cluster.start(t, { config: CONFIG, ...options });

@@ -17,11 +17,12 @@ import { TOOLS } from "../actors/process.js";
 import { check, worded } from "../history/check.js";
 import { History } from "../history/history.js";
 import { Recorder } from "../history/recorder.js";
+import { BACKFILL } from "./cluster.js";
 import { Load } from "./load.js";
 import { Random } from "./random.js";
 
 /** `start(t)`: a home. `decides`: invariants that this history must have decided something about. */
-export function judged(sentence, { start, decides = [], run = {}, sizes }, body) {
+export function judged(sentence, { start, decides = [], sizes }, body) {
   test(sentence, async (t) => {
     const seed = Number(process.env.FEEDGATE_SEED ?? Math.floor(Math.random() * 2 ** 32));
     t.diagnostic(`seed ${seed}; again with FEEDGATE_SEED=${seed}`);
@@ -30,7 +31,7 @@ export function judged(sentence, { start, decides = [], run = {}, sizes }, body)
     const path = join(directory, `${sentence.replace(/[^A-Za-z0-9]+/g, "_")}.${seed}.jsonl`);
     const random = new Random(seed);
     const home = await start(t);
-    const recorder = new Recorder(path, { seed, test: sentence, ...run });
+    const recorder = new Recorder(path, { seed, test: sentence, backfill: BACKFILL });
     t.after(() => recorder.close());
     const load = await Load.start(t, { home, recorder, random, sizes });
     const fault = async (what, who, inject) => {

@@ -15,7 +15,7 @@ import { Patient } from "./patient.js";
 const SIZES = { authors: 4, readers: 10, devices: 2 };
 
 /** Pauses between two things an actor does, in ms. */
-const PACES = { author: [20, 120], reader: [100, 600], phone: [100, 800] };
+const PACES = { author: [20, 120], reader: [200, 1200], phone: [100, 800] };
 
 const SYNC_SECS = 90;
 
@@ -65,7 +65,7 @@ export class Load {
     for (const reader of this.readers) {
       await this.#walk(`/v1/users/${reader}/feed`);
       await this.#walk(`/v1/users/${reader}/following`);
-      await this.backend.changes(reader);
+      await this.#log(reader);
       await this.backend.call("GET", `/v1/users/${reader}/sessions`);
     }
     this.recorder.end();
@@ -147,6 +147,17 @@ export class Load {
     for (let cursor = ""; cursor !== null; ) {
       const { next } = await this.backend.call("GET", `${path}?${new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) })}`);
       cursor = next;
+    }
+  }
+
+  /** The whole log, unless it was cut. */
+  async #log(reader) {
+    const { position } = await this.backend.page(reader, { limit: 1 });
+    for (let after = { ...position, offset: 0 }; ; ) {
+      const query = new URLSearchParams({ ...after, limit: 1000 });
+      const { status, body } = await this.backend.request("GET", `/v1/users/${reader}/changes?${query}`);
+      if (status === 410 || body.position.offset >= body.head) return;
+      after = body.position;
     }
   }
 

@@ -294,6 +294,10 @@ breaks("I18", "a process holds more than its bound", ({ story }) => {
   story.line({ kind: "memory", who: "gateway-1", bytes: 2 * 1024 ** 3 });
 });
 
+breaks("I18", "a process holds more than the sample's bound", ({ story }) => {
+  story.line({ kind: "memory", who: "gateway-1", bytes: 101, most: 100 });
+});
+
 // --- the bugs that a checker has to catch ---------------------------------------------------------
 
 breaks("I1", "seeded: one sequence id is skipped, and only the end's reading shows it", ({ story, phone }) => {

@@ -15,7 +15,7 @@
 //   sent, got  connection, message                          one command, reply or push (no token, no ping)
 //   closed     connection, code, reason, by                 by: "client" if this side asked for it
 //   fault      what, who                                    somebody did something to a process
-//   memory     who, bytes                                   resident memory of a process
+//   memory     who, bytes, most                             resident memory of a process, and its bound
 //   view       reader, device, position, items              what an app shows
 //   drained                                                 all work is done, all phones are in sync: what
 //                                                           is read from here on is final

@@ -1,0 +1,58 @@
+// Fault 18: a device stops to read its socket, while a lot is published for it: the gateway's memory stays flat, the
+// device's stored position where it was, and others get theirs.
+//
+// FEEDGATE_FLOOD_MIB says how much is published; 1024 takes minutes.
+
+import assert from "node:assert/strict";
+
+import { WebSocket } from "../actors/phone.js";
+import { until } from "../actors/until.js";
+import { cluster } from "./cluster.js";
+import { judged } from "./judged.js";
+
+const MIB = 1024 * 1024;
+const FLOOD_BYTES = Number(process.env.FEEDGATE_FLOOD_MIB ?? 96) * MIB;
+const BODY_BYTES = 60 * 1024;
+const BATCH = 100;
+
+/** What the gateway may grow by: less than half of what is published, however it goes about it. */
+const GROWTH_MAX = FLOOD_BYTES / 2;
+
+/** A device that says what is needed, and then reads no more. */
+async function deaf(t, gateway, user) {
+  const token = await gateway.token(user, { device: "deaf" });
+  const socket = new WebSocket(gateway.websocket);
+  t.after(() => socket.terminate());
+  await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
+  const subscribe = { channel: "feed", data: { deliver: "items" } };
+  const commands = [{ id: 1, connect: { token } }, { id: 2, subscribe }];
+  const subscribed = new Promise((resolve) => {
+    socket.on("message", (frame) => {
+      const reply = String(frame).split("\n").map(JSON.parse).find(({ id }) => id === 2);
+      if (reply) resolve(reply.subscribe);
+    });
+  });
+  socket.send(commands.map((command) => JSON.stringify(command)).join("\n"));
+  const { epoch, offset } = await subscribed;
+  socket.send(JSON.stringify({ id: 3, rpc: { method: "ack", data: { epoch, offset } } }));
+  const stored = async () => (await gateway.call("GET", `/v1/users/${user}/sessions`)).sessions.find(({ device }) => device === "deaf")?.position;
+  await until("its position is stored", async () => (await stored())?.offset === offset, { seen: stored });
+  socket.pause();
+  return { stored, position: { epoch, offset } };
+}
+
+judged("i18_a_device_that_stops_reading_costs_nothing", { start: cluster(), decides: ["I18"] }, async ({ load, fault, home, recorder, t }) => {
+  const [gateway] = home.gateways;
+  await gateway.follow("slow", "flood");
+  await gateway.page("slow");
+  const device = await fault("stops reading", "a device", () => deaf(t, gateway, "slow"));
+  const most = (await gateway.memory()) + GROWTH_MAX;
+  const body = { text: "x".repeat(BODY_BYTES) };
+  for (let bytes = 0; bytes < FLOOD_BYTES; bytes += BATCH * BODY_BYTES) {
+    await gateway.call("POST", "/v1/items/batch", { ops: Array.from({ length: BATCH }, () => ({ author: "flood", body })) });
+    recorder.line({ kind: "memory", who: gateway.name, bytes: await gateway.memory(), most });
+    const position = await device.stored();
+    assert.ok(position === undefined || position.offset === device.position.offset, `stored at ${JSON.stringify(position)}`);
+  }
+  await load.flows(30);
+});
