@@ -45,13 +45,21 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
   });
 }
 
-/** Fails with every violation, worded, and where the history lies. */
+const SAMPLES = 3;
+
+/** The first violations of each invariant. */
+function samples(violations) {
+  const counts = {};
+  return violations.filter(({ invariant }) => (counts[invariant] = (counts[invariant] ?? 0) + 1) <= SAMPLES);
+}
+
+/** Fails with violations of every invariant that is broken, worded, and where the history lies. */
 function judge(t, path, decides, late) {
   const text = readFileSync(path, "utf8");
   const { violations, decided, complete } = check(new History(text));
   t.diagnostic(`decided ${Object.entries(decided).map(([name, count]) => `${name} ${count}`).join(", ")}`);
   const texts = text.split("\n");
-  const found = violations.slice(0, 10).map((violation) => worded(violation, texts)).join("\n");
+  const found = samples(violations).map((violation) => worded(violation, texts)).join("\n");
   assert.equal(violations.length, 0, `${violations.length} violations in ${path}\n${found}`);
   assert.deepEqual(late, [], `phones that did not catch up, and no violation says why: ${path}`);
   assert.ok(complete, `the history has no end: ${path}`);
