@@ -7,10 +7,10 @@ import { judged } from "./judged.js";
 
 for (const failpoint of ["step-answered", "bucket-finished", "event-finished"]) {
   judged(`i3_i14_a_worker_dies_at_${failpoint}`, { start: cluster(), decides: ["I3", "I14"] }, async ({ load, fault, home, random }) => {
-    for (let i = 0; i < 3; i += 1) {
+    for (let i = 0; i < 2; i += 1) {
       const worker = home.workers[i % 2];
       await worker.stop();
-      await fault(`dies at ${failpoint}`, worker.name, () => worker.start({ failpoint: `${failpoint}:${random.between(1, 40)}` }));
+      await fault(`dies at ${failpoint}`, worker.name, () => worker.start({ failpoint: `${failpoint}:${random.between(1, 15)}` }));
       await until("it has died", () => worker.ended, { withinSecs: 60, seen: () => worker.log() });
       await worker.start();
     }
