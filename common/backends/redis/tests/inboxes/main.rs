@@ -2,6 +2,10 @@
 //! Redis may lose.
 
 #[cfg(test)]
+mod losses;
+#[cfg(test)]
+mod outages;
+#[cfg(test)]
 mod world;
 
 use feedgate_engines::{Redis, RedisCluster};

@@ -1,19 +1,30 @@
-//! A store on a Redis of the test's own, and its readers.
+//! A store on a Redis of the test's own, one reader and one author.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{Epoch, Inboxes};
+use feedgate_common::inboxes::{Advance, Advanced, Build};
+use feedgate_common::{
+    Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, StoreError, UserNo,
+};
+use feedgate_engines::Redis;
 use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
 
 pub(crate) const BUCKETS: u16 = 4;
+pub(crate) const AUTHOR: UserNo = UserNo(7);
+/// Of bucket 1.
+pub(crate) const READER: UserNo = UserNo(5);
+pub(crate) const KEY: InboxKey = InboxKey { reader: READER, feed: feedgate_common::FeedId::MAIN };
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A counter that outlives every server, as the Archive's does.
 #[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
+pub(crate) struct Counter(pub(crate) AtomicU64);
 
 #[async_trait]
 impl Epochs for Counter {
@@ -22,13 +33,96 @@ impl Epochs for Counter {
     }
 }
 
-static EPOCHS: LazyLock<Arc<Counter>> = LazyLock::new(Arc::default);
+pub(crate) static EPOCHS: LazyLock<Arc<Counter>> = LazyLock::new(Arc::default);
 
-pub(crate) async fn link(url: &str) -> Link {
-    let timeouts = Timeouts { call: Duration::from_millis(500), ..Timeouts::default() };
-    Link::connect(url, timeouts).await.unwrap()
+/// Every write is in its file before it is answered.
+pub(crate) fn server() -> Redis {
+    Redis::start_with(&["--appendfsync", "always", "--repl-diskless-sync-delay", "0"])
+}
+
+pub(crate) async fn connect(url: &str) -> Link {
+    Link::connect(url, Timeouts { call: PATIENCE, ..Timeouts::default() }).await.unwrap()
 }
 
 pub(crate) async fn open(url: &str) -> Arc<dyn Inboxes> {
-    Arc::new(RedisInboxes::open(link(url).await, EPOCHS.clone(), BUCKETS).await.unwrap())
+    Arc::new(RedisInboxes::open(connect(url).await, EPOCHS.clone(), BUCKETS).await.unwrap())
+}
+
+pub(crate) fn record(seq: u64) -> Record {
+    let key = DisplayKey { rank: seq as i64, item: ItemId(seq) };
+    Record { seq, op: Op::Add, route: Route::Push, key }
+}
+
+pub(crate) fn entry(seq: u64) -> Entry {
+    Entry::of(&record(seq), AUTHOR, 5)
+}
+
+/// The step that brings the record after `expected` to `readers`, who share a bucket.
+pub(crate) fn step(expected: Progress, readers: &[UserNo]) -> Advance {
+    let next = expected.done + 1;
+    Advance {
+        author: AUTHOR,
+        bucket: readers[0].bucket(BUCKETS),
+        expected,
+        next: Progress::at(next),
+        records: vec![record(next)],
+        recipients: readers.iter().map(|&reader| Recipient { reader, generation: 5, from: 0, counter: 1000 }).collect(),
+    }
+}
+
+pub(crate) async fn progress(store: &dyn Inboxes, bucket: Bucket) -> Progress {
+    store.progress(&[(AUTHOR, bucket)]).await.unwrap()[0]
+}
+
+/// Brings the next record to these readers.
+pub(crate) async fn push(store: &dyn Inboxes, readers: &[UserNo]) {
+    let expected = progress(store, readers[0].bucket(BUCKETS)).await;
+    assert!(matches!(store.advance(step(expected, readers)).await.unwrap(), Advanced::Moved(_)));
+}
+
+/// Begins a build; answers its epoch.
+pub(crate) async fn begin(store: &dyn Inboxes, key: InboxKey) -> Epoch {
+    let epoch = EPOCHS.next_epoch().await.unwrap();
+    assert!(store.begin_build(key, epoch, &[AUTHOR]).await.unwrap().is_some());
+    epoch
+}
+
+pub(crate) async fn finish(store: &dyn Inboxes, key: InboxKey, epoch: Epoch, entries: Vec<Entry>) -> bool {
+    store.finish_build(Build { key, epoch, built_at: 10, entries, floor: None }).await.unwrap()
+}
+
+/// Builds an inbox, with an epoch taken as often as it is found to be too old.
+pub(crate) async fn build(store: &dyn Inboxes, key: InboxKey, entries: Vec<Entry>) -> Epoch {
+    loop {
+        let epoch = begin(store, key).await;
+        if finish(store, key, epoch, entries.clone()).await {
+            return epoch;
+        }
+    }
+}
+
+/// The reader's inbox, with `pushed` records; where it stands.
+pub(crate) async fn filled(store: &dyn Inboxes, pushed: u64) -> Position {
+    let epoch = build(store, KEY, vec![]).await;
+    for _ in 0..pushed {
+        push(store, &[READER]).await;
+    }
+    Position { epoch, offset: pushed }
+}
+
+/// What it is refused with.
+pub(crate) fn words<T: std::fmt::Debug>(answer: Result<T>) -> String {
+    match answer {
+        Err(error @ StoreError::Unavailable(_)) => error.to_string(),
+        other => panic!("it is not unavailable: {other:?}"),
+    }
+}
+
+/// Waits for a condition that is sure to come.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }

@@ -1,0 +1,99 @@
+//! The step as it is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::{Advance, Advanced, Build};
+use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Progress, Record, UserNo};
+use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
+use futures_util::{StreamExt, stream};
+
+use crate::server::Server;
+use crate::{APPENDS, READERS, Table};
+
+const AUTHOR: UserNo = UserNo(90_000);
+/// Steps that wait for Redis at the same time.
+const ABREAST: usize = 4;
+
+#[derive(Default)]
+struct Counter(AtomicU64);
+
+#[async_trait]
+impl Epochs for Counter {
+    async fn next_epoch(&self) -> Result<Epoch> {
+        Ok(Epoch(self.0.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+/// An item posted ten minutes after the one before.
+pub(crate) fn record(seq: u64) -> Record {
+    let ms = 1_764_000_000_000 + 600_000 * seq as i64;
+    Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: ms, item: ItemId(((ms as u64) << 22) + 3) } }
+}
+
+/// A change as a reader's log has it, of one of a thousand authors.
+pub(crate) fn entry(seq: u64) -> Entry {
+    Entry::of(&record(seq), UserNo(AUTHOR.0 + seq as u32 % 1000), 100 + seq % 300)
+}
+
+/// Readers 1 to `READERS` with empty inboxes.
+pub(crate) async fn open(server: &Server) -> RedisInboxes {
+    let link = Link::connect(&server.redis.url(), Timeouts::default()).await.unwrap();
+    let store = RedisInboxes::open(link, Arc::new(Counter::default()), 1).await.unwrap();
+    for reader in 1..=READERS {
+        build(&store, InboxKey::main(UserNo(reader)), vec![]).await;
+    }
+    store
+}
+
+pub(crate) async fn build(store: &RedisInboxes, key: InboxKey, entries: Vec<Entry>) {
+    let epoch = Epoch(1_000_000);
+    store.begin_build(key, epoch, &[]).await.unwrap();
+    assert!(store.finish_build(Build { key, epoch, built_at: 1000, entries, floor: None }).await.unwrap());
+}
+
+fn step(author: UserNo, done: u64, readers: std::ops::Range<u32>, records: u64) -> Advance {
+    let recipient = |reader| Recipient {
+        reader: UserNo(reader),
+        generation: 200 + u64::from(reader % 300),
+        from: 0,
+        counter: 2000,
+    };
+    Advance {
+        author,
+        bucket: Bucket(0),
+        expected: Progress::at(done),
+        next: Progress::at(done + records),
+        records: (done + 1..=done + records).map(record).collect(),
+        recipients: readers.map(recipient).collect(),
+    }
+}
+
+pub(crate) async fn measure(table: &mut Table) {
+    for (name, readers, records, rounds) in [
+        ("our step, 1000 recipients x 1 record", 1000, 1, 1),
+        ("our step, 1000 recipients x 8 records", 1000, 8, 1),
+        ("our step, 20 recipients x 1 record", 20, 1, 1),
+        ("our step, 1000 x 8, logs full: with trims", 1000, 8, 6),
+    ] {
+        let server = Server::start().await;
+        let store = open(&server).await;
+        let steps = rounds * APPENDS / (u64::from(readers) * records);
+        let run = stream::iter(0..ABREAST as u64).for_each_concurrent(ABREAST, |worker| {
+            let store = &store;
+            async move {
+                for n in 0..steps / ABREAST as u64 {
+                    let first = 1 + (n as u32 * readers) % READERS;
+                    let step = step(UserNo(AUTHOR.0 + worker as u32), n * records, first..first + readers, records);
+                    let Advanced::Moved(grown) = store.advance(step).await.unwrap() else { panic!("it moves") };
+                    assert_eq!(grown.len(), readers as usize);
+                }
+            }
+        });
+        table.line(name, rounds * APPENDS, &server, run).await;
+    }
+}

@@ -1,0 +1,236 @@
+//! The inboxes when Redis has lost what it held, in each of the ways it can. All the time through one store, whose
+//! connection may stand as if nothing had been.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use feedgate_common::inboxes::{Advanced, Read};
+use feedgate_common::{Inboxes, Position, Progress, StoreError};
+use feedgate_engines::Redis;
+use feedgate_redis::RedisInboxes;
+
+use crate::world::{
+    BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, open, progress, server, step,
+    until,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Flushed,
+    BucketEvicted,
+    RestartedWithout,
+    RestartedWith,
+    RolledBack,
+    /// A replica that had stopped listening became the master, and ours its replica and then a master again: the same
+    /// process, the same connections.
+    Overwritten,
+}
+
+const LOSSES: [Loss; 6] = [
+    Loss::Flushed,
+    Loss::BucketEvicted,
+    Loss::RestartedWithout,
+    Loss::RestartedWith,
+    Loss::RolledBack,
+    Loss::Overwritten,
+];
+
+/// What Redis held some time ago, in a copy of its files and in a replica.
+struct Before {
+    files: tempfile::TempDir,
+    replica: Redis,
+}
+
+impl Before {
+    /// `replica` has been one for as long as there is data: a master that gets its first replica takes another
+    /// replication id, which would be a loss too.
+    fn of(redis: &Redis, replica: Redis) -> Self {
+        let copied = redis.cli(&["wait", "1", "5000"]);
+        assert_eq!(copied.trim(), "1");
+        replica.cli(&["replicaof", "no", "one"]);
+        let files = tempfile::tempdir().unwrap();
+        copy_files(&data(redis), files.path());
+        Self { files, replica }
+    }
+}
+
+impl Loss {
+    fn happens(self, redis: &mut Redis, before: &Before) {
+        match self {
+            Self::Flushed => _ = redis.cli(&["flushall"]),
+            Self::BucketEvicted => assert_eq!(redis.cli(&["del", "{b001}"]).trim(), "1"),
+            Self::RestartedWith => redis.restart(),
+            Self::RestartedWithout => {
+                redis.kill();
+                fs::remove_dir_all(data(redis)).unwrap();
+                redis.restart();
+            }
+            Self::RolledBack => {
+                redis.kill();
+                fs::remove_dir_all(data(redis)).unwrap();
+                copy_files(before.files.path(), &data(redis));
+                redis.restart();
+            }
+            Self::Overwritten => {
+                redis.cli(&["replicaof", "127.0.0.1", &before.replica.port().to_string()]);
+                while !redis.cli(&["info", "replication"]).contains("master_link_status:up") {
+                    std::thread::yield_now();
+                }
+                redis.cli(&["replicaof", "no", "one"]);
+            }
+        }
+    }
+}
+
+fn data(redis: &Redis) -> PathBuf {
+    redis.directory().join("appendonlydir")
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_after_any_loss_no_epoch_from_before_it_is_served_or_grows() {
+    for loss in LOSSES {
+        let mut redis = server();
+        let replica = Redis::replica_of(&redis);
+        let store = open(&redis.url()).await;
+        filled(&*store, 2).await;
+        let before = Before::of(&redis, replica);
+        let mut served = store.heads(&[KEY]).await.unwrap()[0].unwrap();
+        for _ in 0..3 {
+            crate::world::push(&*store, &[READER]).await;
+            served.offset += 1;
+        }
+        let read = store.read(KEY, served, 9).await.unwrap();
+        assert_eq!(read, Read::Entries { entries: vec![], head: 5 }, "{loss:?}");
+
+        loss.happens(&mut redis, &before);
+        until("Redis is reached again", async || store.ping().await.is_ok()).await;
+        assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing, "{loss:?}");
+        the_inbox_is_gone(&*store, served, loss).await;
+    }
+}
+
+/// The first call after the loss may be any: here it is a step with the old progress.
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_a_step_that_was_decided_before_a_loss_appends_nothing() {
+    for loss in LOSSES {
+        let mut redis = server();
+        let replica = Redis::replica_of(&redis);
+        let store = open(&redis.url()).await;
+        filled(&*store, 2).await;
+        let before = Before::of(&redis, replica);
+        let served = store.heads(&[KEY]).await.unwrap()[0].unwrap();
+        let decided = step(Progress::at(2), &[READER]);
+        loss.happens(&mut redis, &before);
+        until("Redis is reached again", async || store.ping().await.is_ok()).await;
+        match store.advance(decided).await.unwrap() {
+            Advanced::Moved(grown) => assert_eq!(grown, [], "{loss:?}"),
+            Advanced::Overtaken(progress) => assert!(progress < Progress::at(2), "{loss:?}"),
+            Advanced::Stale => panic!("{loss:?}"),
+        }
+        the_inbox_is_gone(&*store, served, loss).await;
+    }
+}
+
+async fn the_inbox_is_gone(store: &dyn Inboxes, served: Position, loss: Loss) {
+    assert_eq!(store.heads(&[KEY]).await.unwrap(), [None], "{loss:?}");
+    assert_eq!(store.log(KEY).await.unwrap(), None, "{loss:?}");
+    assert_eq!(store.counts().await.unwrap().inboxes, 0, "{loss:?}");
+    let reached = progress(store, READER.bucket(BUCKETS)).await;
+    assert!(reached <= Progress::at(5), "{loss:?}: {reached:?}");
+    let epoch = build(store, KEY, vec![entry(1)]).await;
+    assert!(epoch > served.epoch);
+    let head = Position { epoch, offset: 1 };
+    assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Gone { head }, "{loss:?}");
+    assert_eq!(store.counts().await.unwrap().inboxes, 1, "{loss:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_a_build_begun_before_a_loss_is_not_swapped_in() {
+    for loss in LOSSES {
+        let mut redis = server();
+        let replica = Redis::replica_of(&redis);
+        let store = open(&redis.url()).await;
+        let epoch = begin(&*store, KEY).await;
+        let before = Before::of(&redis, replica);
+        loss.happens(&mut redis, &before);
+        until("Redis is reached again", async || store.ping().await.is_ok()).await;
+        assert!(!finish(&*store, KEY, epoch, vec![entry(1)]).await, "{loss:?}");
+        assert_eq!(store.log(KEY).await.unwrap(), None, "{loss:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_an_inbox_or_a_half_built_one_that_is_evicted_is_missing_and_the_others_stay() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    let served = filled(&*store, 2).await;
+    let other = feedgate_common::InboxKey::main(feedgate_common::UserNo(READER.0 + 4));
+    build(&*store, other, vec![entry(1)]).await;
+    redis.cli(&["del", "{b001}:5:0"]);
+    assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
+    assert!(store.heads(&[other]).await.unwrap()[0].is_some());
+    let epoch = begin(&*store, KEY).await;
+    redis.cli(&["del", "{b001}:5:0"]);
+    assert!(!finish(&*store, KEY, epoch, vec![]).await);
+    assert!(build(&*store, KEY, vec![]).await > served.epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_a_promoted_replica_that_missed_writes_serves_no_epoch_of_its_master() {
+    let redis = server();
+    let replica = Redis::replica_of(&redis);
+    let store = open(&redis.url()).await;
+    filled(&*store, 2).await;
+    let before = Before::of(&redis, replica);
+    crate::world::push(&*store, &[READER]).await;
+    let served = store.heads(&[KEY]).await.unwrap()[0].unwrap();
+    let promoted = open(&before.replica.url()).await;
+    assert_eq!(promoted.read(KEY, served, 9).await.unwrap(), Read::Missing);
+    assert_eq!(progress(&*promoted, READER.bucket(BUCKETS)).await, Progress::at(2), "progress may be behind");
+    the_inbox_is_gone(&*promoted, served, Loss::Overwritten).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_epoch_that_was_given_before_is_refused_with_what_may_have_happened() {
+    let mut redis = server();
+    let store = open(&redis.url()).await;
+    filled(&*store, 1).await;
+    let old = Arc::new(Counter::default());
+    let rolled_back = RedisInboxes::open(connect(&redis.url()).await, old.clone(), BUCKETS).await.unwrap();
+    redis.restart();
+    until("Redis is reached again", async || rolled_back.ping().await.is_ok()).await;
+    let refused = rolled_back.log(KEY).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Corrupt(words)) if words.contains("was it restored from a copy?")),
+        "{refused:?}"
+    );
+    old.0.store(EPOCHS.0.load(Ordering::Relaxed), Ordering::Relaxed);
+    assert_eq!(rolled_back.log(KEY).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_number_of_buckets_is_refused_with_both_numbers() {
+    let redis = server();
+    let _store = open(&redis.url()).await;
+    let refused = RedisInboxes::open(connect(&redis.url()).await, EPOCHS.clone(), 8).await.err().unwrap();
+    assert!(refused.to_string().contains("1/4") && refused.to_string().contains("1/8"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_a_new_replication_id_is_a_new_life_even_if_nothing_was_lost() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    let served = filled(&*store, 2).await;
+    let _first_replica = Redis::replica_of(&redis);
+    assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
+}

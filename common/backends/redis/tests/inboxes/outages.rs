@@ -1,0 +1,105 @@
+//! The link when Redis is away, hangs, or will not write.
+
+use std::time::{Duration, Instant};
+
+use feedgate_common::inboxes::Read;
+use feedgate_common::{Inboxes, Progress};
+use feedgate_redis::{Link, Timeouts};
+
+use crate::world::{BUCKETS, KEY, PATIENCE, READER, connect, filled, open, progress, push, server, step, until, words};
+
+/// Longer than any pause of the breaker's and the time of one call.
+const SOON: Duration = Duration::from_secs(2);
+
+async fn is_back_soon(store: &dyn Inboxes) {
+    let begun = Instant::now();
+    until("Redis is reached again", async || store.heads(&[KEY]).await.is_ok()).await;
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_costs_a_call_its_timeout_at_most_and_ends_without_a_new_link() {
+    let mut redis = server();
+    let store = open(&redis.url()).await;
+    for _ in 0..2 {
+        redis.kill();
+        for _ in 0..20 {
+            let begun = Instant::now();
+            words(store.heads(&[KEY]).await);
+            assert!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
+        }
+        redis.restart();
+        is_back_soon(&*store).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_costs_a_few_calls_their_timeout_and_the_others_nothing() {
+    let mut redis = server();
+    let store = open(&redis.url()).await;
+    redis.pause();
+    let begun = Instant::now();
+    let mut refused = String::new();
+    while !refused.contains("tried again in") {
+        refused = words(store.heads(&[KEY]).await);
+        assert!(begun.elapsed() < 6 * PATIENCE, "the breaker opens");
+    }
+    let begun = Instant::now();
+    assert!(words(store.progress(&[]).await.and(store.ping().await)).contains("tried again in"));
+    assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
+    redis.resume();
+    is_back_soon(&*store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scripts_that_the_server_forgot_are_sent_again() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    filled(&*store, 1).await;
+    for _ in 0..2 {
+        redis.cli(&["script", "flush"]);
+        push(&*store, &[READER]).await;
+    }
+    assert_eq!(store.heads(&[KEY]).await.unwrap()[0].unwrap().offset, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_memory_refuses_steps_whole_and_goes_on_reading_and_discarding() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    let head = filled(&*store, 2).await;
+    redis.cli(&["config", "set", "maxmemory", "1"]);
+    assert!(words(store.advance(step(Progress::at(2), &[READER])).await).contains("OOM"));
+    let bucket = READER.bucket(BUCKETS);
+    assert_eq!(progress(&*store, bucket).await, Progress::at(2));
+    assert_eq!(store.read(KEY, head, 9).await.unwrap(), Read::Entries { entries: vec![], head: 2 });
+    store.discard(KEY).await.unwrap();
+    assert_eq!(store.heads(&[KEY]).await.unwrap(), [None]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_that_was_demoted_answers_nothing_and_the_link_says_why() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    filled(&*store, 1).await;
+    let other = server();
+    redis.cli(&["replicaof", "127.0.0.1", &other.port().to_string()]);
+    let refused = words(store.advance(step(Progress::at(1), &[READER])).await);
+    assert!(refused.contains("ReadOnly"), "{refused}");
+    assert!(words(store.log(KEY).await).contains("replica"));
+    let refused = Link::connect(&redis.url(), Timeouts::default()).await.err().unwrap().to_string();
+    assert!(refused.contains(&format!("127.0.0.1:{}", other.port())), "{refused}");
+    redis.cli(&["replicaof", "no", "one"]);
+    is_back_soon(&*store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_there_is_one_clear_error() {
+    let mut redis = server();
+    let url = redis.url();
+    redis.kill();
+    assert!(words(Link::connect(&url, Timeouts::default()).await.map(drop)).contains("refused"));
+    assert!(words(Link::connect("postgres://x", Timeouts::default()).await.map(drop)).contains("inbox_url"));
+    redis.restart();
+    connect(&url).await;
+}
