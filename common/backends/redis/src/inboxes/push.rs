@@ -21,11 +21,16 @@ impl Push {
         let seqs: Vec<_> = step.records.iter().map(|record| record.seq).collect();
         let fresh: Vec<_> = step.recipients.iter().map(|to| beyond(&seqs, to.from)).collect();
         let inboxes = step.recipients.iter().map(|to| inbox_key(step.bucket, InboxKey::main(to.reader)));
-        let mut edges = Vec::with_capacity(3 + 27 * fresh.len());
+        let mut edges = Vec::with_capacity(5 + 24 * fresh.len());
         edges.push(0xdd);
-        edges.extend((3 * fresh.len() as u32).to_be_bytes());
+        edges.extend((4 * fresh.len() as u32).to_be_bytes());
         for (to, fresh) in step.recipients.iter().zip(&fresh) {
             [number(to.generation)?, number(to.counter)?, *fresh as u64].iter().for_each(|n| pack(&mut edges, *n));
+            // A string of fewer than 32 bytes, its length with it: a number takes 10 at most.
+            let length = edges.len();
+            edges.push(0xa0);
+            varint::put(&mut edges, to.generation);
+            edges[length] |= (edges.len() - length - 1) as u8;
         }
         let mut arguments = vec![
             field(step.author),
@@ -34,11 +39,6 @@ impl Push {
             mark_author(step.author).to_vec(),
             edges,
         ];
-        arguments.extend(step.recipients.iter().map(|to| {
-            let mut generation = Vec::with_capacity(4);
-            varint::put(&mut generation, to.generation);
-            generation
-        }));
         arguments.extend(step.records.iter().map(|record| shared_bytes(&Entry::of(record, step.author, 0))));
         Ok(Self { keys: std::iter::once(bucket_key(step.bucket)).chain(inboxes).collect(), arguments, fresh })
     }

@@ -1,44 +1,44 @@
 -- The push step. KEYS: the bucket, then the recipients' inboxes. ARGV: layout, author (a field), expected and next progress,
--- author (as in a mark), edges: generation, counter and how many of the records for each recipient; then a string
--- for each recipient, then one for each record. An entry is the two put together.
+-- author (as in a mark); for each recipient generation, counter, how many of the records it gets, and its generation as
+-- entries begin with it; then a string for each record. An entry is the two put together.
 --
 -- Verdicts are those of `push_verdict`. Answers 'moved', epoch and head of each recipient's inbox (0 where it has
 -- not grown), and which ones are longer than LONG.
-local recipients = #KEYS - 1
-local author = ARGV[5]
+local keys, recipients, author = KEYS, #KEYS - 1, ARGV[5]
 if progress ~= ARGV[3] then return {'overtaken', progress} end
 
 local edges = cmsgpack.unpack(ARGV[6])
 local epochs, bases, gone = {}, {}, {}
 for i = 1, recipients do
-  local epoch, base, built_at, header = inbox(KEYS[i + 1])
+  local epoch, base, built_at, header = inbox(keys[i + 1])
   epochs[i] = false
   if epoch then
-    local generation = edges[3 * i - 2]
+    local generation = edges[4 * i - 3]
     local taken = #header >= MARKS and mark(header, author)
     if taken then
       if taken == generation then epochs[i], bases[i] = epoch, base end
     elseif generation <= built_at then
-      if built_at > edges[3 * i - 1] then return {'stale'} end
+      if built_at > edges[4 * i - 2] then return {'stale'} end
       epochs[i], bases[i] = epoch, base
     end
   elseif base then
-    gone[#gone + 1] = KEYS[i + 1]
+    gone[#gone + 1] = keys[i + 1]
   end
 end
 
 for i = 1, #gone do call('DEL', gone[i]) end
-local grown, long, added = {}, {}, 0
+local grown, long, added, records = {}, {}, 0, #ARGV
+local newest = ARGV[records]
 for i = 1, recipients do
-  local epoch, fresh = epochs[i], edges[3 * i]
+  local epoch, fresh = epochs[i], edges[4 * i - 1]
   if epoch and fresh > 0 then
-    local length
+    local key, prefix, length = keys[i + 1], edges[4 * i], nil
     if fresh == 1 then
-      length = call('RPUSH', KEYS[i + 1], ARGV[6 + i] .. ARGV[#ARGV])
+      length = call('RPUSH', key, prefix .. newest)
     else
-      local entries, prefix, before = {}, ARGV[6 + i], #ARGV - fresh
+      local entries, before = {}, records - fresh
       for r = 1, fresh do entries[r] = prefix .. ARGV[before + r] end
-      length = push(KEYS[i + 1], entries, 1)
+      length = push(key, entries, 1)
     end
     added = added + fresh
     grown[2 * i - 1], grown[2 * i] = epoch, bases[i] + length - 1

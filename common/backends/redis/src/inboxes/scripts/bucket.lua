@@ -30,9 +30,10 @@ local function mark(header, author)
   end
 end
 
--- Kind, epoch, base and built_at of the inbox, then the header itself; nil where none of this life is.
+-- Epoch, base and built_at of the inbox, then the header itself; where none of this life is, nil, then the
+-- header that is there instead, if any. ('0' and not 0: Redis prints a number as a double: a sixth of the step.)
 local function inbox(key)
-  local header = call('LINDEX', key, 0)
+  local header = call('LINDEX', key, '0')
   if not header then return nil end
   local kind, epoch, base, built_at = 0, 0, 0, 0
   if #header >= MARKS - 1 then kind, epoch, base, built_at = parse(HEADER, header) end

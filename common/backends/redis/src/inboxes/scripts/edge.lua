@@ -17,7 +17,7 @@ if at then
 else
   header = header .. new
 end
-call('LSET', key, 0, header)
+call('LSET', key, '0', header)
 local length = push(key, ARGV, 7)
 call('HSET', KEYS[1], 'entries', held[6] + #ARGV - 6)
 return {'applied', epoch, base + length - 1, length}
