@@ -35,6 +35,7 @@ pub mod session;
 pub mod settings;
 mod socket;
 mod surface;
+mod told;
 mod upgrade;
 mod vitals;
 
@@ -62,6 +63,7 @@ use lease::Lease;
 use pool::Pool;
 use positions::Positions;
 use reading::READS_MAX;
+use told::Told;
 use vitals::Vitals;
 
 /// What a gateway is made of; every part is an argument, so that a test or another binary can bring
@@ -118,7 +120,8 @@ impl Gateway {
     /// Composes the parts. From now on wakes reach this node's sessions.
     pub fn new(parts: Parts) -> Arc<Self> {
         let limits = &parts.settings;
-        let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize));
+        let told = Told::new(limits.inline_changes);
+        let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize, told));
         let sessions = pool.clone();
         let listening = parts.doorbell.listen(Arc::new(move |heard| sessions.hear(heard)));
         Arc::new(Self {

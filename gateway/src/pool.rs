@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::{DashMap, Entry};
 use feedgate_common::doorbell::{Closing, Heard};
-use feedgate_common::{DeviceId, FeedId, InboxKey, UserNo};
+use feedgate_common::{DeviceId, FeedId, UserNo};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 
 use crate::identity::Identity;
 use crate::protocol::Close;
+use crate::told::Told;
 
 /// What the rest of the node can tell a connection: "behind", or "close". 56 bytes with its counts.
 #[derive(Debug)]
@@ -110,6 +111,8 @@ pub(crate) struct Pool {
     next: AtomicU64,
     /// Every session is to look at its log; see [`Pool::missed`].
     missed: Notify,
+    /// How the inboxes of those who sit here have grown.
+    pub(crate) told: Told,
     users: AtomicUsize,
     devices: AtomicUsize,
     sessions: AtomicUsize,
@@ -119,12 +122,13 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(connections_max: usize, per_user_max: usize) -> Self {
+    pub(crate) fn new(connections_max: usize, per_user_max: usize, told: Told) -> Self {
         Self {
             seats: DashMap::default(),
             slots: std::array::from_fn(|_| Mutex::default()),
             next: AtomicU64::new(1),
             missed: Notify::new(),
+            told,
             users: AtomicUsize::new(0),
             devices: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
@@ -221,8 +225,17 @@ impl Pool {
     /// Does what the doorbell says. Never blocks on a session.
     pub(crate) fn hear(&self, heard: Heard<'_>) {
         match heard {
-            Heard::Growth(growth) => growth.inboxes.iter().for_each(|grown| self.wake(grown.key)),
-            Heard::Missed => self.missed(),
+            Heard::Growth(growth) => growth.inboxes.iter().for_each(|grown| {
+                if let (FeedId::MAIN, Some(seats)) = (grown.key.feed, self.seats.get(&grown.key.reader)) {
+                    // Told before anybody is woken who would ask for it.
+                    self.told.tell(grown.key, grown.head, growth.entries(grown));
+                    seats.iter().for_each(|seat| seat.slot.wake());
+                }
+            }),
+            Heard::Missed => {
+                self.told.forget();
+                self.missed();
+            }
             Heard::Close { user, connection, why } => self.end(user, connection, why),
         }
     }
@@ -248,13 +261,6 @@ impl Pool {
         self.seats.get(&user)?.iter().find(|seat| seat.slot.connection == connection).cloned()
     }
 
-    /// Sets the bit of every session of this inbox.
-    fn wake(&self, grown: InboxKey) {
-        if let (FeedId::MAIN, Some(seats)) = (grown.feed, self.seats.get(&grown.reader)) {
-            seats.iter().for_each(|seat| seat.slot.wake());
-        }
-    }
-
     /// Every socket of this node, seated or not.
     pub(crate) fn all(&self) -> Vec<Arc<Slot>> {
         self.slots.iter().flat_map(|shelf| shelf.lock().values().cloned().collect::<Vec<_>>()).collect()
@@ -273,7 +279,9 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::doorbell::Growth;
     use feedgate_common::sessions::User;
+    use feedgate_common::{Epoch, InboxKey, Position};
 
     use super::*;
 
@@ -294,7 +302,7 @@ mod tests {
 
     #[test]
     fn counts_are_exact_through_arrivals_and_departures() {
-        let pool = Pool::new(10, 10);
+        let pool = Pool::new(10, 10, Told::new(true));
         let (phone, tablet, other) = (seated(&pool, 1, "phone"), seated(&pool, 1, "tablet"), seated(&pool, 2, "phone"));
         let nobody = pool.arrive().unwrap();
         assert_eq!(pool.counts(), Counts { users: 2, devices: 3, sessions: 3, connections: 4 });
@@ -310,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_late_goodbye_does_not_unseat_the_newer_connection_of_the_device() {
-        let pool = Pool::new(10, 10);
+        let pool = Pool::new(10, 10, Told::new(true));
         let (older, newer) = (seated(&pool, 1, "phone"), seated(&pool, 1, "phone"));
         assert_eq!(pool.counts(), Counts { users: 1, devices: 1, sessions: 2, connections: 2 });
         pool.end(UserNo(1), older.connection, Closing::Replaced);
@@ -322,7 +330,7 @@ mod tests {
 
     #[test]
     fn limits_refuse_the_next_and_a_replaced_device_needs_no_room() {
-        let pool = Pool::new(3, 1);
+        let pool = Pool::new(3, 1, Told::new(false));
         let _phone = seated(&pool, 1, "phone");
         let second = pool.arrive().unwrap();
         assert_eq!(pool.enter(&who(1, "tablet"), &second), Err(Full));
@@ -333,10 +341,11 @@ mod tests {
 
     #[test]
     fn a_wake_is_one_bit_and_the_first_close_stands() {
-        let pool = Pool::new(10, 10);
+        let pool = Pool::new(10, 10, Told::new(true));
         let slot = seated(&pool, 7, "phone");
         for user in [7, 7, 8] {
-            pool.wake(InboxKey::main(UserNo(user)));
+            let head = Position { epoch: Epoch(1), offset: 1 };
+            pool.hear(Heard::Growth(&Growth::of_one(InboxKey::main(UserNo(user)), UserNo(9), head)));
         }
         assert!(slot.take_wake());
         assert!(!slot.take_wake());

@@ -31,10 +31,14 @@ pub(crate) struct Reading {
 }
 
 /// Carries out `ask`. May be dropped at any time; it changes nothing but that a missing inbox is
-/// rebuilt.
-pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask) -> Result<Reading> {
+/// rebuilt. `live`: where a session stands that was only woken, so that what the doorbell told may do.
+pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask, live: Option<Position>) -> Result<Reading> {
+    let told = &gateway.pool.told;
+    if let (Ask::Head, Some(head)) = (ask, live.and_then(|own| told.head_after(key, own))) {
+        return Ok(Reading { found: Found::Head(head), frame: vec![] });
+    }
     let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
-    let feeds = &gateway.parts.feeds;
+    let (feeds, batch) = (&gateway.parts.feeds, gateway.parts.settings.batch);
     let mut frame = Vec::new();
     let found = match ask {
         Ask::Head => Found::Head(feeds.head(key).await?),
@@ -43,15 +47,21 @@ pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask) -> Resu
             Read::Gone { head } => Found::Gone(head),
             Read::Missing => unreachable_missing()?,
         },
-        Ask::After(own) => match feeds.read(key, own, gateway.parts.settings.batch).await? {
-            Read::Entries { entries, head } => {
-                let first = own.offset + 1;
-                let last = encode(&gateway, &entries, SLICE_BYTES, &mut frame, push::push, b'\n').await?;
-                Found::Changes { first, last: last.unwrap_or(own.offset), head }
+        Ask::After(own) => {
+            let read = match live.and_then(|_| told.after(key, own, batch)) {
+                Some((entries, head)) => Read::Entries { entries, head },
+                None => feeds.read(key, own, batch).await?,
+            };
+            match read {
+                Read::Entries { entries, head } => {
+                    let first = own.offset + 1;
+                    let last = encode(&gateway, &entries, SLICE_BYTES, &mut frame, push::push, b'\n').await?;
+                    Found::Changes { first, last: last.unwrap_or(own.offset), head }
+                }
+                Read::Gone { head } => Found::Gone(head),
+                Read::Missing => unreachable_missing()?,
             }
-            Read::Gone { head } => Found::Gone(head),
-            Read::Missing => unreachable_missing()?,
-        },
+        }
     };
     Ok(Reading { found, frame })
 }

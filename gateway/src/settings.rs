@@ -30,6 +30,9 @@ pub struct Settings {
     pub connections: u32,
     /// Changes read and sent at a time during catch-up.
     pub batch: usize,
+    /// Whether what the doorbell tells of changes spares sessions a read of the store. Changes nothing of what
+    /// devices are told.
+    pub inline_changes: bool,
     /// Every session re-reads its head this often, should every wake have been lost.
     pub reread_interval_secs: u32,
     /// Acknowledged positions are stored this often.
@@ -54,6 +57,7 @@ impl Default for Settings {
             connections_per_user: 64,
             connections: 1_000_000,
             batch: 100,
+            inline_changes: true,
             reread_interval_secs: 60,
             save_interval_secs: 1,
             drain_ms: 1000,

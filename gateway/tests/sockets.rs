@@ -16,6 +16,8 @@ mod clock;
 mod delivering;
 #[path = "sockets/faults.rs"]
 mod faults;
+#[path = "sockets/inlining.rs"]
+mod inlining;
 #[path = "sockets/leasing.rs"]
 mod leasing;
 #[path = "sockets/lines.rs"]

@@ -108,6 +108,8 @@ pub(crate) struct Connection {
     allowance: Allowance,
     deadlines: Deadlines,
     backoff: Backoff,
+    /// The next read is to make up for wakes that were lost: only the log itself will do.
+    looking: bool,
     timer: Pin<Box<Sleep>>,
     ending: Option<Box<Ending>>,
     _permit: Arc<OwnedSemaphorePermit>,
@@ -141,6 +143,7 @@ impl Connection {
             allowance: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
             backoff: Backoff::default(),
+            looking: false,
             timer: Box::pin(tokio::time::sleep_until(gateway.at(connect_at))),
             ending: None,
             gateway,
@@ -234,6 +237,7 @@ impl Connection {
         }
         if now >= self.deadlines.reread {
             self.deadlines.reread = now + u64::from(settings.reread_interval_secs) * 1000;
+            self.looking = true;
             self.drive(Event::Wake, &[])?;
         }
         Ok(true)
@@ -313,7 +317,9 @@ impl Connection {
         match action {
             Action::Read(ask) => {
                 let who = self.who.as_ref().expect("a session belongs to somebody");
-                let read = reading::read(self.gateway.clone(), who.inbox(), ask);
+                let woken = self.subscribing.is_none() && !std::mem::take(&mut self.looking);
+                let live = self.session.as_ref().filter(|_| woken).map(Session::position);
+                let read = reading::read(self.gateway.clone(), who.inbox(), ask, live);
                 self.reading = Some(Box::pin(within(PATIENCE, read)));
             }
             Action::Opened(opened) => {

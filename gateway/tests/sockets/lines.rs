@@ -17,6 +17,8 @@ pub(crate) struct Lines {
     ears: Mutex<HashMap<String, Vec<OnHeard>>>,
     /// Whether what is said now is lost.
     pub(crate) cut: AtomicBool,
+    /// If there, wakes end here instead of at their node.
+    pub(crate) caught: Mutex<Option<Vec<(String, Growth)>>>,
 }
 
 /// A node's own.
@@ -27,7 +29,7 @@ pub(crate) struct Line {
 
 impl Lines {
     pub(crate) fn over(wakes: Arc<dyn Doorbell>) -> Arc<Self> {
-        Arc::new(Self { wakes, ears: Mutex::default(), cut: AtomicBool::new(false) })
+        Arc::new(Self { wakes, ears: Mutex::default(), cut: AtomicBool::new(false), caught: Mutex::default() })
     }
 
     pub(crate) fn of(self: &Arc<Self>, node: &str) -> Arc<Line> {
@@ -58,10 +60,12 @@ impl Doorbell for Line {
 
     fn listen(&self, on_heard: OnHeard) -> Listening {
         self.lines.ears.lock().entry(self.node.clone()).or_default().push(on_heard.clone());
-        let lines = Arc::downgrade(&self.lines);
+        let (lines, node) = (Arc::downgrade(&self.lines), self.node.clone());
         self.lines.wakes.listen(Arc::new(move |heard| {
-            if lines.upgrade().is_some_and(|lines| !lines.is_cut()) {
-                on_heard(heard);
+            let Some(lines) = lines.upgrade().filter(|lines| !lines.is_cut()) else { return };
+            match (&mut *lines.caught.lock(), heard) {
+                (Some(caught), Heard::Growth(growth)) => caught.push((node.clone(), growth.clone())),
+                _ => on_heard(heard),
             }
         }))
     }

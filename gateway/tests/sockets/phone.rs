@@ -16,6 +16,8 @@ pub(crate) struct Phone {
     lines: VecDeque<Value>,
     /// Frames of text so far.
     pub(crate) frames: usize,
+    /// Every line to the byte, if somebody wants them.
+    pub(crate) raw: Option<Vec<String>>,
     /// Answers pings by itself.
     pub(crate) polite: bool,
     id: u32,
@@ -39,7 +41,7 @@ impl Phone {
     pub(crate) async fn over(tcp: TcpStream) -> Self {
         let url = format!("ws://{}/connection/websocket", tcp.peer_addr().unwrap());
         let (ws, _) = within(tokio_tungstenite::client_async(url, tcp)).await.unwrap();
-        Self { ws, lines: VecDeque::new(), frames: 0, polite: true, id: 1000 }
+        Self { ws, lines: VecDeque::new(), frames: 0, raw: None, polite: true, id: 1000 }
     }
 
     pub(crate) async fn send(&mut self, text: impl Into<String>) {
@@ -63,6 +65,7 @@ impl Phone {
             match self.ws.next().await {
                 Some(Ok(Message::Text(text))) => {
                     self.frames += 1;
+                    self.raw.iter_mut().for_each(|raw| raw.extend(text.lines().map(str::to_owned)));
                     self.lines.extend(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
                 }
                 Some(Ok(Message::Close(Some(frame)))) => return Next::Closed(frame.code.into()),

@@ -1,0 +1,161 @@
+//! What the doorbell has told of how inboxes grew, so that a session that is nearly there needs no read of the store.
+//!
+//! ```text
+//!   Growth ──▶ told: inbox → head, and its last changes ──▶ wake ──▶ a live session one step behind: answered from here
+//!                                                              any other, and each look by itself: the log
+//! ```
+//!
+//! Only an optimisation: without it every device is told the same, some of it later.
+//!
+//! Invariants:
+//! - Whatever stands here stands in the log, for the doorbell rings after the append has committed: dense sequence ids of
+//!   one epoch that end at the head that was told.
+//! - It is told before the session is woken.
+//! - A look at the log that is to make up for lost wakes never ends here.
+//! - Bounded: the last [`TOLD_MAX`] changes of an inbox with a session on this node, [`BYTES_MAX`] in all.
+
+use std::sync::Arc;
+
+use feedgate_common::inboxes::Numbered;
+use feedgate_common::{InboxKey, Position};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+/// Changes kept of one inbox.
+const TOLD_MAX: usize = 32;
+
+/// What is kept at most.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// See the module.
+pub(crate) struct Told(Option<Cache<InboxKey, Arc<Stretch>, ByBytes>>);
+
+/// The end of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stretch {
+    head: Position,
+    /// Up to `head`, without a hole; empty if it was not told what they are.
+    entries: Vec<Numbered>,
+}
+
+#[derive(Debug, Clone)]
+struct ByBytes;
+
+impl Weighter<InboxKey, Arc<Stretch>> for ByBytes {
+    fn weight(&self, _: &InboxKey, stretch: &Arc<Stretch>) -> u64 {
+        (size_of::<Stretch>() + stretch.entries.capacity() * size_of::<Numbered>() + 96) as u64
+    }
+}
+
+impl Told {
+    /// One that keeps nothing unless `on`.
+    pub(crate) fn new(on: bool) -> Self {
+        Self(on.then(|| Cache::with_weighter((BYTES_MAX / 256) as usize, BYTES_MAX, ByBytes)))
+    }
+
+    /// The inbox has grown up to `head`, the last of it by `entries`. Of two that tell at a time one may be forgotten.
+    pub(crate) fn tell(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
+        let Some(told) = &self.0 else { return };
+        let known = told.get(&key);
+        if let Some(stretch) = Stretch::grown(known.as_deref(), head, entries) {
+            told.insert(key, Arc::new(stretch));
+        }
+    }
+
+    /// Wakes may have been lost: only the logs know.
+    pub(crate) fn forget(&self) {
+        if let Some(told) = &self.0 {
+            told.clear();
+        }
+    }
+
+    /// Where the log stands, if that is known to be beyond `own`.
+    pub(crate) fn head_after(&self, key: InboxKey, own: Position) -> Option<Position> {
+        let head = self.0.as_ref()?.get(&key)?.head;
+        (head.epoch == own.epoch && head.offset > own.offset).then_some(head)
+    }
+
+    /// At least one and at most `limit` changes right after `own`, and the head beyond them.
+    pub(crate) fn after(&self, key: InboxKey, own: Position, limit: usize) -> Option<(Vec<Numbered>, u64)> {
+        let stretch = self.0.as_ref()?.get(&key)?;
+        let at = stretch.entries.iter().position(|numbered| numbered.seq == own.offset + 1)?;
+        let some = stretch.entries[at..].iter().take(limit).copied().collect();
+        (stretch.head.epoch == own.epoch).then_some((some, stretch.head.offset))
+    }
+}
+
+impl Stretch {
+    /// `known` and what came after it; `None` if that is nothing new.
+    fn grown(known: Option<&Self>, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) -> Option<Self> {
+        let order = |position: Position| (position.epoch, position.offset);
+        if known.is_some_and(|known| order(head) <= order(known.head)) {
+            return None;
+        }
+        let fresh = entries.len();
+        let before = head.offset.saturating_sub(fresh as u64);
+        let goes_on = |known: &&Self| fresh > 0 && known.head.epoch == head.epoch && known.head.offset == before;
+        let kept = known.filter(goes_on).map_or(&[][..], |known| &known.entries);
+        let kept = &kept[kept.len().saturating_sub(TOLD_MAX.saturating_sub(fresh))..];
+        let mut all = Vec::with_capacity(kept.len() + fresh.min(TOLD_MAX));
+        all.extend_from_slice(kept);
+        all.extend(entries.skip(fresh.saturating_sub(TOLD_MAX)));
+        Some(Self { head, entries: all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::{Entry, Epoch, FeedId, UserNo};
+
+    use super::*;
+
+    const KEY: InboxKey = InboxKey { reader: UserNo(1), feed: FeedId::MAIN };
+
+    fn at(epoch: u64, offset: u64) -> Position {
+        Position { epoch: Epoch(epoch), offset }
+    }
+
+    fn tell(told: &Told, head: Position, count: u64) {
+        let entry = Entry::forget(UserNo(2), 0);
+        let seqs = head.offset - count + 1..=head.offset;
+        let entries: Vec<_> = seqs.map(|seq| Numbered { seq, entry }).collect();
+        told.tell(KEY, head, entries.into_iter());
+    }
+
+    fn after(told: &Told, own: Position, limit: usize) -> Option<(Vec<u64>, u64)> {
+        told.after(KEY, own, limit).map(|(some, head)| (some.iter().map(|n| n.seq).collect(), head))
+    }
+
+    #[test]
+    fn what_follows_without_a_hole_is_joined_and_anything_else_begins_anew() {
+        let told = Told::new(true);
+        tell(&told, at(1, 5), 2);
+        tell(&told, at(1, 6), 1);
+        assert_eq!(after(&told, at(1, 3), 9), Some((vec![4, 5, 6], 6)));
+        assert_eq!(after(&told, at(1, 3), 2), Some((vec![4, 5], 6)));
+        assert_eq!(after(&told, at(1, 2), 9), None, "what came before was not told");
+        assert_eq!(after(&told, at(1, 6), 9), None, "there is nothing beyond");
+        assert_eq!(after(&told, at(2, 3), 9), None, "another epoch");
+        tell(&told, at(1, 4), 1);
+        assert_eq!(told.head_after(KEY, at(1, 3)), Some(at(1, 6)), "an old one changes nothing");
+        tell(&told, at(1, 9), 2);
+        assert_eq!((after(&told, at(1, 5), 9), after(&told, at(1, 7), 9)), (None, Some((vec![8, 9], 9))), "a hole");
+        tell(&told, at(2, 1), 1);
+        assert_eq!((told.head_after(KEY, at(1, 3)), after(&told, at(2, 0), 9)), (None, Some((vec![1], 1))));
+        told.forget();
+        assert_eq!(told.head_after(KEY, at(2, 0)), None);
+    }
+
+    #[test]
+    fn i18_of_one_inbox_only_the_last_changes_are_kept() {
+        let told = Told::new(true);
+        (1..=100).for_each(|seq| tell(&told, at(1, seq), 1));
+        assert_eq!(after(&told, at(1, 67), 100), None);
+        assert_eq!(after(&told, at(1, 68), 100).map(|(some, _)| some.len()), Some(TOLD_MAX));
+        tell(&told, at(1, 160), 60);
+        assert_eq!(after(&told, at(1, 127), 100), None);
+        assert_eq!(after(&told, at(1, 128), 100).map(|(some, _)| some.len()), Some(TOLD_MAX));
+        tell(&told, at(1, 161), 0);
+        assert_eq!((told.head_after(KEY, at(1, 160)), after(&told, at(1, 160), 9)), (Some(at(1, 161)), None));
+    }
+}
