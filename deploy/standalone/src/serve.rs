@@ -100,6 +100,9 @@ async fn start(role: Role, mut settings: Settings) -> anyhow::Result<Started> {
     if role.worker {
         add_worker(&mut parts, worker(&feeds, &stores, &settings));
     }
+    // In one process the log is as near as what is told of it.
+    let inline_changes = settings.gateway.inline_changes && stores.embedded.is_none();
+    let gateway_settings = feedgate_gateway::Settings { inline_changes, ..settings.gateway };
     let gateway = Gateway::new(feedgate_gateway::Parts {
         feeds,
         publisher: Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone())),
@@ -107,7 +110,7 @@ async fn start(role: Role, mut settings: Settings) -> anyhow::Result<Started> {
         doorbell: stores.doorbell.clone(),
         jobs: stores.jobs.clone(),
         keys: Keys::new(&secrets.api_key, secrets.token_key.as_bytes()),
-        settings: settings.gateway,
+        settings: gateway_settings,
         node: stores.node.clone(),
     });
     for (listener, surface) in ports.listeners {
