@@ -2,6 +2,8 @@
 //! Redis may lose.
 
 #[cfg(test)]
+mod clusters;
+#[cfg(test)]
 mod losses;
 #[cfg(test)]
 mod outages;
@@ -26,7 +28,12 @@ async fn redis_cluster_inboxes_keep_the_promises_of_inboxes() {
     let cluster = RedisCluster::start();
     feedgate_conformance::inboxes::inboxes(async || {
         cluster.nodes().iter().for_each(|node| _ = node.cli(&["flushall"]));
-        open(&cluster.urls().join(",").replace(",redis://", ",")).await
+        open(&several_hosts(&cluster)).await
     })
     .await;
+}
+
+/// All nodes in one URL.
+fn several_hosts(cluster: &RedisCluster) -> String {
+    cluster.urls().join(",").replace(",redis://", ",")
 }
