@@ -1,19 +1,20 @@
 //! The inboxes when Redis has lost what it held, in each of the ways it can. All the time through one store, whose
 //! connection may stand as if nothing had been.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use feedgate_common::inboxes::{Advanced, Read};
-use feedgate_common::{Inboxes, Position, Progress, StoreError};
+use feedgate_common::{Entry, Epoch, InboxKey, Inboxes, Position, Progress, StoreError, UserNo};
 use feedgate_engines::Redis;
 use feedgate_redis::RedisInboxes;
 
 use crate::world::{
-    BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, open, progress, server, step,
-    until,
+    BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, open, progress, push, server,
+    step, until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +107,7 @@ async fn i16_after_any_loss_no_epoch_from_before_it_is_served_or_grows() {
         let before = Before::of(&redis, replica);
         let mut served = store.heads(&[KEY]).await.unwrap()[0].unwrap();
         for _ in 0..3 {
-            crate::world::push(&*store, &[READER]).await;
+            push(&*store, &[READER]).await;
             served.offset += 1;
         }
         let read = store.read(KEY, served, 9).await.unwrap();
@@ -174,7 +175,7 @@ async fn i16_an_inbox_or_a_half_built_one_that_is_evicted_is_missing_and_the_oth
     let redis = server();
     let store = open(&redis.url()).await;
     let served = filled(&*store, 2).await;
-    let other = feedgate_common::InboxKey::main(feedgate_common::UserNo(READER.0 + 4));
+    let other = InboxKey::main(UserNo(READER.0 + 4));
     build(&*store, other, vec![entry(1)]).await;
     redis.cli(&["del", "{b001}:5:0"]);
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
@@ -192,7 +193,7 @@ async fn i16_a_promoted_replica_that_missed_writes_serves_no_epoch_of_its_master
     let store = open(&redis.url()).await;
     filled(&*store, 2).await;
     let before = Before::of(&redis, replica);
-    crate::world::push(&*store, &[READER]).await;
+    push(&*store, &[READER]).await;
     let served = store.heads(&[KEY]).await.unwrap()[0].unwrap();
     let promoted = open(&before.replica.url()).await;
     assert_eq!(promoted.read(KEY, served, 9).await.unwrap(), Read::Missing);
@@ -233,4 +234,42 @@ async fn i16_a_new_replication_id_is_a_new_life_even_if_nothing_was_lost() {
     let served = filled(&*store, 2).await;
     let _first_replica = Redis::replica_of(&redis);
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
+}
+
+/// Any key may go at any time: an inbox, a build, the bucket with all its progress.
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_whichever_keys_are_evicted_an_epoch_holds_what_was_put_there_and_nothing_else() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    let readers: Vec<UserNo> = (0..5).map(|n| UserNo(READER.0 + n * u32::from(BUCKETS))).collect();
+    let mut logs: HashMap<Epoch, Vec<Entry>> = HashMap::new();
+    for round in 0..120 {
+        for key in readers.iter().map(|reader| InboxKey::main(*reader)) {
+            if store.heads(&[key]).await.unwrap() == [None] {
+                let epoch = begin(&*store, key).await;
+                if round % 3 == 0 {
+                    redis.cli(&["del", redis.cli(&["randomkey"]).trim()]);
+                }
+                if finish(&*store, key, epoch, vec![entry(1_000_000)]).await {
+                    assert_eq!(logs.insert(epoch, vec![entry(1_000_000)]), None, "an epoch begins once");
+                }
+            }
+        }
+        let expected = progress(&*store, READER.bucket(BUCKETS)).await;
+        if round % 2 == 0 {
+            redis.cli(&["del", redis.cli(&["randomkey"]).trim()]);
+        }
+        let Advanced::Moved(grown) = store.advance(step(expected, &readers)).await.unwrap() else { continue };
+        for grown in grown {
+            let log = logs.get_mut(&grown.head.epoch).unwrap();
+            log.push(entry(expected.done + 1));
+            assert_eq!(grown.head.offset, log.len() as u64);
+        }
+        for reader in &readers {
+            let Some(log) = store.log(InboxKey::main(*reader)).await.unwrap() else { continue };
+            let entries: Vec<_> = log.entries.iter().map(|n| n.entry).collect();
+            assert_eq!(entries, logs[&log.head.epoch]);
+        }
+    }
+    assert!(logs.len() > readers.len(), "{} epochs: nothing was evicted", logs.len());
 }
