@@ -18,7 +18,8 @@ pub(crate) async fn measure() {
         ours.push(weight(&server, &format!("{{b000}}:{reader}:0")).await);
     }
     line("a list, as we keep it, built at once", &ours);
-    let other: [(&str, fn(&mut Cmd, Vec<u8>)); 3] = [
+    type Arguments = fn(&mut Cmd, Vec<u8>);
+    let other: [(&str, Arguments); 3] = [
         ("RPUSH", |command, entry| _ = command.arg(entry)),
         ("XADD", |command, entry| _ = command.arg("7-*").arg("e").arg(entry)),
         ("APPEND", |command, entry| _ = command.arg(entry)),
