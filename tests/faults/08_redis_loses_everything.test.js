@@ -1,6 +1,7 @@
 // Fault 8: FLUSHALL, and eviction under maxmemory. A new epoch, a reset, everything rebuilt from the Archive; never
 // "nothing missed".
 
+import { until } from "../actors/until.js";
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 
@@ -14,13 +15,16 @@ judged("i9_i16_redis_is_flushed_under_load", options, async ({ load, fault, home
   await load.flows(40);
 });
 
-judged("i9_i16_redis_evicts_under_load", options, async ({ load, fault, home, random }) => {
-  for (let i = 0; i < 4; i += 1) {
+judged("i9_i16_redis_evicts_under_load", options, async ({ load, fault, home }) => {
+  const memory = async (name) => Number(new RegExp(`^${name}:(\\d+)$`, "m").exec(await home.redis.cli("info", "memory"))[1]);
+  const set = (name, value) => home.redis.cli("config", "set", name, String(value));
+  await set("maxmemory-policy", "allkeys-random");
+  for (let i = 0; i < 3; i += 1) {
     await load.flows(30);
-    // What an eviction does, at once and for keys of any kind.
-    const keys = (await home.redis.cli("--scan")).split("\n").filter(Boolean);
-    const evicted = keys.filter(() => random.chance(20));
-    await fault(`evict ${evicted.length} of ${keys.length}`, "redis", () => evicted.length && home.redis.cli("unlink", ...evicted));
+    const most = Math.round((await memory("used_memory")) - (await memory("used_memory_dataset")) / 3);
+    await fault(`maxmemory ${most}`, "redis", () => set("maxmemory", most));
+    await until("keys were evicted", async () => Number(/^evicted_keys:(\d+)$/m.exec(await home.redis.cli("info", "stats"))[1]) > i, { withinSecs: 30 });
+    await set("maxmemory", 0);
   }
   await load.flows(30);
 });

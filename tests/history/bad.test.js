@@ -271,6 +271,11 @@ const graceless = { grace_ms: 2 };
 breaks("I17", "the older connection stays", ({ story }) => {
   story.connect("ann", "ios", { node: "n2", replaces: false });
 }, graceless);
+breaks("I17", "the older connection stays until its app closes it", ({ story, phone }) => {
+  story.connect("ann", "ios", { node: "n2", replaces: false });
+  story.publish("bob", "three");
+  story.close(phone, 1000, "client");
+}, graceless);
 breaks("I17", "closed with 4500 for nobody", ({ story, phone }) => {
   story.close(phone, 4500);
 });

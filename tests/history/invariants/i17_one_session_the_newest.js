@@ -2,7 +2,7 @@
 // stored state and sends at most one batch after its lease lapsed.
 //
 // Decides, for connections of one device where one began to connect after the other had connected: the
-// older is closed before the end; after `grace_ms` it is pushed at most one batch; it is closed with 4500
+// older is closed within `grace_ms`, which begins anew with a fault; after `grace_ms` it is pushed at most one batch; it is closed with 4500
 // only if there is a newer one; what it names after the newer had connected is not stored; a session list
 // has no device twice, and in the end names for each connected device the node of the newest connection.
 // Cannot see: which of two connects that overlapped came first.
@@ -38,7 +38,8 @@ function succession(judge, { run, drained, kind, lines: all, last }, name, older
   const faults = all.filter((line) => line.kind === "fault").map(({ at }) => at);
   const due = Math.max(newer.connected.at, ...faults) + run.grace_ms;
   if (older.closed || due < last) {
-    judge.holds(older.closed !== undefined, lines, () => `${name}: the older connection was never closed`);
+    const until = older.closed ? `until ${older.closed.at} ms` : "to the end";
+    judge.holds(older.closed?.at <= due, lines, () => `${name}: the older connection should have been closed by ${due} ms, and stayed ${until}`);
   }
 }
 
