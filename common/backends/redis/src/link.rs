@@ -62,6 +62,8 @@ enum Route {
     Cluster(ClusterConnection),
 }
 
+const ANY_MASTER: RoutingInfo = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+
 /// Shares of a cluster's hash tags.
 const SHARES: usize = 256;
 
@@ -78,7 +80,7 @@ impl Link {
             let client = Client::open(&one[..]).map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
             let single = Single::new(client, timeouts);
             let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
-            if !server::check(&[link.info().await?])?.cluster {
+            if !server::check(&link.info().await?)?.cluster {
                 return Ok(link);
             }
         }
@@ -91,7 +93,7 @@ impl Link {
         let connected = tokio::time::timeout(timeouts.connect, client.get_async_connection()).await;
         let connected = connected.map_err(|_| silent(timeouts.connect))?.map_err(failed)?;
         let link = Self::over(Route::Cluster(connected), timeouts, SHARES);
-        server::check(&link.infos().await?)?;
+        server::check(&link.info().await?)?;
         Ok(link)
     }
 
@@ -99,14 +101,13 @@ impl Link {
         Self { route, timeouts, breakers: (0..shares).map(|_| Mutex::default()).collect() }
     }
 
-    /// Whether anybody answers; in a cluster, any node.
+    /// Whether anybody answers; in a cluster, any master.
     pub(crate) async fn ping(&self) -> Result<()> {
-        let routing = RoutingInfo::SingleNode(SingleNodeRoutingInfo::Random);
         let ping = cmd("PING");
         self.within(&self.breakers[0], async {
             let answer = match &self.route {
                 Route::Single(single) => single.call(&ping).await,
-                Route::Cluster(connection) => connection.clone().route_command(ping, routing).await,
+                Route::Cluster(connection) => connection.clone().route_command(ping, ANY_MASTER).await,
             };
             answer?.extract_error()
         })
@@ -151,17 +152,16 @@ impl Link {
         answer?.extract_error()
     }
 
+    /// Of the server; in a cluster, of any master, for others may be away just now.
     async fn info(&self) -> Result<String> {
-        let answer = tokio::time::timeout(self.timeouts.connect, self.send(&cmd("INFO"))).await;
-        let answer = answer.map_err(|_| silent(self.timeouts.connect))?.map_err(failed)?;
-        redis::from_redis_value(answer).map_err(StoreError::unavailable)
-    }
-
-    /// Of every master of the cluster.
-    async fn infos(&self) -> Result<Vec<String>> {
-        let answer = self.call(&cmd("INFO")).await?;
-        let by_node: Vec<(String, String)> = redis::from_redis_value(answer).map_err(StoreError::unavailable)?;
-        Ok(by_node.into_iter().map(|(_, info)| info).collect())
+        let asked = tokio::time::timeout(self.timeouts.connect, async {
+            match &self.route {
+                Route::Single(single) => single.call(&cmd("INFO")).await,
+                Route::Cluster(connection) => connection.clone().route_command(cmd("INFO"), ANY_MASTER).await,
+            }
+        });
+        let info = asked.await.map_err(|_| silent(self.timeouts.connect))?.and_then(Value::extract_error);
+        redis::from_redis_value(info.map_err(failed)?).map_err(StoreError::unavailable)
     }
 
     fn breaker(&self, key: Option<&[u8]>) -> &Mutex<Breaker> {

@@ -10,16 +10,11 @@ pub(super) struct Server {
     pub(super) cluster: bool,
 }
 
-/// Judges servers by their `INFO`; they are of one kind.
+/// Judges a server by its `INFO`.
 ///
 /// # Errors
-/// `Unavailable` if one is too old or a replica, or there is none.
-pub(super) fn check(infos: &[String]) -> Result<Server> {
-    let servers: Result<Vec<_>> = infos.iter().map(|info| judge(info)).collect();
-    servers?.first().copied().ok_or_else(|| StoreError::unavailable("the Redis cluster has no master"))
-}
-
-fn judge(info: &str) -> Result<Server> {
+/// `Unavailable` if it is too old or a replica.
+pub(super) fn check(info: &str) -> Result<Server> {
     let field = |name: &str| {
         let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         value.map(str::trim).unwrap_or_default()
@@ -61,16 +56,15 @@ mod tests {
 
     #[test]
     fn a_server_that_is_too_old_or_a_replica_is_refused_by_name() {
-        assert_eq!(check(&[info("7.0.15", "master", "0")]).unwrap(), Server { cluster: false });
-        assert_eq!(check(&[info("10.2.0", "master", "1")]).unwrap(), Server { cluster: true });
+        assert_eq!(check(&info("7.0.15", "master", "0")).unwrap(), Server { cluster: false });
+        assert_eq!(check(&info("10.2.0", "master", "1")).unwrap(), Server { cluster: true });
         for (info, words) in [
             (info("6.2.14", "master", "0"), "7.0 or later"),
             (info("", "master", "0"), "7.0 or later"),
             (info("7.2.0", "slave", "0"), "its master, 10.0.0.1:6379"),
         ] {
-            let refused = check(&[info]).unwrap_err().to_string();
+            let refused = check(&info).unwrap_err().to_string();
             assert!(refused.contains(words), "{refused}");
         }
-        assert!(check(&[]).is_err());
     }
 }

@@ -4,7 +4,7 @@ use feedgate_common::inboxes::Read;
 use feedgate_common::{Bucket, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 
-use crate::world::{BUCKETS, KEY, READER, build, entry, filled, open, push, until, words};
+use crate::world::{BUCKETS, KEY, READER, build, connect, entry, filled, open, push, until, words};
 
 /// One whose masters go on without the others.
 fn start() -> RedisCluster {
@@ -37,12 +37,16 @@ async fn i16_a_master_that_is_away_takes_its_own_buckets_along_and_they_come_bac
     let other = elsewhere(&cluster, node);
     let other_key = feedgate_common::InboxKey::main(other);
     build(&*store, other_key, vec![entry(1)]).await;
+    let survivor = cluster.nodes()[holder_of(&cluster, other)].url();
     cluster.node(node).kill();
     for round in 0..20 {
         words(store.read(KEY, served, 9).await);
         until("the other masters serve", async || store.heads(&[other_key]).await.is_ok()).await;
         let went_on = store.heads(&[other_key]).await;
         assert!(went_on.as_ref().is_ok_and(|heads| heads[0].is_some()), "{round}: {went_on:?}");
+    }
+    for _ in 0..5 {
+        connect(&survivor).await;
     }
     cluster.node(node).restart();
     cluster.wait_until_ok();
