@@ -4,7 +4,7 @@ use feedgate_common::inboxes::Read;
 use feedgate_common::{Bucket, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 
-use crate::world::{BUCKETS, KEY, READER, build, connect, entry, filled, open, push, until, words};
+use crate::world::{BUCKETS, KEY, READER, build, connect, entry, filled, in_step, open, push, until, words};
 
 /// One whose masters go on without the others.
 fn start() -> RedisCluster {
@@ -81,11 +81,18 @@ async fn i16_a_replica_that_takes_over_serves_no_epoch_of_its_master() {
         .await;
     let store = open(&cluster.url()).await;
     let served = filled(&*store, 2).await;
-    assert_eq!(cluster.nodes()[node].cli(&["wait", "1", "5000"]).trim(), "1");
+    in_step(&cluster.nodes()[node], &replica);
 
     cluster.node(node).kill();
     replica.cli(&["cluster", "failover", "takeover"]);
-    until("the replica has taken over", async || store.heads(&[KEY]).await.is_ok()).await;
+    until("the replica has taken over", async || {
+        let reached = store.heads(&[KEY]).await;
+        if let Err(error) = &reached {
+            eprintln!("{error}");
+        }
+        reached.is_ok()
+    })
+    .await;
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
     assert!(build(&*store, KEY, vec![entry(1)]).await > served.epoch);
     push(&*store, &[READER]).await;

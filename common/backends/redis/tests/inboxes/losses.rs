@@ -13,8 +13,8 @@ use feedgate_engines::Redis;
 use feedgate_redis::RedisInboxes;
 
 use crate::world::{
-    BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, open, progress, push, server,
-    step, until,
+    BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, in_step, open, progress, push,
+    server, step, until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +48,7 @@ impl Before {
     /// `replica` has been one for as long as there is data: a master that gets its first replica takes another
     /// replication id, which would be a loss too.
     fn of(redis: &Redis, replica: Redis) -> Self {
-        let copied = redis.cli(&["wait", "1", "5000"]);
-        assert_eq!(copied.trim(), "1");
+        in_step(redis, &replica);
         replica.cli(&["replicaof", "no", "one"]);
         let files = tempfile::tempdir().unwrap();
         copy_files(&data(redis), files.path());

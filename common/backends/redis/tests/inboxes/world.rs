@@ -118,6 +118,19 @@ pub(crate) fn words<T: std::fmt::Debug>(answer: Result<T>) -> String {
     }
 }
 
+/// Waits until `replica` has all that `master` has written by now. (WAIT speaks only of its own connection's writes.)
+pub(crate) fn in_step(master: &Redis, replica: &Redis) {
+    let offset = |redis: &Redis, field: &str| -> u64 {
+        let info = redis.cli(&["info", "replication"]);
+        let line = info.lines().find_map(|line| line.strip_prefix(field)).unwrap_or("0");
+        line.trim().parse().unwrap()
+    };
+    let written = offset(master, "master_repl_offset:");
+    while offset(replica, "slave_repl_offset:") < written {
+        std::thread::yield_now();
+    }
+}
+
 /// Waits for a condition that is sure to come.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let begun = Instant::now();
