@@ -74,8 +74,9 @@ function main(path) {
     return 2;
   }
   const text = readFileSync(path, "utf8");
+  const texts = text.split("\n");
   const { violations, decided, complete } = check(new History(text));
-  for (const violation of violations) console.log(`${worded(violation, text.split("\n"))}\n`);
+  for (const violation of violations) console.log(`${worded(violation, texts)}\n`);
   console.log(`decided: ${Object.entries(decided).map(([name, count]) => `${name} ${count}`).join(", ")}`);
   if (!complete) console.log("the run did not go to its end: what holds only in the end was not decided");
   console.log(`${violations.length} violations`);
