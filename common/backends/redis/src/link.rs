@@ -172,7 +172,9 @@ impl Link {
         breaker.lock().admit(Instant::now(), self.timeouts.call).map_err(|wait| {
             StoreError::unavailable(format_args!("Redis has failed several times; it is tried again in {wait:?}"))
         })?;
+        let mut pending = Pending { link: self, breaker, since: Instant::now(), heard: false };
         let answer = tokio::time::timeout(self.timeouts.call, call).await;
+        pending.heard = true;
         let reached = matches!(&answer, Ok(Ok(_))) || matches!(&answer, Ok(Err(e)) if answered(e));
         match reached {
             true => breaker.lock().succeeded(),
@@ -182,6 +184,30 @@ impl Link {
             self.look_again();
         }
         answer.map_err(|_| silent(self.timeouts.call))?.map_err(failed)
+    }
+}
+
+/// A call that has no answer yet. Dropped with it: its caller waits no longer.
+struct Pending<'a> {
+    link: &'a Link,
+    breaker: &'a Mutex<Breaker>,
+    since: Instant,
+    heard: bool,
+}
+
+impl Drop for Pending<'_> {
+    /// A caller that gave up late has waited in vain; one that gave up early tells nothing.
+    fn drop(&mut self) {
+        let now = Instant::now();
+        if self.heard {
+            return;
+        }
+        if now - self.since < self.link.timeouts.call / 2 {
+            self.breaker.lock().abandoned(now);
+        } else {
+            self.breaker.lock().failed(now);
+            self.link.look_again();
+        }
     }
 }
 

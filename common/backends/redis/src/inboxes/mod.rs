@@ -134,10 +134,16 @@ impl RedisInboxes {
                 "claimed" => claim = reply.bytes()?,
                 "alive" => return Ok(()),
                 "renewed" => {
-                    tracing::warn!(
-                        ?bucket,
-                        "Redis lost what it held, or it is new: inboxes are rebuilt as readers come"
-                    );
+                    match reply.number()? {
+                        0 => tracing::info!(
+                            ?bucket,
+                            "Redis holds nothing of it: it is new, or was lost; inboxes are built as readers come"
+                        ),
+                        _ => tracing::warn!(
+                            ?bucket,
+                            "Redis was restarted, replaced or rolled back: inboxes are rebuilt as readers come"
+                        ),
+                    }
                     return Ok(());
                 }
                 "back" => {

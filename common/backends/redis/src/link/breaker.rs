@@ -46,6 +46,13 @@ impl Breaker {
         }
     }
 
+    /// A call was given up before there could be news of it: if it was to probe, another may.
+    pub(super) fn abandoned(&mut self, now: Instant) {
+        if let Self::Probing { pause, .. } = *self {
+            *self = Self::Open { until: now, pause };
+        }
+    }
+
     /// A call was answered.
     pub(super) fn succeeded(&mut self) {
         *self = Self::default();
@@ -109,6 +116,18 @@ mod tests {
         let mut breaker = opened(now);
         assert_eq!(breaker.admit(now + SHORTEST, PATIENCE), Ok(()));
         assert_eq!(breaker.admit(now + SHORTEST + PATIENCE, PATIENCE), Ok(()));
+    }
+
+    #[test]
+    fn a_probe_that_was_given_up_early_makes_room_for_another_at_once() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        assert_eq!(breaker.admit(now + SHORTEST, PATIENCE), Ok(()));
+        breaker.abandoned(now + SHORTEST);
+        assert_eq!(breaker.admit(now + SHORTEST, PATIENCE), Ok(()));
+        let mut closed = Breaker::default();
+        closed.abandoned(now);
+        assert_eq!(closed, Breaker::default());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use feedgate_common::inboxes::Read;
 use feedgate_common::{Inboxes, Progress};
 use feedgate_redis::{Link, Timeouts};
+use tokio::time::timeout;
 
 use crate::world::{BUCKETS, KEY, PATIENCE, READER, connect, filled, open, progress, push, server, step, until, words};
 
@@ -47,6 +48,23 @@ async fn a_server_that_hangs_costs_a_few_calls_their_timeout_and_the_others_noth
     let begun = Instant::now();
     assert!(words(store.progress(&[]).await.and(store.ping().await)).contains("tried again in"));
     assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
+    redis.resume();
+    is_back_soon(&*store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_gives_up_before_its_timeout_has_found_the_server_away_too() {
+    let mut redis = server();
+    let store = open(&redis.url()).await;
+    redis.pause();
+    let begun = Instant::now();
+    let mut refused = String::new();
+    while !refused.contains("tried again in") {
+        if let Ok(answer) = timeout(PATIENCE * 3 / 4, store.heads(&[KEY])).await {
+            refused = words(answer);
+        }
+        assert!(begun.elapsed() < 6 * PATIENCE, "the breaker opens");
+    }
     redis.resume();
     is_back_soon(&*store).await;
 }

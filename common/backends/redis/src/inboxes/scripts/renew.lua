@@ -3,7 +3,7 @@
 --
 -- The new minimum must be greater than the epoch of every inbox that is here. So it must have been given after
 -- what is here was: a claim is written first, and only an epoch given while it stood there is taken.
--- Answers 'alive' (somebody else was faster), 'claimed' and the claim, 'renewed', or 'back' and the epoch held.
+-- Answers 'alive' (somebody else was faster), 'claimed' and the claim, 'renewed' and whether there was a life before, or 'back' and the epoch held.
 local held = redis.call('HMGET', KEYS[1], 'layout', 'life', 'epoch', 'claim')
 local replication = redis.call('INFO', 'replication')
 if not string.find(replication, 'role:master', 1, true) then return {'replica'} end
@@ -18,4 +18,4 @@ if tonumber(held[3] or 0) >= tonumber(ARGV[2]) then return {'back', held[3]} end
 local life = string.match(replication, 'master_replid:%x+')
 redis.call('HSET', KEYS[1], 'layout', ARGV[1], 'life', life, 'epoch', ARGV[2], 'inboxes', '0', 'entries', '0')
 redis.call('HDEL', KEYS[1], 'claim')
-return {'renewed'}
+return {'renewed', held[2] and 1 or 0}
