@@ -6,7 +6,9 @@ import { judged } from "./judged.js";
 
 const ALL = ["gateway-1", "gateway-2", "timeline-1", "timeline-2"];
 
-judged("i16_a_replica_that_lacks_writes_is_promoted_under_load", { start: cluster({ through: ALL }), decides: ["I9", "I16"] }, async ({ load, fault, home, t }) => {
+const options = { start: cluster({ through: ALL }), decides: ["I9", "I16"] };
+
+judged("i16_a_replica_that_lacks_writes_is_promoted_under_load", options, async ({ load, fault, home, t }) => {
   const replica = await Redis.start(t, { replicaOf: home.redis });
   await load.flows(40);
   await fault("stall the replica", "redis", () => replica.pause());

@@ -11,7 +11,9 @@ import { judged } from "./judged.js";
 const RACES = 200;
 const AT_ONCE = 10;
 
-judged("i17_one_device_connects_to_two_gateways_two_hundred_times", { start: cluster(), decides: ["I17"], sizes: { readers: 2 } }, async ({ load, home, recorder, t }) => {
+const options = { start: cluster(), decides: ["I17"], sizes: { readers: 2 } };
+
+judged("i17_one_device_connects_to_two_gateways_two_hundred_times", options, async ({ load, home, recorder, t }) => {
   const race = async (device) => {
     const phones = await Promise.all(
       home.gateways.map((gateway) => {

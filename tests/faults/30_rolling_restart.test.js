@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 
+import { until } from "../actors/until.js";
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 
@@ -11,6 +12,10 @@ judged("i4_i9_a_rolling_restart_under_load", { start: cluster(), decides: ["I4",
     await load.flows(30);
     const ended = await fault("SIGTERM", member.name, () => member.stop());
     assert.deepEqual(ended, { code: 0, signal: null }, member.log());
+    if (home.gateways.includes(member)) {
+      const told = () => load.phones.some(({ phone }) => phone.connecting.includes(3001));
+      await until("a device was told that its gateway goes away", told);
+    }
     await member.start();
   }
   await load.flows(30);

@@ -30,7 +30,8 @@ function outboxInOrder(items, judge) {
   for (const item of accepted) {
     const before = greatest(item.start);
     if (before === undefined) continue;
-    const why = () => `item ${item.id} has outbox_seq ${item.seq}, though item ${before.item.id} with ${before.offset} had been accepted before it was published`;
+    const earlier = `item ${before.item.id} with ${before.offset} had been accepted before it was published`;
+    const why = () => `item ${item.id} has outbox_seq ${item.seq}, though ${earlier}`;
     judge.holds(item.seq > before.offset, [...before.item.lines, ...item.lines], why);
   }
 }

@@ -49,7 +49,8 @@ function agrees(judge, view, feed) {
   const where = `${position?.epoch}:${position?.offset}`;
   const head = `${feed.position.epoch}:${feed.position.offset}`;
   judge.holds(where === head, [n, ...feed.lines], () => `${reader}'s device ${device} stands at ${where}, the log at ${head}`);
-  const why = () => `${reader}'s device ${device} at ${where} lacks ${some(missing)} and shows ${some(extra)} besides, in ${sameOrder ? "the same" : "another"} order`;
+  const difference = `lacks ${some(missing)} and shows ${some(extra)} besides`;
+  const why = () => `${reader}'s device ${device} at ${where} ${difference}, or shows them in another order`;
   judge.holds(sameOrder, [n, ...feed.lines], why);
 }
 

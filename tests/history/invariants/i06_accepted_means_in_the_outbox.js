@@ -58,7 +58,8 @@ function profile(judge, history, author) {
       const { least, most } = versions(item);
       const { version } = held.get(item.id);
       const edits = item.edits.flatMap((edit) => edit.lines);
-      judge.holds(version >= least && version <= most, [...edits, ...lines], () => `item ${item.id} has version ${version}; its edits allow ${least} to ${most}`);
+      const why = () => `item ${item.id} has version ${version}; its edits allow ${least} to ${most}`;
+      judge.holds(version >= least && version <= most, [...edits, ...lines], why);
     }
   }
   const last = Math.max(0, ...own.map(({ seq }) => seq ?? 0));

@@ -22,7 +22,8 @@ export function decide(history, judge) {
     const missing = [...must.values()].filter(({ id }) => !shown.some((item) => item.id === id));
     const extra = shown.filter(({ id }) => !may.has(id));
     const state = following.authors.has(author) ? "follows" : "does not follow";
-    const why = () => `after ${changes.length} changes ${reader} ${state} ${author}; the log lacks [${missing.map(({ id }) => id)}] and shows [${extra.map(({ id }) => id)}] too much`;
+    const [lacks, shows] = [missing, extra].map((items) => items.map(({ id }) => id));
+    const why = () => `after ${changes.length} changes ${reader} ${state} ${author}; the log lacks [${lacks}] and shows [${shows}] too much`;
     judge.holds(missing.length + extra.length === 0, [...lines, ...log.lines], why);
   }
 }
