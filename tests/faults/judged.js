@@ -36,7 +36,9 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
     const load = await Load.start(t, { home, recorder, random, sizes });
     const fault = async (what, who, inject) => {
       recorder.line({ kind: "fault", what, who });
-      return inject();
+      const answer = await inject();
+      recorder.line({ kind: "fault", what: `${what}: done`, who });
+      return answer;
     };
     await body({ load, fault, home, random, recorder, t });
     const late = await load.settle();

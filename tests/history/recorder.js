@@ -14,7 +14,7 @@
 //   opened     connection, reader, device, gateway          a WebSocket is about to be opened
 //   sent, got  connection, message                          one command, reply or push (no token, no ping)
 //   closed     connection, code, reason, by                 by: "client" if this side asked for it
-//   fault      what, who                                    somebody did something to a process
+//   fault      what, who                                    somebody breaks a process: as it begins, and when it is done
 //   memory     who, bytes, most                             resident memory of a process, and its bound
 //   view       reader, device, position, items              what an app shows
 //   drained                                                 all work is done, all phones are in sync: what
