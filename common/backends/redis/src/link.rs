@@ -88,6 +88,9 @@ impl Link {
             .connection_timeout(timeouts.connect)
             .response_timeout(timeouts.call)
             .retries(2)
+            // The library waits 1.3 s and more before it looks for the slot elsewhere, which no call lives to see.
+            .min_retry_wait(20)
+            .max_retry_wait(200)
             .build();
         let client = client.map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
         let connected = tokio::time::timeout(timeouts.connect, client.get_async_connection()).await;

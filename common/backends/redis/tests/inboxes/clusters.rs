@@ -79,6 +79,14 @@ async fn i16_a_replica_that_takes_over_serves_no_epoch_of_its_master() {
     replica.cli(&["cluster", "replicate", &master]);
     until("the replica is in step", async || replica.cli(&["info", "replication"]).contains("master_link_status:up"))
         .await;
+    let known = id(&replica);
+    until("every node knows the replica as one", async || {
+        cluster.nodes().iter().all(|node| {
+            let nodes = node.cli(&["cluster", "nodes"]);
+            nodes.lines().any(|line| line.starts_with(&known) && line.contains("slave") && line.contains(&master))
+        })
+    })
+    .await;
     let store = open(&cluster.url()).await;
     let served = filled(&*store, 2).await;
     in_step(&cluster.nodes()[node], &replica);
