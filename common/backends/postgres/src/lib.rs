@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   write ─▶ what waits together: one transaction, lock, load, plan, store      write/
-//!   read  ─▶ one snapshot: a walk along indexes                                 read/
+//!   read  ─▶ one snapshot: a walk along indexes; of items what waits together   read/
+//!            groups   calls that wait together are carried out together
 //!            pool     connections and the bounds in time of all of it
 //!            fault    what went wrong, sorted by what can be done about it
 //! ```
@@ -20,6 +21,7 @@ mod connect;
 mod epochs;
 mod events;
 mod fault;
+mod groups;
 mod pool;
 mod read;
 mod rows;
@@ -39,7 +41,7 @@ use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq
 pub use connect::Options;
 use epochs::Epochs;
 use pool::{Pool, work};
-use read::{Lows, counts, door, items, lists};
+use read::{Lows, SharedItems, counts, door, items, lists};
 use users::Users;
 use write::Queue;
 
@@ -50,13 +52,14 @@ pub struct PostgresArchive {
     buckets: u16,
     users: Arc<Users>,
     queue: Queue,
+    items: SharedItems,
     lows: Lows,
     epochs: Epochs,
 }
 
 impl PostgresArchive {
     /// Connects to `postgres://user:password@host:port/database` and brings its tables to this version. Any number of
-    /// processes may do so at once. Within a tokio runtime, where a task of its own writes until the Archive is dropped.
+    /// processes may do so at once. Within a tokio runtime, where tasks of its own write and read items until the Archive is dropped.
     ///
     /// # Errors
     /// `Unavailable`, naming what is wrong and what would be right: the URL, the server, its version, the password, the
@@ -65,7 +68,8 @@ impl PostgresArchive {
         let (pool, buckets) = connect::open(url, options).await?;
         let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
         let queue = Queue::start(pool.clone(), users.clone(), buckets);
-        Ok(Self { pool, buckets, users, queue, lows: Lows::default(), epochs: Epochs::default() })
+        let items = SharedItems::start(pool.clone());
+        Ok(Self { pool, buckets, users, queue, items, lows: Lows::default(), epochs: Epochs::default() })
     }
 
     /// Into how many buckets this store divides readers: what it was made with.
@@ -93,7 +97,7 @@ impl Archive for PostgresArchive {
     }
 
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
-        self.pool.read(work!(|connection| items::items(connection, ids))).await
+        self.items.get(ids).await
     }
 
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {

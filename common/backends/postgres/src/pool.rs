@@ -87,7 +87,6 @@ impl Pool {
                 }
             }
         };
-        let unanswered = || StoreError::unavailable(format_args!("PostgreSQL did not answer within {CALL:?}"));
         timeout(CALL, reading).await.unwrap_or_else(|_| Err(unanswered()))
     }
 
@@ -183,6 +182,11 @@ pub(crate) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> Sto
 /// A write whose connection was lost may have happened.
 pub(crate) fn in_doubt(error: sqlx::Error) -> StoreError {
     if fault::is_lost(&error) { no_reply() } else { fault::store_error(error) }
+}
+
+/// A read that took too long.
+pub(crate) fn unanswered() -> StoreError {
+    StoreError::unavailable(format_args!("PostgreSQL did not answer within {CALL:?}"))
 }
 
 pub(crate) fn no_reply() -> StoreError {

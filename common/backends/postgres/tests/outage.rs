@@ -160,8 +160,9 @@ async fn a_network_that_goes_silent_is_answered_within_seconds() {
         .map(|n| {
             let archive = archive.clone();
             tokio::spawn(async move {
-                match n % 2 {
+                match n % 3 {
                     0 => archive.ping().await,
+                    1 => archive.items(&[ItemId(n as u64)]).await.map(drop),
                     _ => publish(&archive, keyed(1, n)).await.map(drop),
                 }
             })

@@ -4,10 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use feedgate_common::error::Result;
 use feedgate_common::{Body, Item, ItemId};
 use sqlx::PgConnection;
 
-use crate::fault::corrupt;
+use crate::fault::{self, corrupt};
 use crate::rows;
 use crate::users::user_id;
 
@@ -18,29 +19,33 @@ WHERE i.id = ANY($1) AND i.body IS NOT NULL";
 
 const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
 
-/// Those that live, in the order asked.
-pub(crate) async fn items(connection: &mut PgConnection, ids: &[ItemId]) -> sqlx::Result<Vec<Option<Arc<Item>>>> {
-    type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64);
-    let asked: Vec<i64> = ids.iter().copied().map(rows::item).collect();
-    let read: Vec<Row> = sqlx::query_as(LIVING).bind(asked).fetch_all(connection).await?;
-    let mut found = HashMap::with_capacity(read.len());
-    for (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq) in read {
-        let id = rows::item_of(id);
-        let item = Item {
-            id,
-            author: user_id(&author)?,
-            author_no: rows::user_of(author_no)?,
-            kind: kind.map(Into::into),
-            foreign_id: foreign_id.map(Into::into),
-            body: Body::parse(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
-            published_at,
-            rank,
-            version: version.cast_unsigned(),
-            outbox_seq: rows::count_of(seq)?,
-        };
-        found.insert(id, Arc::new(item));
-    }
-    Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64);
+
+/// Those of `ids` that live, each with what is wrong with it if it cannot be what was written.
+pub(super) async fn items(
+    connection: &mut PgConnection,
+    ids: &[i64],
+) -> sqlx::Result<HashMap<ItemId, Result<Arc<Item>>>> {
+    let read: Vec<Row> = sqlx::query_as(LIVING).bind(ids).fetch_all(connection).await?;
+    let found = |row: Row| (rows::item_of(row.0), item(row).map(Arc::new).map_err(fault::store_error));
+    Ok(read.into_iter().map(found).collect())
+}
+
+fn item(row: Row) -> sqlx::Result<Item> {
+    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq) = row;
+    let id = rows::item_of(id);
+    Ok(Item {
+        id,
+        author: user_id(&author)?,
+        author_no: rows::user_of(author_no)?,
+        kind: kind.map(Into::into),
+        foreign_id: foreign_id.map(Into::into),
+        body: Body::parse(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
+        published_at,
+        rank,
+        version: version.cast_unsigned(),
+        outbox_seq: rows::count_of(seq)?,
+    })
 }
 
 pub(crate) async fn by_foreign_id(connection: &mut PgConnection, foreign_id: &str) -> sqlx::Result<Option<ItemId>> {

@@ -5,6 +5,8 @@ pub(crate) mod door;
 pub(crate) mod items;
 pub(crate) mod lists;
 mod merge;
+mod shared;
 mod window;
 
+pub(crate) use shared::SharedItems;
 pub(crate) use window::Lows;

@@ -18,10 +18,11 @@ use std::sync::Arc;
 use feedgate_common::Millis;
 use feedgate_common::archive::Write;
 use feedgate_common::error::{Result, StoreError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::{Answers, Ask, Sweep};
+use crate::groups::{self, Groups};
 use crate::pool::{self, Pool};
 use crate::users::Users;
 
@@ -40,11 +41,30 @@ const ROOM_KIB: usize = 32 * 1024;
 /// When a refused call is likely to find room.
 const RETRY_AFTER_MS: u32 = 100;
 
-/// A call of `write` that waits.
-struct Call {
+/// What a call of `write` asks.
+struct Asked {
     asks: Vec<Ask>,
-    answer: oneshot::Sender<Result<Answers>>,
     _room: OwnedSemaphorePermit,
+}
+
+type Call = groups::Call<Asked, Answers>;
+
+/// What becomes one transaction.
+#[derive(Default)]
+struct Group {
+    calls: Vec<Call>,
+    operations: usize,
+}
+
+impl groups::Group<Asked, Answers> for Group {
+    fn add(&mut self, call: Call) {
+        self.operations += call.asked.asks.len();
+        self.calls.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.operations >= GROUP_MAX
+    }
 }
 
 /// What carries groups out.
@@ -55,19 +75,21 @@ struct Worker {
     sweep: Sweep,
 }
 
-/// See the module. Its task ends once it is dropped and what waited is answered.
+/// See the module.
 pub(crate) struct Queue {
-    calls: mpsc::Sender<Call>,
+    groups: Groups<Asked, Answers>,
     room: Arc<Semaphore>,
 }
 
 impl Queue {
     /// On the current runtime.
     pub(crate) fn start(pool: Arc<Pool>, users: Arc<Users>, layout: u16) -> Self {
-        let (calls, waiting) = mpsc::channel(CALLS_MAX);
-        let worker = Worker { pool, users, layout, sweep: Sweep::default() };
-        tokio::spawn(run(Arc::new(worker), waiting));
-        Self { calls, room: Arc::new(Semaphore::new(ROOM_KIB)) }
+        let worker = Arc::new(Worker { pool, users, layout, sweep: Sweep::default() });
+        let groups = Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
+            let worker = worker.clone();
+            async move { worker.carry_out(group.calls).await }
+        });
+        Self { groups, room: Arc::new(Semaphore::new(ROOM_KIB)) }
     }
 
     /// One call; see [`feedgate_common::Archive::write`].
@@ -77,48 +99,21 @@ impl Queue {
         let kib = asks.iter().map(Ask::bytes).sum::<usize>().div_ceil(1024).clamp(1, ROOM_KIB);
         let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         let room = self.room.clone().try_acquire_many_owned(kib).map_err(|_| overloaded())?;
-        let (answer, answered) = oneshot::channel();
-        self.calls.try_send(Call { asks, answer, _room: room }).map_err(|_| overloaded())?;
-        match timeout(pool::CALL, answered).await {
-            Ok(Ok(answer)) => answer,
-            // Its turn may still come, or the runtime is ending.
-            Ok(Err(_)) | Err(_) => Err(pool::no_reply()),
+        if self.groups.is_full() {
+            return Err(overloaded());
         }
-    }
-}
-
-/// Makes groups of what waits.
-async fn run(worker: Arc<Worker>, mut waiting: mpsc::Receiver<Call>) {
-    let groups = Arc::new(Semaphore::new(GROUPS));
-    loop {
-        // The group first: meanwhile more may come to share it.
-        let Ok(group) = groups.clone().acquire_owned().await else { return };
-        let Some(first) = waiting.recv().await else { return };
-        let mut size = first.asks.len();
-        let mut calls = vec![first];
-        while size < GROUP_MAX
-            && let Ok(call) = waiting.try_recv()
-        {
-            size += call.asks.len();
-            calls.push(call);
-        }
-        // Nobody waits for these any more, and nothing of them has happened.
-        calls.retain(|call| !call.answer.is_closed());
-        let worker = worker.clone();
-        tokio::spawn(async move {
-            worker.carry_out(calls).await;
-            drop(group);
-        });
+        // Without an answer its turn may still come, or the runtime is ending.
+        self.groups.ask(Asked { asks, _room: room }).await.unwrap_or_else(|| Err(pool::no_reply()))
     }
 }
 
 impl Worker {
     async fn carry_out(&self, mut calls: Vec<Call>) {
-        let Some(now) = calls.iter().flat_map(|call| &call.asks).map(|ask| ask.now).max() else {
+        let Some(now) = calls.iter().flat_map(|call| &call.asked.asks).map(|ask| ask.now).max() else {
             return answer_all(calls, |_| Ok(vec![]));
         };
-        let sizes: Vec<usize> = calls.iter().map(|call| call.asks.len()).collect();
-        let asks: Vec<Ask> = calls.iter_mut().flat_map(|call| std::mem::take(&mut call.asks)).collect();
+        let sizes: Vec<usize> = calls.iter().map(|call| call.asked.asks.len()).collect();
+        let asks: Vec<Ask> = calls.iter_mut().flat_map(|call| std::mem::take(&mut call.asked.asks)).collect();
         match self.write(&asks).await {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
@@ -129,7 +124,7 @@ impl Worker {
                 for (call, size) in calls.into_iter().zip(sizes) {
                     let (own, others) = rest.split_at(size);
                     rest = others;
-                    _ = call.answer.send(self.write(own).await);
+                    call.answer(self.write(own).await);
                 }
             }
             Err(error) => answer_all(calls, |_| Err(error.clone())),
@@ -143,9 +138,8 @@ impl Worker {
     }
 }
 
-/// Whoever has gone away misses an answer.
 fn answer_all(calls: Vec<Call>, mut answer: impl FnMut(usize) -> Result<Answers>) {
     for (at, call) in calls.into_iter().enumerate() {
-        _ = call.answer.send(answer(at));
+        call.answer(answer(at));
     }
 }
