@@ -1,4 +1,4 @@
-//! Items as readers get them. Every call asks the server: an item may be edited or deleted through any other node, and
+//! Items as readers get them. They are always asked for: an item may be edited or deleted through any other node, and
 //! nobody may get the old one once that is answered.
 
 use std::collections::HashMap;

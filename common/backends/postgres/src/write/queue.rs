@@ -1,4 +1,4 @@
-//! Calls that wait together become one transaction.
+//! Calls that wait together become one transaction, as one of the groups of [`crate::groups`].
 //!
 //! ```text
 //!   call ─▶ queue ─▶ a group is free ─▶ everything that waits, up to GROUP_MAX operations ─▶ one transaction ─▶ answers
@@ -11,7 +11,6 @@
 //! - A call is in one transaction as a whole, and calls of a group are carried out in the order in which they came.
 //! - A call that cannot be carried out at all fails alone: its group is taken back and each call tried by itself.
 //! - What waits is bounded in calls and in bytes; beyond that a call is refused and nothing of it is written.
-//! - A caller that goes away takes nobody else's answer along.
 
 use std::sync::Arc;
 
