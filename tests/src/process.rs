@@ -29,13 +29,36 @@ pub fn memory(pid: u32) -> anyhow::Result<Memory> {
 /// User and system time of process `pid` so far, in seconds, all threads, in steps of a clock tick
 /// (10 ms nearly everywhere).
 pub fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
-    let text = read(pid, "stat")?;
-    // The second field is the program's name in brackets and may hold anything.
-    let (_, fields) = text.rsplit_once(')').context("stat has no name")?;
-    let mut ticks = fields.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
-    let mut next = || anyhow::Ok(ticks.next().context("stat ends early")??);
-    let (user, system) = (next()?, next()?);
-    Ok((user + system) as f64 / rustix::param::clock_ticks_per_second() as f64)
+    Ok(Stat::of(pid)?.own)
+}
+
+/// The same of process `pid` and all its children, the ended ones included.
+pub fn cpu_seconds_with_children(pid: u32) -> anyhow::Result<f64> {
+    let parent = Stat::of(pid)?;
+    let processes = std::fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    // One that ends meanwhile is no longer there to be read.
+    let children = processes.filter_map(|other| Stat::of(other).ok()).filter(|other| other.parent == u64::from(pid));
+    Ok(parent.own + parent.ended_children + children.map(|child| child.own).sum::<f64>())
+}
+
+/// What the kernel says of a process, times in seconds.
+struct Stat {
+    parent: u64,
+    own: f64,
+    ended_children: f64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> anyhow::Result<Self> {
+        let text = read(pid, "stat")?;
+        // The second field is the program's name in brackets and may hold anything; the third is a letter.
+        let (_, fields) = text.rsplit_once(')').context("stat has no name")?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let number = |at: usize| anyhow::Ok(fields.get(at).context("stat ends early")?.parse::<u64>()?);
+        let seconds =
+            |at| anyhow::Ok((number(at)? + number(at + 1)?) as f64 / rustix::param::clock_ticks_per_second() as f64);
+        Ok(Self { parent: number(1)?, own: seconds(11)?, ended_children: seconds(13)? })
+    }
 }
 
 fn read(pid: u32, file: &str) -> anyhow::Result<String> {
@@ -59,5 +82,20 @@ mod tests {
         let after = memory(me).unwrap();
         assert!(sum != 0 && after.anonymous >= before.anonymous + (60 << 20), "{before:?} {after:?}");
         assert!(after.rss >= after.anonymous && after.rss >= after.pss);
+    }
+
+    #[test]
+    fn work_of_children_is_seen_while_they_live_and_afterwards() {
+        let me = std::process::id();
+        let before = cpu_seconds_with_children(me).unwrap() - cpu_seconds(me).unwrap();
+        let worked = || cpu_seconds_with_children(me).unwrap() - cpu_seconds(me).unwrap() - before;
+        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        while worked() < 0.05 {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // The kernel may round what has ended.
+        assert!(worked() > 0.03, "{}", worked());
     }
 }

@@ -6,11 +6,10 @@
 
 use std::time::{Duration, Instant};
 
+use feedgate_tests::load::{Fleet, Report, Tally, Times, milliseconds, quantile};
 use tokio::time::sleep;
 
-use crate::fleet::{Fleet, Tally};
 use crate::floor::Floor;
-use crate::report::Report;
 use crate::world::{QUIET, STAR, World};
 
 /// Bytes of text in a post, which makes a change of about 200 bytes.
@@ -72,13 +71,13 @@ pub(crate) async fn measure(world: &World, fleet: Fleet, mode: &str, report: &mu
 
 /// The same posts with nobody online.
 pub(crate) async fn appends(world: &World, report: &mut Report) -> anyhow::Result<Cost> {
-    while world.server.sessions().await? > 0 {
+    while world.server.backend.sessions().await? > 0 {
         sleep(Duration::from_millis(50)).await;
     }
     let alone = async |burst| {
         post(world, burst).await?;
         sleep(Duration::from_millis(50)).await;
-        world.server.quiet().await.map(|_| ())
+        world.server.backend.quiet().await
     };
     let single = per_million(world, 1, async || alone(1).await).await?;
     let burst = per_million(world, BURST, async || alone(BURST).await).await?;
@@ -134,20 +133,20 @@ async fn per_million(
     burst: u64,
     mut round: impl AsyncFnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<f64> {
-    world.server.quiet().await?;
+    world.server.backend.quiet().await?;
     let before = world.server.cpu_seconds()?;
     for _ in 0..world.options.rounds {
         round().await?;
     }
-    world.server.quiet().await?;
+    world.server.backend.quiet().await?;
     let changes = (world.sessions() * world.options.rounds) as f64 * burst as f64;
     Ok((world.server.cpu_seconds()? - before) * 1e6 / changes)
 }
 
 async fn post(world: &World, burst: u64) -> anyhow::Result<()> {
     match burst {
-        1 => world.server.publish(STAR, POST_BYTES).await,
-        burst => world.server.publish_burst(STAR, POST_BYTES, burst).await,
+        1 => world.server.backend.publish(STAR, POST_BYTES).await,
+        burst => world.server.backend.publish_burst(STAR, POST_BYTES, burst).await,
     }
 }
 
@@ -168,49 +167,19 @@ async fn singles(world: &World, fleet: &Fleet, mode: &str, report: &mut Report) 
     for _ in 0..SINGLES {
         fleet.expect(reader.clone(), 1);
         let started = Instant::now();
-        let (posted, arrivals) = tokio::join!(world.server.publish(QUIET, POST_BYTES), fleet.arrived(reader.clone()));
+        let (posted, arrivals) =
+            tokio::join!(world.server.backend.publish(QUIET, POST_BYTES), fleet.arrived(reader.clone()));
         posted?;
         took.push(arrivals?.quantile(1.0) - started);
         sleep(SINGLES_EVERY).await;
     }
-    took.sort_unstable();
     for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-        let at = (took.len() as f64 * share) as usize;
-        report.figure(&format!("{mode}: single post to one, publish to device, {name}"), ms(took[at]), "ms");
+        let took = milliseconds(quantile(took.clone(), share));
+        report.figure(&format!("{mode}: single post to one, publish to device, {name}"), took, "ms");
     }
     Ok(())
 }
 
 fn per(frames: u64, world: &World, posts: u64) -> f64 {
     frames as f64 / (world.sessions() * world.options.rounds) as f64 / posts as f64
-}
-
-/// When the posts of several rounds arrived: the median round.
-#[derive(Default)]
-struct Times {
-    p50: Vec<Duration>,
-    p99: Vec<Duration>,
-    last: Vec<Duration>,
-}
-
-impl Times {
-    fn add(&mut self, started: Instant, arrivals: &crate::fleet::Arrivals) {
-        for (list, share) in [(&mut self.p50, 0.5), (&mut self.p99, 0.99), (&mut self.last, 1.0)] {
-            list.push(arrivals.quantile(share) - started);
-        }
-    }
-
-    fn tell(mut self, name: &str, sessions: usize, report: &mut Report) {
-        let rounds = self.last.len() as f64;
-        let seconds: f64 = self.last.iter().map(Duration::as_secs_f64).sum();
-        for (what, list) in [("p50", &mut self.p50), ("p99", &mut self.p99), ("last", &mut self.last)] {
-            list.sort_unstable();
-            report.figure(&format!("{name}: publish to device, {what}"), ms(list[list.len() / 2]), "ms");
-        }
-        report.figure(&format!("{name}: reached"), sessions as f64 * rounds / seconds, "sessions/s");
-    }
-}
-
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -10,13 +10,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, ensure};
+use feedgate_tests::load::GREETING;
 use feedgate_tests::process;
 
 /// The argument that makes this program the sender.
 pub(crate) const ROLE: &str = "bare-send-loop";
-
-/// What a socket gets when it is accepted. Without it a peer could not tell that from being queued.
-pub(crate) const GREETING: &[u8; 1] = b"!";
 
 /// The child: accepts as many sockets as its argument says, then sends as told until its input ends.
 pub(crate) fn run(sockets: usize) -> anyhow::Result<()> {

@@ -7,14 +7,11 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use feedgate_tests::load::{Deliver, Fleet, Report};
 use feedgate_tests::process::Memory;
 use tokio::time::sleep;
 
-use crate::fleet::Fleet;
-use crate::phone::Deliver;
-use crate::report::Report;
-use crate::server::PING_INTERVAL;
-use crate::world::World;
+use crate::world::{PING_INTERVAL, World};
 
 /// After a ping interval every session has been pinged once, by the slowest of timers.
 const GRACE: Duration = Duration::from_secs(2);
@@ -33,7 +30,7 @@ pub(crate) async fn measure(world: &World, deliver: Deliver, report: Option<&mut
     sleep(PING_INTERVAL + GRACE).await;
     let pings = fleet.tally()?.pings;
     ensure!(pings >= n as u64, "only {pings} of {n} sessions were pinged");
-    ensure!(world.server.sessions().await? == n as u64, "a session was lost");
+    ensure!(world.server.backend.sessions().await? == n as u64, "a session was lost");
     report.count("pings answered", pings, "pings");
     let later = world.server.settled_memory().await?;
     weigh("memory per idle session after a ping interval", before, later, n, report);

@@ -13,28 +13,20 @@
 //! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
 //! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On
 //! loopback a sender's time includes the kernel's receive path, for both alike.
-#![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
 
 mod delivery;
-mod fleet;
 mod floor;
-mod frame;
 mod idle;
 mod options;
-mod phone;
-mod report;
-mod server;
 mod stalled;
 mod world;
 
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use feedgate_tests::load::{self, Deliver, Report};
 
 use crate::options::Options;
-use crate::phone::Deliver;
-use crate::report::Report;
 use crate::world::World;
 
 fn main() -> anyhow::Result<()> {
@@ -43,15 +35,15 @@ fn main() -> anyhow::Result<()> {
         return floor::run(words.next().context("how many sockets?")?.parse()?);
     }
     let options = Options::parse(words)?;
-    let binary = options.server.clone().map_or_else(server::build, Ok)?;
+    let binaries = options.binaries.clone().map_or_else(|| load::build(&["--package", "feedgate"]), Ok)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, measure(options, &binary))
+    tokio::task::LocalSet::new().block_on(&runtime, measure(options, &binaries))
 }
 
-async fn measure(options: Options, binary: &std::path::Path) -> anyhow::Result<()> {
+async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result<()> {
     let started = Instant::now();
     let mut report = Report::default();
-    let world = World::make(options, binary).await?;
+    let world = World::make(options, binaries).await?;
 
     report.heading("idle, then one notification to each, in notify mode");
     let fleet = idle::measure(&world, Deliver::Notify, Some(&mut report)).await?;
@@ -76,35 +68,10 @@ async fn measure(options: Options, binary: &std::path::Path) -> anyhow::Result<(
     report.figure("seconds", started.elapsed().as_secs_f64(), "s");
     report.count("missing", missing, "notifications");
     report.count("repeated", repeated, "notifications");
-    match &world.options.server {
-        // Whoever brings a binary knows what it was built from.
-        Some(brought) => report.text("server", &brought.display().to_string()),
-        None => report.text("commit", &commit()),
-    }
-    report.text("command", &command());
+    report.origin("sessions", world.options.binaries.as_deref());
     if let Some(path) = &world.options.json {
         report.write(path)?;
     }
     ensure!(missing == 0 && repeated == 0, "a device was told too little or too much");
     Ok(())
-}
-
-/// What to say to run this again.
-fn command() -> String {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let ours = if words.is_empty() { String::new() } else { format!(" -- {}", words.join(" ")) };
-    format!("cargo bench -p feedgate-tests --bench sessions{ours}")
-}
-
-/// What stands checked out, with a `+` if it was changed since.
-fn commit() -> String {
-    let git = |words: &[&str]| {
-        let output = Command::new("git").args(words).output().ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {
-        (Some(head), Some(changes)) if changes.is_empty() => head,
-        (Some(head), _) => head + "+",
-        (None, _) => "unknown".to_owned(),
-    }
 }

@@ -10,15 +10,15 @@ pub(crate) struct Options {
     pub(crate) sessions: usize,
     /// Posts to all of them, per measurement.
     pub(crate) rounds: usize,
-    /// Server to measure; else the release build, made first.
-    pub(crate) server: Option<PathBuf>,
+    /// The directory of the server to measure; else the release build, made first.
+    pub(crate) binaries: Option<PathBuf>,
     /// Where to write the figures as JSON.
     pub(crate) json: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { sessions: 10_000, rounds: 20, server: None, json: None }
+        Self { sessions: 10_000, rounds: 20, binaries: None, json: None }
     }
 }
 
@@ -33,9 +33,9 @@ impl Options {
                 "--bench" => {}
                 "--sessions" => options.sessions = value()?.parse().context("--sessions N")?,
                 "--rounds" => options.rounds = value()?.parse().context("--rounds N")?,
-                "--server" => options.server = Some(value()?.into()),
+                "--binaries" => options.binaries = Some(value()?.into()),
                 "--json" => options.json = Some(value()?.into()),
-                other => bail!("{other}? There are --sessions N, --rounds N, --server BINARY and --json FILE"),
+                other => bail!("{other}? There are --sessions N, --rounds N, --binaries DIR and --json FILE"),
             }
         }
         if !(500..=19_000).contains(&options.sessions) || options.rounds == 0 {

@@ -4,9 +4,8 @@
 //! The same posts go first to readers who read, so that every cache is as full as it gets.
 
 use anyhow::ensure;
+use feedgate_tests::load::{Fleet, Report, Tally};
 
-use crate::fleet::{Fleet, Tally};
-use crate::report::Report;
 use crate::world::{LOUD, LOUD_READERS, World};
 
 /// Bytes of text in a post: four times [`POSTS`] of it are far more than the kernel buffers for a socket.
@@ -27,7 +26,10 @@ pub(crate) async fn measure(world: &World, report: &mut Report) -> anyhow::Resul
     let fleet = world.connect_loud(0..last).await?;
     flood(world, &fleet, last..last + 1).await?;
     let after = world.server.settled_memory().await?;
-    ensure!(world.server.sessions().await? as usize == LOUD_READERS.len(), "a stalled session was cut off too soon");
+    ensure!(
+        world.server.backend.sessions().await? as usize == LOUD_READERS.len(),
+        "a stalled session was cut off too soon"
+    );
     fleet.hang_up().await;
 
     let unread = (last * POSTS * POST_BYTES) as f64;
@@ -44,7 +46,7 @@ pub(crate) async fn measure(world: &World, report: &mut Report) -> anyhow::Resul
 async fn flood(world: &World, fleet: &Fleet, readers: std::ops::Range<usize>) -> anyhow::Result<()> {
     for _ in 0..POSTS {
         fleet.expect(readers.clone(), 1);
-        world.server.publish(LOUD, POST_BYTES).await?;
+        world.server.backend.publish(LOUD, POST_BYTES).await?;
         fleet.arrived(readers.clone()).await?;
     }
     Ok(())

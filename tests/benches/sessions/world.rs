@@ -9,11 +9,11 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
-use crate::fleet::{Fleet, Plan};
+use feedgate_tests::load::{Deliver, Fleet, Home, Plan, Server};
+
 use crate::options::Options;
-use crate::phone::Deliver;
-use crate::server::Server;
 
 /// Followed by all.
 pub(crate) const STAR: &str = "star";
@@ -27,6 +27,9 @@ pub(crate) const QUIET: &str = "quiet";
 /// As many stall, and one goes on reading.
 pub(crate) const LOUD_READERS: Range<usize> = 0..201;
 
+/// How often the measured server pings. Shorter than the default of 25 s, so that a run is short.
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Inboxes made at a time.
 const READING: usize = 64;
 
@@ -35,24 +38,29 @@ pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) server: Server,
     tokens: Vec<String>,
+    /// After the server, which lives in it.
+    _home: Home,
 }
 
 impl World {
     /// Starts the server, sets the edges and makes every inbox, so that what follows measures sessions.
-    pub(crate) async fn make(options: Options, binary: &Path) -> anyhow::Result<Self> {
-        let mut server = Server::start(binary).await?;
+    pub(crate) async fn make(options: Options, binaries: &Path) -> anyhow::Result<Self> {
+        let home = Home::make(binaries)?;
+        let settings = format!("[gateway]\nping_interval_secs = {}\n", PING_INTERVAL.as_secs());
+        let mut server = home.start("server", &["feedgate", "serve"], "--listen", &settings).await?;
+        let backend = &server.backend;
         let users: Vec<String> = (0..options.sessions).map(|n| format!("reader-{n}")).collect();
-        server.follow(&users, STAR).await?;
-        server.follow(&users[LOUD_READERS], LOUD).await?;
-        server.follow(&users[users.len() - 1..], QUIET).await?;
-        server.quiet().await?;
+        backend.follow(&users, STAR).await?;
+        backend.follow(&users[LOUD_READERS], LOUD).await?;
+        backend.follow(&users[users.len() - 1..], QUIET).await?;
+        backend.quiet().await?;
         for chunk in users.chunks(READING) {
-            futures_util::future::try_join_all(chunk.iter().map(|user| server.page(user))).await?;
+            futures_util::future::try_join_all(chunk.iter().map(|user| backend.page(user))).await?;
         }
-        server.quiet().await?;
+        backend.quiet().await?;
         server.restart().await?;
-        let tokens = server.tokens(users.into_iter())?;
-        Ok(Self { options, server, tokens })
+        let tokens = home.tokens(users.into_iter())?;
+        Ok(Self { options, server, tokens, _home: home })
     }
 
     pub(crate) fn sessions(&self) -> usize {
@@ -61,19 +69,19 @@ impl World {
 
     /// Connects every reader to the server.
     pub(crate) async fn connect(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
-        let plan = Plan { address: self.server.address, deliver, tokens: &self.tokens, stalled: 0..0 };
+        let plan = Plan { addresses: &[self.server.address()], deliver, tokens: &self.tokens, stalled: 0..0 };
         Fleet::connect(plan).await
     }
 
     /// Connects the readers of [`LOUD`], of whom those in `stalled` stop reading.
     pub(crate) async fn connect_loud(&self, stalled: Range<usize>) -> anyhow::Result<Fleet> {
-        let (address, tokens) = (self.server.address, &self.tokens[LOUD_READERS]);
-        Fleet::connect(Plan { address, deliver: Deliver::Items, tokens, stalled }).await
+        let (addresses, tokens) = (&[self.server.address()], &self.tokens[LOUD_READERS]);
+        Fleet::connect(Plan { addresses, deliver: Deliver::Items, tokens, stalled }).await
     }
 
     /// Opens as many raw sockets to `address`.
     pub(crate) async fn connect_raw(&self, address: SocketAddr) -> anyhow::Result<Fleet> {
         let tokens = vec![String::new(); self.sessions()];
-        Fleet::connect(Plan { address, deliver: Deliver::Raw, tokens: &tokens, stalled: 0..0 }).await
+        Fleet::connect(Plan { addresses: &[address], deliver: Deliver::Raw, tokens: &tokens, stalled: 0..0 }).await
     }
 }

@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 
-use crate::frame;
+use super::frame;
 
 /// What a device asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deliver {
+pub enum Deliver {
     /// `"deliver":"notify"`: offsets may jump.
     Notify,
     /// `"deliver":"items"`: offsets rise by one.
@@ -23,24 +23,24 @@ pub(crate) enum Deliver {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Phone {
+pub(super) struct Phone {
     /// The last offset it was told of.
-    pub(crate) position: u64,
+    pub(super) position: u64,
     /// The offset that this round is to bring it to.
-    pub(crate) target: u64,
+    pub(super) target: u64,
     /// When it got there.
-    pub(crate) arrived: Option<Instant>,
-    pub(crate) frames: u64,
-    pub(crate) repeated: u64,
-    pub(crate) missing: u64,
-    pub(crate) pings: u64,
+    pub(super) arrived: Option<Instant>,
+    pub(super) frames: u64,
+    pub(super) repeated: u64,
+    pub(super) missing: u64,
+    pub(super) pings: u64,
     /// Replies to `connect` and `subscribe` so far.
-    pub(crate) replies: u8,
+    pub(super) replies: u8,
 }
 
 /// What a frame asks of the one who reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(super) enum Heard {
     /// Nothing more.
     Nothing,
     /// An answer to a ping.
@@ -53,13 +53,13 @@ pub(crate) enum Heard {
 
 impl Phone {
     /// Sends it on to `further` offsets beyond its last target.
-    pub(crate) fn expect(&mut self, further: u64) {
+    pub(super) fn expect(&mut self, further: u64) {
         self.target += further;
         self.arrived = None;
     }
 
     /// Takes in one frame.
-    pub(crate) fn hear(&mut self, opcode: u8, payload: &[u8], deliver: Deliver) -> anyhow::Result<Heard> {
+    pub(super) fn hear(&mut self, opcode: u8, payload: &[u8], deliver: Deliver) -> anyhow::Result<Heard> {
         match opcode {
             frame::TEXT => {}
             frame::CLOSE => bail!("closed: {:?}", String::from_utf8_lossy(payload.get(2..).unwrap_or_default())),

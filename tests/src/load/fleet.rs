@@ -20,9 +20,8 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::floor::GREETING;
-use crate::frame;
-use crate::phone::{Deliver, Heard, Phone};
+use super::frame;
+use super::phone::{Deliver, Heard, Phone};
 
 /// Connections in the making at a time; fewer than any listener's backlog holds.
 const CONNECTING: usize = 100;
@@ -30,25 +29,30 @@ const CONNECTING: usize = 100;
 /// No round takes this long unless something is lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What a raw socket gets when it is accepted. Without it a peer could not tell that from being queued.
+pub const GREETING: &[u8; 1] = b"!";
+
 /// The receive buffer of a device that will not read, in bytes, so that it is full soon.
 const STALLED_BUFFER: u32 = 4096;
 
 /// What makes a fleet.
-pub(crate) struct Plan<'a> {
-    pub(crate) address: SocketAddr,
-    pub(crate) deliver: Deliver,
+pub struct Plan<'a> {
+    /// Where they connect: each at the next of these, round and round.
+    pub addresses: &'a [SocketAddr],
+    /// What they ask for.
+    pub deliver: Deliver,
     /// A token for each device; empty ones for the bare loop.
-    pub(crate) tokens: &'a [String],
+    pub tokens: &'a [String],
     /// These never read again once they are subscribed.
-    pub(crate) stalled: Range<usize>,
+    pub stalled: Range<usize>,
 }
 
 /// See the module.
-pub(crate) struct Fleet {
+pub struct Fleet {
     shared: Rc<Shared>,
     tasks: JoinSet<()>,
     /// From the first connection to the last subscription.
-    pub(crate) connecting: Duration,
+    pub connecting: Duration,
 }
 
 struct Shared {
@@ -65,27 +69,31 @@ struct Shared {
 }
 
 /// When a round's devices had what they were to get.
-pub(crate) struct Arrivals(Vec<Instant>);
+pub struct Arrivals(Vec<Instant>);
 
 impl Arrivals {
     /// The moment by which this share of them had it.
-    pub(crate) fn quantile(&self, share: f64) -> Instant {
+    pub fn quantile(&self, share: f64) -> Instant {
         self.0[((self.0.len() as f64 * share).ceil() as usize).clamp(1, self.0.len()) - 1]
     }
 }
 
 /// What all devices together saw.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
-    pub(crate) frames: u64,
-    pub(crate) missing: u64,
-    pub(crate) repeated: u64,
-    pub(crate) pings: u64,
+pub struct Tally {
+    /// WebSocket frames, or those of the bare loop.
+    pub frames: u64,
+    /// Changes that they were not told of.
+    pub missing: u64,
+    /// Changes that they were told of again.
+    pub repeated: u64,
+    /// Pings answered.
+    pub pings: u64,
 }
 
 impl Fleet {
     /// Connects all of `plan` and waits until each is subscribed.
-    pub(crate) async fn connect(plan: Plan<'_>) -> anyhow::Result<Self> {
+    pub async fn connect(plan: Plan<'_>) -> anyhow::Result<Self> {
         let count = plan.tokens.len();
         let shared = Rc::new(Shared {
             deliver: plan.deliver,
@@ -107,8 +115,9 @@ impl Fleet {
                 socket.set_recv_buffer_size(STALLED_BUFFER)?;
             }
             let hello = shared.deliver.hello(token);
+            let address = plan.addresses[index % plan.addresses.len()];
             tasks.spawn_local(async move {
-                let connected = timeout(PATIENCE, upgrade(socket, plan.address, hello)).await;
+                let connected = timeout(PATIENCE, upgrade(socket, address, hello)).await;
                 drop(turn);
                 let ended = match connected {
                     Ok(Ok((stream, early))) => shared.follow(index, &stream, early, stalled).await,
@@ -129,13 +138,13 @@ impl Fleet {
     }
 
     /// From now on the devices in `range` are to be told of `further` changes each.
-    pub(crate) fn expect(&self, range: Range<usize>, further: u64) {
+    pub fn expect(&self, range: Range<usize>, further: u64) {
         self.shared.left.set(range.len());
         self.shared.phones.borrow_mut()[range].iter_mut().for_each(|phone| phone.expect(further));
     }
 
     /// Waits until they have been.
-    pub(crate) async fn arrived(&self, range: Range<usize>) -> anyhow::Result<Arrivals> {
+    pub async fn arrived(&self, range: Range<usize>) -> anyhow::Result<Arrivals> {
         self.shared.until_none_left().await?;
         let phones = self.shared.phones.borrow();
         let mut arrivals: Vec<Instant> = phones[range].iter().filter_map(|phone| phone.arrived).collect();
@@ -144,7 +153,7 @@ impl Fleet {
     }
 
     /// What was seen so far; fails if a device was cut off.
-    pub(crate) fn tally(&self) -> anyhow::Result<Tally> {
+    pub fn tally(&self) -> anyhow::Result<Tally> {
         self.shared.check()?;
         let mut tally = Tally::default();
         for phone in self.shared.phones.borrow().iter() {
@@ -157,12 +166,12 @@ impl Fleet {
     }
 
     /// The last frame that any of them got, header and all.
-    pub(crate) fn last_frame(&self) -> Vec<u8> {
+    pub fn last_frame(&self) -> Vec<u8> {
         self.shared.last_frame.borrow().clone()
     }
 
     /// Closes every socket.
-    pub(crate) async fn hang_up(mut self) {
+    pub async fn hang_up(mut self) {
         self.tasks.shutdown().await;
     }
 }

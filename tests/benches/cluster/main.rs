@@ -1,0 +1,88 @@
+//! What it costs that the parts are processes: time from publish to device through two nodes, beside the one process.
+//!
+//! ```text
+//!   this process ── POST ──▶ gateway-1 ─▶ PostgreSQL ─┐
+//!        ▲                        └─────▶ NATS ─▶ timeline-1 or -2 ─▶ Redis
+//!        │                                             │
+//!        └──── WebSocket ──── gateway-2 ◀──── NATS ◀───┘
+//! ```
+//!
+//! Run it: `cargo bench -p feedgate-tests --bench cluster [-- --json FILE]`, about two minutes; the engines are
+//! real ones, started with the settings of `deploy/`. PostgreSQL syncs every commit, so the disk is in every figure.
+//!
+//! Everything runs on one machine: with two cores, eight processes wait for each other. Absolute times do not
+//! carry to another machine; what counts is the ratio to the standalone binary in the same run.
+
+mod engines;
+mod measure;
+mod options;
+mod spent;
+mod world;
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use feedgate_tests::load::{self, Deliver, Report};
+
+use crate::measure::Measured;
+use crate::options::Options;
+use crate::world::World;
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let binaries = options.binaries.clone().map_or_else(|| load::build(&["--bins", "--features", "cluster"]), Ok)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new().block_on(&runtime, run(&options, &binaries))
+}
+
+async fn run(options: &Options, binaries: &Path) -> anyhow::Result<()> {
+    let (started, load) = (Instant::now(), load_average()?);
+    let mut report = Report::default();
+
+    report.heading("two gateways, two workers, PostgreSQL, Redis, NATS");
+    let cluster = installation(&World::cluster(binaries, options.readers).await?, options, &mut report).await?;
+    report.heading("the standalone binary");
+    let standalone = installation(&World::standalone(binaries, options.readers).await?, options, &mut report).await?;
+    report.heading("the cluster beside it");
+    for (way, cluster, standalone) in [("items", &cluster[0], &standalone[0]), ("notify", &cluster[1], &standalone[1])]
+    {
+        for (what, ratio) in [
+            ("single post to one, p50", cluster.p50 / standalone.p50),
+            ("single post to one, p99", cluster.p99 / standalone.p99),
+            ("one post to all, last", cluster.last / standalone.last),
+            ("processor time per change", cluster.cpu / standalone.cpu),
+        ] {
+            report.figure(&format!("{way}: {what}, cluster / standalone"), ratio, "x");
+        }
+    }
+
+    report.heading("this run");
+    let all = [&cluster[0], &cluster[1], &standalone[0], &standalone[1]];
+    let (missing, repeated): (u64, u64) =
+        (all.iter().map(|run| run.missing).sum(), all.iter().map(|run| run.repeated).sum());
+    report.count("n", options.readers as u64, "readers");
+    report.figure("seconds", started.elapsed().as_secs_f64(), "s");
+    report.count("missing", missing, "notifications");
+    report.count("repeated", repeated, "notifications");
+    report.text("load average before, 1 min", &load);
+    report.origin("cluster", options.binaries.as_deref());
+    if let Some(path) = &options.json {
+        report.write(path)?;
+    }
+    ensure!(missing == 0 && repeated == 0, "a device was told too little or too much");
+    Ok(())
+}
+
+/// Both ways of delivery in one installation.
+async fn installation(world: &World, options: &Options, report: &mut Report) -> anyhow::Result<[Measured; 2]> {
+    let items = measure::both(world, Deliver::Items, options, report).await?;
+    let notify = measure::both(world, Deliver::Notify, options, report).await?;
+    Ok([items, notify])
+}
+
+/// How many tasks wanted a processor in the last minute, by the kernel's reckoning.
+fn load_average() -> anyhow::Result<String> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split(' ').next().context("the first of several")?.to_owned())
+}

@@ -1,0 +1,102 @@
+//! The two installations that are compared, with the same readers.
+//!
+//! ```text
+//!   star  ◀── every reader           one post to all
+//!   quiet ◀── the first reader       posts one after another
+//!
+//!   cluster:     backend ─▶ gateway-1,  devices ─▶ gateway-1 and gateway-2, one device ─▶ gateway-2
+//!   standalone:  all at the one process
+//! ```
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use feedgate_tests::load::{Backend, Deliver, Fleet, Home, Plan, Server};
+
+use crate::engines::Engines;
+
+/// Followed by all.
+pub(crate) const STAR: &str = "star";
+
+/// Followed by one.
+pub(crate) const QUIET: &str = "quiet";
+
+/// Inboxes made at a time.
+const READING: usize = 16;
+
+/// See the module. Fields are dropped in this order: processes before what they use.
+pub(crate) struct World {
+    /// What its figures are called.
+    pub(crate) name: &'static str,
+    /// The gateways first; backends are at the first of them.
+    pub(crate) servers: Vec<Server>,
+    pub(crate) engines: Option<Engines>,
+    gateways: usize,
+    tokens: Vec<String>,
+    home: Home,
+}
+
+impl World {
+    /// One process over embedded stores.
+    pub(crate) async fn standalone(binaries: &Path, readers: usize) -> anyhow::Result<Self> {
+        let home = Home::make(binaries)?;
+        let servers = vec![home.start("feedgate", &["feedgate", "serve"], "--listen", "").await?];
+        Self { name: "standalone", servers, engines: None, gateways: 1, tokens: vec![], home }.people(readers).await
+    }
+
+    /// Two gateways and two workers over the three engines.
+    pub(crate) async fn cluster(binaries: &Path, readers: usize) -> anyhow::Result<Self> {
+        let home = Home::make(binaries)?;
+        let engines = Engines::start()?;
+        let settings = engines.settings();
+        let mut servers = Vec::new();
+        for name in ["gateway-1", "gateway-2"] {
+            servers.push(home.start(name, &["gateway"], "--listen", &settings).await?);
+        }
+        for name in ["timeline-1", "timeline-2"] {
+            servers.push(home.start(name, &["timeline"], "--health-listen", &settings).await?);
+        }
+        Self { name: "cluster", servers, engines: Some(engines), gateways: 2, tokens: vec![], home }
+            .people(readers)
+            .await
+    }
+
+    /// Sets the edges and makes every inbox, so that what follows measures posts.
+    async fn people(mut self, readers: usize) -> anyhow::Result<Self> {
+        let users: Vec<String> = (0..readers).map(|n| format!("reader-{n}")).collect();
+        let backend = self.backend();
+        backend.follow(&users, STAR).await?;
+        backend.follow(&users[..1], QUIET).await?;
+        backend.quiet().await?;
+        for chunk in users.chunks(READING) {
+            futures_util::future::try_join_all(chunk.iter().map(|user| backend.page(user))).await?;
+        }
+        backend.quiet().await?;
+        self.tokens = self.home.tokens(users.into_iter())?;
+        Ok(self)
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.servers[0].backend
+    }
+
+    pub(crate) fn readers(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Connects every reader, each at the next gateway.
+    pub(crate) async fn connect_all(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
+        Fleet::connect(Plan { addresses: &self.doors(), deliver, tokens: &self.tokens, stalled: 0..0 }).await
+    }
+
+    /// Connects the reader of [`QUIET`] where the backend is not, if there is such a place.
+    pub(crate) async fn connect_one(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
+        let doors = self.doors();
+        let addresses = &doors[doors.len() - 1..];
+        Fleet::connect(Plan { addresses, deliver, tokens: &self.tokens[..1], stalled: 0..0 }).await
+    }
+
+    fn doors(&self) -> Vec<SocketAddr> {
+        self.servers[..self.gateways].iter().map(Server::address).collect()
+    }
+}

@@ -1,0 +1,116 @@
+//! A backend that talks to one server over HTTP, with the API key.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, ensure};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, header};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+/// Operations in a batch, at most.
+const BATCH: usize = 1000;
+
+/// See the module. Every answer but success is an error that quotes it.
+pub struct Backend {
+    address: SocketAddr,
+    api_key: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Backend {
+    /// One that talks to `address`. Connects when it first asks.
+    pub fn new(address: SocketAddr, api_key: &str) -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { address, api_key: api_key.to_owned(), client }
+    }
+
+    /// Where it talks to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Fails while the server is not ready.
+    pub async fn ready(&self) -> anyhow::Result<()> {
+        self.get("/readyz").await.map(|_| ())
+    }
+
+    /// Lets `users` follow `author`.
+    pub async fn follow(&self, users: &[String], author: &str) -> anyhow::Result<()> {
+        for chunk in users.chunks(BATCH) {
+            let ops = chunk.iter().map(|user| json!({"op": "follow", "user": user, "author": author}));
+            self.batch("/v1/follows/batch", ops.collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Publishes one item of `author` with a body of about `bytes` bytes.
+    pub async fn publish(&self, author: &str, bytes: usize) -> anyhow::Result<()> {
+        let item = json!({"author": author, "body": {"text": "x".repeat(bytes)}});
+        self.request(Method::POST, "/v1/items", Some(item)).await?;
+        Ok(())
+    }
+
+    /// Publishes `count` of them, in one commit.
+    pub async fn publish_burst(&self, author: &str, bytes: usize, count: u64) -> anyhow::Result<()> {
+        let item = json!({"author": author, "body": {"text": "x".repeat(bytes)}});
+        self.batch("/v1/items/batch", (0..count).map(|_| item.clone()).collect()).await
+    }
+
+    async fn batch(&self, path: &str, ops: Vec<Value>) -> anyhow::Result<()> {
+        let answer = self.request(Method::POST, path, Some(json!({ "ops": ops }))).await?;
+        let results = answer["results"].as_array().context("a batch answers with results")?;
+        match results.iter().find(|result| result["status"].as_u64().is_none_or(|status| status >= 300)) {
+            Some(refused) => Err(anyhow!("{path}: {refused}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the user's feed page, which makes the inbox if there is none.
+    pub async fn page(&self, user: &str) -> anyhow::Result<()> {
+        self.get(&format!("/v1/users/{user}/feed")).await.map(|_| ())
+    }
+
+    /// Waits until nothing is left to do.
+    pub async fn quiet(&self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        loop {
+            let stats = self.get("/v1/stats").await?;
+            if stats["jobs"]["pending"] == 0 && stats["archive"]["events_outstanding"] == 0 {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < Duration::from_secs(60), "the server does not come to rest: {stats}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Sessions it counts.
+    pub async fn sessions(&self) -> anyhow::Result<u64> {
+        let stats = self.get("/v1/stats").await?;
+        stats["sessions"]["sessions"].as_u64().context("the stats count the sessions")
+    }
+
+    /// What a GET of `path` answers.
+    pub async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        self.request(Method::GET, path, None).await
+    }
+
+    async fn request(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
+        let body = body.map(|value| value.to_string()).unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.address))
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.api_key))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::from(body))?;
+        let (head, body) = self.client.request(request).await?.into_parts();
+        let body = body.collect().await?.to_bytes();
+        ensure!(head.status.is_success(), "{path}: {} {}", head.status, String::from_utf8_lossy(&body));
+        Ok(serde_json::from_slice(&body).unwrap_or_default())
+    }
+}

@@ -1,0 +1,21 @@
+//! The load side of a benchmark, on one thread: a backend, devices, the processes that they are at, and the report.
+//!
+//! ```text
+//!   Backend ──HTTP──▶ Server (a child process) ──WebSocket──▶ Fleet ──▶ Times ──▶ Report
+//!                         made of: Home (a directory, settings, secrets)
+//! ```
+
+mod backend;
+mod fleet;
+mod frame;
+mod phone;
+mod report;
+mod server;
+mod times;
+
+pub use backend::Backend;
+pub use fleet::{Arrivals, Fleet, GREETING, Plan, Tally};
+pub use phone::Deliver;
+pub use report::Report;
+pub use server::{Home, Server, build};
+pub use times::{Times, milliseconds, quantile};

@@ -1,0 +1,72 @@
+//! What was measured: a line each as it becomes known, and all of it as JSON at the end if asked.
+#![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+/// See the module.
+#[derive(Default)]
+pub struct Report(Map<String, Value>);
+
+impl Report {
+    /// A figure. Three significant digits are more than such a measurement bears.
+    pub fn figure(&mut self, name: &str, value: f64, unit: &str) {
+        let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 6.0) as usize;
+        println!("{name}: {value:.digits$} {unit}");
+        self.0.insert(name.to_owned(), json!({ "value": value, "unit": unit }));
+    }
+
+    /// A count.
+    pub fn count(&mut self, name: &str, value: u64, unit: &str) {
+        println!("{name}: {value} {unit}");
+        self.0.insert(name.to_owned(), json!({ "value": value, "unit": unit }));
+    }
+
+    /// Words.
+    pub fn text(&mut self, name: &str, value: &str) {
+        println!("{name}: {value}");
+        self.0.insert(name.to_owned(), json!(value));
+    }
+
+    /// A heading, for people.
+    pub fn heading(&self, words: &str) {
+        println!("\n# {words}");
+    }
+
+    /// What was measured: the binaries that the caller brought, or else what stands checked out; and how to run `bench` again.
+    pub fn origin(&mut self, bench: &str, brought: Option<&Path>) {
+        match brought {
+            // Whoever brings binaries knows what they were built from.
+            Some(brought) => self.text("binaries", &brought.display().to_string()),
+            None => self.text("commit", &commit()),
+        }
+        self.text("command", &command(bench));
+    }
+
+    /// All of it into a file.
+    pub fn write(self, path: &Path) -> anyhow::Result<()> {
+        Ok(std::fs::write(path, serde_json::to_string_pretty(&Value::Object(self.0))? + "\n")?)
+    }
+}
+
+/// What to say to run this again.
+fn command(bench: &str) -> String {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let ours = if words.is_empty() { String::new() } else { format!(" -- {}", words.join(" ")) };
+    format!("cargo bench -p feedgate-tests --bench {bench}{ours}")
+}
+
+/// What stands checked out, with a `+` if it was changed since.
+fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {
+        (Some(head), Some(changes)) if changes.is_empty() => head,
+        (Some(head), _) => head + "+",
+        (None, _) => "unknown".to_owned(),
+    }
+}

@@ -1,0 +1,156 @@
+//! The real programs as child processes, in a directory of their own.
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, ensure};
+use feedgate_gateway::Keys;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use super::Backend;
+use crate::process::{self, Memory};
+
+/// How long a start may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Builds the release binaries beside this program, with these arguments of `cargo build` besides, and answers
+/// the directory that they are in.
+pub fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let target = here.parent().and_then(Path::parent).context("a benchmark lies in target/release/deps")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the package lies in the workspace")?;
+    let built = Command::new(cargo).args(["build", "--release"]).args(arguments).current_dir(root).status()?;
+    ensure!(built.success(), "the programs could not be built");
+    Ok(target.to_owned())
+}
+
+/// The directory of processes that share their secrets; it goes with this.
+pub struct Home {
+    directory: TempDir,
+    binaries: PathBuf,
+    api_key: String,
+    keys: Keys,
+}
+
+impl Home {
+    /// An empty one, with secrets, for the programs in `binaries`.
+    pub fn make(binaries: &Path) -> anyhow::Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let secrets = directory.path().join("secrets");
+        let feedgate = binaries.join("feedgate");
+        let made = Command::new(&feedgate).arg("secrets").arg(&secrets).stdout(Stdio::null()).status();
+        ensure!(made.with_context(|| feedgate.display().to_string())?.success(), "the secrets could not be made");
+        let secret = |name| anyhow::Ok(std::fs::read_to_string(secrets.join(name))?.trim().to_owned());
+        let api_key = secret("api_key")?;
+        let keys = Keys::new(&api_key, secret("token_key")?.as_bytes());
+        Ok(Self { directory, binaries: binaries.to_owned(), api_key, keys })
+    }
+
+    /// A token for each user, good for an hour.
+    pub fn tokens(&self, users: impl Iterator<Item = String>) -> anyhow::Result<Vec<String>> {
+        let expires_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 3600;
+        users.map(|user| Ok(self.keys.mint(&user.parse()?, None, expires_at))).collect()
+    }
+
+    /// Starts a process called `name` (no other server of this home has that name) and waits until it is ready:
+    /// `command` is the program and its arguments, of which `listens` is followed by a free address; `settings` is TOML.
+    pub async fn start(&self, name: &str, command: &[&str], listens: &str, settings: &str) -> anyhow::Result<Server> {
+        let directory = self.directory.path().join(name);
+        std::fs::create_dir(&directory)?;
+        let config = directory.join("feedgate.toml");
+        // What is not worth a warning would stand between the figures.
+        let (secrets, data) = (self.directory.path().join("secrets"), directory.join("data"));
+        std::fs::write(
+            &config,
+            format!("secrets = {secrets:?}\ndata = {data:?}\nnode = {name:?}\nlog = \"warn\"\n{settings}"),
+        )?;
+        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let (program, arguments) = command.split_first().context("a command begins with a program")?;
+        let mut command = Command::new(self.binaries.join(program));
+        command.args(arguments).args([listens, &address]).args([OsStr::new("--config"), config.as_os_str()]);
+        command.stdout(Stdio::null());
+        Server::spawn(name, command, Backend::new(address.parse()?, &self.api_key)).await
+    }
+}
+
+/// One process, which is killed when this is dropped.
+pub struct Server {
+    name: String,
+    command: Command,
+    child: Child,
+    /// Talks to it.
+    pub backend: Backend,
+}
+
+impl Server {
+    async fn spawn(name: &str, mut command: Command, backend: Backend) -> anyhow::Result<Self> {
+        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        let mut server = Self { name: name.to_owned(), command, child, backend };
+        server.ready().await?;
+        Ok(server)
+    }
+
+    /// Stops it in good order and starts it again on the same data: a heap without a past.
+    pub async fn restart(&mut self) -> anyhow::Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        let ended = self.child.wait()?;
+        ensure!(ended.success(), "{} ended with {ended}", self.name);
+        self.child = self.command.spawn()?;
+        self.ready().await
+    }
+
+    async fn ready(&mut self) -> anyhow::Result<()> {
+        let started = Instant::now();
+        while let Err(error) = self.backend.ready().await {
+            ensure!(self.child.try_wait()?.is_none(), "{} ended at once", self.name);
+            ensure!(started.elapsed() < PATIENCE, "{} is not ready: {error:#}", self.name);
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where devices connect to it.
+    pub fn address(&self) -> SocketAddr {
+        self.backend.address()
+    }
+
+    /// Its processor time so far, in seconds.
+    pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
+        process::cpu_seconds(self.child.id())
+    }
+
+    /// Its memory once that stands still, or after eight seconds.
+    pub async fn settled_memory(&self) -> anyhow::Result<Memory> {
+        let mut last = process::memory(self.child.id())?;
+        let mut still = 0;
+        for _ in 0..32 {
+            sleep(Duration::from_millis(250)).await;
+            let now = process::memory(self.child.id())?;
+            still = if now.anonymous.abs_diff(last.anonymous) < 64 * 1024 { still + 1 } else { 0 };
+            last = now;
+            if still == 8 {
+                break;
+            }
+        }
+        Ok(last)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
