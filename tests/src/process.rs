@@ -68,6 +68,9 @@ fn read(pid: u32, file: &str) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -86,16 +89,16 @@ mod tests {
 
     #[test]
     fn work_of_children_is_seen_while_they_live_and_afterwards() {
-        let me = std::process::id();
-        let before = cpu_seconds_with_children(me).unwrap() - cpu_seconds(me).unwrap();
-        let worked = || cpu_seconds_with_children(me).unwrap() - cpu_seconds(me).unwrap() - before;
-        let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        while worked() < 0.05 {
-            std::thread::yield_now();
+        // A child of the shell works, says so and waits; it ends, and the shell says so and waits.
+        let work = "(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo worked; read go); echo ended; read go";
+        let mut shell =
+            Command::new("sh").args(["-c", work]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut go, said) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+        for word in said.lines() {
+            let (all, own) = (cpu_seconds_with_children(shell.id()).unwrap(), cpu_seconds(shell.id()).unwrap());
+            assert!(all > own + 0.03, "{} {all} {own}", word.unwrap());
+            writeln!(go, "on").unwrap();
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // The kernel may round what has ended.
-        assert!(worked() > 0.03, "{}", worked());
+        assert!(shell.wait().unwrap().success());
     }
 }

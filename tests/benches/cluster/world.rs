@@ -84,7 +84,7 @@ impl World {
         self.tokens.len()
     }
 
-    /// Connects every reader, each at the next gateway.
+    /// Connects every reader, one half at each gateway: neighbours in the order of readers lie in different buckets.
     pub(crate) async fn connect_all(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
         Fleet::connect(Plan { addresses: &self.doors(), deliver, tokens: &self.tokens, stalled: 0..0 }).await
     }

@@ -37,7 +37,7 @@ const STALLED_BUFFER: u32 = 4096;
 
 /// What makes a fleet.
 pub struct Plan<'a> {
-    /// Where they connect: each at the next of these, round and round.
+    /// Where they connect: an equal share at each of these, in order.
     pub addresses: &'a [SocketAddr],
     /// What they ask for.
     pub deliver: Deliver,
@@ -115,7 +115,7 @@ impl Fleet {
                 socket.set_recv_buffer_size(STALLED_BUFFER)?;
             }
             let hello = shared.deliver.hello(token);
-            let address = plan.addresses[index % plan.addresses.len()];
+            let address = plan.addresses[index * plan.addresses.len() / count];
             tasks.spawn_local(async move {
                 let connected = timeout(PATIENCE, upgrade(socket, address, hello)).await;
                 drop(turn);
