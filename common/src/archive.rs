@@ -395,11 +395,13 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Outstanding>>;
 
-    /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`.
-    async fn finish(&self, events: &[Event]) -> Result<()>;
+    /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`. True if
+    /// one that is thereby finished had been reopened: that may have been after its fan-out passed by
+    /// what was lost, so it is to be gone through once more before its job is acknowledged.
+    async fn finish(&self, events: &[Event]) -> Result<bool>;
 
-    /// Makes the push of these authors outstanding, durably, and due at once, unless it is
-    /// outstanding already (a store of inboxes was rolled back).
+    /// Makes the push of these authors outstanding, durably, and due at once, also where it is
+    /// outstanding already (a store of inboxes was rolled back). Whoever finishes it is told.
     async fn reopen(&self, authors: &[UserNo]) -> Result<()>;
 
     /// Answers a small read, as soon as it can: whether the store is there.

@@ -163,7 +163,7 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.outstanding(after, not_after, limit).await
     }
-    async fn finish(&self, events: &[Event]) -> Result<()> {
+    async fn finish(&self, events: &[Event]) -> Result<bool> {
         self.gate.wait().await;
         self.store.finish(events).await
     }

@@ -34,15 +34,20 @@ impl Dispatcher {
     }
 
     /// Works a job off, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
-    /// the event outstanding and every inbox whole.
+    /// the event outstanding, or its job to be worked off again, and every inbox whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Event> {
-        let event = match job {
-            Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await? },
-            Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
-        };
-        self.feeds.archive().finish(&[event]).await?;
-        failpoint::hit("event-finished");
-        Ok(event)
+        loop {
+            let event = match job {
+                Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await? },
+                Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
+            };
+            let reopened = self.feeds.archive().finish(&[event]).await?;
+            failpoint::hit("event-finished");
+            // The inboxes may have lost a step of this very fan-out, in a bucket that it had been through.
+            if !reopened {
+                return Ok(event);
+            }
+        }
     }
 
     /// Whether there is more to do than `finished`, which a job of this kind has just done.

@@ -30,10 +30,10 @@ SELECT * FROM (
 ORDER BY due, kind, one, other LIMIT $2";
 
 /// A record that is appended meanwhile is not seen; then the rest stays outstanding since earlier, which is no harm.
-/// Reopened work is finished as a whole.
+/// Reopened work is finished as a whole; whether it was stands in the locked row, never in an older one.
 const FINISH_OUTBOXES: &str = "
 WITH done AS (
-    SELECT a.author, done.seq
+    SELECT a.author, done.seq, a.due AS was
     FROM unnest($1::integer[], $2::bigint[]) AS done(author, seq) JOIN authors a ON a.author = done.author
     WHERE a.due IS NOT NULL ORDER BY a.author FOR UPDATE OF a
 )
@@ -41,7 +41,8 @@ UPDATE authors a
 SET due = CASE WHEN done.seq >= a.head THEN NULL
                WHEN a.due = 0 THEN 0
                ELSE greatest(a.due, (SELECT at FROM records r WHERE r.author = a.author AND r.seq = done.seq + 1)) END
-FROM done WHERE a.author = done.author AND a.due IS NOT NULL";
+FROM done WHERE a.author = done.author AND a.due IS NOT NULL
+RETURNING done.was = 0 AND a.due IS NULL";
 
 /// An edge that has changed again meanwhile stays outstanding.
 const FINISH_CHANGES: &str = "
@@ -56,8 +57,8 @@ FROM done WHERE e.reader = done.reader AND e.author = done.author AND e.generati
 
 /// 0: due at once.
 const REOPEN: &str = "
-WITH idle AS (SELECT author FROM authors WHERE author = ANY($1) AND due IS NULL ORDER BY author FOR UPDATE)
-UPDATE authors a SET due = 0 FROM idle WHERE a.author = idle.author AND a.due IS NULL";
+WITH closed AS (SELECT author FROM authors WHERE author = ANY($1) AND due IS DISTINCT FROM 0 ORDER BY author FOR UPDATE)
+UPDATE authors a SET due = 0 FROM closed WHERE a.author = closed.author";
 
 pub(crate) async fn outstanding(
     connection: &mut PgConnection,
@@ -93,7 +94,7 @@ pub(crate) async fn outstanding(
     read.into_iter().map(line).collect()
 }
 
-pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> sqlx::Result<()> {
+pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> sqlx::Result<bool> {
     let mut outboxes: BTreeMap<UserNo, u64> = BTreeMap::new();
     let mut changes: BTreeMap<(UserNo, UserNo), u64> = BTreeMap::new();
     for event in events {
@@ -103,10 +104,12 @@ pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> s
         };
         *furthest.0 = furthest.1.max(*furthest.0);
     }
+    let mut reopened = vec![];
     if !outboxes.is_empty() {
         let (authors, seqs): (Vec<i32>, Vec<i64>) =
             outboxes.iter().map(|(author, seq)| (rows::user(*author), rows::count(*seq))).unzip();
-        sqlx::query(FINISH_OUTBOXES).bind(authors).bind(seqs).execute(&mut *connection).await?;
+        let finished = sqlx::query_scalar(FINISH_OUTBOXES).bind(authors).bind(seqs);
+        reopened = finished.fetch_all(&mut *connection).await?;
     }
     if !changes.is_empty() {
         let readers: Vec<i32> = changes.keys().map(|(reader, _)| rows::user(*reader)).collect();
@@ -114,7 +117,7 @@ pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> s
         let generations: Vec<i64> = changes.values().copied().map(rows::count).collect();
         sqlx::query(FINISH_CHANGES).bind(readers).bind(authors).bind(generations).execute(connection).await?;
     }
-    Ok(())
+    Ok(reopened.contains(&true))
 }
 
 pub(crate) async fn reopen(connection: &mut PgConnection, authors: &[UserNo]) -> sqlx::Result<()> {

@@ -193,7 +193,7 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| events::outstanding(connection, after, not_after, limit))).await
     }
 
-    async fn finish(&self, finished: &[Event]) -> Result<()> {
+    async fn finish(&self, finished: &[Event]) -> Result<bool> {
         self.pool.write(work!(|connection| events::finish(connection, finished))).await
     }
 

@@ -84,16 +84,20 @@ pub(super) async fn reopened_work_is_due_at_once(archive: Arc<dyn Archive>) {
     }
     accept(&*archive, post("ben", "1"), NOW).await;
     let (ann, ben) = (number(&*archive, "ann").await, number(&*archive, "ben").await);
-    archive.finish(&[Event::Outbox { author: ann, seq: 3 }]).await.unwrap();
+    let (of_ann, of_ben) = (Event::Outbox { author: ann, seq: 3 }, Event::Outbox { author: ben, seq: 1 });
+    assert!(!archive.finish(&[of_ann]).await.unwrap(), "nobody has reopened it");
     archive.reopen(&[ann, ben]).await.unwrap();
     archive.reopen(&[ann]).await.unwrap();
     assert_eq!(due_outbox(&*archive, ann, 0).await, Some(3));
-    assert_eq!(due_outbox(&*archive, ben, 0).await, None, "what was outstanding stays as it was");
-    assert_eq!(due_outbox(&*archive, ben, NOW).await, Some(1));
-    archive.finish(&[Event::Outbox { author: ann, seq: 2 }]).await.unwrap();
+    assert_eq!(due_outbox(&*archive, ben, 0).await, Some(1), "what was outstanding is reopened too");
+    assert_eq!(due(&*archive, i64::MAX).await.len(), 2, "and stands there once");
+    assert!(!archive.finish(&[Event::Outbox { author: ann, seq: 2 }]).await.unwrap());
     assert_eq!(due_outbox(&*archive, ann, 0).await, Some(3), "reopened work is finished as a whole");
-    archive.finish(&[Event::Outbox { author: ann, seq: 3 }]).await.unwrap();
+    assert!(archive.finish(&[of_ann]).await.unwrap(), "who finishes it is told");
     assert_eq!(due_outbox(&*archive, ann, i64::MAX).await, None);
+    assert!(!archive.finish(&[of_ann]).await.unwrap(), "once");
+    assert!(archive.finish(&[of_ann, of_ben]).await.unwrap(), "it was outstanding and reopened");
+    assert_eq!(due(&*archive, i64::MAX).await, []);
 }
 
 pub(super) async fn epochs_only_grow(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {

@@ -50,12 +50,12 @@ fn event_of(view: &View, owed: Owed) -> Result<Event> {
     found.ok_or_else(|| StoreError::corrupt(format_args!("{owed:?} is outstanding, but there is no such row")))
 }
 
-pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<()> {
+pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<bool> {
     let before = tx.get::<Counters>(&())?.unwrap_or_default();
-    let mut counters = before;
+    let (mut counters, mut reopened) = (before, false);
     for event in finished {
         match *event {
-            Event::Outbox { author, seq } => finish_outbox(tx, &mut counters, author, seq)?,
+            Event::Outbox { author, seq } => reopened |= finish_outbox(tx, &mut counters, author, seq)?,
             Event::Edge { reader, author, generation } => {
                 finish_edge(tx, &mut counters, (reader, author), generation)?;
             }
@@ -64,18 +64,19 @@ pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<()> {
     if counters != before {
         tx.put::<Counters>(&(), &counters);
     }
-    Ok(())
+    Ok(reopened)
 }
 
-fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, seq: OutboxSeq) -> Result<()> {
-    let Some(mut row) = tx.get::<Authors>(&author)? else { return Ok(()) };
-    let Some(due) = row.due else { return Ok(()) };
+/// Whether that finished what had been reopened.
+fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, seq: OutboxSeq) -> Result<bool> {
+    let Some(mut row) = tx.get::<Authors>(&author)? else { return Ok(false) };
+    let Some(due) = row.due else { return Ok(false) };
     let owed = Owed::Outbox { author };
     if seq >= row.head {
         row.due = None;
         counters.events -= 1;
     } else if due == REOPENED {
-        return Ok(());
+        return Ok(false);
     } else {
         let next = tx.get::<Records>(&(author, seq + 1))?;
         let next = next.ok_or_else(|| {
@@ -89,7 +90,7 @@ fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, se
         tx.remove::<Due>(&(due, owed));
         tx.put::<Authors>(&author, &row);
     }
-    Ok(())
+    Ok(due == REOPENED)
 }
 
 /// An edge that has changed again meanwhile stays outstanding.
@@ -116,12 +117,15 @@ pub(super) fn reopen(tx: &mut Tx<'_>, authors: &[UserNo]) -> Result<()> {
     let mut counters = before;
     for &author in authors {
         let Some(mut row) = tx.get::<Authors>(&author)? else { continue };
-        if row.due.is_none() {
-            row.due = Some(REOPENED);
-            counters.events += 1;
-            tx.put::<Authors>(&author, &row);
-            tx.put::<Due>(&(REOPENED, Owed::Outbox { author }), &());
+        let owed = Owed::Outbox { author };
+        match row.due {
+            Some(REOPENED) => continue,
+            Some(due) => tx.remove::<Due>(&(due, owed)),
+            None => counters.events += 1,
         }
+        row.due = Some(REOPENED);
+        tx.put::<Authors>(&author, &row);
+        tx.put::<Due>(&(REOPENED, owed), &());
     }
     if counters != before {
         tx.put::<Counters>(&(), &counters);
