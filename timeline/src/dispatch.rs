@@ -9,7 +9,6 @@
 //! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is
 //! only what *every* bucket has passed, the least of the heads they saw.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use feedgate_common::archive::Event;
@@ -17,7 +16,7 @@ use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Bucket, OutboxSeq, UserNo, failpoint};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 
 use crate::execute::Executor;
 
@@ -59,8 +58,7 @@ impl Dispatcher {
         })
     }
 
-    /// The record that every bucket has passed. The first failing bucket stops the others; what they have
-    /// done stays done.
+    /// The record that every bucket has passed. One that fails holds up no other.
     async fn fan_out(&self, author: UserNo) -> Result<OutboxSeq> {
         match self.executor.all_buckets(author).await? {
             Some(head) => Ok(head),
@@ -70,9 +68,11 @@ impl Dispatcher {
 
     async fn bucket_by_bucket(&self, author: UserNo) -> Result<OutboxSeq> {
         let buckets = self.feeds.inboxes().buckets();
-        stream::iter((0..buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
-            .buffer_unordered(self.buckets_at_once)
-            .try_fold(OutboxSeq::MAX, |least, head| ready(Ok(least.min(head))))
-            .await
+        let heads: Vec<Result<OutboxSeq>> =
+            stream::iter((0..buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
+                .buffer_unordered(self.buckets_at_once)
+                .collect()
+                .await;
+        heads.into_iter().try_fold(OutboxSeq::MAX, |least, head| Ok(least.min(head?)))
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads.
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 
 use super::{Feeds, StepSize, TRIES, contended};
 use crate::archive::Recipient;
@@ -39,8 +39,8 @@ pub enum Left {
     Nothing(OutboxSeq),
     /// More of the same.
     AnotherRound,
-    /// More followers than one step takes, or others work on the same: go bucket by bucket, with
-    /// [`Feeds::advance`].
+    /// More followers than one step takes, others work on the same, or a bucket failed: go bucket by
+    /// bucket, with [`Feeds::advance`].
     BucketByBucket,
 }
 
@@ -84,11 +84,15 @@ impl Feeds {
     /// Moves the progress of every bucket at once, as far as one step of each may go: an author with few
     /// followers costs one read of each kind and one step a bucket, whatever the number of buckets.
     ///
+    /// A bucket that fails takes nothing from the others: what they have grown by is answered.
+    ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn advance_all(&self, author: UserNo) -> Result<Round> {
         let buckets = self.inboxes.buckets();
         let all: Vec<(UserNo, Bucket)> = (0..buckets).map(|bucket| (author, Bucket(bucket))).collect();
-        let progress = self.inboxes.progress(&all).await?;
+        let Ok(progress) = self.inboxes.progress(&all).await else {
+            return Ok(Round { grown: vec![], left: Left::BucketByBucket });
+        };
         let least = progress.iter().map(|progress| progress.done).min().unwrap_or_default();
         let outbox = self.archive.outbox(author, least, RECORDS_MAX).await?;
         if outbox.records.is_empty() {
@@ -108,13 +112,15 @@ impl Feeds {
             let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, beyond(share, expected), self.step));
             async move {
                 match step {
-                    Some(step) => self.take(step).await,
-                    None => Ok((None, Some(expected.done))),
+                    Some(step) => self.take(step).await.unwrap_or_else(|error| {
+                        tracing::debug!(?of, %error, "a step of a round failed");
+                        (None, None)
+                    }),
+                    None => (None, Some(expected.done)),
                 }
             }
         });
-        let taken: Vec<(Option<Growth>, Option<OutboxSeq>)> = try_join_all(steps).await?;
-        let (grown, reached): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+        let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
         Ok(Round { grown: grown.into_iter().flatten().collect(), left: left(&reached, outbox.head) })
     }
 

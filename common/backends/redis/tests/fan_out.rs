@@ -164,10 +164,10 @@ async fn the_other_bucket_is_served_and_rung_for(step_max: usize) {
     let town = Town::open(step_max).await;
     let bell = Bell::new(&town, false);
     let [damaged, whole] = town.readers[..] else { panic!("two readers") };
-    let key = format!("{{b{:03}}}:{}:0", damaged.bucket(BUCKETS).0, damaged.0);
-    assert_eq!(town.redis.cli(&["set", &key, "nothing of ours"]).trim(), "OK");
     let worker = town.work(bell.clone());
     until("the follows are swept up", async || town.is_drained().await).await;
+    let key = format!("{{b{:03}}}:{}:0", damaged.bucket(BUCKETS).0, damaged.0);
+    assert_eq!(town.redis.cli(&["set", &key, "nothing of ours"]).trim(), "OK");
     town.publish().await;
     until("the other reader is rung for", async || bell.rung.lock().contains(&whole)).await;
     assert!(!town.is_drained().await, "the damaged one is still owed");
