@@ -143,12 +143,13 @@ impl Sessions for RedisSessions {
         checked(node)?;
         let lives = self.lives().await?;
         let stood = self.leases.renew(&self.scripts.lease, node).await?;
-        let before = self.renewed.lock().insert(node.to_owned(), lives.clone());
         // It must not make the renewal late.
         let swept = timeout(self.spans.lease / 10, sweep::sweep(self, &self.round)).await;
         if let Ok(Err(error)) = swept {
             tracing::warn!(%error, "what dead nodes left could not be swept; trying again");
         }
+        // Last: a renewal that is given up on the way leaves it to the next one to tell what it had found.
+        let before = self.renewed.lock().insert(node.to_owned(), lives.clone());
         Ok(if stood && before == Some(lives) { Renewed::Kept } else { Renewed::Anew })
     }
 

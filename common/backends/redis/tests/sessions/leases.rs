@@ -1,5 +1,8 @@
 //! Nodes that come, are cut off, and go.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use feedgate_common::Sessions;
@@ -108,5 +111,36 @@ async fn a_name_of_a_node_that_would_not_fit_into_a_line_is_refused() {
         let refused = pool.claim(a_claim(USER, "a", name, 1)).await.unwrap_err().to_string();
         assert!(refused.contains("such as gateway-1") && refused.contains(&format!("{name:?}")), "{refused}");
         assert!(pool.renew(name).await.is_err());
+    }
+}
+
+/// The answer, unless it takes more than so many polls.
+async fn within_polls<T>(polls: usize, call: impl Future<Output = T>) -> Option<T> {
+    let (mut call, mut left) = (pin!(call), polls);
+    poll_fn(|context| match (left, call.as_mut().poll(context)) {
+        (_, Poll::Ready(answer)) => Poll::Ready(Some(answer)),
+        (0, Poll::Pending) => Poll::Ready(None),
+        (_, Poll::Pending) => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_that_is_given_up_anywhere_hides_no_loss_from_the_next_one() {
+    let redis = server();
+    let pool = open(&redis.url(), Spans::default()).await;
+    for polls in 0.. {
+        pool.renew("n1").await.unwrap();
+        redis.cli(&["flushall"]);
+        let whole = within_polls(polls, pool.renew("n1")).await;
+        if let Some(renewed) = whole {
+            assert_eq!(renewed.unwrap(), Renewed::Anew);
+            assert!(polls > 3, "some were given up");
+            break;
+        }
+        assert_eq!(pool.renew("n1").await.unwrap(), Renewed::Anew, "given up after {polls} polls");
     }
 }
