@@ -104,6 +104,11 @@ impl Link {
         Self { route, timeouts, breakers: (0..shares).map(|_| Mutex::default()).collect() }
     }
 
+    /// Whether one server may be away while others are there.
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.route, Route::Cluster(_))
+    }
+
     /// Whether anybody answers; in a cluster, any master.
     pub(crate) async fn ping(&self) -> Result<()> {
         let ping = cmd("PING");

@@ -5,7 +5,7 @@
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Bucket, Epoch};
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use redis::Value;
 
 use super::RedisSessions;
@@ -33,25 +33,22 @@ impl RedisSessions {
         Err(StoreError::unavailable("Redis lost its memory again and again while it was called"))
     }
 
-    /// The epoch of every bucket's life. Those that have none begin one, all in the same epoch.
-    pub(super) async fn lives(&self) -> Result<Vec<Epoch>> {
-        let life = |bucket: u16| [bucket_key(Bucket(bucket))];
-        let found = (0..self.buckets).map(|bucket| async move {
-            let none = Vec::from(words![""]);
-            reply::<Option<String>>(self.link.script(&self.scripts.life, &life(bucket), &none).await?)
-        });
-        let mut lives = try_join_all(found).await?;
-        if lives.contains(&None) {
-            let fresh = &self.epochs.next_epoch().await?;
-            let begun = lives.iter().enumerate().filter(|(_, life)| life.is_none()).map(|(bucket, _)| async move {
-                let fresh = Vec::from(words![fresh.0]);
-                let begun = self.in_life(&self.scripts.life, &life(bucket as u16), fresh).await?;
-                Ok::<_, StoreError>((bucket, reply::<Option<String>>(begun)?))
-            });
-            for (bucket, life) in try_join_all(begun).await? {
-                lives[bucket] = life;
-            }
+    /// The epoch of every bucket's life; in a cluster `None` where a master is away. Those that have none begin one.
+    ///
+    /// # Errors
+    /// `Unavailable` if the only server, or every one, is away, or the source of epochs is.
+    pub(super) async fn lives(&self) -> Result<Vec<Option<Epoch>>> {
+        let mut found = join_all((0..self.buckets).map(|bucket| self.life(Bucket(bucket)))).await;
+        let away = found.iter().filter(|life| life.is_err()).count();
+        if away == found.len() || away > 0 && !self.link.is_cluster() {
+            let first = found.iter().position(Result::is_err).unwrap_or_default();
+            found.swap_remove(first)?;
         }
-        lives.iter().flatten().map(|epoch| number(epoch).map(Epoch)).collect()
+        Ok(found.into_iter().map(Result::ok).collect())
+    }
+
+    async fn life(&self, bucket: Bucket) -> Result<Epoch> {
+        let found = self.in_life(&self.scripts.life, &[bucket_key(bucket)], Vec::from(words![""])).await?;
+        number(&reply::<String>(found)?).map(Epoch)
     }
 }

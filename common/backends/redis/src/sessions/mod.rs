@@ -92,7 +92,7 @@ pub struct RedisSessions {
     scripts: Scripts,
     leases: Leases,
     /// The lives of all buckets at the last renewal of each node that renews here.
-    renewed: Mutex<HashMap<String, Vec<Epoch>>>,
+    renewed: Mutex<HashMap<String, Vec<Option<Epoch>>>>,
     round: Mutex<Round>,
 }
 
@@ -149,8 +149,14 @@ impl Sessions for RedisSessions {
             tracing::warn!(%error, "what dead nodes left could not be swept; trying again");
         }
         // Last: a renewal that is given up on the way leaves it to the next one to tell what it had found.
-        let before = self.renewed.lock().insert(node.to_owned(), lives.clone());
-        Ok(if stood && before == Some(lives) { Renewed::Kept } else { Renewed::Anew })
+        let mut renewed = self.renewed.lock();
+        let before = renewed.remove(node).unwrap_or_default();
+        // Where a server is away nobody can claim anything: what was there goes on until it is seen again.
+        let unseen = before.iter().copied().chain(std::iter::repeat(None));
+        let lives: Vec<_> = lives.into_iter().zip(unseen).map(|(life, before)| life.or(before)).collect();
+        let kept = stood && before == lives;
+        renewed.insert(node.to_owned(), lives);
+        Ok(if kept { Renewed::Kept } else { Renewed::Anew })
     }
 
     async fn retire(&self, node: &str) -> Result<()> {

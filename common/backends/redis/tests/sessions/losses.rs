@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use feedgate_common::sessions::{Claim, DEVICES_MAX, Held, Renewed};
 use feedgate_common::{Sessions, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
+use feedgate_redis::Spans;
 
 use crate::world::{
-    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, renewed, saves, server, shown, two_nodes, until,
+    BUCKETS, NOW, USER, a_claim, claim, enter, is_confirmed, lines, open, renewed, saves, server, shown, two_nodes,
+    until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,4 +220,25 @@ async fn a_cluster_that_loses_one_master_keeps_what_the_others_hold() {
     assert_eq!(n1.confirm(held.clone()).await.unwrap(), vec![true; held.len()]);
     assert_eq!(online().await, held.len());
     assert_eq!(n1.renew("n1").await.unwrap(), Renewed::Kept);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_keeps_its_lease_while_a_master_is_away_that_does_not_hold_it() {
+    let mut cluster = RedisCluster::start_with(&["--cluster-require-full-coverage", "no"]);
+    let slot = |key: &str| cluster.nodes()[0].cli(&["cluster", "keyslot", key]).trim().parse().unwrap();
+    let away = cluster.holder_of(slot("{s001}"));
+    let node = (0..).map(|n| format!("n{n}")).find(|node| cluster.holder_of(slot(&format!("node:{node}"))) != away);
+    let node = node.unwrap();
+    let pool = open(&cluster.url(), Spans::default()).await;
+    assert_eq!(pool.renew(&node).await.unwrap(), Renewed::Anew);
+    cluster.node(away).kill();
+    for _ in 0..3 {
+        assert_eq!(pool.renew(&node).await.unwrap(), Renewed::Kept);
+    }
+    cluster.node(away).restart();
+    cluster.wait_until_ok();
+    until("the lives that its restart has begun are noticed", async || {
+        pool.renew(&node).await.is_ok_and(|renewed| renewed == Renewed::Anew)
+    })
+    .await;
 }
