@@ -21,10 +21,15 @@ impl Publisher {
         Self { archive, jobs }
     }
 
-    /// [`Archive::write`], then a job for everything that was new. What it answers is durable.
-    pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+    /// [`Archive::write`]: what it answers is durable. [Relay](Self::relay) it then.
+    pub async fn accept(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let written = self.archive.write(writes, now).await?;
         failpoint::hit("archive-committed");
+        Ok(written)
+    }
+
+    /// Puts a job for everything that was new. It may fail, or be dropped at any time: then the sweep does it.
+    pub async fn relay(&self, written: &[std::result::Result<Written, Refused>]) {
         let mut jobs: Vec<Job> = written.iter().flatten().filter_map(job_of).collect();
         jobs.sort_unstable();
         jobs.dedup();
@@ -33,6 +38,12 @@ impl Publisher {
         {
             tracing::warn!(%error, "an accepted write could not be relayed; the sweep will");
         }
+    }
+
+    /// Both, however long it takes.
+    pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        let written = self.accept(writes, now).await?;
+        self.relay(&written).await;
         Ok(written)
     }
 }

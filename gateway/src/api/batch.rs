@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use super::Api;
 use super::payload::Payload;
 use super::problem::Problem;
-use crate::clock;
 
 /// The most bytes of a batch.
 pub(super) const BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -52,7 +51,7 @@ pub(super) async fn carry_out<T, R: Serialize>(
             Ok(context)
         })
         .collect();
-    let written = if writes.is_empty() { vec![] } else { api.publisher().write(writes, clock::now()).await? };
+    let written = if writes.is_empty() { vec![] } else { api.write(writes).await? };
     let mut written = written.into_iter();
     let results = places.into_iter().enumerate().map(|(i, place)| {
         let context = match place {

@@ -19,7 +19,6 @@ use super::fields::Fields;
 use super::payload::Payload;
 use super::problem::{Problem, short};
 use super::query::{NoQuery, Params, Query, Segment, Segments, decimal};
-use crate::clock;
 
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
@@ -45,7 +44,7 @@ pub(super) async fn unfollow(
 }
 
 async fn set(api: &Api, edge: Write) -> Result<StatusCode, Problem> {
-    let written = api.publisher().write(vec![edge], clock::now()).await?;
+    let written = api.write(vec![edge]).await?;
     written.into_iter().next().expect("the Archive answers each write")?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -19,7 +19,6 @@ use super::payload::{ONE, Payload};
 use super::problem::{Kind, Problem, short};
 use super::query::{ItemRef, NoQuery, Query, Segment};
 use super::{Api, publish};
-use crate::clock;
 
 /// The most ids of one request.
 const IDS_MAX: usize = 100;
@@ -102,7 +101,7 @@ async fn resolve(api: &Api, which: &ItemRef) -> Result<ItemId, Problem> {
 }
 
 async fn write(api: &Api, which: &ItemRef, write: Write) -> Result<Written, Problem> {
-    let written = api.publisher().write(vec![write], clock::now()).await?;
+    let written = api.write(vec![write]).await?;
     match written.into_iter().next().expect("the Archive answers each write") {
         Ok(written) => Ok(written),
         Err(Refused::NoSuchItem(_)) => Err(missing(which)),

@@ -29,7 +29,7 @@ mod stats;
 mod token;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::OriginalUri;
@@ -37,12 +37,17 @@ use axum::http::{Method, header};
 use axum::middleware::from_fn;
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::{Archive, UserId, UserNo};
+use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::feed::Feeds;
+use feedgate_common::{Archive, UserId, UserNo, error};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
-use crate::Gateway;
+use crate::{Gateway, clock};
 use problem::{Kind, Problem, short};
+
+/// How long the answer to an accepted write waits for its relay.
+const RELAY: Duration = Duration::from_secs(1);
 
 /// What every request shares.
 struct Api {
@@ -61,8 +66,15 @@ impl Api {
         &**self.gateway.parts.feeds.archive()
     }
 
-    fn publisher(&self) -> &Publisher {
-        &self.gateway.parts.publisher
+    /// Accepts writes, each by itself. Whatever keeps them from being told to the workers does not keep back the
+    /// answer: they are durable, and the sweep tells them later.
+    async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+        let publisher = &self.gateway.parts.publisher;
+        let written = publisher.accept(writes, clock::now()).await?;
+        if timeout(RELAY, publisher.relay(&written)).await.is_err() {
+            tracing::warn!("an accepted write could not be relayed within {RELAY:?}; the sweep will");
+        }
+        Ok(written)
     }
 
     /// The number of a user, if it was ever named.

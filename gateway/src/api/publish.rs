@@ -69,7 +69,7 @@ pub(super) async fn one(
     let key = header_key(&headers)?;
     let publish = Publish { idempotency_key: key, ..read(&payload.fields(FIELDS)?, now)? };
     let author = publish.author.clone();
-    let written = api.publisher().write(vec![Write::Publish(publish)], now).await?;
+    let written = api.write(vec![Write::Publish(publish)]).await?;
     let (status, accepted) = accepted(author, written.into_iter().next().expect("the Archive answers each write")?);
     Ok((status, [(header::LOCATION, format!("/v1/items/{}", accepted.id))], Json(accepted)).into_response())
 }

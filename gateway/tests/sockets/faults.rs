@@ -193,11 +193,20 @@ impl Inboxes for FaultyInboxes {
 pub(crate) struct FaultyJobs {
     pub(crate) inner: Arc<dyn Jobs>,
     pub(crate) gate: Gate,
+    /// How often it was to add something so far.
+    pub(crate) puts: Mutex<usize>,
+}
+
+impl FaultyJobs {
+    pub(crate) fn over(inner: Arc<dyn Jobs>) -> Arc<Self> {
+        Arc::new(Self { inner, gate: Gate::open(), puts: Mutex::default() })
+    }
 }
 
 #[async_trait]
 impl Jobs for FaultyJobs {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
+        *self.puts.lock() += 1;
         self.gate.pass().await?;
         self.inner.put(jobs).await
     }

@@ -6,7 +6,7 @@ use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
-use super::faults::{FaultyInboxes, FaultyJobs, FaultySessions, Gate, Weather};
+use super::faults::{FaultyInboxes, FaultyJobs, FaultySessions, Weather};
 use super::phone::{Next, Phone};
 use super::rig::{Rig, http_at};
 
@@ -15,7 +15,7 @@ struct Shaky {
     rig: Rig,
     inboxes: Arc<FaultyInboxes>,
     sessions: Arc<FaultySessions>,
-    jobs: Gate,
+    jobs: Arc<FaultyJobs>,
 }
 
 async fn shaky(drain_ms: u32) -> Shaky {
@@ -24,11 +24,11 @@ async fn shaky(drain_ms: u32) -> Shaky {
         parts.settings.drain_ms = drain_ms;
         let inboxes = FaultyInboxes::over(stores.inboxes.clone());
         let sessions = FaultySessions::over(stores.sessions.clone());
-        let jobs = Arc::new(FaultyJobs { inner: stores.jobs.clone(), gate: Gate::open() });
+        let jobs = FaultyJobs::over(stores.jobs.clone());
         parts.feeds = Arc::new(Feeds::new(stores.archive.clone(), inboxes.clone(), DEFAULT_BACKFILL));
         parts.publisher = Arc::new(Publisher::new(stores.archive.clone(), jobs.clone()));
         (parts.sessions, parts.jobs) = (sessions.clone(), jobs.clone());
-        faulty = Some((inboxes, sessions, jobs.gate.clone()));
+        faulty = Some((inboxes, sessions, jobs));
     })
     .await;
     let (inboxes, sessions, jobs) = faulty.unwrap();
@@ -47,7 +47,7 @@ async fn readiness_fails_within_two_seconds_and_names_the_store_while_liveness_d
     let Shaky { rig, inboxes, sessions, jobs } = shaky(50).await;
     assert_eq!(ready(&rig).await.0, 200);
     let clock = Clock::stop();
-    let gates = [("inboxes", &inboxes.gate), ("sessions", &sessions.rest), ("jobs", &jobs)];
+    let gates = [("inboxes", &inboxes.gate), ("sessions", &sessions.rest), ("jobs", &jobs.gate)];
     for (name, gate) in gates {
         for weather in [Weather::Hanging, Weather::Failing] {
             gate.set(weather);
@@ -166,9 +166,20 @@ async fn who_connects_while_the_session_pool_is_away_is_told_to_try_again() {
 #[tokio::test]
 async fn i6_what_was_accepted_is_answered_so_even_if_nobody_can_be_told() {
     let Shaky { rig, jobs, .. } = shaky(50).await;
-    jobs.set(Weather::Failing);
-    let (status, answer) = http_at(rig.addr, "POST /v1/items", r#"{"author":"bob","body":1}"#).await;
-    assert_eq!(status, 201, "{answer}");
+    let clock = Clock::stop();
+    for (put, weather) in [(1, Weather::Failing), (2, Weather::Hanging)] {
+        jobs.gate.set(weather);
+        let asking = tokio::spawn(http_at(rig.addr, "POST /v1/items", r#"{"author":"bob","body":1}"#));
+        while *jobs.puts.lock() < put {
+            tokio::task::yield_now().await;
+        }
+        // By then every request has its answer; this one not a 503.
+        clock.advance(10).await;
+        let (status, answer) = asking.await.unwrap();
+        assert_eq!(status, 201, "{weather:?}: {answer}");
+    }
+    jobs.gate.set(Weather::Fair);
+    drop(clock);
     rig.stop().await;
 }
 
