@@ -37,20 +37,22 @@ impl Positions {
         self.0.lock().remove(&connection)
     }
 
-    /// Saves all that waits. What could not be saved waits on, unless something later has come.
+    /// Saves all that waits. What could not be saved, or was refused by a pool that then did not say why, waits on,
+    /// unless something later has come.
     pub(crate) async fn save(&self, gateway: &Gateway) -> Result<()> {
         let waiting: Vec<(u64, SavePosition)> = self.0.lock().drain().collect();
         for (n, chunk) in waiting.chunks(CHUNK).enumerate() {
             let positions = chunk.iter().map(|(_, position)| position.clone()).collect();
-            match bounded(gateway.parts.sessions.save(positions, clock::now())).await {
-                Ok(saved) => look_again(gateway, chunk, &saved).await?,
-                Err(error) => {
-                    let mut noted = self.0.lock();
-                    for (connection, position) in &waiting[n * CHUNK..] {
-                        noted.entry(*connection).or_insert_with(|| position.clone());
-                    }
-                    return Err(error);
+            let done = match bounded(gateway.parts.sessions.save(positions, clock::now())).await {
+                Ok(saved) => look_again(gateway, chunk, &saved).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                let mut noted = self.0.lock();
+                for (connection, position) in &waiting[n * CHUNK..] {
+                    noted.entry(*connection).or_insert_with(|| position.clone());
                 }
+                return Err(error);
             }
         }
         Ok(())

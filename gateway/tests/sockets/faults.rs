@@ -40,10 +40,11 @@ impl Gate {
     }
 }
 
-/// A session pool of which renewals and everything else can be cut off apart.
+/// A session pool of which renewals, confirmations and everything can be cut off apart.
 pub(crate) struct FaultySessions {
     pub(crate) inner: Arc<dyn Sessions>,
     pub(crate) renewals: Gate,
+    pub(crate) confirmations: Gate,
     pub(crate) rest: Gate,
     /// What it was asked, but for small reads and renewals.
     pub(crate) asked: Mutex<Vec<&'static str>>,
@@ -51,7 +52,8 @@ pub(crate) struct FaultySessions {
 
 impl FaultySessions {
     pub(crate) fn over(inner: Arc<dyn Sessions>) -> Arc<Self> {
-        Arc::new(Self { inner, renewals: Gate::open(), rest: Gate::open(), asked: Mutex::default() })
+        let (renewals, confirmations, rest) = (Gate::open(), Gate::open(), Gate::open());
+        Arc::new(Self { inner, renewals, confirmations, rest, asked: Mutex::default() })
     }
 
     async fn pass(&self, what: &'static str) -> Result<()> {
@@ -89,6 +91,7 @@ impl Sessions for FaultySessions {
 
     async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
         self.pass("confirm").await?;
+        self.confirmations.pass().await?;
         self.inner.confirm(held).await
     }
 

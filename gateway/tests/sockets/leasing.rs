@@ -102,6 +102,28 @@ async fn i12_i17_a_replaced_session_that_acknowledges_stores_nothing_and_is_clos
 }
 
 #[tokio::test]
+async fn i17_a_replaced_session_that_could_not_be_asked_about_is_asked_about_again() {
+    let Two { rig, other, sessions, lines } = two(|_| ()).await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 3).await;
+    let head = rig.grown("ann", 3).await;
+    let mut older = rig.connected("ann", "phone").await;
+    lines.cut.store(true, Ordering::Release);
+    let _newer = rig.connected_at(other, "ann", "phone").await;
+    sessions.confirmations.set(Weather::Failing);
+    older.ask("rpc", json!({"method": "ack", "data": {"offset": 2, "epoch": head.epoch.to_string()}})).await;
+    within(async {
+        while !sessions.asked.lock().contains(&"confirm") {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    sessions.confirmations.set(Weather::Fair);
+    assert_eq!(older.closed().await, Next::Closed(4500));
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i12_a_session_that_acknowledges_less_than_is_stored_stays() {
     let Two { rig, sessions, .. } = two(|_| ()).await;
     rig.follow("ann", "bob").await;
