@@ -37,7 +37,18 @@ pub(crate) struct Slot {
     task: AtomicWaker,
 }
 
+/// Why a session is woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// Its inbox has grown; the doorbell may have told by what.
+    Growth,
+    /// Wakes may have been lost: only the log itself will do.
+    Missed,
+}
+
 const WAKE: u32 = 1;
+/// With [`WAKE`]: [`Wake::Missed`].
+const MISSED: u32 = 2;
 const CLOSE_SHIFT: u32 = 16;
 
 impl Slot {
@@ -46,8 +57,9 @@ impl Slot {
     }
 
     /// Sets the bit; only the first since it was taken wakes the task.
-    pub(crate) fn wake(&self) {
-        if self.bits.fetch_or(WAKE, Ordering::AcqRel) & WAKE == 0 {
+    pub(crate) fn wake(&self, why: Wake) {
+        let bits = if why == Wake::Missed { WAKE | MISSED } else { WAKE };
+        if self.bits.fetch_or(bits, Ordering::AcqRel) & WAKE == 0 {
             self.task.wake();
         }
     }
@@ -66,9 +78,14 @@ impl Slot {
         self.task.register(task);
     }
 
-    /// Takes the bit. Call as the read starts, never after it.
-    pub(crate) fn take_wake(&self) -> bool {
-        self.bits.load(Ordering::Acquire) & WAKE != 0 && self.bits.fetch_and(!WAKE, Ordering::AcqRel) & WAKE != 0
+    /// Takes the bit, and for what it was set; missed wakes count before others. Call as the read starts, never
+    /// after it.
+    pub(crate) fn take_wake(&self) -> Option<Wake> {
+        if self.bits.load(Ordering::Acquire) & WAKE == 0 {
+            return None;
+        }
+        let taken = self.bits.fetch_and(!(WAKE | MISSED), Ordering::AcqRel);
+        (taken & WAKE != 0).then_some(if taken & MISSED != 0 { Wake::Missed } else { Wake::Growth })
     }
 
     /// The code to close with, if somebody asked.
@@ -229,13 +246,10 @@ impl Pool {
                 if let (FeedId::MAIN, Some(seats)) = (grown.key.feed, self.seats.get(&grown.key.reader)) {
                     // Told before anybody is woken who would ask for it.
                     self.told.tell(grown.key, grown.head, growth.entries(grown));
-                    seats.iter().for_each(|seat| seat.slot.wake());
+                    seats.iter().for_each(|seat| seat.slot.wake(Wake::Growth));
                 }
             }),
-            Heard::Missed => {
-                self.told.forget();
-                self.missed();
-            }
+            Heard::Missed => self.missed(),
             Heard::Close { user, connection, why } => self.end(user, connection, why),
         }
     }
@@ -347,8 +361,9 @@ mod tests {
             let head = Position { epoch: Epoch(1), offset: 1 };
             pool.hear(Heard::Growth(&Growth::of_one(InboxKey::main(UserNo(user)), UserNo(9), head)));
         }
-        assert!(slot.take_wake());
-        assert!(!slot.take_wake());
+        assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Growth), None));
+        [Wake::Growth, Wake::Missed, Wake::Growth].into_iter().for_each(|why| slot.wake(why));
+        assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Missed), None), "the log is looked at");
         assert_eq!(pool.kick(UserNo(7), &device("phone")), 1);
         slot.close(Close::Shutdown);
         assert_eq!(slot.asked_to_close(), Some(Close::ForceDisconnect));

@@ -62,13 +62,6 @@ impl Told {
         }
     }
 
-    /// Wakes may have been lost: only the logs know.
-    pub(crate) fn forget(&self) {
-        if let Some(told) = &self.0 {
-            told.clear();
-        }
-    }
-
     /// Where the log stands, if that is known to be beyond `own`.
     pub(crate) fn head_after(&self, key: InboxKey, own: Position) -> Option<Position> {
         let head = self.0.as_ref()?.get(&key)?.head;
@@ -142,8 +135,6 @@ mod tests {
         assert_eq!((after(&told, at(1, 5), 9), after(&told, at(1, 7), 9)), (None, Some((vec![8, 9], 9))), "a hole");
         tell(&told, at(2, 1), 1);
         assert_eq!((told.head_after(KEY, at(1, 3)), after(&told, at(2, 0), 9)), (None, Some((vec![1], 1))));
-        told.forget();
-        assert_eq!(told.head_after(KEY, at(2, 0)), None);
     }
 
     #[test]

@@ -57,7 +57,7 @@ use self::outcome::Outcome;
 use crate::Gateway;
 use crate::bounded::within;
 use crate::identity::Identity;
-use crate::pool::Slot;
+use crate::pool::{Slot, Wake};
 use crate::protocol::{self, Close, Command, Line, Refusal, Reply, Subscribe, push, reply};
 use crate::reading::{self, Reading};
 use crate::session::{Action, Deliver, Event, Session};
@@ -203,7 +203,10 @@ impl Connection {
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
         }
-        if self.session.is_some() && self.slot.take_wake() {
+        if self.session.is_some()
+            && let Some(why) = self.slot.take_wake()
+        {
+            self.looking |= why == Wake::Missed;
             self.drive(Event::Wake, &[])?;
             worked = true;
         }

@@ -152,6 +152,25 @@ async fn i2_i4_devices_are_told_the_same_whether_changes_come_with_the_wake_or_f
 }
 
 #[tokio::test]
+async fn i4_a_late_wake_among_lost_ones_does_not_keep_a_session_from_the_log() {
+    let Both { rig, lines, addrs, .. } = both().await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 1).await;
+    let head = rig.grown("ann", 1).await.offset;
+    let mut phone = rig.connected_at(addrs[0], "ann", "phone").await;
+    phone.subscribe(json!({})).await;
+    *lines.caught.lock() = Some(vec![]);
+    rig.post("bob", 1).await;
+    let late = caught(&lines, head + 1).await;
+    rig.post("bob", 1).await;
+    rig.grown("ann", head + 2).await;
+    lines.tell(NODES[0], Heard::Missed);
+    lines.tell(NODES[0], Heard::Growth(&late));
+    assert_eq!([phone.publication().await.0, phone.publication().await.0], [head + 1, head + 2]);
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn a_session_that_is_told_the_next_change_reads_nothing() {
     let Both { rig, addrs, inboxes, .. } = both().await;
     rig.follow("ann", "bob").await;
