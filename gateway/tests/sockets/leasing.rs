@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::faults::{FaultySessions, Weather};
 use super::lines::Lines;
 use super::phone::Next;
-use super::rig::{Rig, within};
+use super::rig::{Rig, until, within};
 
 /// Two nodes over the same stores: `rig.addr`, whose way to the session pool may fail, and another.
 pub(crate) struct Two {
@@ -113,9 +113,7 @@ async fn i17_a_replaced_session_that_could_not_be_asked_about_is_asked_about_aga
     sessions.confirmations.set(Weather::Failing);
     older.ask("rpc", json!({"method": "ack", "data": {"offset": 2, "epoch": head.epoch.to_string()}})).await;
     within(async {
-        while !sessions.asked.lock().contains(&"confirm") {
-            tokio::task::yield_now().await;
-        }
+        until(|| sessions.asked.lock().contains(&"confirm")).await;
     })
     .await;
     sessions.confirmations.set(Weather::Fair);
@@ -146,9 +144,7 @@ async fn i12_a_session_that_acknowledges_less_than_is_stored_stays() {
         asked.ends_with(&["save", "confirm"])
     };
     within(async {
-        while !stored_and_confirmed() {
-            tokio::task::yield_now().await;
-        }
+        until(stored_and_confirmed).await;
     })
     .await;
     assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));

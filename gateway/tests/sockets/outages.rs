@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::clock::Clock;
 use super::faults::{FaultyInboxes, FaultyJobs, FaultySessions, Weather};
 use super::phone::{Next, Phone};
-use super::rig::{Rig, http_at};
+use super::rig::{Rig, http_at, until};
 
 /// A node whose every store but the Archive may fail.
 struct Shaky {
@@ -32,6 +32,8 @@ async fn shaky(drain_ms: u32) -> Shaky {
     })
     .await;
     let (inboxes, sessions, jobs) = faulty.unwrap();
+    // It serves, so nothing of its beginning meets what a test breaks next.
+    assert_eq!(rig.http("GET /healthz").await.0, 200);
     Shaky { rig, inboxes, sessions, jobs }
 }
 
@@ -148,9 +150,7 @@ async fn who_connects_while_the_session_pool_is_away_is_told_to_try_again() {
         let mut phone = Phone::open(rig.addr).await;
         phone.send(connect.clone()).await;
         if weather == Weather::Hanging {
-            while sessions.asked.lock().iter().filter(|asked| **asked == "claim").count() < 3 {
-                tokio::task::yield_now().await;
-            }
+            until(|| sessions.asked.lock().iter().filter(|asked| **asked == "claim").count() >= 3).await;
             clock.advance(3).await;
         }
         let refused = phone.line().await;
@@ -170,9 +170,7 @@ async fn i6_what_was_accepted_is_answered_so_even_if_nobody_can_be_told() {
     for (put, weather) in [(1, Weather::Failing), (2, Weather::Hanging)] {
         jobs.gate.set(weather);
         let asking = tokio::spawn(http_at(rig.addr, "POST /v1/items", r#"{"author":"bob","body":1}"#));
-        while *jobs.puts.lock() < put {
-            tokio::task::yield_now().await;
-        }
+        until(|| *jobs.puts.lock() >= put).await;
         // By then every request has its answer; this one not a 503.
         clock.advance(10).await;
         let (status, answer) = asking.await.unwrap();
@@ -190,9 +188,7 @@ async fn every_request_is_answered_within_ten_seconds_whatever_hangs() {
     let clock = Clock::stop();
     sessions.rest.set(Weather::Hanging);
     let asking = tokio::spawn(http_at_owned(rig.addr));
-    while !sessions.asked.lock().contains(&"list") {
-        tokio::task::yield_now().await;
-    }
+    until(|| sessions.asked.lock().contains(&"list")).await;
     clock.advance(9).await;
     assert!(!asking.is_finished());
     clock.advance(1).await;

@@ -223,6 +223,18 @@ pub(crate) async fn http_at(addr: SocketAddr, method_and_path: &str, body: &str)
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
+/// Lets the others work until it holds, also while the clock stands still.
+#[track_caller]
+pub(crate) fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let (caller, begun) = (std::panic::Location::caller(), std::time::Instant::now());
+    async move {
+        while !holds() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{caller}: did not happen in time");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// Anything here takes far less; more is a failure that says where.
 #[track_caller]
 pub(crate) fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
