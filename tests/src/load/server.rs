@@ -25,9 +25,19 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
     let target = here.parent().and_then(Path::parent).context("a benchmark lies in target/release/deps")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the package lies in the workspace")?;
-    let built = Command::new(cargo).args(["build", "--release"]).args(arguments).current_dir(root).status()?;
+    let mut build = Command::new(cargo);
+    build.args(["build", "--release"]).args(arguments).current_dir(root);
+    // What cargo says to this program of its own package would make it build others anew.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_a_package(name)) {
+        build.env_remove(name);
+    }
+    let built = build.status()?;
     ensure!(built.success(), "the programs could not be built");
     Ok(target.to_owned())
+}
+
+fn is_of_a_package(variable: &OsStr) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
 /// The directory of processes that share their secrets; it goes with this.
