@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::Event;
+use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::{Bucket, Doorbell, OutboxSeq, UserNo, failpoint};
@@ -27,7 +28,7 @@ impl Executor {
     pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
         loop {
             let round = self.feeds.advance_all(author).await?;
-            join_all(round.grown.iter().map(|growth| self.doorbell.ring(growth))).await;
+            join_all(together(round.grown).iter().map(|growth| self.doorbell.ring(growth))).await;
             match round.left {
                 Left::Nothing(head) => {
                     failpoint::hit("bucket-finished");
@@ -61,5 +62,43 @@ impl Executor {
             self.doorbell.ring(&growth).await;
         }
         Ok(event)
+    }
+}
+
+/// Growths by the same records are one, so that a node is told of them once, whatever the number of buckets.
+fn together(grown: Vec<Growth>) -> Vec<Growth> {
+    let mut merged: Vec<Growth> = vec![];
+    for growth in grown {
+        match merged.iter_mut().find(|other| other.records == growth.records) {
+            Some(other) => other.inboxes.extend(growth.inboxes),
+            None => merged.push(growth),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::change::Route;
+    use feedgate_common::inboxes::Grown;
+    use feedgate_common::{DisplayKey, Epoch, InboxKey, ItemId, Op, Position, Record};
+
+    use super::*;
+
+    fn growth(seq: OutboxSeq, readers: &[u32]) -> Growth {
+        let key = DisplayKey { rank: 0, item: ItemId(seq) };
+        let head = Position { epoch: Epoch(1), offset: 1 };
+        let grown = |reader: &u32| Grown { key: InboxKey::main(UserNo(*reader)), head, appended: 1, generation: 1 };
+        Growth {
+            author: UserNo(9),
+            records: vec![Record { seq, op: Op::Add, route: Route::Push, key }],
+            inboxes: readers.iter().map(grown).collect(),
+        }
+    }
+
+    #[test]
+    fn buckets_that_grew_by_the_same_records_ring_once_and_others_by_themselves() {
+        let rung = together(vec![growth(1, &[1, 17]), growth(2, &[2]), growth(1, &[3])]);
+        assert_eq!(rung, [growth(1, &[1, 17, 3]), growth(2, &[2])]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::server::{Running, Server, directory, feedgate, ok, refused};
+use crate::server::{Running, Server, directory, feedgate, ok, program, refused};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
@@ -122,8 +122,8 @@ fn tail_from_a_position_that_is_gone_says_reset() {
 fn tail_ends_when_nobody_reads_it_any_more() {
     let (_kept, here) = directory();
     let _server = Server::start(&here);
-    let mut command = std::process::Command::new("sh");
-    command.current_dir(&here).args(["-c", r#""$0" tail --user bob --since 999:5 | head -n 1"#]);
+    let mut command = program("sh", &here);
+    command.args(["-c", r#""$0" tail --user bob --since 999:5 | head -n 1"#]);
     let shell = Running::start({
         command.arg(env!("CARGO_BIN_EXE_feedgate"));
         command
