@@ -17,6 +17,7 @@ mod cluster;
 mod engine;
 mod kinds;
 mod launcher;
+mod losses;
 mod port;
 
 pub use cluster::RedisCluster;

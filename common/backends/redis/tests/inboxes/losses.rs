@@ -2,8 +2,6 @@
 //! connection may stand as if nothing had been.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -51,7 +49,7 @@ impl Before {
         in_step(redis, &replica);
         replica.cli(&["replicaof", "no", "one"]);
         let files = tempfile::tempdir().unwrap();
-        copy_files(&data(redis), files.path());
+        redis.copy_files(files.path());
         Self { files, replica }
     }
 }
@@ -62,37 +60,10 @@ impl Loss {
             Self::Flushed => _ = redis.cli(&["flushall"]),
             Self::BucketEvicted => assert_eq!(redis.cli(&["del", "{b001}"]).trim(), "1"),
             Self::RestartedWith => redis.restart(),
-            Self::RestartedWithout => {
-                redis.kill();
-                fs::remove_dir_all(data(redis)).unwrap();
-                redis.restart();
-            }
-            Self::RolledBack => {
-                redis.kill();
-                fs::remove_dir_all(data(redis)).unwrap();
-                copy_files(before.files.path(), &data(redis));
-                redis.restart();
-            }
-            Self::Overwritten => {
-                redis.cli(&["replicaof", "127.0.0.1", &before.replica.port().to_string()]);
-                while !redis.cli(&["info", "replication"]).contains("master_link_status:up") {
-                    std::thread::yield_now();
-                }
-                redis.cli(&["replicaof", "no", "one"]);
-            }
+            Self::RestartedWithout => redis.restart_without_files(),
+            Self::RolledBack => redis.roll_back(before.files.path()),
+            Self::Overwritten => redis.overwrite_with(&before.replica),
         }
-    }
-}
-
-fn data(redis: &Redis) -> PathBuf {
-    redis.directory().join("appendonlydir")
-}
-
-fn copy_files(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for file in fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
 }
 

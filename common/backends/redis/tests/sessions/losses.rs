@@ -1,7 +1,6 @@
 //! The pool when Redis has lost what it held, in each of the ways it can.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use feedgate_common::sessions::{Claim, DEVICES_MAX, Held, Renewed};
 use feedgate_common::{Sessions, UserNo};
@@ -34,38 +33,10 @@ impl Loss {
             Self::Flushed => _ = redis.cli(&["flushall"]),
             Self::Evicted => assert_eq!(redis.cli(&["del", "{s007}"]).trim(), "1"),
             Self::RestartedWith => redis.restart(),
-            Self::RestartedWithout => {
-                redis.kill();
-                fs::remove_dir_all(data(redis)).unwrap();
-                redis.restart();
-            }
-            Self::RolledBack => {
-                redis.kill();
-                fs::remove_dir_all(data(redis)).unwrap();
-                copy_files(copy, &data(redis));
-                redis.restart();
-            }
-            Self::Overwritten => {
-                let empty = server();
-                redis.cli(&["replicaof", "127.0.0.1", &empty.port().to_string()]);
-                while !redis.cli(&["info", "replication"]).contains("master_link_status:up") {
-                    std::thread::yield_now();
-                }
-                redis.cli(&["replicaof", "no", "one"]);
-            }
+            Self::RestartedWithout => redis.restart_without_files(),
+            Self::RolledBack => redis.roll_back(copy),
+            Self::Overwritten => redis.overwrite_with(&server()),
         }
-    }
-}
-
-fn data(redis: &Redis) -> PathBuf {
-    redis.directory().join("appendonlydir")
-}
-
-fn copy_files(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for file in fs::read_dir(from).unwrap() {
-        let file = file.unwrap();
-        fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
 }
 
@@ -84,7 +55,7 @@ async fn the_newest_stays(loss: Loss, older_first: bool) {
     let older = claim(&n1, USER, "a", "n1", 1).await;
     let ended = claim(&n1, USER, "c", "n1", 3).await;
     let copy = tempfile::tempdir().unwrap();
-    copy_files(&data(&redis), copy.path());
+    redis.copy_files(copy.path());
     n1.release(USER, &ended.claim.device, ended.token).await.unwrap();
     let other = claim(&n1, USER, "b", "n1", 4).await;
     let newer = claim(&n2, USER, "a", "n2", 2).await;
