@@ -7,7 +7,8 @@ use super::rig::{Rig, within};
 
 #[tokio::test]
 async fn i17_the_older_connection_is_closed_with_4500_and_changes_nothing_any_more() {
-    let rig = Rig::start().await;
+    // A position that is refused would end the older connection too, a second later.
+    let rig = Rig::with(|settings| settings.save_interval_secs = 3600).await;
     rig.follow("ann", "bob").await;
     rig.post("bob", 5).await;
     let head = rig.grown("ann", 5).await;
