@@ -108,3 +108,17 @@ fn every_mutant_names_a_test_that_exists() {
         assert!(!test.is_empty() && exists, "{path} names the test {test:?}, which is nowhere");
     }
 }
+
+#[test]
+fn the_image_is_built_with_a_rust_that_every_crate_accepts() {
+    let minor = |text: &str, before: &str| -> u32 {
+        let after = &text[text.find(before).expect(before) + before.len()..];
+        after.split(|c: char| !c.is_ascii_digit()).next().expect("a number").parse().expect("a number")
+    };
+    let (_, image) = files("deploy/Dockerfile").remove(0);
+    let wanted = "rust-version = \"1.";
+    let crates = files("Cargo.toml").into_iter().filter(|(_, text)| text.contains(wanted));
+    let (path, least) = crates.map(|(path, text)| (path, minor(&text, wanted))).max_by_key(|of| of.1).expect("one");
+    let given = minor(&image, "FROM rust:1.");
+    assert!(given >= least, "deploy/Dockerfile builds with Rust 1.{given}, {path} needs 1.{least}");
+}
