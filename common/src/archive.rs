@@ -7,21 +7,28 @@
 //! - An author's records are dense from 1 in commit order; nothing appears below a served head.
 //! - An edge's changes take ever greater generations; `from` is the outbox head in the same
 //!   transaction.
+//! - Records of route pull are numbered over all authors in commit order: a read that shows one number
+//!   shows every record below it.
 
 use async_trait::async_trait;
 use compact_str::CompactString;
 
-use crate::change::{DisplayKey, Record, Route};
+use crate::change::{Class, DisplayKey, Record};
 use crate::error::Result;
-use crate::{Body, Bucket, Epoch, Generation, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+use crate::graph::Shield;
+use crate::{
+    Body, Bucket, Cut, DirectSeq, Entry, Epoch, Generation, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
+    UserNo, Watermarks,
+};
 use std::sync::Arc;
 
-/// A follow edge as the Archive holds it. An edge that never existed is `Edge::default()`.
+/// A follow edge as fan-out sees it: what [`effective_edge`](crate::graph::effective_edge) says of what
+/// the Archive holds. An edge that never existed is `Edge::default()`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
-    /// Whether the reader follows the author.
+    /// Whether the reader follows the author and no shield is up between them.
     pub on: bool,
-    /// Grows with every change of the edge, follow and unfollow alike. 0: never changed.
+    /// Grows with every change of `on`, either way. 0: never changed.
     pub generation: Generation,
     /// The author's outbox head when the edge was last set on.
     pub from: OutboxSeq,
@@ -61,6 +68,19 @@ pub struct Publish {
     pub rank: Option<i64>,
     /// Makes a retry safe for 24 h: the same key of the same author gives the same answer.
     pub idempotency_key: Option<CompactString>,
+    /// Whom it is for.
+    pub audience: Audience,
+}
+
+/// Whom an item is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// Whoever follows the author.
+    #[default]
+    Followers,
+    /// These and nobody else; it stands in no outbox. A name given twice counts once. Whoever is in a
+    /// block with the author when it is accepted does not get it.
+    Users(Vec<UserId>),
 }
 
 impl Publish {
@@ -68,7 +88,7 @@ impl Publish {
     /// conflict.
     pub fn fingerprint(&self) -> [u8; 16] {
         use sha2::{Digest, Sha256};
-        let text = format!(
+        let mut text = format!(
             "{}\0{}\0{:?}\0{:?}\0{:?}\0{:?}\0{:?}",
             self.author,
             self.body.get(),
@@ -78,6 +98,12 @@ impl Publish {
             self.published_at,
             self.rank
         );
+        if let Audience::Users(users) = &self.audience {
+            for user in users {
+                text.push('\0');
+                text.push_str(user.as_str());
+            }
+        }
         let mut out = [0; 16];
         out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
         out
@@ -119,6 +145,24 @@ pub enum Write {
         /// Whom.
         author: UserId,
     },
+    /// Put a shield up or take it down. Asking again changes nothing.
+    Shield {
+        /// Who asks.
+        user: UserId,
+        /// Against whom.
+        other: UserId,
+        /// Which.
+        shield: Shield,
+        /// Up, or down.
+        up: bool,
+    },
+    /// Give an author a class; it counts from the next item on.
+    Classify {
+        /// Whom.
+        author: UserId,
+        /// Which.
+        class: Class,
+    },
 }
 
 /// What became of one operation.
@@ -130,10 +174,12 @@ pub enum Written {
         id: ItemId,
         /// Its author's number.
         author: UserNo,
-        /// Where its `add` stands.
+        /// Where its `add` stands; 0 if it stands in no outbox.
         outbox_seq: OutboxSeq,
         /// Its display time.
         published_at: Millis,
+        /// To whom it is addressed, without those in a block; empty if it is for the followers.
+        readers: Vec<UserNo>,
         /// False if an earlier request had already been accepted and this is its answer.
         fresh: bool,
     },
@@ -143,11 +189,15 @@ pub enum Written {
         author: UserNo,
         /// The new version.
         version: u32,
+        /// To whom it is addressed; empty if it is for the followers.
+        readers: Vec<UserNo>,
     },
     /// The item is gone.
     Deleted {
         /// Its author's number.
         author: UserNo,
+        /// To whom it was addressed; empty if it was for the followers.
+        readers: Vec<UserNo>,
         /// False if it had been gone before.
         fresh: bool,
     },
@@ -159,6 +209,20 @@ pub enum Written {
         author: UserNo,
         /// The edge now.
         edge: Edge,
+        /// False if the reader's follow already was so.
+        fresh: bool,
+    },
+    /// The shield is as asked.
+    Shielded {
+        /// The edges, as (reader, author), whose effect has changed.
+        edges: Vec<(UserNo, UserNo)>,
+        /// False if it already was so.
+        fresh: bool,
+    },
+    /// The author has the class.
+    Classified {
+        /// The author's number.
+        author: UserNo,
         /// False if it already was so.
         fresh: bool,
     },
@@ -187,6 +251,9 @@ pub enum Refused {
         /// Its version.
         version: u32,
     },
+    /// The author is followed by everyone, and stays so.
+    #[error("everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items")]
+    StaysEveryones(UserId),
 }
 
 /// An `add` that a feed shows.
@@ -194,9 +261,9 @@ pub enum Refused {
 pub struct FeedAdd {
     /// Whose item.
     pub author: UserNo,
-    /// Where its `add` stands in the author's outbox.
+    /// Where its `add` stands in the author's outbox; 0 if it is addressed to the reader.
     pub outbox_seq: OutboxSeq,
-    /// The edge's generation under which the reader sees it.
+    /// The edge's generation under which the reader sees it; 0 if it is addressed to the reader.
     pub generation: Generation,
     /// Item and rank.
     pub key: DisplayKey,
@@ -207,6 +274,39 @@ pub struct FeedAdd {
 pub struct Outbox {
     /// In order, dense.
     pub records: Vec<Record>,
+    /// The last sequence number the author has given.
+    pub head: OutboxSeq,
+    /// The number of the author's newest record of route pull; 0 if there never was one.
+    pub last_pull: PullSeq,
+}
+
+/// An author who is pulled, and how far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PullHead {
+    /// The number of the author's newest record of route pull.
+    pub pull_seq: PullSeq,
+    /// Who.
+    pub author: UserNo,
+}
+
+/// What an inbox has not taken in yet and no push brings, read in one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// What readers pull, in the order of its numbers, then what is addressed to the reader, in the order of its.
+    pub entries: Vec<Entry>,
+    /// What `entries` covers: there is nothing else up to here.
+    pub upto: Watermarks,
+    /// As [`Recipient::counter`].
+    pub counter: Generation,
+}
+
+/// What is known of an author.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Author {
+    /// As the business asked.
+    pub class: Class,
+    /// How many edges are in effect.
+    pub followers: u64,
     /// The last sequence number the author has given.
     pub head: OutboxSeq,
 }
@@ -229,6 +329,8 @@ pub struct FeedState {
     pub adds: Vec<FeedAdd>,
     /// The greatest key that belongs to the feed but did not fit.
     pub floor: Option<DisplayKey>,
+    /// How far the snapshot goes for what no push brings.
+    pub taken: Watermarks,
     /// Followed authors whose outbox head is beyond their cut: their push is (again) outstanding.
     pub lagging: Vec<UserNo>,
 }
@@ -261,6 +363,13 @@ pub enum Event {
         author: UserNo,
         /// The change.
         generation: Generation,
+    },
+    /// Something up to at least `seq` was addressed to the reader.
+    Direct {
+        /// The reader.
+        reader: UserNo,
+        /// How far.
+        seq: DirectSeq,
     },
 }
 
@@ -353,18 +462,40 @@ pub trait Archive: Send + Sync + 'static {
     /// Who follows `author`, newest edge first, after `cursor`.
     async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
-    /// What the follow door brings: the newest `backfill` adds up to `edge.from` that no record up
-    /// to `from` deletes, minus those deleted since; and the living push adds in `(from, cut]`.
-    async fn edge_state(
-        &self,
-        reader: UserNo,
-        author: UserNo,
-        progress: Progress,
-        backfill: usize,
-    ) -> Result<EdgeState>;
+    /// Users that `user` follows and that follow `user`, newest edge of `user` first, after `cursor`.
+    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
-    /// The same for every followed author at once, each cut at the progress given for it, the
-    /// newest `limit` of all in display order.
+    /// Against whom `user` has this shield up, newest first, after `cursor`.
+    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// What is known of an author.
+    async fn author(&self, author: UserNo) -> Result<Author>;
+
+    /// Those of `readers` for whom the edge to `author` is in effect, in no order.
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>>;
+
+    /// Those of `items` that are addressed to `reader`, in no order.
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;
+
+    /// What no push brings and `reader` has not taken in: records of route pull beyond `after.pull` of authors whose
+    /// edge is in effect, beyond its `from`; and what is addressed to the reader beyond `after.direct`. About `limit` at
+    /// most, then `upto` says how far that is; a record is never left out below it. Where `after` is beyond all there is,
+    /// `upto` says what there is.
+    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News>;
+
+    /// The number of the newest record of route pull.
+    async fn pull_head(&self) -> Result<PullSeq>;
+
+    /// Authors whose newest record of route pull is numbered beyond `after`, by that number, at most `limit`.
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>>;
+
+    /// What the follow door brings: the newest `backfill` adds up to `edge.from` that no record up
+    /// to `from` deletes, minus those deleted since; and the living adds beyond `from` that the cut is past: of route
+    /// push by its progress, of route pull by its number.
+    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState>;
+
+    /// The same for every followed author at once, push cut at the progress given for each, pull not at all, with what
+    /// is addressed to the reader; the newest `limit` of all in display order.
     async fn build(
         &self,
         reader: UserNo,
@@ -374,11 +505,13 @@ pub trait Archive: Send + Sync + 'static {
     ) -> Result<Built>;
 
     /// What the reader's feed holds strictly below `before`, newest first, from the truth alone: the
-    /// follow door's rule with no cut. For pages at or below an inbox's floor.
+    /// follow door's rule with no cut, and what is addressed to the reader. Nothing of a rank below `least_rank`, if there
+    /// is one. For pages at or below an inbox's floor.
     async fn feed_below(
         &self,
         reader: UserNo,
         before: Option<DisplayKey>,
+        least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>>;
@@ -410,6 +543,3 @@ pub trait Archive: Send + Sync + 'static {
     /// For the stats page; may lag.
     async fn counts(&self) -> Result<ArchiveCounts>;
 }
-
-/// The route an `add` gets when it is accepted. Today every author is small.
-pub const DEFAULT_ROUTE: Route = Route::Push;

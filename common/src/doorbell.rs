@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::archive::PullHead;
 use crate::error::Result;
 use crate::inboxes::{Grown, Numbered};
 use crate::{Entry, InboxKey, Position, Record, UserNo};
@@ -56,6 +57,8 @@ pub enum Closing {
 pub enum Heard<'a> {
     /// These inboxes have grown.
     Growth(&'a Growth),
+    /// An author who is pulled has news: whoever follows them and is online may take it in.
+    Hot(PullHead),
     /// Wakes may have been lost: any inbox may have grown.
     Missed,
     /// One of this node's connections is to be closed.
@@ -77,6 +80,9 @@ pub type OnHeard = Arc<dyn Fn(Heard<'_>) + Send + Sync>;
 pub trait Doorbell: Send + Sync + 'static {
     /// Wakes whoever serves these inboxes. Called after the append has committed.
     async fn ring(&self, growth: &Growth);
+
+    /// Tells every node, this one too, that an author who is pulled has news.
+    async fn hot(&self, head: PullHead);
 
     /// Asks `node` to close a connection. May be lost too: the connection then ends when its node next
     /// confirms its sessions.

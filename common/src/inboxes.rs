@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use crate::archive::Recipient;
 use crate::change::{DisplayKey, Entry, Op, Record};
 use crate::error::Result;
-use crate::{Bucket, Epoch, Generation, InboxKey, Position, Progress, UserNo};
+use crate::{Bucket, Cut, Epoch, Generation, InboxKey, Millis, Position, Progress, UserNo, Watermarks};
 
 /// The least number of changes a log keeps.
 pub const KEEP: usize = 1000;
@@ -110,10 +110,11 @@ pub struct EdgeStep {
     pub author: UserNo,
     /// The edge's generation.
     pub generation: Generation,
-    /// Whether the edge is on; if it is off there are no adds and no progress is compared.
+    /// Whether the edge is on; if it is off there are no adds and the cut is not compared.
     pub on: bool,
-    /// The progress of (author, the reader's bucket) that the adds were cut at.
-    pub expected: Progress,
+    /// Where the adds were cut: the progress of (author, the reader's bucket) and the inbox's own watermark, as they
+    /// were read before the adds were.
+    pub expected: Cut,
     /// In outbox order.
     pub adds: Vec<Entry>,
 }
@@ -127,8 +128,54 @@ pub enum EdgeStepped {
     Nothing,
     /// There is no inbox; a build token, if there was one, is deleted.
     Missing,
-    /// The progress has moved since it was read: read again.
+    /// The progress or the watermark has moved since it was read: read again.
     Overtaken,
+}
+
+/// Takes in what no push brings: what the reader pulls, and what was addressed to the reader.
+///
+/// Acts only if the inbox's epoch and both watermarks are as expected. What was addressed is appended; of what is pulled
+/// what [`push_verdict`](crate::marks::push_verdict) says `Append` to, and what it says `Skip` to is passed by: a follow
+/// step will bring it, for it compares the watermark.
+#[derive(Debug, Clone)]
+pub struct Take {
+    /// Whose inbox.
+    pub key: InboxKey,
+    /// The inbox's epoch as it was read.
+    pub epoch: Epoch,
+    /// The inbox's watermarks as they were read, before the entries were.
+    pub expected: Watermarks,
+    /// The watermarks after this step; none below the expected one.
+    pub next: Watermarks,
+    /// In order.
+    pub entries: Vec<Entry>,
+    /// As [`Recipient::counter`], read with the entries.
+    pub counter: Generation,
+}
+
+/// What became of a [`Take`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Done; the log stands here.
+    Moved {
+        /// Epoch and last sequence id.
+        head: Position,
+        /// How many of the entries were appended.
+        appended: u32,
+    },
+    /// The epoch or a watermark is another, or the inbox knows of later edges: nothing was done, read again.
+    Overtaken,
+    /// There is no inbox; a build token, if there was one, is deleted.
+    Missing,
+}
+
+/// Where an inbox stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stand {
+    /// Epoch and last sequence id.
+    pub head: Position,
+    /// How far it has taken in what no push brings.
+    pub taken: Watermarks,
 }
 
 /// A rebuilt inbox, to be swapped in whole.
@@ -144,6 +191,10 @@ pub struct Build {
     pub entries: Vec<Entry>,
     /// The greatest key left out.
     pub floor: Option<DisplayKey>,
+    /// How far the entries go for what no push brings.
+    pub taken: Watermarks,
+    /// As of [`Inboxes::touch`].
+    pub until: Millis,
 }
 
 /// The answer to a read by position.
@@ -156,6 +207,8 @@ pub enum Read {
         entries: Vec<Numbered>,
         /// The log's last sequence id.
         head: u64,
+        /// How far the log has taken in what no push brings.
+        taken: Watermarks,
     },
     /// The position is of another epoch, cut off, or beyond the head: never a part of an answer.
     Gone {
@@ -173,6 +226,8 @@ pub struct Log {
     pub head: Position,
     /// At or below this key the log does not tell what the feed holds; the Archive does.
     pub floor: Option<DisplayKey>,
+    /// How far it has taken in what no push brings.
+    pub taken: Watermarks,
     /// All that is kept, ascending.
     pub entries: Vec<Numbered>,
 }
@@ -184,13 +239,13 @@ pub fn floor_of_cut(log: impl Iterator<Item = Entry>, cut: usize) -> Option<Disp
     let mut gone = Vec::with_capacity(cut);
     for (at, entry) in log.enumerate() {
         match entry.op {
-            Op::Add if at < cut => gone.push((entry.author, entry.key)),
+            Op::Add if at < cut => gone.push((entry.author, entry.key, entry.is_direct())),
             Op::Add | Op::Update => {}
-            Op::Delete => gone.retain(|(_, key)| key.item != entry.key.item),
-            Op::Forget => gone.retain(|(author, _)| *author != entry.author),
+            Op::Delete => gone.retain(|(_, key, _)| key.item != entry.key.item),
+            Op::Forget => gone.retain(|(author, _, direct)| *direct || *author != entry.author),
         }
     }
-    gone.into_iter().map(|(_, key)| key).max()
+    gone.into_iter().map(|(_, key, _)| key).max()
 }
 
 /// Counts for `/v1/stats`.
@@ -220,6 +275,12 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The follow step.
     async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped>;
 
+    /// The step for what no push brings.
+    async fn take(&self, step: Take) -> Result<Taken>;
+
+    /// Where one inbox stands; `None` if there is none.
+    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>>;
+
     /// Writes the build token for an inbox that is missing, replacing an earlier one, and reads the
     /// progress of `authors` in the reader's bucket in the same step. `None` if the inbox exists.
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>>;
@@ -238,6 +299,14 @@ pub trait Inboxes: Send + Sync + 'static {
 
     /// Drops an inbox (it becomes dormant) and its build token.
     async fn discard(&self, key: InboxKey) -> Result<()>;
+
+    /// Keeps these inboxes at least until then, unless somebody discards them; never shortens an earlier promise. May be
+    /// forgotten in a crash, and is nothing for one that is missing.
+    async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()>;
+
+    /// Drops inboxes whose time is past at `now`, about `limit` at most, and answers how many: they become dormant. A home
+    /// that drops them by itself has nothing to do.
+    async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize>;
 
     /// For the stats page; may lag.
     async fn counts(&self) -> Result<InboxCounts>;

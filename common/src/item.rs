@@ -59,9 +59,12 @@ pub struct Item {
     pub published_at: Millis,
     /// Where it stands on a page.
     pub rank: i64,
+    /// Whether it is addressed to named readers, and not to the followers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
     /// 1 at first, one more with each edit.
     pub version: u32,
-    /// Where its `add` stands in the author's outbox.
+    /// Where its `add` stands in the author's outbox; 0 if it is direct.
     #[serde(skip)]
     pub outbox_seq: OutboxSeq,
 }

@@ -33,6 +33,11 @@ pub enum Job {
         /// Whose items.
         author: UserNo,
     },
+    /// Bring what is addressed to the reader to the reader's inbox.
+    Direct {
+        /// Whose inbox.
+        reader: UserNo,
+    },
 }
 
 impl From<Event> for Job {
@@ -40,6 +45,7 @@ impl From<Event> for Job {
         match event {
             Event::Outbox { author, .. } => Self::FanOut { author },
             Event::Edge { reader, author, .. } => Self::Edge { reader, author },
+            Event::Direct { reader, .. } => Self::Direct { reader },
         }
     }
 }

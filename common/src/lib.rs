@@ -3,6 +3,7 @@
 //! ```text
 //!   ids, position, change, item      the words
 //!   progress, marks                  the rules of one fan-out step, as pure functions
+//!   graph                            who follows whom, and who does not want to be seen by whom
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
 //!   jobs, doorbell                   a network may lie between each of them and its caller
@@ -17,6 +18,7 @@ pub mod doorbell;
 pub mod error;
 pub mod failpoint;
 pub mod feed;
+pub mod graph;
 pub mod ids;
 pub mod inboxes;
 pub mod item;
@@ -37,7 +39,7 @@ pub use inboxes::Inboxes;
 pub use item::{Body, Item};
 pub use jobs::Jobs;
 pub use position::{Epoch, Position};
-pub use progress::Progress;
+pub use progress::{Cut, Progress, Watermarks};
 pub use sessions::Sessions;
 
 /// Unix time in milliseconds.
@@ -45,6 +47,13 @@ pub type Millis = i64;
 
 /// An author's own count of records, dense from 1. 0 stands for "before the first".
 pub type OutboxSeq = u64;
+
+/// The place of a record among all records of all authors whose route is pull: dense from 1 in commit
+/// order, so that who has seen one has seen all below it. 0 stands for "before the first".
+pub type PullSeq = u64;
+
+/// A reader's own count of what was addressed to them, dense from 1. 0 stands for "before the first".
+pub type DirectSeq = u64;
 
 /// The number an edge takes each time it changes; see [`archive::Edge`].
 pub type Generation = u64;

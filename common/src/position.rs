@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// One life of one inbox. Greater than every epoch given before, by the Archive's counter.
 ///
 /// In JSON a decimal string, never empty and never `_`, as the client SDKs require.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
 impl fmt::Display for Epoch {

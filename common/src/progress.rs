@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{OutboxSeq, UserNo};
+use crate::{DirectSeq, OutboxSeq, PullSeq, UserNo};
 
 /// Of one (author, bucket). Ordered: it only ever grows (I10).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,6 +35,27 @@ impl Progress {
             _ => self.done,
         }
     }
+}
+
+/// How far one inbox has taken in what no push brings: what its reader pulls, and what is addressed to
+/// its reader. Only ever grows within an epoch (I10).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Watermarks {
+    /// Every record of route pull up to here has been taken in or passed by: one number, however many
+    /// authors its reader follows.
+    pub pull: PullSeq,
+    /// Everything addressed to its reader up to here.
+    pub direct: DirectSeq,
+}
+
+/// What whoever reads the Archive for one inbox and one author has to bring, and no more: the push
+/// records that push has been past, the pull records that pull has been past.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Cut {
+    /// Of (author, the reader's bucket).
+    pub progress: Progress,
+    /// The inbox's own watermark.
+    pub pull: PullSeq,
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@
 //!
 //! The order of the reads is the rule: progress before edges, counter never after edges.
 //!
-//! An author with few followers is advanced in all buckets by one round of the same reads.
+//! An author with few followers is advanced in all buckets by one round of the same reads. Records of route pull are
+//! passed by: where nothing else stands ahead, no recipient is read.
 
 use futures_util::future::join_all;
 
 use super::{Feeds, StepSize, TRIES, contended};
-use crate::archive::Recipient;
+use crate::archive::{PullHead, Recipient};
 use crate::change::Route;
 use crate::doorbell::Growth;
 use crate::error::Result;
@@ -28,6 +29,8 @@ const RECORDS_MAX: usize = 256;
 pub struct Round {
     /// Inboxes that have grown, bucket by bucket.
     pub grown: Vec<Growth>,
+    /// The author, if records of route pull stood ahead: readers who are online may take them in.
+    pub hot: Option<PullHead>,
     /// What is left.
     pub left: Left,
 }
@@ -64,9 +67,12 @@ impl Feeds {
             if outbox.records.is_empty() {
                 return Ok(Step::AtHead(expected.done));
             }
-            let buckets = self.inboxes.buckets();
-            let recipients =
-                self.archive.recipients(author, bucket, buckets, expected.last, self.step.recipients).await?;
+            let recipients = if pulled(expected, &outbox.records) > 0 {
+                vec![]
+            } else {
+                let (buckets, most) = (self.inboxes.buckets(), self.step.recipients);
+                self.archive.recipients(author, bucket, buckets, expected.last, most).await?
+            };
             let step = plan((author, bucket), expected, &outbox.records, recipients, self.step);
             failpoint::hit("step-decided");
             let records = step.records.clone();
@@ -91,16 +97,21 @@ impl Feeds {
         let buckets = self.inboxes.buckets();
         let all: Vec<(UserNo, Bucket)> = (0..buckets).map(|bucket| (author, Bucket(bucket))).collect();
         let Ok(progress) = self.inboxes.progress(&all).await else {
-            return Ok(Round { grown: vec![], left: Left::BucketByBucket });
+            return Ok(Round { grown: vec![], hot: None, left: Left::BucketByBucket });
         };
         let least = progress.iter().map(|progress| progress.done).min().unwrap_or_default();
         let outbox = self.archive.outbox(author, least, RECORDS_MAX).await?;
         if outbox.records.is_empty() {
-            return Ok(Round { grown: vec![], left: Left::Nothing(least) });
+            return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(least) });
         }
-        let recipients = self.archive.all_recipients(author, self.step.recipients).await?;
+        let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
+        let hot = outbox.records.iter().any(|record| record.route == Route::Pull);
+        let hot = hot.then_some(PullHead { pull_seq: outbox.last_pull, author });
+        let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
+        let recipients =
+            if all_pulled { vec![] } else { self.archive.all_recipients(author, self.step.recipients).await? };
         if recipients.len() >= self.step.recipients {
-            return Ok(Round { grown: vec![], left: Left::BucketByBucket });
+            return Ok(Round { grown: vec![], hot, left: Left::BucketByBucket });
         }
         let mut shares: Vec<Vec<Recipient>> = vec![vec![]; buckets.into()];
         for recipient in recipients {
@@ -108,7 +119,7 @@ impl Feeds {
         }
         failpoint::hit("step-decided");
         let steps = all.into_iter().zip(progress).zip(shares).map(|((of, expected), share)| {
-            let ahead = outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
+            let ahead = ahead(expected);
             let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, beyond(share, expected), self.step));
             async move {
                 match step {
@@ -121,7 +132,7 @@ impl Feeds {
             }
         });
         let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
-        Ok(Round { grown: grown.into_iter().flatten().collect(), left: left(&reached, outbox.head) })
+        Ok(Round { grown: grown.into_iter().flatten().collect(), hot, left: left(&reached, outbox.head) })
     }
 
     /// What has grown by the step, and how far it has come; neither if it was not taken.
@@ -156,6 +167,14 @@ fn left(reached: &[Option<OutboxSeq>], head: OutboxSeq) -> Left {
     }
 }
 
+/// How many records ahead only have to be passed by: those of route pull before the first that is pushed.
+fn pulled(expected: Progress, ahead: &[Record]) -> usize {
+    match expected.last {
+        Some(_) => 0,
+        None => ahead.iter().take_while(|record| record.route == Route::Pull).count(),
+    }
+}
+
 /// The largest step within `size`, or one record to one page of readers.
 fn plan(
     (author, bucket): (UserNo, Bucket),
@@ -164,6 +183,11 @@ fn plan(
     recipients: Vec<Recipient>,
     size: StepSize,
 ) -> Advance {
+    let passed = pulled(expected, ahead);
+    if passed > 0 {
+        let next = Progress::at(expected.done + passed as u64);
+        return Advance { author, bucket, expected, next, records: vec![], recipients: vec![] };
+    }
     let last_page = recipients.len() < size.recipients;
     let whole_records = if expected.last.is_none() && last_page {
         (size.appends / recipients.len().max(1)).clamp(1, ahead.len())
@@ -228,6 +252,16 @@ mod tests {
         let half = Progress { done: 4, last: Some(UserNo(2)) };
         let share = readers(4).into_iter().rev().collect();
         assert_eq!(beyond(share, half), readers(4)[2..]);
+    }
+
+    #[test]
+    fn records_that_are_pulled_are_passed_by_at_once_and_reach_nobody() {
+        let mut ahead = records(5, 8);
+        ahead[..3].iter_mut().for_each(|record| record.route = Route::Pull);
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &ahead, readers(1000), SIZE);
+        assert_eq!((step.next, step.records.len(), step.recipients.len()), (Progress::at(7), 0, 0));
+        let inside = Progress { done: 7, last: Some(UserNo(0)) };
+        assert_eq!(pulled(inside, &ahead[3..]), 0, "a record in progress is pushed");
     }
 
     #[test]

@@ -3,12 +3,14 @@
 //! The work names only (reader, author), so repeated and reordered follows and unfollows merge by
 //! themselves (I15).
 
+use futures_util::future::try_join;
+
 use super::{Feeds, TRIES, contended};
 use crate::archive::Event;
 use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{EdgeStep, EdgeStepped};
-use crate::{Entry, InboxKey, Op, UserNo, failpoint};
+use crate::{Cut, Entry, InboxKey, Op, UserNo, failpoint};
 
 impl Feeds {
     /// Takes in the edge as it is now. Answers what is thereby finished, and where the log stands if it
@@ -17,7 +19,9 @@ impl Feeds {
         let key = InboxKey::main(reader);
         let bucket = reader.bucket(self.inboxes.buckets());
         for _ in 0..TRIES {
-            let expected = self.inboxes.progress(&[(author, bucket)]).await?[0];
+            let (progress, stand) =
+                try_join(self.inboxes.progress(&[(author, bucket)]), self.inboxes.stand(key)).await?;
+            let expected = Cut { progress: progress[0], pull: stand.map_or(0, |stand| stand.taken.pull) };
             let state = self.archive.edge_state(reader, author, expected, self.backfill).await?;
             let generation = state.edge.generation;
             let adds = state

@@ -4,6 +4,7 @@
 //!   write     accept, then relay the event as a job              (HTTP API)
 //!   advance   one push step of (author, bucket)                  (timeline worker)
 //!   edge      one follow or unfollow step of (reader, author)    (timeline worker)
+//!   news      what readers pull, and what is addressed to them   (gateway, timeline worker)
 //!   rebuild   a missing inbox from the Archive                   (first read)
 //!   order     the adds of a rebuilt inbox, oldest first          (homes of the Archive)
 //!   read      changes after a position                           (gateway)
@@ -14,6 +15,7 @@
 mod advance;
 mod edge;
 mod hydrate;
+mod news;
 mod order;
 mod page;
 mod read;
@@ -21,6 +23,7 @@ mod rebuild;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::lock::Mutex;
 
@@ -30,9 +33,10 @@ pub use order::oldest_first;
 pub use page::{Page, living};
 pub use write::Publisher;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};
-use crate::{Archive, InboxKey, Inboxes};
+use crate::{Archive, InboxKey, Inboxes, Millis};
+use news::Looked;
 
 /// How often a rule tries again when others overtake it, before it gives the work back.
 const TRIES: usize = 64;
@@ -53,6 +57,8 @@ pub struct Feeds {
     inboxes: Arc<dyn Inboxes>,
     backfill: usize,
     step: StepSize,
+    retention: Option<Retention>,
+    looked: Looked,
     /// One rebuild of a reader at a time in this process; more would only take each other's token.
     building: [Mutex<()>; 64],
 }
@@ -61,7 +67,20 @@ impl Feeds {
     /// `backfill`: how many of an author's newest items a follow brings from before it.
     pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>, backfill: usize) -> Self {
         let building = std::array::from_fn(|_| Mutex::new(()));
-        Self { archive, inboxes, backfill, step: StepSize { recipients: STEP_MAX, appends: APPENDS_MAX }, building }
+        Self {
+            archive,
+            inboxes,
+            backfill,
+            step: StepSize { recipients: STEP_MAX, appends: APPENDS_MAX },
+            retention: None,
+            looked: Looked::default(),
+            building,
+        }
+    }
+
+    /// The same, in which an inbox that nobody reads for `unread` may be dropped. `clock` gives the time.
+    pub fn with_retention(self, unread: Duration, clock: Arc<dyn Fn() -> Millis + Send + Sync>) -> Self {
+        Self { retention: Some(Retention { unread, clock }), ..self }
     }
 
     /// The same with at most `step_max` recipients and appends in a push step; at least 1, at most
@@ -81,9 +100,33 @@ impl Feeds {
         &self.inboxes
     }
 
+    /// Somebody reads these inboxes: they are kept for the whole time again.
+    ///
+    /// # Errors
+    /// Those of the store; then they may be dropped early, which costs a rebuild.
+    pub async fn touch(&self, keys: &[InboxKey]) -> Result<()> {
+        match &self.retention {
+            Some(_) => self.inboxes.touch(keys, self.kept_until()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Until when an inbox that is read now is kept.
+    fn kept_until(&self) -> Millis {
+        self.retention.as_ref().map_or(Millis::MAX, |kept| {
+            (kept.clock)().saturating_add(Millis::try_from(kept.unread.as_millis()).unwrap_or(Millis::MAX))
+        })
+    }
+
     fn build_lock(&self, key: InboxKey) -> &Mutex<()> {
         &self.building[key.reader.0 as usize % self.building.len()]
     }
+}
+
+/// How long inboxes are kept that nobody reads.
+struct Retention {
+    unread: Duration,
+    clock: Arc<dyn Fn() -> Millis + Send + Sync>,
 }
 
 /// Work that others overtook [`TRIES`] times in a row.

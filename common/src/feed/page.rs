@@ -48,7 +48,7 @@ impl Feeds {
         if let Some(floor) = log.floor {
             let mut from = before.into_iter().chain(just_above(floor)).min();
             while items.len() < wanted {
-                let adds = self.archive.feed_below(key.reader, from, self.backfill, wanted).await?;
+                let adds = self.archive.feed_below(key.reader, from, None, self.backfill, wanted).await?;
                 let keys: Vec<DisplayKey> = adds.iter().map(|add| add.key).collect();
                 self.take_living(&keys, wanted, &mut items).await?;
                 if keys.len() < wanted {
@@ -89,7 +89,7 @@ pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
         match entry.op {
             Op::Add => {
                 shown.insert(entry.key.item, (entry.author, entry.key));
-                if forgets {
+                if forgets && !entry.is_direct() {
                     by_author.entry(entry.author).or_default().push(entry.key.item);
                 }
             }

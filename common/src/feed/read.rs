@@ -7,11 +7,14 @@ use crate::{InboxKey, Position};
 
 impl Feeds {
     /// [`Inboxes::read`](crate::Inboxes::read), never `Missing`: an inbox that is missing is rebuilt
-    /// first, in a new epoch, so that an old position is `Gone`.
+    /// first, in a new epoch, so that an old position is `Gone`. What the reader can pull is taken in first.
     pub async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
         for _ in 0..TRIES {
             match self.inboxes.read(key, after, limit).await? {
                 Read::Missing => self.rebuild(key).await?,
+                Read::Entries { taken, .. } if self.may_have_news(key, after.epoch, taken) => {
+                    self.pull(key, after.epoch, taken).await?;
+                }
                 found @ (Read::Entries { .. } | Read::Gone { .. }) => return Ok(found),
             }
         }
@@ -29,10 +32,13 @@ impl Feeds {
         Err(contended("a read of the head"))
     }
 
-    /// The whole log, rebuilt if it is missing.
+    /// The whole log, rebuilt if it is missing. What the reader can pull is taken in first.
     pub async fn log(&self, key: InboxKey) -> Result<Log> {
         for _ in 0..TRIES {
             match self.inboxes.log(key).await? {
+                Some(log) if self.may_have_news(key, log.head.epoch, log.taken) => {
+                    self.pull(key, log.head.epoch, log.taken).await?;
+                }
                 Some(log) => return Ok(log),
                 None => self.rebuild(key).await?,
             }

@@ -31,7 +31,7 @@ impl Feeds {
                 Built::CutsMissing(authors) => tracing::debug!(?authors, "followed during a rebuild"),
                 Built::State(mut state) => {
                     self.reopen(key, std::mem::take(&mut state.lagging)).await?;
-                    if self.inboxes.finish_build(swap(key, token, state)).await? {
+                    if self.inboxes.finish_build(self.swap(key, token, state)).await? {
                         failpoint::hit("build-swapped");
                         return Ok(());
                     }
@@ -54,19 +54,21 @@ impl Feeds {
         }
         if behind.is_empty() { Ok(()) } else { self.archive.reopen(&behind).await }
     }
+
+    fn swap(&self, key: InboxKey, epoch: Epoch, state: FeedState) -> Build {
+        let entries = state
+            .adds
+            .iter()
+            .map(|add| Entry {
+                op: Op::Add,
+                author: add.author,
+                outbox_seq: add.outbox_seq,
+                generation: add.generation,
+                key: add.key,
+            })
+            .collect();
+        let FeedState { built_at, floor, taken, .. } = state;
+        Build { key, epoch, built_at, entries, floor, taken, until: self.kept_until() }
+    }
 }
 
-fn swap(key: InboxKey, epoch: Epoch, state: FeedState) -> Build {
-    let entries = state
-        .adds
-        .iter()
-        .map(|add| Entry {
-            op: Op::Add,
-            author: add.author,
-            outbox_seq: add.outbox_seq,
-            generation: add.generation,
-            key: add.key,
-        })
-        .collect();
-    Build { key, epoch, built_at: state.built_at, entries, floor: state.floor }
-}

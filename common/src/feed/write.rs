@@ -30,7 +30,7 @@ impl Publisher {
 
     /// Puts a job for everything that was new. It may fail, or be dropped at any time: then the sweep does it.
     pub async fn relay(&self, written: &[std::result::Result<Written, Refused>]) {
-        let mut jobs: Vec<Job> = written.iter().flatten().filter_map(job_of).collect();
+        let mut jobs: Vec<Job> = written.iter().flatten().flat_map(jobs_of).collect();
         jobs.sort_unstable();
         jobs.dedup();
         if !jobs.is_empty()
@@ -49,12 +49,21 @@ impl Publisher {
 }
 
 /// What a write leaves to do, if it changed anything.
-fn job_of(written: &Written) -> Option<Job> {
-    match *written {
-        Written::Published { author, fresh, .. } | Written::Deleted { author, fresh } => {
-            fresh.then_some(Job::FanOut { author })
+fn jobs_of(written: &Written) -> Vec<Job> {
+    match written {
+        Written::Published { fresh: false, .. }
+        | Written::Deleted { fresh: false, .. }
+        | Written::Edge { fresh: false, .. }
+        | Written::Classified { .. } => vec![],
+        Written::Published { author, readers, .. }
+        | Written::Edited { author, readers, .. }
+        | Written::Deleted { author, readers, .. } => match &readers[..] {
+            [] => vec![Job::FanOut { author: *author }],
+            readers => readers.iter().map(|&reader| Job::Direct { reader }).collect(),
+        },
+        Written::Edge { reader, author, .. } => vec![Job::Edge { reader: *reader, author: *author }],
+        Written::Shielded { edges, .. } => {
+            edges.iter().map(|&(reader, author)| Job::Edge { reader, author }).collect()
         }
-        Written::Edited { author, .. } => Some(Job::FanOut { author }),
-        Written::Edge { reader, author, fresh, .. } => fresh.then_some(Job::Edge { reader, author }),
     }
 }

@@ -1,0 +1,127 @@
+//! What no push brings: items of authors who are pulled, and items addressed to the reader.
+//!
+//! ```text
+//!   where the inbox stands ─▶ news beyond it, one snapshot with the edges ─▶ take, if it still stands there
+//! ```
+//!
+//! Readers pull as they read, and only where the store has pull records that the inbox has not passed by: a
+//! node knows the number of the newest one from what it hears and from asking now and then. What is
+//! addressed to a reader is brought by the timeline worker.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::{Feeds, TRIES, contended};
+use crate::archive::Event;
+use crate::doorbell::Growth;
+use crate::error::Result;
+use crate::inboxes::{Take, Taken};
+use crate::{DirectSeq, Epoch, InboxKey, PullSeq, UserNo, Watermarks};
+
+/// How many entries one step takes on.
+const NEWS_MAX: usize = 1000;
+
+/// How far the watermark may lag behind what was looked at and found empty before that is written down.
+const LAG_MAX: PullSeq = 4096;
+
+/// Where there is no inbox, nothing is read but how far the news go.
+const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
+
+/// How many inboxes are remembered to have nothing to pull.
+const REMEMBERED: usize = 1 << 16;
+
+/// How far this node knows the pull records to go, and how far it has looked for whom.
+#[derive(Default)]
+pub(super) struct Looked {
+    head: AtomicU64,
+    /// By reader, overwriting: the inbox, its epoch, and up to where there is nothing for it.
+    ///
+    /// Right to remember: an edge that changes later has its `from` beyond every record looked at.
+    nothing: Mutex<Vec<Option<(InboxKey, Epoch, PullSeq)>>>,
+}
+
+impl Looked {
+    fn nothing_up_to(&self, key: InboxKey, epoch: Epoch) -> PullSeq {
+        let nothing = self.nothing.lock();
+        match nothing.get(slot(key)) {
+            Some(Some((of, at, upto))) if (*of, *at) == (key, epoch) => *upto,
+            _ => 0,
+        }
+    }
+
+    fn remember(&self, key: InboxKey, epoch: Epoch, upto: PullSeq) {
+        let mut nothing = self.nothing.lock();
+        if nothing.is_empty() {
+            nothing.resize(REMEMBERED, None);
+        }
+        nothing[slot(key)] = Some((key, epoch, upto));
+    }
+}
+
+fn slot(key: InboxKey) -> usize {
+    key.reader.0 as usize % REMEMBERED
+}
+
+impl Feeds {
+    /// Pull records up to here exist: whoever reads from now on and has not taken them in, does.
+    pub fn heard_pull(&self, upto: PullSeq) {
+        self.looked.head.fetch_max(upto, Ordering::Relaxed);
+    }
+
+    /// Up to where this node knows of pull records.
+    pub fn pull_head(&self) -> PullSeq {
+        self.looked.head.load(Ordering::Relaxed)
+    }
+
+    /// Whether an inbox that stands here may have something to pull.
+    pub(super) fn may_have_news(&self, key: InboxKey, epoch: Epoch, taken: Watermarks) -> bool {
+        let head = self.pull_head();
+        taken.pull < head && self.looked.nothing_up_to(key, epoch) < head
+    }
+
+    /// Takes in what the inbox can pull, beyond `stand`. One step: read again, there may be more.
+    pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, taken: Watermarks) -> Result<()> {
+        let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
+        let news = self.archive.news(key.reader, after, NEWS_MAX).await?;
+        if news.entries.is_empty() && news.upto.pull < taken.pull + LAG_MAX {
+            self.looked.remember(key, epoch, news.upto.pull);
+            return Ok(());
+        }
+        let step =
+            Take { key, epoch, expected: taken, next: news.upto, entries: news.entries, counter: news.counter };
+        self.inboxes.take(step).await.map(drop)
+    }
+
+    /// Brings what is addressed to the reader to the reader's inbox. Answers what is thereby finished, and where the log
+    /// stands if it has grown.
+    ///
+    /// Safe to repeat and to run twice at once. Cancelling loses nothing.
+    pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Option<Growth>)> {
+        let key = InboxKey::main(reader);
+        let mut grown = None;
+        for _ in 0..TRIES {
+            let stand = self.inboxes.stand(key).await?;
+            let after = stand.map_or(NOTHING, |stand| stand.taken);
+            let news = self.archive.news(reader, after, NEWS_MAX).await?;
+            let finished = Event::Direct { reader, seq: news.upto.direct };
+            let whole = news.entries.len() < NEWS_MAX;
+            let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
+            let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };
+            match self.inboxes.take(step).await? {
+                Taken::Moved { head, appended } => {
+                    if appended > 0 {
+                        grown = Some(Growth::of_one(key, reader, head));
+                    }
+                    if whole {
+                        return Ok((finished, grown));
+                    }
+                }
+                // Whoever builds it from now on brings all that was read here.
+                Taken::Missing => return Ok((finished, grown)),
+                Taken::Overtaken => {}
+            }
+        }
+        Err(contended("the delivery of what is addressed to a reader"))
+    }
+}

@@ -1,0 +1,111 @@
+//! Who follows whom, and who does not want to be seen by whom.
+//!
+//! ```text
+//!   an edge is in effect  =  the reader follows, and no shield stands between the two
+//!
+//!   user mutes other      shield on user ─▶ other       "I do not see them"
+//!   user hides from other shield on other ─▶ user       "they do not see me"
+//!   user blocks other     shields on both
+//! ```
+//!
+//! Fan-out sees only whether an edge is in effect: a shield that goes up is an unfollow, one that goes
+//! down is a follow from now on, with the newest items from before. Lists of follows show the follows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::archive::Edge;
+use crate::{Generation, OutboxSeq};
+
+/// What one user may put between themselves and another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shield {
+    /// The user does not see the other.
+    Mute,
+    /// The other does not see the user.
+    Hide,
+    /// Neither sees the other.
+    Block,
+}
+
+/// The shields on one edge, each its own bit: one that goes down leaves the others up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Shields(pub u8);
+
+impl Shields {
+    /// The reader has muted the author.
+    pub const MUTED: Self = Self(1);
+    /// The author hides from the reader.
+    pub const HIDDEN: Self = Self(2);
+    /// The reader has blocked the author.
+    pub const BLOCKED_BY_READER: Self = Self(4);
+    /// The author has blocked the reader.
+    pub const BLOCKED_BY_AUTHOR: Self = Self(8);
+
+    /// Whether any of `others` is up.
+    pub fn any_of(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// Whether a block is up, by either side: then not even what is addressed to the reader arrives.
+    pub fn blocks(self) -> bool {
+        self.any_of(Self(Self::BLOCKED_BY_READER.0 | Self::BLOCKED_BY_AUTHOR.0))
+    }
+
+    /// The same with `others` up or down.
+    #[must_use]
+    pub fn with(self, others: Self, up: bool) -> Self {
+        if up { Self(self.0 | others.0) } else { Self(self.0 & !others.0) }
+    }
+}
+
+impl Shield {
+    /// The bit on the edge on which the user is the reader, and the bit on the edge on which the user is
+    /// the author; zero where there is none.
+    pub fn bits(self) -> (Shields, Shields) {
+        match self {
+            Self::Mute => (Shields::MUTED, Shields(0)),
+            Self::Hide => (Shields(0), Shields::HIDDEN),
+            Self::Block => (Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR),
+        }
+    }
+}
+
+/// The edge that fan-out sees of what the store holds of (reader, author): `follows`, `shields`, and the
+/// generation and `from` of the last time the effect changed. Where nothing is held, pass `None`: an
+/// author whom everyone follows since `everyone_since` (the outbox head then) is followed all the same.
+pub fn effective_edge(
+    held: Option<(bool, Shields, Generation, OutboxSeq)>,
+    everyone_since: Option<OutboxSeq>,
+) -> Edge {
+    match (held, everyone_since) {
+        (Some((follows, shields, generation, from)), _) => {
+            Edge { on: follows && shields == Shields(0), generation, from }
+        }
+        (None, Some(from)) => Edge { on: true, generation: 0, from },
+        (None, None) => Edge::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_in_effect_if_the_reader_follows_and_no_shield_is_up() {
+        let edge = |follows, shields| effective_edge(Some((follows, shields, 5, 3)), Some(9));
+        assert!(edge(true, Shields(0)).on);
+        assert!(!edge(true, Shields::MUTED).on && !edge(false, Shields(0)).on);
+        assert_eq!(effective_edge(None, Some(9)), Edge { on: true, generation: 0, from: 9 });
+        assert_eq!(effective_edge(None, None), Edge::default());
+    }
+
+    #[test]
+    fn a_shield_that_goes_down_leaves_the_others_up() {
+        let both = Shields::MUTED.with(Shields::BLOCKED_BY_AUTHOR, true);
+        assert!(both.blocks());
+        assert_eq!(both.with(Shields::BLOCKED_BY_AUTHOR, false), Shields::MUTED);
+        assert!(!Shields::MUTED.blocks());
+    }
+}
