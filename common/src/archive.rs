@@ -252,7 +252,9 @@ pub enum Refused {
         version: u32,
     },
     /// The author is followed by everyone, and stays so.
-    #[error("everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items")]
+    #[error(
+        "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
+    )]
     StaysEveryones(UserId),
 }
 

@@ -75,10 +75,7 @@ impl Shield {
 /// The edge that fan-out sees of what the store holds of (reader, author): `follows`, `shields`, and the
 /// generation and `from` of the last time the effect changed. Where nothing is held, pass `None`: an
 /// author whom everyone follows since `everyone_since` (the outbox head then) is followed all the same.
-pub fn effective_edge(
-    held: Option<(bool, Shields, Generation, OutboxSeq)>,
-    everyone_since: Option<OutboxSeq>,
-) -> Edge {
+pub fn effective_edge(held: Option<(bool, Shields, Generation, OutboxSeq)>, everyone_since: Option<OutboxSeq>) -> Edge {
     match (held, everyone_since) {
         (Some((follows, shields, generation, from)), _) => {
             Edge { on: follows && shields == Shields(0), generation, from }

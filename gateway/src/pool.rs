@@ -249,6 +249,7 @@ impl Pool {
                     seats.iter().for_each(|seat| seat.slot.wake(Wake::Growth));
                 }
             }),
+            Heard::Hot(_) => todo!("GATEWAY"),
             Heard::Missed => self.missed(),
             Heard::Close { user, connection, why } => self.end(user, connection, why),
         }

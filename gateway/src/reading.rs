@@ -49,11 +49,11 @@ pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask, live: O
         },
         Ask::After(own) => {
             let read = match live.and_then(|_| told.after(key, own, batch)) {
-                Some((entries, head)) => Read::Entries { entries, head },
+                Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
                 None => feeds.read(key, own, batch).await?,
             };
             match read {
-                Read::Entries { entries, head } => {
+                Read::Entries { entries, head, .. } => {
                     let first = own.offset + 1;
                     let last = encode(&gateway, &entries, SLICE_BYTES, &mut frame, push::push, b'\n').await?;
                     Found::Changes { first, last: last.unwrap_or(own.offset), head }

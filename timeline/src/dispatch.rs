@@ -4,6 +4,7 @@
 //!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to the head
 //!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least head
 //!   Edge           ─▶ one step                                  ─▶ finish the event of that generation
+//!   Direct         ─▶ one step                                  ─▶ finish the event up to what was addressed
 //! ```
 //!
 //! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is
@@ -15,7 +16,7 @@ use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
 use feedgate_common::jobs::Job;
-use feedgate_common::{Bucket, OutboxSeq, UserNo, failpoint};
+use feedgate_common::{Bucket, DirectSeq, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
 use futures_util::{StreamExt, stream};
 
 use crate::execute::Executor;
@@ -39,6 +40,7 @@ impl Dispatcher {
             let event = match job {
                 Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await? },
                 Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
+                Job::Direct { reader } => self.executor.direct(reader).await?,
             };
             let reopened = self.feeds.archive().finish(&[event]).await?;
             failpoint::hit("event-finished");
@@ -55,6 +57,10 @@ impl Dispatcher {
         Ok(match finished {
             Event::Outbox { author, seq } => archive.outbox(author, seq, 1).await?.head > seq,
             Event::Edge { reader, author, generation } => archive.edge(reader, author).await?.generation > generation,
+            Event::Direct { reader, seq } => {
+                let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
+                archive.news(reader, beyond, 1).await?.upto.direct > seq
+            }
         })
     }
 

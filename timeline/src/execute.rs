@@ -28,6 +28,9 @@ impl Executor {
     pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
         loop {
             let round = self.feeds.advance_all(author).await?;
+            if let Some(head) = round.hot {
+                self.doorbell.hot(head).await;
+            }
             join_all(together(round.grown).iter().map(|growth| self.doorbell.ring(growth))).await;
             match round.left {
                 Left::Nothing(head) => {
@@ -58,10 +61,22 @@ impl Executor {
     /// Cancelling loses nothing.
     pub(crate) async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Event> {
         let (event, grown) = self.feeds.step_edge(reader, author).await?;
+        self.tell(grown).await;
+        Ok(event)
+    }
+
+    /// Brings what is addressed to the reader to the reader's inbox, and answers what is thereby finished. Cancelling
+    /// loses nothing.
+    pub(crate) async fn direct(&self, reader: UserNo) -> Result<Event> {
+        let (event, grown) = self.feeds.take_direct(reader).await?;
+        self.tell(grown).await;
+        Ok(event)
+    }
+
+    async fn tell(&self, grown: Option<Growth>) {
         if let Some(growth) = grown {
             self.doorbell.ring(&growth).await;
         }
-        Ok(event)
     }
 }
 

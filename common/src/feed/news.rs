@@ -88,8 +88,7 @@ impl Feeds {
             self.looked.remember(key, epoch, news.upto.pull);
             return Ok(());
         }
-        let step =
-            Take { key, epoch, expected: taken, next: news.upto, entries: news.entries, counter: news.counter };
+        let step = Take { key, epoch, expected: taken, next: news.upto, entries: news.entries, counter: news.counter };
         self.inboxes.take(step).await.map(drop)
     }
 

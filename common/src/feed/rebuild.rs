@@ -71,4 +71,3 @@ impl Feeds {
         Build { key, epoch, built_at, entries, floor, taken, until: self.kept_until() }
     }
 }
-

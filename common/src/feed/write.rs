@@ -62,8 +62,6 @@ fn jobs_of(written: &Written) -> Vec<Job> {
             readers => readers.iter().map(|&reader| Job::Direct { reader }).collect(),
         },
         Written::Edge { reader, author, .. } => vec![Job::Edge { reader: *reader, author: *author }],
-        Written::Shielded { edges, .. } => {
-            edges.iter().map(|&(reader, author)| Job::Edge { reader, author }).collect()
-        }
+        Written::Shielded { edges, .. } => edges.iter().map(|&(reader, author)| Job::Edge { reader, author }).collect(),
     }
 }

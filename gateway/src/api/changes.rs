@@ -58,7 +58,7 @@ pub(super) async fn read(
         None => Position { offset: 0, ..api.feeds().head(key).await? },
     };
     match api.feeds().read(key, after, limit).await? {
-        Read::Entries { entries, head } => {
+        Read::Entries { entries, head, .. } => {
             let changes = lines(&api, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
             Ok(Json(Changes { changes, position, head }))

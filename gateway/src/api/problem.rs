@@ -188,7 +188,9 @@ impl From<StoreError> for Problem {
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
-            Refused::IdTaken(_) | Refused::ForeignIdTaken(..) | Refused::KeyReused(_) => Kind::Conflict,
+            Refused::IdTaken(_) | Refused::ForeignIdTaken(..) | Refused::KeyReused(_) | Refused::StaysEveryones(_) => {
+                Kind::Conflict
+            }
             Refused::NoSuchItem(_) => Kind::NotFound,
             Refused::VersionMismatch { .. } => Kind::VersionMismatch,
         };

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use compact_str::CompactString;
-use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::archive::{Audience, Publish, Write, Written};
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
 use serde_json::Value;
@@ -113,6 +113,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
         rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
         idempotency_key: None,
+        audience: Audience::Followers,
     })
 }
 

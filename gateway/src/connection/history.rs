@@ -44,7 +44,7 @@ async fn stretch(
     if let (Some(since), false) = (asked.since, asked.reverse) {
         // At least one, so that a position that is gone is told also to who wants no entries.
         return Ok(match feeds.read(key, since, limit.max(1)).await? {
-            Read::Entries { mut entries, head } => {
+            Read::Entries { mut entries, head, .. } => {
                 entries.truncate(limit);
                 Some((entries, Position { epoch: since.epoch, offset: head }))
             }

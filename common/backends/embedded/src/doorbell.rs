@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use feedgate_common::UserNo;
+use feedgate_common::archive::PullHead;
 use feedgate_common::doorbell::{Closing, Doorbell, Growth, Heard, Listening, OnHeard};
 use feedgate_common::error::Result;
 
@@ -37,6 +38,10 @@ impl Doorbell for EmbeddedDoorbell {
     }
 
     /// Every listener is of this one node.
+    async fn hot(&self, _head: PullHead) {
+        todo!("EINBOX")
+    }
+
     async fn close(&self, _node: &str, user: UserNo, connection: u64, why: Closing) {
         self.tell(Heard::Close { user, connection, why });
     }

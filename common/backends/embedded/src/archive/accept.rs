@@ -26,7 +26,11 @@ impl Ask {
     pub(super) fn changes_item(&self) -> Option<ItemId> {
         match self.write {
             Write::Edit { item, .. } | Write::Delete { item, .. } => Some(item),
-            Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } => None,
+            Write::Publish(_)
+            | Write::Follow { .. }
+            | Write::Unfollow { .. }
+            | Write::Shield { .. }
+            | Write::Classify { .. } => None,
         }
     }
 }
@@ -43,7 +47,11 @@ pub(super) fn prepare(writes: Vec<Write>) -> (Vec<Ask>, usize) {
                 bytes += publish.body.get().len();
             }
             Write::Edit { body, .. } => bytes += body.get().len(),
-            Write::Delete { .. } | Write::Follow { .. } | Write::Unfollow { .. } => {}
+            Write::Delete { .. }
+            | Write::Follow { .. }
+            | Write::Unfollow { .. }
+            | Write::Shield { .. }
+            | Write::Classify { .. } => {}
         }
         Ask { write, fingerprint }
     };
@@ -72,5 +80,6 @@ fn one(ledger: &mut Ledger<'_, '_>, ask: Ask) -> Outcome {
         Write::Delete { item, if_version } => edit::delete(ledger, item, if_version),
         Write::Follow { reader, author } => follow::follow(ledger, &reader, &author),
         Write::Unfollow { reader, author } => follow::unfollow(ledger, &reader, &author),
+        Write::Shield { .. } | Write::Classify { .. } => todo!("EARCHIVE"),
     }
 }

@@ -91,7 +91,7 @@ impl Doors {
         let mut adds = newest(view, windows, None, limit.saturating_add(1))?;
         let floor = adds.get(limit).map(|add| add.key);
         adds.truncate(limit);
-        Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, lagging }))
+        Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, taken: Default::default(), lagging }))
     }
 
     /// A stretch of the feed in display order.

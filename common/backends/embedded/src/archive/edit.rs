@@ -22,13 +22,13 @@ pub(super) fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_body: &Body, if_
     let add = add_of(ledger, id, &row)?;
     let author = ledger.author(row.author)?;
     ledger.append(row.author, author, (Op::Update, add.route, add.key));
-    Ok(Ok(Written::Edited { author: row.author, version }))
+    Ok(Ok(Written::Edited { author: row.author, version, readers: vec![] }))
 }
 
 pub(super) fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId, if_version: Option<u32>) -> Outcome {
     let Some(mut row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
     let Life::Living { version, .. } = row.life else {
-        return Ok(Ok(Written::Deleted { author: row.author, fresh: false }));
+        return Ok(Ok(Written::Deleted { author: row.author, readers: vec![], fresh: false }));
     };
     if let Some(refused) = other_version(id, version, if_version) {
         return Ok(Err(refused));
@@ -36,7 +36,7 @@ pub(super) fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId, if_version: Option
     row.life = Life::Gone;
     ledger.tx.put::<Items>(&id, &row);
     end(ledger, id, &row)?;
-    Ok(Ok(Written::Deleted { author: row.author, fresh: true }))
+    Ok(Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true }))
 }
 
 /// The record of a delete, and the item out of display order.

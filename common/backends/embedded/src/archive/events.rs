@@ -37,6 +37,7 @@ fn owed(event: Event) -> Owed {
     match event {
         Event::Outbox { author, .. } => Owed::Outbox { author },
         Event::Edge { reader, author, .. } => Owed::Edge { reader, author },
+        Event::Direct { .. } => todo!("EARCHIVE"),
     }
 }
 
@@ -56,6 +57,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<bool> {
     for event in finished {
         match *event {
             Event::Outbox { author, seq } => reopened |= finish_outbox(tx, &mut counters, author, seq)?,
+            Event::Direct { .. } => todo!("EARCHIVE"),
             Event::Edge { reader, author, generation } => {
                 finish_edge(tx, &mut counters, (reader, author), generation)?;
             }

@@ -98,6 +98,7 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
     let Life::Living { version, rank, kind, foreign_id, body } = life else { return Ok(None) };
     let body = Body::parse(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
     Ok(Some(Item {
+        direct: false,
         id,
         author: users.learn_id(view, author)?,
         author_no: author,

@@ -18,6 +18,7 @@ pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize
     Ok(Outbox {
         records: records.collect::<Result<_>>()?,
         head: view.get::<Authors>(&author)?.unwrap_or_default().head,
+        last_pull: 0,
     })
 }
 

@@ -32,11 +32,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Outstanding, Recipient, Refused,
-    Write, Written,
+    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding,
+    PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
-use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+use feedgate_common::graph::Shield;
+use feedgate_common::{
+    Bucket, Cut, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo, Watermarks,
+};
 
 use crate::database::{Database, Durability, Request};
 use crate::view::Read;
@@ -182,15 +185,9 @@ impl Archive for EmbeddedArchive {
         lists::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
     }
 
-    async fn edge_state(
-        &self,
-        reader: UserNo,
-        author: UserNo,
-        progress: Progress,
-        backfill: usize,
-    ) -> Result<EdgeState> {
+    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         let doors = self.doors.clone();
-        self.db.read(move |view| doors.edge_state(view, reader, author, progress, backfill)).await
+        self.db.read(move |view| doors.edge_state(view, reader, author, cut.progress, backfill)).await
     }
 
     async fn build(
@@ -208,11 +205,44 @@ impl Archive for EmbeddedArchive {
         &self,
         reader: UserNo,
         before: Option<DisplayKey>,
+        _least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let doors = self.doors.clone();
         self.db.read(move |view| doors.feed_below(view, reader, before, backfill, limit)).await
+    }
+
+    async fn mutual(&self, _user: UserNo, _cursor: Option<u64>, _limit: usize) -> Result<Vec<Follow>> {
+        todo!("EARCHIVE")
+    }
+
+    async fn shielded(&self, _user: UserNo, _: Shield, _: Option<u64>, _limit: usize) -> Result<Vec<Follow>> {
+        todo!("EARCHIVE")
+    }
+
+    async fn author(&self, _author: UserNo) -> Result<Author> {
+        todo!("EARCHIVE")
+    }
+
+    async fn followers_among(&self, _author: UserNo, _readers: &[UserNo]) -> Result<Vec<UserNo>> {
+        todo!("EARCHIVE")
+    }
+
+    async fn addressed(&self, _reader: UserNo, _items: &[ItemId]) -> Result<Vec<ItemId>> {
+        todo!("EARCHIVE")
+    }
+
+    async fn news(&self, _reader: UserNo, _after: Watermarks, _limit: usize) -> Result<News> {
+        todo!("EARCHIVE")
+    }
+
+    async fn pull_head(&self) -> Result<PullSeq> {
+        todo!("EARCHIVE")
+    }
+
+    async fn pull_heads(&self, _after: PullSeq, _limit: usize) -> Result<Vec<PullHead>> {
+        todo!("EARCHIVE")
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {

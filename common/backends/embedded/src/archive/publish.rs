@@ -10,7 +10,7 @@
 //! Nothing an answer says changes with edits or a delete, so the first answer can be given again
 //! from what is stored.
 
-use feedgate_common::archive::{DEFAULT_ROUTE, Publish, Refused, Written};
+use feedgate_common::archive::{Publish, Refused, Written};
 use feedgate_common::error::Result;
 use feedgate_common::{DisplayKey, ItemId, Millis, Op, StoreError, UserNo};
 
@@ -83,7 +83,14 @@ fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<ItemRow> {
 }
 
 fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
-    Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, fresh }
+    Written::Published {
+        id,
+        author: row.author,
+        outbox_seq: row.seq,
+        published_at: row.published_at,
+        readers: vec![],
+        fresh,
+    }
 }
 
 /// Lets the idempotency key, if there is one and it is free, stand for the item.
@@ -107,6 +114,9 @@ fn remember(
     ledger.tx.put::<Expiries>(&(expires, key.0, key.1), &());
     Ok(())
 }
+
+/// The route that every add gets.
+const DEFAULT_ROUTE: feedgate_common::change::Route = feedgate_common::change::Route::Push;
 
 fn add(
     ledger: &mut Ledger<'_, '_>,

@@ -80,7 +80,7 @@ impl Bucket {
         if !edge_step_acts(inbox.mark(step.author), inbox.built_at, step.generation) {
             return Some(EdgeStepped::Nothing);
         }
-        (step.on && self.progress(step.author) != step.expected).then_some(EdgeStepped::Overtaken)
+        (step.on && self.progress(step.author) != step.expected.progress).then_some(EdgeStepped::Overtaken)
     }
 
     /// Takes the step.

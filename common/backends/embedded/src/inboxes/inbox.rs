@@ -91,14 +91,14 @@ impl Inbox {
         let ahead = (head.offset - after.offset) as usize;
         let mut entries = Vec::with_capacity(ahead.min(limit));
         entries.extend(self.changes.after(after.offset).take(limit));
-        Read::Entries { entries, head: head.offset }
+        Read::Entries { entries, head: head.offset, taken: Default::default() }
     }
 
     /// All that is kept.
     pub(super) fn log(&self) -> Log {
         let mut entries = Vec::with_capacity(self.changes.len());
         entries.extend(self.changes.after(0));
-        Log { head: self.head(), floor: self.floor, entries }
+        Log { head: self.head(), floor: self.floor, taken: Default::default(), entries }
     }
 }
 

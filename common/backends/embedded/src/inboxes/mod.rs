@@ -33,8 +33,10 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read};
-use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Position, Progress, UserNo};
+use feedgate_common::inboxes::{
+    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
+};
+use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
 use parking_lot::RwLockReadGuard;
 
 use bucket::{Answer, Step};
@@ -206,6 +208,23 @@ impl Inboxes for EmbeddedInboxes {
 
     async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
         Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| inbox.head())).collect())
+    }
+
+    async fn take(&self, _step: Take) -> Result<Taken> {
+        todo!("EINBOX")
+    }
+
+    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+        let stand = |inbox: &Box<inbox::Inbox>| Stand { head: inbox.head(), taken: Default::default() };
+        Ok(self.bucket_of(key).inboxes.get(&key).map(stand))
+    }
+
+    async fn touch(&self, _keys: &[InboxKey], _until: Millis) -> Result<()> {
+        Ok(())
+    }
+
+    async fn discard_expired(&self, _now: Millis, _limit: usize) -> Result<usize> {
+        todo!("EINBOX")
     }
 
     async fn discard(&self, key: InboxKey) -> Result<()> {

@@ -49,7 +49,7 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, step.author.0.into());
             put(&mut out, step.generation);
             out.push(step.on.into());
-            put_progress(&mut out, step.expected);
+            put_progress(&mut out, step.expected.progress);
             put_entries(&mut out, &step.adds);
         }
         Step::Begin { key, token, .. } => {
@@ -84,7 +84,7 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
             author: UserNo(take_u32(bytes)?),
             generation: take(bytes)?,
             on: take_byte(bytes)? != 0,
-            expected: take_progress(bytes)?,
+            expected: feedgate_common::Cut { progress: take_progress(bytes)?, pull: 0 },
             adds: take_entries(bytes)?,
         }),
         BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), authors: Vec::new() },
@@ -94,6 +94,8 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
             built_at: take(bytes)?,
             floor: take_floor(bytes)?,
             entries: take_entries(bytes)?,
+            taken: Default::default(),
+            until: 0,
         }),
         DISCARD => Step::Discard(take_key(bytes)?),
         _ => return None,
