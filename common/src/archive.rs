@@ -476,7 +476,8 @@ pub trait Archive: Send + Sync + 'static {
     /// Those of `readers` for whom the edge to `author` is in effect, in no order.
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>>;
 
-    /// Those of `items` that are addressed to `reader`, in no order.
+    /// Those of `items` that are addressed to `reader` and of an author with whom the reader is in no block now, in no
+    /// order.
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;
 
     /// What no push brings and `reader` has not taken in: records of route pull beyond `after.pull` of authors whose
