@@ -11,15 +11,18 @@ mod retries;
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Edge, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Edge, Publish, Refused, Write, Written};
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// When the suite's clock starts; any time of today would do.
 const NOW: Millis = 1_800_000_000_000;
 
-/// All of it. `open(name)` opens the Archive of that name, empty at first, laid out for 16 buckets;
-/// opening it again after every handle was dropped is a restart.
-pub async fn archive(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {
+/// All of it. `open(name, pull_above)` opens the Archive of that name, empty at first, laid out for 16 buckets, whose
+/// authors of class `auto` are pulled above so many followers; opening it again after every handle was dropped is a
+/// restart.
+pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
+    let open = async |name: &str| open_with(name, DEFAULT_PULL_ABOVE).await;
     items::an_accepted_item_reads_back_as_it_was_published(open("accept").await).await;
     items::items_answer_in_the_order_asked(open("asked").await).await;
     items::an_edit_gives_the_next_version(open("edit").await).await;
@@ -85,6 +88,7 @@ fn post(author: &str, text: &str) -> Publish {
         published_at: None,
         rank: None,
         idempotency_key: None,
+        audience: Audience::Followers,
     }
 }
 

@@ -16,7 +16,7 @@ async fn due(archive: &dyn Archive, not_after: i64) -> Vec<Event> {
 async fn due_outbox(archive: &dyn Archive, author: UserNo, not_after: i64) -> Option<OutboxSeq> {
     let of_author = |event: Event| match event {
         Event::Outbox { author: whose, seq } => (whose == author).then_some(seq),
-        Event::Edge { .. } => None,
+        Event::Edge { .. } | Event::Direct { .. } => None,
     };
     due(archive, not_after).await.into_iter().filter_map(of_author).max()
 }

@@ -30,6 +30,7 @@ pub(super) async fn an_accepted_item_reads_back_as_it_was_published(archive: Arc
         rank: -7,
         version: 1,
         outbox_seq: seq,
+        direct: false,
     };
     assert_eq!(read(&*archive, id).await.as_deref(), Some(&wants));
     assert_eq!(archive.item_by_foreign_id("theirs/1 ü").await.unwrap(), Some(id));
@@ -54,8 +55,8 @@ pub(super) async fn items_answer_in_the_order_asked(archive: Arc<dyn Archive>) {
 pub(super) async fn an_edit_gives_the_next_version(archive: Arc<dyn Archive>) {
     let (id, seq) = accept(&*archive, post("ann", "one"), NOW).await;
     let author = number(&*archive, "ann").await;
-    assert_eq!(write(&*archive, edit(id, "two")).await, Ok(Written::Edited { author, version: 2 }));
-    assert_eq!(write(&*archive, edit(id, "three")).await, Ok(Written::Edited { author, version: 3 }));
+    assert_eq!(write(&*archive, edit(id, "two")).await, Ok(Written::Edited { author, version: 2, readers: vec![] }));
+    assert_eq!(write(&*archive, edit(id, "three")).await, Ok(Written::Edited { author, version: 3, readers: vec![] }));
     let item = read(&*archive, id).await.expect("it lives");
     assert_eq!((item.version, &item.body, item.outbox_seq), (3, &body("three"), seq));
     assert_eq!(write(&*archive, edit(ItemId(1), "x")).await, Err(Refused::NoSuchItem(ItemId(1))));
@@ -67,9 +68,9 @@ pub(super) async fn a_deleted_item_is_gone_and_stays_gone(archive: Arc<dyn Archi
     let (id, _) = accept(&*archive, publish, NOW).await;
     let author = number(&*archive, "ann").await;
     assert!(read(&*archive, id).await.is_some());
-    assert_eq!(write(&*archive, delete(id)).await, Ok(Written::Deleted { author, fresh: true }));
+    assert_eq!(write(&*archive, delete(id)).await, Ok(Written::Deleted { author, readers: vec![], fresh: true }));
     assert_eq!(read(&*archive, id).await, None);
-    assert_eq!(write(&*archive, delete(id)).await, Ok(Written::Deleted { author, fresh: false }));
+    assert_eq!(write(&*archive, delete(id)).await, Ok(Written::Deleted { author, readers: vec![], fresh: false }));
     assert_eq!(write(&*archive, edit(id, "again")).await, Err(Refused::NoSuchItem(id)));
     assert_eq!(write(&*archive, delete(ItemId(1))).await, Err(Refused::NoSuchItem(ItemId(1))));
     assert_eq!(archive.item_by_foreign_id("theirs").await.unwrap(), Some(id), "the key stays taken");
@@ -81,11 +82,11 @@ pub(super) async fn a_version_that_has_passed_is_refused(archive: Arc<dyn Archiv
     let author = number(&*archive, "ann").await;
     let edit_if = |version| Write::Edit { item, body: body("new"), if_version: Some(version) };
     let delete_if = |version| Write::Delete { item, if_version: Some(version) };
-    assert_eq!(write(&*archive, edit_if(1)).await, Ok(Written::Edited { author, version: 2 }));
+    assert_eq!(write(&*archive, edit_if(1)).await, Ok(Written::Edited { author, version: 2, readers: vec![] }));
     assert_eq!(write(&*archive, edit_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert_eq!(write(&*archive, delete_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert!(read(&*archive, item).await.is_some());
-    assert_eq!(write(&*archive, delete_if(2)).await, Ok(Written::Deleted { author, fresh: true }));
+    assert_eq!(write(&*archive, delete_if(2)).await, Ok(Written::Deleted { author, readers: vec![], fresh: true }));
 }
 
 pub(super) async fn a_refused_operation_changes_nothing_and_stops_no_other(archive: Arc<dyn Archive>) {
@@ -194,7 +195,10 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
     assert_eq!(read(&*archive, id).await.expect("it lives").body, publish.body);
     let again = write_at(&*archive, Write::Publish(publish), NOW + 1).await;
     let published_at = NOW;
-    assert_eq!(again, Ok(Written::Published { id, author, outbox_seq: seq, published_at, fresh: false }));
+    assert_eq!(
+        again,
+        Ok(Written::Published { id, author, outbox_seq: seq, published_at, readers: vec![], fresh: false })
+    );
     assert_eq!(archive.edge(reader, author).await.unwrap(), edge);
     assert_eq!((archive.counts().await.unwrap(), archive.outstanding(None, NOW, 10).await.unwrap()), (counts, due));
     let (next, _) = accept(&*archive, post("ann", "after"), NOW).await;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Built, Edge, FeedAdd, FeedState, Write, Written};
-use feedgate_common::{DisplayKey, ItemId, OutboxSeq, Progress, UserNo};
+use feedgate_common::{Cut, DisplayKey, ItemId, OutboxSeq, Progress, UserNo};
 
 use super::{NOW, accept, change, delete, edit, follow, number, post, unfollow, user, write};
 
@@ -187,7 +187,10 @@ pub async fn i4_feeds_agree_with_the_naive_rule(archive: Arc<dyn Archive>, histo
         assert_eq!(archive.followees(reader).await.unwrap(), naive.followees(reader));
         for backfill in [0, 1, 3, 100] {
             for &author in &authors {
-                let state = archive.edge_state(reader, author, progress(&author), backfill).await.unwrap();
+                let state = archive
+                    .edge_state(reader, author, Cut { progress: progress(&author), pull: 0 }, backfill)
+                    .await
+                    .unwrap();
                 let cut = progress(&author).cut_for(reader);
                 assert_eq!(state.edge, naive.edges.get(&(reader, author)).copied().unwrap_or_default());
                 assert_eq!(state.adds, naive.shown(reader, author, cut, backfill), "the follow door");
@@ -205,7 +208,7 @@ async fn deep_pages_agree(archive: &dyn Archive, naive: &Naive, reader: UserNo, 
     for limit in [1, 4, 1000] {
         let (mut all, mut before) = (vec![], None);
         loop {
-            let page = archive.feed_below(reader, before, backfill, limit).await.unwrap();
+            let page = archive.feed_below(reader, before, None, backfill, limit).await.unwrap();
             all.extend(page.iter().copied());
             if page.len() < limit {
                 break;
@@ -272,14 +275,14 @@ pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Arc
         write(&*archive, delete(*id)).await.unwrap();
     }
     let head = archive.outbox(author, 0, 1).await.unwrap().head;
-    let state = archive.edge_state(reader, author, Progress::at(head), 100).await.unwrap();
+    let state = archive.edge_state(reader, author, Cut { progress: Progress::at(head), pull: 0 }, 100).await.unwrap();
     let items: Vec<ItemId> = state.adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, keys[200..250]);
-    let page = archive.feed_below(reader, None, 100, 1000).await.unwrap();
+    let page = archive.feed_below(reader, None, None, 100, 1000).await.unwrap();
     let items: Vec<ItemId> = page.iter().rev().map(|add| add.key.item).collect();
     assert_eq!(items, keys[200..250]);
     let (late, ..) = change(&*archive, follow("late", "ann")).await;
-    let state = archive.edge_state(late, author, Progress::at(head), 100).await.unwrap();
+    let state = archive.edge_state(late, author, Cut { progress: Progress::at(head), pull: 0 }, 100).await.unwrap();
     let items: Vec<ItemId> = state.adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, keys[150..250], "what was deleted before the follow does not count");
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, DEFAULT_ROUTE, Write, Written};
+use feedgate_common::archive::{Archive, Write, Written};
+use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, ItemId, Op, Record};
 
 use super::{NOW, accept, delete, edit, follow, number, post, unfollow, write};
@@ -35,7 +36,7 @@ pub(super) async fn i11_updates_and_deletes_take_the_door_of_their_add_behind_it
     write(&*archive, delete(item)).await.unwrap();
     let author = number(&*archive, "ann").await;
     let key = DisplayKey { rank: 77, item };
-    let record = |seq, op| Record { seq, op, route: DEFAULT_ROUTE, key };
+    let record = |seq, op| Record { seq, op, route: Route::Push, key };
     let wants = [record(1, Op::Add), record(2, Op::Update), record(3, Op::Delete)];
     assert_eq!(archive.outbox(author, 0, 10).await.unwrap().records, wants);
 }
@@ -62,7 +63,7 @@ pub(super) async fn one_call_is_one_order_and_sees_its_own_effects(archive: Arc<
                 *fresh
             }
             Ok(Written::Edited { version, .. }) => *version == 2,
-            Err(refused) => panic!("{refused}"),
+            other => panic!("{other:?}"),
         })
         .collect();
     assert_eq!(fresh, [true, true, false, true, true, true, true, false, true]);

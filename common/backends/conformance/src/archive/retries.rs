@@ -26,13 +26,16 @@ async fn publish(archive: &dyn Archive, publish: &Publish, now: Millis) -> Answe
 
 fn stale(answer: &Answer) -> Answer {
     match answer {
-        Ok(Written::Published { id, author, outbox_seq, published_at, fresh: true }) => Ok(Written::Published {
-            id: *id,
-            author: *author,
-            outbox_seq: *outbox_seq,
-            published_at: *published_at,
-            fresh: false,
-        }),
+        Ok(Written::Published { id, author, outbox_seq, published_at, readers, fresh: true }) => {
+            Ok(Written::Published {
+                id: *id,
+                author: *author,
+                outbox_seq: *outbox_seq,
+                published_at: *published_at,
+                readers: readers.clone(),
+                fresh: false,
+            })
+        }
         other => panic!("the first answer is a new item, not {other:?}"),
     }
 }

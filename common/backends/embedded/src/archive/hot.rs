@@ -131,6 +131,7 @@ mod tests {
             rank: 0,
             version: 1,
             outbox_seq: 1,
+            direct: false,
         });
         let before = *hot.shelf(id).lock();
         hot.insert(id, &old, before);

@@ -35,6 +35,7 @@ use feedgate_common::archive::{
     Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
 };
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{
@@ -55,6 +56,8 @@ pub struct EmbeddedArchive {
     db: Arc<Database>,
     /// How followers are laid out on disk.
     buckets: u16,
+    /// Authors of class `auto` with more followers are pulled.
+    pull_above: u64,
     users: Arc<KnownUsers>,
     hot: Arc<HotItems>,
     doors: Arc<Doors>,
@@ -80,12 +83,19 @@ impl EmbeddedArchive {
         Ok(Self {
             db,
             buckets,
+            pull_above: DEFAULT_PULL_ABOVE,
             users: Arc::default(),
             hot: Arc::default(),
             doors: Arc::default(),
             epochs: Epochs::default(),
             sweep: Arc::default(),
         })
+    }
+
+    /// The same, with another number of followers above which an author of class `auto` is pulled.
+    #[must_use]
+    pub fn with_pull_above(self, pull_above: u64) -> Self {
+        Self { pull_above, ..self }
     }
 
     /// The incarnation of the inbox store that this Archive last worked with.

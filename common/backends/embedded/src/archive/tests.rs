@@ -4,21 +4,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use feedgate_common::archive::Archive;
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_conformance::archive::oracle::{History, Step, i4_feeds_agree_with_the_naive_rule};
 use proptest::prelude::*;
 
 use super::EmbeddedArchive;
 use crate::database::Database;
 
-async fn open(dir: &Path) -> Arc<dyn Archive> {
+async fn open(dir: &Path, pull_above: u64) -> Arc<dyn Archive> {
     let db = Database::open(dir).unwrap();
-    Arc::new(EmbeddedArchive::open(db, 16).await.unwrap())
+    Arc::new(EmbeddedArchive::open(db, 16).await.unwrap().with_pull_above(pull_above))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_embedded_archive_keeps_every_promise_of_the_trait() {
     let dir = tempfile::tempdir().unwrap();
-    feedgate_conformance::archive::archive(async |name| open(&dir.path().join(name)).await).await;
+    feedgate_conformance::archive::archive(async |name, pull_above| open(&dir.path().join(name), pull_above).await)
+        .await;
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -43,7 +45,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         runtime.block_on(async {
             let history = History { steps, done, half };
-            i4_feeds_agree_with_the_naive_rule(open(dir.path()).await, &history).await;
+            i4_feeds_agree_with_the_naive_rule(open(dir.path(), DEFAULT_PULL_ABOVE).await, &history).await;
         });
     }
 }
