@@ -153,6 +153,20 @@ pub struct Take {
     pub counter: Generation,
 }
 
+impl Take {
+    /// As [`Advance::check`].
+    ///
+    /// # Panics
+    /// If the step is none.
+    pub fn check(&self) {
+        let (from, to) = (self.expected, self.next);
+        assert!(
+            to.pull >= from.pull && to.direct >= from.direct,
+            "a take moves watermarks forward: {from:?} to {to:?}"
+        );
+    }
+}
+
 /// What became of a [`Take`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {

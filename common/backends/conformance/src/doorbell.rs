@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use feedgate_common::archive::PullHead;
 use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
 use feedgate_common::{Doorbell, Epoch, InboxKey, Position, UserNo};
 use tokio::sync::Notify;
@@ -15,6 +16,7 @@ pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     every_listener_hears_every_inbox(open().await).await;
     who_stopped_listening_hears_nothing(open().await).await;
     a_node_is_told_what_to_close(open().await).await;
+    whoever_listens_hears_of_a_hot_author(open().await).await;
     ringing_without_listeners_is_fine(open().await).await;
 }
 
@@ -26,6 +28,7 @@ pub const NODE: &str = "node";
 struct Ear {
     heard: Mutex<BTreeSet<InboxKey>>,
     closed: Mutex<Vec<(UserNo, u64, Closing)>>,
+    hot: Mutex<BTreeSet<PullHead>>,
     news: Notify,
 }
 
@@ -40,6 +43,7 @@ impl Ear {
                 Heard::Close { user, connection, why } => {
                     ear.closed.lock().expect("no test panics with it").push((user, connection, why));
                 }
+                Heard::Hot(head) => drop(ear.hot.lock().expect("no test panics with it").insert(head)),
                 Heard::Missed => {}
             }
             ear.news.notify_one();
@@ -111,7 +115,29 @@ async fn a_node_is_told_what_to_close(doorbell: Arc<dyn Doorbell>) {
     }
 }
 
+async fn whoever_listens_hears_of_a_hot_author(doorbell: Arc<dyn Doorbell>) {
+    let ears = [Arc::new(Ear::default()), Arc::new(Ear::default())];
+    let _listening = ears.each_ref().map(|ear| doorbell.listen(ear.on_heard()));
+    let told = [PullHead { pull_seq: 7, author: UserNo(3) }, PullHead { pull_seq: u64::MAX, author: UserNo(u32::MAX) }];
+    for ear in &ears {
+        let hear = async {
+            while *ear.hot.lock().expect("no test panics with it") != BTreeSet::from(told) {
+                for head in told {
+                    doorbell.hot(head).await;
+                }
+                tokio::select! {
+                    () = ear.news.notified() => {}
+                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), hear).await.expect("a listener hears of an author hot for 10 s");
+        assert!(!ear.has_heard(inbox(3)), "nobody rang for inbox 3");
+    }
+}
+
 async fn ringing_without_listeners_is_fine(doorbell: Arc<dyn Doorbell>) {
     doorbell.ring(&growth(inbox(1))).await;
+    doorbell.hot(PullHead { pull_seq: 1, author: UserNo(1) }).await;
     doorbell.close("nobody", UserNo(1), 1, Closing::Kicked).await;
 }

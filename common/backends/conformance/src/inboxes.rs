@@ -6,16 +6,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: a store that fails, fails it")]
 
+mod expiry;
 mod naive;
+mod news;
 mod schedule;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, KEEP, Numbered, Read};
-use feedgate_common::{DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, UserNo};
+use feedgate_common::{
+    Cut, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
+    Watermarks,
+};
 use futures_util::future::{join, join_all};
 
 pub use naive::Naive;
@@ -43,6 +49,16 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     a_swap_needs_its_own_token(open().await).await;
     a_missing_inbox_says_so_everywhere(open().await).await;
     counts_follow_what_is_kept(open().await).await;
+    news::i10_watermarks_move_forward_whatever_is_appended_and_only_from_what_was_expected(open().await).await;
+    news::i3_of_two_equal_takes_at_once_one_appends(open().await).await;
+    news::i16_a_take_of_another_epoch_does_nothing(open().await).await;
+    news::a_take_appends_what_the_inbox_has_taken_the_edge_of_in_and_all_that_is_addressed(open().await).await;
+    news::a_take_that_knows_less_than_the_inbox_does_nothing(open().await).await;
+    news::a_take_at_a_missing_inbox_takes_its_token_away(open().await).await;
+    news::a_follow_step_needs_the_watermark_it_was_cut_at(open().await).await;
+    news::i10_a_forget_leaves_what_is_addressed_to_the_reader(open().await).await;
+    news::an_empty_inbox_is_there_and_the_first_change_lands_in_it(open().await).await;
+    expiry::an_inbox_whose_time_is_past_goes_whole_and_one_that_is_touched_stays(open().await).await;
     for seed in 0..4 {
         any_schedule_ends_as_in_the_naive_store(open().await, seed).await;
     }
@@ -87,15 +103,29 @@ fn steps(store: &Arc<dyn Inboxes>, n: u64) -> Advance {
     Advance { next: Progress::at(n), records: (1..=n).map(record).collect(), ..one }
 }
 
-fn edge(generation: u64, on: bool, expected: Progress, adds: Vec<Entry>) -> EdgeStep {
-    EdgeStep { key: KEY, author: AUTHOR, generation, on, expected, adds }
+fn edge(generation: u64, on: bool, progress: Progress, adds: Vec<Entry>) -> EdgeStep {
+    EdgeStep { key: KEY, author: AUTHOR, generation, on, expected: Cut { progress, pull: 0 }, adds }
 }
 
-/// Gives the reader an inbox that took in every edge up to generation 10.
+/// Of the machine. A home that drops inboxes by itself goes by it too.
+fn now() -> Millis {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as Millis
+}
+
+/// An inbox that took in every edge up to generation 10, nothing that is pulled and nothing direct.
+fn built(reader: UserNo, epoch: u64, entries: Vec<Entry>) -> Build {
+    let (key, epoch, taken) = (InboxKey::main(reader), life(epoch), Watermarks::default());
+    Build { key, epoch, built_at: 10, entries, floor: None, taken, until: Millis::MAX }
+}
+
+/// Gives the reader an inbox, as of [`built`].
 async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Vec<Entry>) {
-    let (key, epoch) = (InboxKey::main(reader), life(epoch));
-    assert!(store.begin_build(key, epoch, &[]).await.unwrap().is_some());
-    assert!(store.finish_build(Build { key, epoch, built_at: 10, entries, floor: None }).await.unwrap());
+    swap_in(store, built(reader, epoch, entries)).await;
+}
+
+async fn swap_in(store: &Arc<dyn Inboxes>, build: Build) {
+    assert!(store.begin_build(build.key, build.epoch, &[]).await.unwrap().is_some());
+    assert!(store.finish_build(build).await.unwrap());
 }
 
 /// What a step says of `reader`'s inbox, whose edge has generation 5.
@@ -119,7 +149,7 @@ pub async fn i1_sequence_ids_are_dense_from_1_and_records_come_in_order(store: A
     assert_eq!(log.head, Position { epoch: life(3), offset: 5 });
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(log.head)]);
     let read = store.read(KEY, Position { epoch: life(3), offset: 2 }, 2).await.unwrap();
-    assert_eq!(read, Read::Entries { entries: wanted[2..4].to_vec(), head: 5 });
+    assert_eq!(read, Read::Entries { entries: wanted[2..4].to_vec(), head: 5, taken: Watermarks::default() });
 }
 
 /// Four authors push to one reader while it reads from its position on, without a pause.
@@ -138,7 +168,7 @@ pub async fn i2_nothing_appears_at_or_below_a_served_head_later(store: Arc<dyn I
             let after = Position { epoch: life(1), offset: seen.len() as u64 };
             match store.read(KEY, after, 3).await.unwrap() {
                 Read::Entries { entries, .. } if entries.is_empty() && all_written => return seen,
-                Read::Entries { entries, head } => {
+                Read::Entries { entries, head, .. } => {
                     assert!(entries.last().is_none_or(|last| last.seq <= head));
                     seen.extend(entries);
                 }
@@ -187,7 +217,7 @@ pub async fn i9_a_read_goes_on_from_the_position_or_says_gone(store: Arc<dyn Inb
     for offset in [base, base + 1, 2500, 2999, 3000] {
         for limit in [1, 100, 5000] {
             let read = store.read(KEY, Position { epoch: life(4), offset }, limit).await.unwrap();
-            let Read::Entries { entries, head } = read else { panic!("{read:?} at {offset}") };
+            let Read::Entries { entries, head, .. } = read else { panic!("{read:?} at {offset}") };
             let wanted: Vec<_> = log.entries.iter().filter(|n| n.seq > offset).take(limit).copied().collect();
             assert_eq!((entries, head), (wanted, 3000), "{limit} after {offset}");
         }
@@ -313,10 +343,7 @@ pub async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
 /// A push past the reader, an edge step and a later build each take the token away.
 pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
     let begin = async |token| store.begin_build(KEY, life(token), &[AUTHOR]).await.unwrap();
-    let finish = async |token| {
-        let build = Build { key: KEY, epoch: life(token), built_at: 10, entries: vec![add(1, 5)], floor: None };
-        store.finish_build(build).await.unwrap()
-    };
+    let finish = async |token| store.finish_build(built(READER, token, vec![add(1, 5)])).await.unwrap();
     assert!(!finish(1).await, "never begun");
     assert_eq!(begin(1).await, Some(vec![Progress::default()]));
     assert_eq!(begin(2).await, Some(vec![Progress::default()]));

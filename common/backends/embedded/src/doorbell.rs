@@ -38,8 +38,8 @@ impl Doorbell for EmbeddedDoorbell {
     }
 
     /// Every listener is of this one node.
-    async fn hot(&self, _head: PullHead) {
-        todo!("EINBOX")
+    async fn hot(&self, head: PullHead) {
+        self.tell(Heard::Hot(head));
     }
 
     async fn close(&self, _node: &str, user: UserNo, connection: u64, why: Closing) {

@@ -7,10 +7,13 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, Numbered, Read,
+    Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, Numbered, Read, Stand, Take, Taken,
 };
 use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
-use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, Generation, InboxKey, Inboxes, Position, Progress, UserNo};
+use feedgate_common::{
+    Bucket, Cut, DisplayKey, Entry, Epoch, Generation, InboxKey, Inboxes, Millis, Position, Progress, UserNo,
+    Watermarks,
+};
 
 /// See the module.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ struct Inbox {
     built_at: Generation,
     floor: Option<DisplayKey>,
     marks: HashMap<UserNo, Generation>,
+    taken: Watermarks,
+    until: Millis,
     log: Vec<Entry>,
 }
 
@@ -121,13 +126,43 @@ impl Inboxes for Naive {
         if !edge_step_acts(inbox.marks.get(&step.author).copied(), inbox.built_at, step.generation) {
             return Ok(EdgeStepped::Nothing);
         }
-        if step.on && progress != step.expected {
+        if step.on && (Cut { progress, pull: inbox.taken.pull }) != step.expected {
             return Ok(EdgeStepped::Overtaken);
         }
         inbox.log.push(Entry::forget(step.author, step.generation));
         inbox.log.extend(step.adds);
         inbox.marks.insert(step.author, step.generation);
         Ok(EdgeStepped::Applied(inbox.head()))
+    }
+
+    async fn take(&self, step: Take) -> Result<Taken> {
+        let mut state = self.state();
+        let Some(inbox) = state.inboxes.get_mut(&step.key) else {
+            state.tokens.remove(&step.key);
+            return Ok(Taken::Missing);
+        };
+        if (inbox.epoch, inbox.taken) != (step.epoch, step.expected) {
+            return Ok(Taken::Overtaken);
+        }
+        let mut fresh = Vec::new();
+        for entry in step.entries {
+            let mark = inbox.marks.get(&entry.author).copied();
+            let verdict = push_verdict(mark, inbox.built_at, entry.generation, step.counter);
+            match if entry.is_direct() { Verdict::Append } else { verdict } {
+                Verdict::Append => fresh.push(entry),
+                Verdict::Skip => {}
+                Verdict::Stale => return Ok(Taken::Overtaken),
+            }
+        }
+        let appended = fresh.len() as u32;
+        inbox.log.extend(fresh);
+        inbox.taken = step.next;
+        Ok(Taken::Moved { head: inbox.head(), appended })
+    }
+
+    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+        let stand = |inbox: &Inbox| Stand { head: inbox.head(), taken: inbox.taken };
+        Ok(self.state().inboxes.get(&key).map(stand))
     }
 
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
@@ -146,8 +181,8 @@ impl Inboxes for Naive {
             return Ok(false);
         }
         state.tokens.remove(&build.key);
-        let Build { key, epoch, built_at, entries, floor } = build;
-        state.inboxes.insert(key, Inbox { epoch, built_at, floor, marks: HashMap::new(), log: entries });
+        let Build { key, epoch, built_at, entries: log, floor, taken, until } = build;
+        state.inboxes.insert(key, Inbox { epoch, built_at, floor, marks: HashMap::new(), taken, until, log });
         Ok(true)
     }
 
@@ -160,12 +195,15 @@ impl Inboxes for Naive {
         }
         let mut entries = inbox.after(after.offset);
         entries.truncate(limit);
-        Ok(Read::Entries { entries, head: head.offset })
+        Ok(Read::Entries { entries, head: head.offset, taken: inbox.taken })
     }
 
     async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
         let state = self.state();
-        let log = |inbox: &Inbox| Log { head: inbox.head(), floor: inbox.floor, entries: inbox.after(0) };
+        let log = |inbox: &Inbox| {
+            let Inbox { floor, taken, .. } = *inbox;
+            Log { head: inbox.head(), floor, taken, entries: inbox.after(0) }
+        };
         Ok(state.inboxes.get(&key).map(log))
     }
 
@@ -179,6 +217,24 @@ impl Inboxes for Naive {
         state.inboxes.remove(&key);
         state.tokens.remove(&key);
         Ok(())
+    }
+
+    async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
+        let mut state = self.state();
+        for key in keys {
+            if let Some(inbox) = state.inboxes.get_mut(key) {
+                inbox.until = inbox.until.max(until);
+            }
+        }
+        Ok(())
+    }
+
+    async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize> {
+        let mut state = self.state();
+        let expired = state.inboxes.iter().filter(|(_, inbox)| inbox.until <= now).map(|(key, _)| *key);
+        let expired: Vec<_> = expired.take(limit).collect();
+        expired.iter().for_each(|key| drop(state.inboxes.remove(key)));
+        Ok(expired.len())
     }
 
     async fn counts(&self) -> Result<InboxCounts> {

@@ -3,8 +3,11 @@
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
-use feedgate_common::inboxes::{Advance, Build, EdgeStep, KEEP, Log, Read};
-use feedgate_common::{DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, UserNo};
+use feedgate_common::inboxes::{Advance, Build, EdgeStep, KEEP, Log, Read, Take};
+use feedgate_common::{
+    Cut, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
+    Watermarks,
+};
 
 use super::Naive;
 
@@ -16,12 +19,19 @@ const AUTHORS: u64 = 4;
 pub struct Schedule {
     random: u64,
     epoch: u64,
+    /// The schedule's own time, from long ago; `None`: no inbox expires.
+    clock: Option<Millis>,
 }
 
 impl Schedule {
     /// The schedule of this seed.
     pub fn new(seed: u64) -> Self {
-        Self { random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, epoch: super::FIRST }
+        Self { random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, epoch: super::FIRST, clock: None }
+    }
+
+    /// The same, in which inboxes also expire: for homes that are told the time.
+    pub fn expiring(seed: u64) -> Self {
+        Self { clock: Some(1_000), ..Self::new(seed) }
     }
 
     /// Xorshift: all that is asked of it is variety.
@@ -43,12 +53,14 @@ impl Schedule {
     /// Takes `steps` steps in both stores; panics where they answer differently.
     pub async fn run(&mut self, store: &dyn Inboxes, naive: &Naive, steps: usize) {
         for _ in 0..steps {
-            match self.below(20) {
+            match self.below(26) {
                 0..10 => self.push(store, naive).await,
                 10..14 => self.edge(store, naive).await,
-                14..17 => self.begin(store, naive).await,
-                17..19 => self.finish(store, naive).await,
-                _ => self.discard(store, naive).await,
+                14..19 => self.take(store, naive).await,
+                19..22 => self.begin(store, naive).await,
+                22..24 => self.finish(store, naive).await,
+                24 => self.discard(store, naive).await,
+                _ => self.keep(store, naive).await,
             }
         }
     }
@@ -84,13 +96,52 @@ impl Schedule {
 
     async fn edge(&mut self, store: &dyn Inboxes, naive: &Naive) {
         let (reader, author) = (self.reader(), self.author());
-        let expected = naive.progress(&[(author, reader.bucket(store.buckets()))]).await.unwrap()[0];
+        let (key, bucket) = (InboxKey::main(reader), reader.bucket(store.buckets()));
+        let progress = naive.progress(&[(author, bucket)]).await.unwrap()[0];
+        let stand = naive.stand(key).await.unwrap();
+        let behind = u64::from(self.below(8) == 0);
+        let pull = stand.map_or(0, |stand| stand.taken.pull.saturating_sub(behind));
+        let expected = Cut { progress, pull };
         let (generation, on) = (1 + self.below(40), self.below(3) > 0);
         let count = if on { self.below(100) } else { 0 };
         let adds = self.adds(author, generation, count);
-        let step = EdgeStep { key: InboxKey::main(reader), author, generation, on, expected, adds };
+        let step = EdgeStep { key, author, generation, on, expected, adds };
         let answers = (store.step_edge(step.clone()).await.unwrap(), naive.step_edge(step.clone()).await.unwrap());
         assert_eq!(answers.0, answers.1, "{step:?}");
+    }
+
+    async fn take(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let key = InboxKey::main(self.reader());
+        let stands = (store.stand(key).await.unwrap(), naive.stand(key).await.unwrap());
+        assert_eq!(stands.0, stands.1, "{key:?}");
+        let (mut epoch, mut expected) = stands.0.map_or_else(Default::default, |at| (at.head.epoch, at.taken));
+        match self.below(12) {
+            0 => epoch = Epoch(epoch.0 + 1),
+            1 => expected.pull = expected.pull.saturating_sub(1),
+            2 => expected.direct += 1,
+            _ => {}
+        }
+        let entries = self.news();
+        let next = Watermarks { pull: expected.pull + self.below(30), direct: expected.direct + self.below(9) };
+        let counter = if self.below(6) == 0 { self.below(40) } else { 1000 };
+        let step = Take { key, epoch, expected, next, entries, counter };
+        let answers = (store.take(step.clone()).await.unwrap(), naive.take(step.clone()).await.unwrap());
+        assert_eq!(answers.0, answers.1, "{step:?}");
+    }
+
+    /// What is pulled, then what is addressed to the reader.
+    fn news(&mut self) -> Vec<Entry> {
+        let (pulled, direct) = (self.below(60), self.below(10));
+        let mut news = Vec::new();
+        for seq in 1..=pulled {
+            let (record, author, generation) = (self.record(seq), self.author(), 1 + self.below(40));
+            news.push(Entry::of(&record, author, generation));
+        }
+        for seq in 1..=direct {
+            let (record, author) = (self.record(seq), self.author());
+            news.push(Entry::direct(record.op, author, record.key));
+        }
+        news
     }
 
     fn adds(&mut self, author: UserNo, generation: u64, count: u64) -> Vec<Entry> {
@@ -113,6 +164,7 @@ impl Schedule {
         let (author, late) = (self.author(), self.below(4));
         let count = [0, 5, 900, 1500][self.below(4) as usize];
         let entries = self.adds(author, 1, count);
+        let taken = Watermarks { pull: self.below(50), direct: self.below(5) };
         for reader in (0..READERS as u32).map(UserNo) {
             let build = Build {
                 key: InboxKey::main(reader),
@@ -120,6 +172,8 @@ impl Schedule {
                 built_at: 1 + self.below(10),
                 entries: entries.clone(),
                 floor: (count > 100).then_some(DisplayKey { rank: 5, item: ItemId(5) }),
+                taken,
+                until: self.soon(),
             };
             assert_eq!(store.finish_build(build.clone()).await.unwrap(), naive.finish_build(build).await.unwrap());
         }
@@ -129,6 +183,30 @@ impl Schedule {
         let key = InboxKey::main(self.reader());
         store.discard(key).await.unwrap();
         naive.discard(key).await.unwrap();
+    }
+
+    /// Until when something is kept: whole seconds, so that no home rounds them.
+    fn soon(&mut self) -> Millis {
+        let ahead = self.below(60) as Millis * 1_000;
+        match self.clock {
+            Some(now) => now + ahead,
+            None => super::now() + 86_400_000 + ahead,
+        }
+    }
+
+    /// Touches some, and lets time pass.
+    async fn keep(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let touched: Vec<_> = (0..self.below(5)).map(|_| InboxKey::main(self.reader())).collect();
+        let until = self.soon();
+        store.touch(&touched, until).await.unwrap();
+        naive.touch(&touched, until).await.unwrap();
+        let passed = self.below(15) as Millis * 1_000;
+        let now = self.clock.as_mut().map_or_else(super::now, |clock| {
+            *clock += passed;
+            *clock
+        });
+        let expired = async |store: &dyn Inboxes| store.discard_expired(now, 1_000).await.unwrap();
+        assert_eq!(expired(store).await, expired(naive).await);
     }
 
     /// Compares every progress and every log.
@@ -153,13 +231,13 @@ impl Schedule {
     }
 
     async fn reads_agree(&mut self, store: &dyn Inboxes, key: InboxKey, log: &Log) {
-        let base = log.head.offset - log.entries.len() as u64;
+        let (base, taken) = (log.head.offset - log.entries.len() as u64, log.taken);
         for _ in 0..4 {
             let offset = self.below(log.head.offset + 2);
             let limit = 1 + self.below(50) as usize;
             let wants = if (base..=log.head.offset).contains(&offset) {
                 let entries = log.entries.iter().filter(|n| n.seq > offset).take(limit).copied().collect();
-                Read::Entries { entries, head: log.head.offset }
+                Read::Entries { entries, head: log.head.offset, taken }
             } else {
                 Read::Gone { head: log.head }
             };
@@ -171,7 +249,7 @@ impl Schedule {
 
 /// `log` must be the end of `whole`, long enough, and its floor must hold what was cut.
 fn logs_agree(log: &Log, whole: &Log) {
-    assert_eq!(log.head, whole.head);
+    assert_eq!((log.head, log.taken), (whole.head, whole.taken));
     let cut = whole.entries.len() - log.entries.len();
     assert_eq!(log.entries, whole.entries[cut..]);
     assert!(log.entries.len() >= KEEP.min(whole.entries.len()), "{} are kept", log.entries.len());
@@ -179,7 +257,7 @@ fn logs_agree(log: &Log, whole: &Log) {
         let add = whole.entries[at].entry;
         whole.entries[at + 1..].iter().any(|n| match n.entry.op {
             Op::Delete => n.entry.key.item == add.key.item,
-            Op::Forget => n.entry.author == add.author,
+            Op::Forget => n.entry.author == add.author && !add.is_direct(),
             Op::Add | Op::Update => false,
         })
     };
