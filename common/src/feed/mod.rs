@@ -37,6 +37,7 @@ use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};
 use crate::{Archive, InboxKey, Inboxes, Millis};
 use news::Looked;
+use page::Windows;
 
 /// How often a rule tries again when others overtake it, before it gives the work back.
 const TRIES: usize = 64;
@@ -59,6 +60,7 @@ pub struct Feeds {
     step: StepSize,
     retention: Option<Retention>,
     looked: Looked,
+    windows: Windows,
     /// One rebuild of a reader at a time in this process; more would only take each other's token.
     building: [Mutex<()>; 64],
 }
@@ -74,6 +76,7 @@ impl Feeds {
             step: StepSize { recipients: STEP_MAX, appends: APPENDS_MAX },
             retention: None,
             looked: Looked::default(),
+            windows: Windows::default(),
             building,
         }
     }

@@ -2,11 +2,17 @@
 //!
 //! ```text
 //!   newest ──────────── floor ─────────────────▶ oldest
-//!     adds that live in the log │ the follow door's rule over the outboxes
+//!     adds that live in the log │ a window of the Archive's adds
 //! ```
 //!
 //! Invariants: strictly descending, no repeat, no gap (I7); a short page means the end (I8):
 //! items deleted meanwhile are skipped without shortening it.
+
+mod descent;
+mod kept;
+#[cfg(test)]
+mod tests;
+mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +21,11 @@ use super::Feeds;
 use crate::error::Result;
 use crate::inboxes::Numbered;
 use crate::{DisplayKey, InboxKey, Item, ItemId, Op, Position, UserNo};
+use descent::{Descent, Leg};
+pub(super) use kept::Windows;
+
+/// How many adds one read of the Archive asks for: more than a page, for the pages that follow.
+const READ_MAX: usize = 1000;
 
 /// A stretch of a feed.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,34 +39,27 @@ pub struct Page {
 }
 
 impl Feeds {
-    /// At most `limit` items strictly below `before`.
+    /// At most `limit` items strictly below `before`, an item's place or any other.
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
         let log = self.log(key).await?;
-        let above = |k: &DisplayKey| log.floor.is_none_or(|floor| *k > floor);
-        let below = |k: &DisplayKey| before.is_none_or(|before| *k < before);
-        let mut keys: Vec<DisplayKey> = living(&log.entries).into_iter().filter(|k| above(k) && below(k)).collect();
-        keys.sort_unstable_by(|a, b| b.cmp(a));
-
+        let now = self.retention.as_ref().map(|kept| (kept.clock)());
         // One more than asked tells whether there is a next page.
         let wanted = limit + 1;
         let mut items = Vec::with_capacity(wanted);
-        for chunk in keys.chunks(wanted) {
-            self.take_living(chunk, wanted, &mut items).await?;
-            if items.len() == wanted {
-                break;
+        let mut descent = Descent::new(&log, before, READ_MAX);
+        while items.len() < wanted {
+            match descent.next(wanted, || self.windows.get(key, now?)) {
+                Leg::Keys(keys) => self.take_living(&keys, wanted, &mut items).await?,
+                Leg::Read(stretch) => {
+                    let (least, most) = (stretch.least_rank, stretch.limit);
+                    let adds = self.archive.feed_below(key.reader, stretch.before, least, self.backfill, most).await?;
+                    descent.told(&adds);
+                }
+                Leg::End => break,
             }
         }
-        if let Some(floor) = log.floor {
-            let mut from = before.into_iter().chain(just_above(floor)).min();
-            while items.len() < wanted {
-                let adds = self.archive.feed_below(key.reader, from, None, self.backfill, wanted).await?;
-                let keys: Vec<DisplayKey> = adds.iter().map(|add| add.key).collect();
-                self.take_living(&keys, wanted, &mut items).await?;
-                if keys.len() < wanted {
-                    break;
-                }
-                from = keys.last().copied();
-            }
+        if let (Some(window), Some(now)) = (descent.into_window(), now) {
+            self.windows.keep(key, window, now);
         }
         let next = (items.len() > limit).then(|| items[limit - 1].key());
         items.truncate(limit);
@@ -68,15 +72,6 @@ impl Feeds {
         let room = wanted - items.len();
         items.extend(self.archive.items(&ids).await?.into_iter().flatten().take(room));
         Ok(())
-    }
-}
-
-/// The least key above `key`, so that "strictly below it" includes `key`. `None` above the greatest
-/// of all keys: no bound includes that one.
-fn just_above(key: DisplayKey) -> Option<DisplayKey> {
-    match key.item.0.checked_add(1) {
-        Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),
-        None => Some(DisplayKey { rank: key.rank.checked_add(1)?, item: ItemId(0) }),
     }
 }
 
@@ -105,47 +100,4 @@ pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
         }
     }
     shown.into_values().map(|(_, key)| key).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Entry;
-
-    fn log(changes: &[(Op, u32, u64)]) -> Vec<Numbered> {
-        changes
-            .iter()
-            .zip(1..)
-            .map(|(&(op, author, item), seq)| {
-                let key = DisplayKey { rank: item as i64, item: ItemId(item) };
-                Numbered { seq, entry: Entry { op, author: UserNo(author), outbox_seq: seq, generation: 1, key } }
-            })
-            .collect()
-    }
-
-    #[test]
-    fn what_lives_is_what_was_added_and_neither_deleted_nor_forgotten_since() {
-        use Op::{Add, Delete, Forget, Update};
-        let entries = log(&[
-            (Add, 1, 10),
-            (Add, 2, 20),
-            (Add, 1, 11),
-            (Update, 1, 10),
-            (Delete, 2, 20),
-            (Forget, 1, 0),
-            (Add, 1, 11),
-            (Add, 3, 30),
-        ]);
-        let mut shown: Vec<u64> = living(&entries).iter().map(|k| k.item.0).collect();
-        shown.sort_unstable();
-        assert_eq!(shown, [11, 30]);
-    }
-
-    #[test]
-    fn just_above_a_key_is_the_next_one() {
-        let key = |rank, item| DisplayKey { rank, item: ItemId(item) };
-        assert_eq!(just_above(key(5, 7)), Some(key(5, 8)));
-        assert_eq!(just_above(key(5, u64::MAX)), Some(key(6, 0)));
-        assert_eq!(just_above(key(i64::MAX, u64::MAX)), None, "not a key below it, which would lose it");
-    }
 }

@@ -1,0 +1,87 @@
+//! The way of one page down a feed: through the log to its floor, then through a window. No IO: it says what to read.
+//!
+//! ```text
+//!   cursor ─▶ what lives in the log above its floor ─▶ the window, from the floor or the cursor down ─▶ the end
+//!                                                        └─ where it ends: read on
+//! ```
+//!
+//! Invariant: the keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
+
+use super::living;
+use super::window::{Reading, Window, just_below};
+use crate::DisplayKey;
+use crate::archive::FeedAdd;
+use crate::inboxes::Log;
+
+/// What comes next.
+pub(super) enum Leg {
+    /// These, newest first; at least one.
+    Keys(Vec<DisplayKey>),
+    /// A read of the Archive, to be [told](Descent::told).
+    Read(Reading),
+    /// Nothing: the feed ends here.
+    End,
+}
+
+/// See the module.
+pub(super) struct Descent<'a> {
+    log: &'a Log,
+    /// What the log still has to give, oldest first.
+    shown: Vec<DisplayKey>,
+    /// Below the log: the greatest key that may come next; `None` if none may.
+    at: Option<DisplayKey>,
+    window: Option<Window>,
+    most: usize,
+}
+
+impl<'a> Descent<'a> {
+    /// From strictly below `before` down; a read of the Archive asks for `most` adds.
+    pub(super) fn new(log: &'a Log, before: Option<DisplayKey>, most: usize) -> Self {
+        let above = |key: &DisplayKey| log.floor.is_none_or(|floor| *key > floor);
+        let below = |key: &DisplayKey| before.is_none_or(|before| *key < before);
+        let mut shown = living(&log.entries);
+        shown.retain(|key| above(key) && below(key));
+        shown.sort_unstable();
+        let at = match (log.floor, before) {
+            (Some(floor), Some(before)) => just_below(before).map(|below| below.min(floor)),
+            (floor, _) => floor,
+        };
+        Self { log, shown, at, window: None, most }
+    }
+
+    /// At most `limit` keys, or what has to be read for them. `kept` gives the window of an earlier page, if there is
+    /// one; it is asked when the log has given all it has.
+    pub(super) fn next(&mut self, limit: usize, kept: impl FnOnce() -> Option<Window>) -> Leg {
+        if !self.shown.is_empty() {
+            let mut keys = self.shown.split_off(self.shown.len().saturating_sub(limit));
+            keys.reverse();
+            return Leg::Keys(keys);
+        }
+        let Some(at) = self.at else { return Leg::End };
+        let (log, most) = (self.log, self.most);
+        let window = self.window.get_or_insert_with(|| {
+            let usable = |mut window: Window| (window.follow(log) && window.covers(at)).then_some(window);
+            kept().and_then(usable).unwrap_or_else(|| Window::begin(log.head, at, most))
+        });
+        let keys = window.keys(at, limit);
+        match keys.last() {
+            Some(last) => {
+                self.at = just_below(*last);
+                Leg::Keys(keys)
+            }
+            None => window.next().map_or(Leg::End, Leg::Read),
+        }
+    }
+
+    /// The Archive's answer to a [`Leg::Read`].
+    pub(super) fn told(&mut self, adds: &[FeedAdd]) {
+        if let Some(window) = &mut self.window {
+            window.grow(adds);
+        }
+    }
+
+    /// The window it has come through, if it has come that far.
+    pub(super) fn into_window(self) -> Option<Window> {
+        self.window
+    }
+}

@@ -1,0 +1,343 @@
+//! Pages of a feed that changes all the time, against plain sorted sets.
+//!
+//! What is true changes first (the Archive), the log hears of it later, step by step, and is cut and rebuilt
+//! meanwhile, also between the reads of one page.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+
+use super::descent::{Descent, Leg};
+use super::window::{Reading, Window};
+use super::*;
+use crate::archive::FeedAdd;
+use crate::inboxes::{Log, floor_of_cut};
+use crate::{Entry, Epoch};
+
+const AUTHORS: u32 = 3;
+const BACKFILL: usize = 2;
+/// How many adds one read of the Archive asks for.
+const MOST: usize = 4;
+const DAY: i64 = 24 * 3600 * 1000;
+
+#[derive(Debug, Clone)]
+enum Change {
+    Publish {
+        author: u32,
+        rank: i64,
+        direct: bool,
+    },
+    Delete(prop::sample::Index),
+    Follow(u32),
+    Unfollow(u32),
+    /// The next step reaches the log.
+    Deliver,
+    /// The log is cut to so many changes.
+    Trim(usize),
+    /// The log is lost, and rebuilt of the newest so many adds.
+    Rebuild(usize),
+    /// What was kept for the next page is lost.
+    Forgotten,
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Change(Change),
+    /// The next page; the changes happen between its reads.
+    Page(usize, Vec<Change>),
+    /// From now on the pages go down from here.
+    From(Option<DisplayKey>),
+}
+
+fn rank() -> impl Strategy<Value = i64> {
+    let times = (0..50i64).prop_map(|n| 1000 * DAY - n * 9 * DAY);
+    prop_oneof![4 => times, 2 => 0..3i64, 1 => prop::sample::select(vec![i64::MIN, i64::MAX, -1])]
+}
+
+/// Ids in no order of time, with the extremes.
+fn id(nth: usize) -> ItemId {
+    let nth = nth as u64;
+    ItemId(if nth.is_multiple_of(3) { nth } else { u64::MAX / (nth % 5 + 1) - nth })
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let author = 0..AUTHORS;
+    prop_oneof![
+        8 => (author.clone(), rank(), prop::bool::weighted(0.1))
+            .prop_map(|(author, rank, direct)| Change::Publish { author, rank, direct }),
+        2 => any::<prop::sample::Index>().prop_map(Change::Delete),
+        1 => author.clone().prop_map(Change::Follow),
+        1 => author.prop_map(Change::Unfollow),
+        8 => Just(Change::Deliver),
+        2 => (0..12usize).prop_map(Change::Trim),
+        1 => (0..6usize).prop_map(Change::Rebuild),
+        1 => Just(Change::Forgotten),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let cursor = prop::option::of((rank(), 0..40usize).prop_map(|(rank, nth)| DisplayKey { rank, item: id(nth) }));
+    prop_oneof![
+        10 => change().prop_map(Act::Change),
+        6 => (1..6usize, prop::collection::vec(change(), 0..4)).prop_map(|(limit, meanwhile)| Act::Page(limit, meanwhile)),
+        1 => cursor.prop_map(Act::From),
+    ]
+}
+
+/// One reader's feed, as the Archive has it and as the log has told it.
+struct Feed {
+    /// All that were published: author, key, whether to the reader, whether it lives.
+    items: Vec<(u32, DisplayKey, bool, bool)>,
+    follows: [bool; AUTHORS as usize],
+    truth: BTreeMap<DisplayKey, (u32, bool)>,
+    told: BTreeMap<DisplayKey, (u32, bool)>,
+    /// Steps that have not reached the log, each with what it took out of the truth.
+    pending: VecDeque<(Vec<Entry>, Vec<DisplayKey>)>,
+    log: Log,
+    kept: Option<Window>,
+    /// What was in the feed, one way or the other, since this was emptied.
+    ever: BTreeSet<DisplayKey>,
+    /// What was in the feed, both ways, since this was filled.
+    always: BTreeSet<DisplayKey>,
+}
+
+impl Feed {
+    fn new() -> Self {
+        let head = Position { epoch: Epoch(1), offset: 0 };
+        Self {
+            items: vec![],
+            follows: [true; AUTHORS as usize],
+            truth: BTreeMap::new(),
+            told: BTreeMap::new(),
+            pending: VecDeque::new(),
+            log: Log { head, floor: None, taken: Default::default(), entries: vec![] },
+            kept: None,
+            ever: BTreeSet::new(),
+            always: BTreeSet::new(),
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        match *change {
+            Change::Publish { author, rank, direct } => {
+                let key = DisplayKey { rank, item: id(self.items.len()) };
+                self.items.push((author, key, direct, true));
+                if direct || self.follows[author as usize] {
+                    self.truth.insert(key, (author, direct));
+                    self.pending.push_back((vec![add(author, key, direct)], vec![]));
+                }
+            }
+            Change::Delete(nth) if !self.items.is_empty() => {
+                let (author, key, direct, lives) = nth.get(&self.items);
+                let (author, key, direct, was) = (*author, *key, *direct, *lives);
+                self.items.iter_mut().filter(|item| item.1 == key).for_each(|item| item.3 = false);
+                if self.truth.remove(&key).is_some() && was {
+                    self.pending.push_back((vec![Entry { op: Op::Delete, ..add(author, key, direct) }], vec![key]));
+                }
+            }
+            Change::Follow(author) if !self.follows[author as usize] => {
+                self.follows[author as usize] = true;
+                let of_theirs = self.items.iter().rev().filter(|item| item.0 == author && !item.2);
+                let newest: Vec<_> = of_theirs.take(BACKFILL).filter(|item| item.3).map(|item| item.1).collect();
+                let adds = newest.iter().rev().map(|&key| add(author, key, false));
+                self.pending.push_back(([Entry::forget(UserNo(author), 1)].into_iter().chain(adds).collect(), vec![]));
+                self.truth.extend(newest.into_iter().map(|key| (key, (author, false))));
+            }
+            Change::Unfollow(author) if self.follows[author as usize] => {
+                self.follows[author as usize] = false;
+                let theirs = |&(_, &(of, direct)): &(&DisplayKey, &(u32, bool))| !direct && of == author;
+                let gone: Vec<_> = self.truth.iter().filter(theirs).map(|(key, _)| *key).collect();
+                gone.iter().for_each(|key| _ = self.truth.remove(key));
+                self.pending.push_back((vec![Entry::forget(UserNo(author), 1)], gone));
+            }
+            Change::Deliver => self.deliver(),
+            Change::Trim(keep) => {
+                let cut = self.log.entries.len().saturating_sub(keep);
+                let cut_adds = floor_of_cut(self.log.entries.iter().map(|numbered| numbered.entry), cut);
+                self.log.floor = self.log.floor.max(cut_adds);
+                self.log.entries.drain(..cut);
+            }
+            Change::Rebuild(most) => {
+                while !self.pending.is_empty() {
+                    self.deliver();
+                }
+                let newest: Vec<_> = self.truth.iter().rev().take(most).map(|(key, of)| (*key, *of)).collect();
+                self.log.floor = self.truth.keys().rev().nth(most).copied();
+                self.log.head = Position { epoch: Epoch(self.log.head.epoch.0 + 1), offset: 0 };
+                self.log.entries.clear();
+                newest.into_iter().rev().for_each(|(key, (author, direct))| self.append(add(author, key, direct)));
+            }
+            Change::Forgotten => self.kept = None,
+            Change::Delete(_) | Change::Follow(_) | Change::Unfollow(_) => {}
+        }
+        self.ever.extend(self.truth.keys().chain(self.told.keys()));
+        self.always.retain(|key| self.truth.contains_key(key) && self.told.contains_key(key));
+    }
+
+    fn deliver(&mut self) {
+        for entry in self.pending.pop_front().unwrap_or_default().0 {
+            match entry.op {
+                Op::Add => _ = self.told.insert(entry.key, (entry.author.0, entry.is_direct())),
+                Op::Delete => _ = self.told.remove(&entry.key),
+                Op::Forget => self.told.retain(|_, &mut (of, direct)| direct || of != entry.author.0),
+                Op::Update => {}
+            }
+            self.append(entry);
+        }
+    }
+
+    fn append(&mut self, entry: Entry) {
+        self.log.head.offset += 1;
+        self.log.entries.push(Numbered { seq: self.log.head.offset, entry });
+    }
+
+    fn archive(&self, reading: Reading) -> Vec<FeedAdd> {
+        let below = |key: &DisplayKey| reading.before.is_none_or(|before| *key < before);
+        let above = |key: &DisplayKey| reading.least_rank.is_none_or(|least| key.rank >= least);
+        let adds = self.truth.iter().rev().filter(|(key, _)| below(key) && above(key)).take(reading.limit);
+        let add = |key, author, direct: bool| FeedAdd {
+            author: UserNo(author),
+            outbox_seq: (!direct).into(),
+            generation: (!direct).into(),
+            key,
+        };
+        adds.map(|(key, (author, direct))| add(*key, *author, *direct)).collect()
+    }
+
+    /// A page as [`Feeds::page`] makes it, and where the next one begins.
+    fn page(&mut self, before: Option<DisplayKey>, limit: usize, meanwhile: &[Change]) -> (Vec<DisplayKey>, bool) {
+        let log = self.log.clone();
+        let mut meanwhile = meanwhile.iter();
+        let mut descent = Descent::new(&log, before, MOST);
+        let mut page = vec![];
+        while page.len() <= limit {
+            let leg = descent.next(limit + 1, || self.kept.take());
+            meanwhile.next().into_iter().for_each(|change| self.change(change));
+            match leg {
+                Leg::Keys(keys) => {
+                    assert!(!keys.is_empty());
+                    let lives = |key: &DisplayKey| self.items.iter().any(|item| item.1 == *key && item.3);
+                    page.extend(keys.into_iter().filter(lives));
+                }
+                Leg::Read(reading) => descent.told(&self.archive(reading)),
+                Leg::End => break,
+            }
+        }
+        self.kept = descent.into_window().or(self.kept.take());
+        meanwhile.for_each(|change| self.change(change));
+        let more = page.len() > limit;
+        page.truncate(limit);
+        (page, more)
+    }
+}
+
+fn add(author: u32, key: DisplayKey, direct: bool) -> Entry {
+    let author = UserNo(author);
+    if direct {
+        Entry::direct(Op::Add, author, key)
+    } else {
+        Entry { op: Op::Add, author, outbox_seq: 1, generation: 1, key }
+    }
+}
+
+/// A reader who scrolls.
+#[derive(Default)]
+struct Scroll {
+    cursor: Option<DisplayKey>,
+    /// What must have been seen by now, if it lies above the cursor, is what was always there and lies below this.
+    start: Option<DisplayKey>,
+    seen: Vec<DisplayKey>,
+}
+
+impl Scroll {
+    fn from(feed: &mut Feed, start: Option<DisplayKey>) -> Self {
+        let below = |key: &&DisplayKey| start.is_none_or(|start| **key < start);
+        feed.always = feed.truth.keys().filter(|key| feed.told.contains_key(key)).filter(below).copied().collect();
+        Self { cursor: start, start, seen: vec![] }
+    }
+
+    fn page(&mut self, feed: &mut Feed, limit: usize, meanwhile: &[Change]) {
+        // What is gone by the truth, and the log has not heard of that.
+        let going = feed.pending.iter().flat_map(|(_, gone)| gone);
+        feed.ever = feed.truth.keys().chain(feed.told.keys()).chain(going).copied().collect();
+        let (page, more) = feed.page(self.cursor, limit, meanwhile);
+        let below = |key: &DisplayKey| self.start.is_none_or(|start| *key < start);
+        assert!(page.iter().all(|key| feed.ever.contains(key) && below(key)), "I5: {page:?} was never in the feed");
+        assert!(page.len() == limit || !more, "I8: a short page that is not the end");
+        self.seen.extend(&page);
+        assert!(self.seen.is_sorted_by(|a, b| a > b), "I7: strictly descending: {:?}", self.seen);
+        let reached = |key: &&DisplayKey| !more || self.seen.last().is_some_and(|last| **key >= *last);
+        for key in feed.always.iter().filter(reached) {
+            assert!(self.seen.contains(key), "I7: {key:?} is missing in {:?}", self.seen);
+        }
+        *self = match more {
+            true => Self { cursor: self.seen.last().copied(), seen: std::mem::take(&mut self.seen), ..*self },
+            false => Self::from(feed, None),
+        };
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn i7_i8_pages_descend_without_repeat_or_gap_whatever_happens_meanwhile(
+        acts in prop::collection::vec(act(), 0..120),
+        cursor in prop::option::of(rank()),
+    ) {
+        let mut feed = Feed::new();
+        let mut scroll = Scroll::default();
+        for act in &acts {
+            match act {
+                Act::Change(change) => feed.change(change),
+                Act::Page(limit, meanwhile) => scroll.page(&mut feed, *limit, meanwhile),
+                Act::From(start) => scroll = Scroll::from(&mut feed, *start),
+            }
+        }
+        // In the end both ways tell the same, and the pages show exactly that.
+        while !feed.pending.is_empty() {
+            feed.deliver();
+        }
+        let start = cursor.map(|rank| DisplayKey { rank, item: ItemId(5) });
+        for start in [None, start] {
+            let below = |key: &DisplayKey| start.is_none_or(|start| *key < start);
+            let expected: Vec<DisplayKey> = feed.truth.keys().rev().copied().filter(below).collect();
+            let (mut shown, mut before, mut more) = (vec![], start, true);
+            while more {
+                let (page, another) = feed.page(before, 3, &[]);
+                shown.extend(page);
+                (before, more) = (shown.last().copied(), another);
+            }
+            prop_assert_eq!(shown, expected);
+        }
+    }
+}
+
+fn log(changes: &[(Op, u32, u64)]) -> Vec<Numbered> {
+    changes
+        .iter()
+        .zip(1..)
+        .map(|(&(op, author, item), seq)| {
+            let key = DisplayKey { rank: item as i64, item: ItemId(item) };
+            Numbered { seq, entry: Entry { op, author: UserNo(author), outbox_seq: seq, generation: 1, key } }
+        })
+        .collect()
+}
+
+#[test]
+fn what_lives_is_what_was_added_and_neither_deleted_nor_forgotten_since() {
+    use Op::{Add, Delete, Forget, Update};
+    let entries = log(&[
+        (Add, 1, 10),
+        (Add, 2, 20),
+        (Add, 1, 11),
+        (Update, 1, 10),
+        (Delete, 2, 20),
+        (Forget, 1, 0),
+        (Add, 1, 11),
+        (Add, 3, 30),
+    ]);
+    let mut shown: Vec<u64> = living(&entries).iter().map(|k| k.item.0).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, [11, 30]);
+}
