@@ -278,7 +278,7 @@ impl Scroll {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
     fn i7_i8_pages_descend_without_repeat_or_gap_whatever_happens_meanwhile(
