@@ -1,14 +1,13 @@
 //! One call of `write`: its operations in order, in one transaction.
 
-use feedgate_common::ItemId;
-use feedgate_common::Millis;
-use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::archive::{Audience, Refused, Write, Written};
 use feedgate_common::error::Result;
+use feedgate_common::{ItemId, Millis, UserId};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Setup};
 use super::tables::Fingerprint;
 use super::users::KnownUsers;
-use super::{edit, follow, publish};
+use super::{classify, edit, follow, publish, shield};
 use crate::view::Tx;
 
 /// What one operation becomes: an error fails the whole call, a refusal only the operation.
@@ -45,6 +44,9 @@ pub(super) fn prepare(writes: Vec<Write>) -> (Vec<Ask>, usize) {
             Write::Publish(publish) => {
                 fingerprint = publish.fingerprint();
                 bytes += publish.body.get().len();
+                if let Audience::Users(users) = &publish.audience {
+                    bytes += users.len() * size_of::<UserId>();
+                }
             }
             Write::Edit { body, .. } => bytes += body.get().len(),
             Write::Delete { .. }
@@ -63,11 +65,11 @@ pub(super) fn prepare(writes: Vec<Write>) -> (Vec<Ask>, usize) {
 pub(super) fn all(
     tx: &mut Tx<'_>,
     users: &KnownUsers,
-    buckets: u16,
+    setup: Setup,
     asks: Vec<Ask>,
     now: Millis,
 ) -> Result<Vec<std::result::Result<Written, Refused>>> {
-    let mut ledger = Ledger::open(tx, users, buckets, now)?;
+    let mut ledger = Ledger::open(tx, users, setup, now)?;
     let written = asks.into_iter().map(|ask| one(&mut ledger, ask)).collect();
     ledger.close();
     written
@@ -80,6 +82,7 @@ fn one(ledger: &mut Ledger<'_, '_>, ask: Ask) -> Outcome {
         Write::Delete { item, if_version } => edit::delete(ledger, item, if_version),
         Write::Follow { reader, author } => follow::follow(ledger, &reader, &author),
         Write::Unfollow { reader, author } => follow::unfollow(ledger, &reader, &author),
-        Write::Shield { .. } | Write::Classify { .. } => todo!("EARCHIVE"),
+        Write::Shield { user, other, shield, up } => shield::set(ledger, &user, &other, (shield, up)),
+        Write::Classify { author, class } => classify::classify(ledger, author, class),
     }
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `from`. Everything
-//! it depends on lies at or below `from`, so it never changes and is remembered.
+//! it depends on lies at or below `from`, so it never changes and is remembered. Where everyone follows, nothing
+//! at or below `from` is shown.
 //!
 //! Nothing here reads an author's whole outbox: outbox order is read from `low` up, display order
 //! downwards until enough is found or the author's window ends (see [`Lane`]).
@@ -18,16 +19,17 @@ mod window;
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, EdgeState, FeedAdd, FeedState};
+use feedgate_common::archive::{Built, Edge, EdgeState, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
-use feedgate_common::{DisplayKey, OutboxSeq, Progress, UserNo};
+use feedgate_common::{Cut, DisplayKey, OutboxSeq, Progress, UserNo, Watermarks};
 
-use super::lists::{self, edges_on};
-use super::tables::{Adds, AuthorRow, Authors, Counters, EdgeRow, Lane};
+use super::people;
+use super::tables::{Adds, AuthorRow, Authors, Counters, DirectHeads, Lane};
 use crate::view::{Read, View};
 use merge::Newest;
+pub(super) use merge::Stretch;
 use window::{Lows, Window};
 
 /// See the module.
@@ -43,20 +45,29 @@ impl Doors {
         view: &View,
         reader: UserNo,
         author: UserNo,
-        progress: Progress,
+        cut: Cut,
         backfill: usize,
     ) -> Result<EdgeState> {
-        let edge = lists::edge(view, reader, author)?;
+        let edge = people::edge(view, reader, author)?;
         if !edge.on {
             return Ok(EdgeState { edge, adds: vec![] });
         }
-        let low = self.lows.low(view, author, edge.from, backfill)?;
-        let end = progress.cut_for(reader).max(edge.from);
+        let low = self.low(view, author, &edge, backfill)?;
+        let pushed = cut.progress.cut_for(reader).max(edge.from);
+        let has_pulls = view.get::<Authors>(&author)?.is_some_and(|row| row.last_pull > 0);
+        let end = if has_pulls { OutboxSeq::MAX } else { pushed };
         let mut adds = vec![];
         for row in view.scan::<Adds>((author, low)..=(author, end)) {
             let ((_, outbox_seq), add) = row?;
-            let comes_by_push = add.route == Route::Push;
-            if add.deleted_by.is_none() && (outbox_seq <= edge.from || comes_by_push) {
+            let reached = match add.route {
+                Route::Push => outbox_seq <= pushed,
+                Route::Pull => outbox_seq <= edge.from || add.pull_seq <= cut.pull,
+            };
+            if !reached && outbox_seq > pushed && add.pull_seq > cut.pull {
+                // Numbers ascend with the outbox: no later add is reached.
+                break;
+            }
+            if reached && add.deleted_by.is_none() {
                 adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key: add.key });
             }
         }
@@ -72,9 +83,9 @@ impl Doors {
         backfill: usize,
         limit: usize,
     ) -> Result<Built> {
-        let built_at = view.get::<Counters>(&())?.unwrap_or_default().generation;
+        let counters = view.get::<Counters>(&())?.unwrap_or_default();
         let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
-        let edges = edges_on(view, reader)?;
+        let edges = people::edges(view, reader)?;
         let missing: Vec<UserNo> = edges.iter().map(|e| e.0).filter(|author| !progress.contains_key(author)).collect();
         if !missing.is_empty() {
             return Ok(Built::CutsMissing(missing));
@@ -88,10 +99,12 @@ impl Doors {
             let cut = progress[&author].cut_for(reader);
             windows.push((self.window(view, author, &edge, cut, backfill)?, outbox));
         }
-        let mut adds = newest(view, windows, None, limit.saturating_add(1))?;
+        let mut adds = newest(view, windows, Some(reader), Stretch::default(), limit.saturating_add(1))?;
         let floor = adds.get(limit).map(|add| add.key);
         adds.truncate(limit);
-        Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, taken: Default::default(), lagging }))
+        let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
+        let taken = Watermarks { pull: counters.pull, direct };
+        Ok(Built::State(FeedState { built_at: counters.generation, adds: oldest_first(adds), floor, taken, lagging }))
     }
 
     /// A stretch of the feed in display order.
@@ -99,34 +112,43 @@ impl Doors {
         &self,
         view: &View,
         reader: UserNo,
-        before: Option<DisplayKey>,
+        stretch: Stretch,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let mut windows = vec![];
-        for (author, edge) in edges_on(view, reader)? {
+        for (author, edge) in people::edges(view, reader)? {
             let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
             windows.push((self.window(view, author, &edge, OutboxSeq::MAX, backfill)?, outbox));
         }
-        newest(view, windows, before, limit)
+        newest(view, windows, Some(reader), stretch, limit)
     }
 
-    fn window(&self, view: &View, author: UserNo, edge: &EdgeRow, cut: OutboxSeq, backfill: usize) -> Result<Window> {
-        let low = self.lows.low(view, author, edge.from, backfill)?;
+    fn window(&self, view: &View, author: UserNo, edge: &Edge, cut: OutboxSeq, backfill: usize) -> Result<Window> {
+        let low = self.low(view, author, edge, backfill)?;
         Ok(Window { author, generation: edge.generation, low, push_up_to: cut.max(edge.from) })
+    }
+
+    /// Who follows as everyone does has never followed, and gets no past.
+    fn low(&self, view: &View, author: UserNo, edge: &Edge, backfill: usize) -> Result<OutboxSeq> {
+        self.lows.low(view, author, edge.from, if edge.generation == 0 { 0 } else { backfill })
     }
 }
 
-/// The newest `limit` adds of all windows strictly below `before`, newest first.
+/// The newest `limit` adds of all windows and of what is addressed to `to`, newest first.
 fn newest(
     view: &View,
     windows: Vec<(Window, AuthorRow)>,
-    before: Option<DisplayKey>,
+    to: Option<UserNo>,
+    stretch: Stretch,
     limit: usize,
 ) -> Result<Vec<FeedAdd>> {
     let mut merge = Newest::default();
     for (window, outbox) in windows {
-        merge.open(view, window, &outbox, before)?;
+        merge.open(view, window, &outbox, stretch)?;
+    }
+    if let Some(reader) = to {
+        merge.open_direct(view, reader, stretch)?;
     }
     let mut adds = vec![];
     while adds.len() < limit
@@ -146,7 +168,8 @@ pub(super) fn profile(
 ) -> Result<Vec<DisplayKey>> {
     let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
     let everything = Window { author, generation: 0, low: 0, push_up_to: OutboxSeq::MAX };
-    let adds = newest(view, vec![(everything, outbox)], before, limit)?;
+    let stretch = Stretch { before, least_rank: None };
+    let adds = newest(view, vec![(everything, outbox)], None, stretch, limit)?;
     Ok(adds.into_iter().map(|add| add.key).collect())
 }
 

@@ -2,52 +2,59 @@
 
 use feedgate_common::archive::{Refused, Written};
 use feedgate_common::error::Result;
-use feedgate_common::{Body, ItemId, Op, StoreError, UserNo};
+use feedgate_common::{Body, DisplayKey, ItemId, Op, StoreError, UserNo};
 
 use super::accept::Outcome;
+use super::direct::{self, NO_SEQ};
 use super::ledger::Ledger;
 use super::tables::{AddRow, Adds, ItemRow, Items, Life, Shown};
 use crate::view::Read;
 
 pub(super) fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_body: &Body, if_version: Option<u32>) -> Outcome {
     let Some(mut row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
-    let Life::Living { version, body, .. } = &mut row.life else { return Ok(Err(Refused::NoSuchItem(id))) };
+    let Life::Living { version, body, rank, .. } = &mut row.life else { return Ok(Err(Refused::NoSuchItem(id))) };
     if let Some(refused) = other_version(id, *version, if_version) {
         return Ok(Err(refused));
     }
     *version = version.saturating_add(1);
     new_body.get().clone_into(body);
-    let version = *version;
+    let (version, key) = (*version, DisplayKey { rank: *rank, item: id });
     ledger.tx.put::<Items>(&id, &row);
-    let add = add_of(ledger, id, &row)?;
-    let author = ledger.author(row.author)?;
-    ledger.append(row.author, author, (Op::Update, add.route, add.key));
-    Ok(Ok(Written::Edited { author: row.author, version, readers: vec![] }))
+    let readers = tell(ledger, &row, Op::Update, key)?;
+    Ok(Ok(Written::Edited { author: row.author, version, readers }))
 }
 
 pub(super) fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId, if_version: Option<u32>) -> Outcome {
     let Some(mut row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
-    let Life::Living { version, .. } = row.life else {
-        return Ok(Ok(Written::Deleted { author: row.author, readers: vec![], fresh: false }));
+    let Life::Living { version, rank, .. } = row.life else {
+        let readers = direct::readers(ledger, id, &row)?;
+        return Ok(Ok(Written::Deleted { author: row.author, readers, fresh: false }));
     };
     if let Some(refused) = other_version(id, version, if_version) {
         return Ok(Err(refused));
     }
     row.life = Life::Gone;
     ledger.tx.put::<Items>(&id, &row);
-    end(ledger, id, &row)?;
-    Ok(Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true }))
+    ledger.counters.living_items -= 1;
+    let readers = tell(ledger, &row, Op::Delete, DisplayKey { rank, item: id })?;
+    Ok(Ok(Written::Deleted { author: row.author, readers, fresh: true }))
 }
 
-/// The record of a delete, and the item out of display order.
-fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<()> {
-    let add = add_of(ledger, id, row)?;
+/// The record behind the item's `add`; to whom it is addressed, if to anyone.
+fn tell(ledger: &mut Ledger<'_, '_>, row: &ItemRow, op: Op, key: DisplayKey) -> Result<Vec<UserNo>> {
+    if row.seq == NO_SEQ {
+        let readers = direct::readers(ledger, key.item, row)?;
+        direct::follow_up(ledger, &readers, (op, row.author, key))?;
+        return Ok(readers);
+    }
+    let add = add_of(ledger, key.item, row)?;
     let author = ledger.author(row.author)?;
-    let seq = ledger.append(row.author, author, (Op::Delete, add.route, add.key));
-    ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(seq), ..add });
-    ledger.tx.remove::<Shown>(&(row.author, add.lane, add.key));
-    ledger.counters.living_items -= 1;
-    Ok(())
+    let seq = ledger.append(row.author, author, (op, add.route, key)).seq;
+    if op == Op::Delete {
+        ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(seq), ..add });
+        ledger.tx.remove::<Shown>(&(row.author, add.lane, key));
+    }
+    Ok(vec![])
 }
 
 fn other_version(item: ItemId, version: u32, if_version: Option<u32>) -> Option<Refused> {

@@ -10,9 +10,9 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use feedgate_common::archive::{Event, Outstanding};
 use feedgate_common::error::Result;
-use feedgate_common::{Generation, Millis, OutboxSeq, StoreError, UserNo};
+use feedgate_common::{DirectSeq, Generation, Millis, OutboxSeq, StoreError, UserNo};
 
-use super::tables::{Authors, Counters, CountersRow, Due, Edges, Owed, Records};
+use super::tables::{Authors, Counters, CountersRow, DirectHeads, Directs, Due, Edges, Owed, Records};
 use crate::view::{Read, Tx, View};
 
 /// When a reopened event counts from: due at once, and finished only as a whole.
@@ -37,7 +37,7 @@ fn owed(event: Event) -> Owed {
     match event {
         Event::Outbox { author, .. } => Owed::Outbox { author },
         Event::Edge { reader, author, .. } => Owed::Edge { reader, author },
-        Event::Direct { .. } => todo!("EARCHIVE"),
+        Event::Direct { reader, .. } => Owed::Direct { reader },
     }
 }
 
@@ -47,6 +47,7 @@ fn event_of(view: &View, owed: Owed) -> Result<Event> {
         Owed::Edge { reader, author } => {
             view.get::<Edges>(&(reader, author))?.map(|row| Event::Edge { reader, author, generation: row.generation })
         }
+        Owed::Direct { reader } => view.get::<DirectHeads>(&reader)?.map(|row| Event::Direct { reader, seq: row.head }),
     };
     found.ok_or_else(|| StoreError::corrupt(format_args!("{owed:?} is outstanding, but there is no such row")))
 }
@@ -57,7 +58,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<bool> {
     for event in finished {
         match *event {
             Event::Outbox { author, seq } => reopened |= finish_outbox(tx, &mut counters, author, seq)?,
-            Event::Direct { .. } => todo!("EARCHIVE"),
+            Event::Direct { reader, seq } => finish_direct(tx, &mut counters, reader, seq)?,
             Event::Edge { reader, author, generation } => {
                 finish_edge(tx, &mut counters, (reader, author), generation)?;
             }
@@ -76,7 +77,6 @@ fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, se
     let owed = Owed::Outbox { author };
     if seq >= row.head {
         row.due = None;
-        counters.events -= 1;
     } else if due == REOPENED {
         return Ok(false);
     } else {
@@ -86,13 +86,39 @@ fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, se
         })?;
         // An older finish must not make it count from earlier than a newer one has.
         row.due = Some(due.max(next.at));
-        tx.put::<Due>(&(due.max(next.at), owed), &());
     }
-    if row.due != Some(due) {
-        tx.remove::<Due>(&(due, owed));
-        tx.put::<Authors>(&author, &row);
-    }
+    move_due(tx, counters, owed, due, row.due);
+    tx.put::<Authors>(&author, &row);
     Ok(due == REOPENED)
+}
+
+/// What was addressed to the reader later stays outstanding since then.
+fn finish_direct(tx: &mut Tx<'_>, counters: &mut CountersRow, reader: UserNo, seq: DirectSeq) -> Result<()> {
+    let Some(mut row) = tx.get::<DirectHeads>(&reader)? else { return Ok(()) };
+    let Some(due) = row.due else { return Ok(()) };
+    row.due = None;
+    if seq < row.head {
+        let next = tx.get::<Directs>(&(reader, seq + 1))?;
+        let next = next.ok_or_else(|| {
+            StoreError::corrupt(format_args!("reader {}: no record {} below head {}", reader.0, seq + 1, row.head))
+        })?;
+        row.due = Some(due.max(next.at));
+    }
+    move_due(tx, counters, Owed::Direct { reader }, due, row.due);
+    tx.put::<DirectHeads>(&reader, &row);
+    Ok(())
+}
+
+/// An event that was due counts from later on, or no longer.
+fn move_due(tx: &mut Tx<'_>, counters: &mut CountersRow, owed: Owed, from: Millis, to: Option<Millis>) {
+    if to == Some(from) {
+        return;
+    }
+    tx.remove::<Due>(&(from, owed));
+    match to {
+        Some(to) => tx.put::<Due>(&(to, owed), &()),
+        None => counters.events -= 1,
+    }
 }
 
 /// An edge that has changed again meanwhile stays outstanding.
@@ -107,8 +133,7 @@ fn finish_edge(
         && generation >= row.generation
     {
         row.due = None;
-        counters.events -= 1;
-        tx.remove::<Due>(&(due, Owed::Edge { reader: edge.0, author: edge.1 }));
+        move_due(tx, counters, Owed::Edge { reader: edge.0, author: edge.1 }, due, None);
         tx.put::<Edges>(&edge, &row);
     }
     Ok(())

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use super::direct::NO_SEQ;
 use super::tables::{ItemRow, Items, Life};
 use super::users::KnownUsers;
 use crate::database::Database;
@@ -98,7 +99,6 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
     let Life::Living { version, rank, kind, foreign_id, body } = life else { return Ok(None) };
     let body = Body::parse(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
     Ok(Some(Item {
-        direct: false,
         id,
         author: users.learn_id(view, author)?,
         author_no: author,
@@ -109,6 +109,7 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
         rank,
         version,
         outbox_seq: seq,
+        direct: seq == NO_SEQ,
     }))
 }
 

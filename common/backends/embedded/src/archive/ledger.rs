@@ -1,22 +1,41 @@
-//! What every operation of a transaction shares: the counters, new users, outbox records, events.
+//! What every operation of a transaction shares: the counters, new users, records, events.
 //!
 //! Invariant: the counters are read once at the start and written once at the end of a
 //! transaction, and only when they changed.
 
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, StoreError, UserId, UserNo};
+use feedgate_common::{DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserId, UserNo};
 
-use super::tables::{AuthorRow, Authors, Counters, CountersRow, Due, Items, Names, Owed, RecordRow, Records, Users};
+use super::tables::{
+    AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, Names, Owed, PullHeads,
+    PullRow, Pulls, RecordRow, Records, Users,
+};
 use super::users::KnownUsers;
 use crate::view::{Read, Tx};
+
+/// How a store is set up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setup {
+    /// The layout of followers.
+    pub(super) buckets: u16,
+    /// Authors of class `auto` with more followers are pulled.
+    pub(super) pull_above: u64,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) seq: OutboxSeq,
+    /// 0 if its route is push.
+    pub(super) pull_seq: PullSeq,
+}
 
 /// A transaction of the Archive.
 pub(super) struct Ledger<'a, 'tx> {
     pub(super) tx: &'a mut Tx<'tx>,
     pub(super) users: &'a KnownUsers,
-    /// The layout of followers.
-    pub(super) buckets: u16,
+    pub(super) setup: Setup,
     /// What stamps everything.
     pub(super) now: Millis,
     pub(super) counters: CountersRow,
@@ -24,9 +43,9 @@ pub(super) struct Ledger<'a, 'tx> {
 }
 
 impl<'a, 'tx> Ledger<'a, 'tx> {
-    pub(super) fn open(tx: &'a mut Tx<'tx>, users: &'a KnownUsers, buckets: u16, now: Millis) -> Result<Self> {
+    pub(super) fn open(tx: &'a mut Tx<'tx>, users: &'a KnownUsers, setup: Setup, now: Millis) -> Result<Self> {
         let counters = tx.get::<Counters>(&())?.unwrap_or_default();
-        Ok(Self { tx, users, buckets, now, counters, before: counters })
+        Ok(Self { tx, users, setup, now, counters, before: counters })
     }
 
     pub(super) fn close(self) {
@@ -64,6 +83,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         Ok(ItemId(id))
     }
 
+    /// For an edge's change, and for a place in a list by time.
     pub(super) fn new_generation(&mut self) -> Generation {
         self.counters.generation += 1;
         self.counters.generation
@@ -80,12 +100,38 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         author: UserNo,
         mut row: AuthorRow,
         (op, route, key): (Op, Route, DisplayKey),
-    ) -> OutboxSeq {
+    ) -> Place {
         row.head += 1;
         row.due = Some(self.owe(row.due, Owed::Outbox { author }));
         self.tx.put::<Records>(&(author, row.head), &RecordRow { op, route, key, at: self.now });
+        let pull_seq = match route {
+            Route::Push => 0,
+            Route::Pull => self.number_pull(author, &mut row, op, key),
+        };
         self.tx.put::<Authors>(&author, &row);
-        row.head
+        Place { seq: row.head, pull_seq }
+    }
+
+    /// Gives the author's newest record its number among all that are pulled.
+    fn number_pull(&mut self, author: UserNo, row: &mut AuthorRow, op: Op, key: DisplayKey) -> PullSeq {
+        self.counters.pull += 1;
+        self.tx.put::<Pulls>(&(author, self.counters.pull), &PullRow { op, seq: row.head, key });
+        if row.last_pull > 0 {
+            self.tx.remove::<PullHeads>(&row.last_pull);
+        }
+        self.tx.put::<PullHeads>(&self.counters.pull, &author);
+        row.last_pull = self.counters.pull;
+        row.last_pull
+    }
+
+    /// Writes the reader's next record of what is addressed to them, and that bringing it is outstanding.
+    pub(super) fn address(&mut self, reader: UserNo, (op, author, key): (Op, UserNo, DisplayKey)) -> Result<()> {
+        let mut row = self.tx.get::<DirectHeads>(&reader)?.unwrap_or_default();
+        row.head += 1;
+        row.due = Some(self.owe(row.due, Owed::Direct { reader }));
+        self.tx.put::<Directs>(&(reader, row.head), &DirectRow { op, author, key, at: self.now });
+        self.tx.put::<DirectHeads>(&reader, &row);
+        Ok(())
     }
 
     /// Makes an event outstanding unless it already is; since when it is.
@@ -99,8 +145,8 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
 }
 
 /// The numbers of users in one transaction of its own.
-pub(super) fn intern_all(tx: &mut Tx<'_>, users: &KnownUsers, names: &[UserId]) -> Result<Vec<UserNo>> {
-    let mut ledger = Ledger::open(tx, users, 1, 0)?;
+pub(super) fn intern_all(tx: &mut Tx<'_>, users: &KnownUsers, setup: Setup, names: &[UserId]) -> Result<Vec<UserNo>> {
+    let mut ledger = Ledger::open(tx, users, setup, 0)?;
     let numbers = names.iter().map(|name| ledger.intern(name)).collect();
     ledger.close();
     numbers

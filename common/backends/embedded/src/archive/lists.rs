@@ -1,13 +1,12 @@
-//! Outboxes, recipients and the lists of follows: each a stretch of one table.
+//! Outboxes and recipients: each a stretch of one table.
 
 use std::ops::Bound::{Excluded, Included};
 
-use feedgate_common::archive::{Edge, Follow, Outbox, Recipient};
+use feedgate_common::archive::{Outbox, Recipient};
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, Generation, OutboxSeq, Record, UserNo};
 
-use super::tables::{Authors, Counters, EdgeRow, Edges, FollowLine, Followers, Records};
-use super::users::KnownUsers;
+use super::tables::{Authors, Counters, Followers, Records};
 use crate::table::Table;
 use crate::view::{Read, View};
 
@@ -15,23 +14,8 @@ pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize
     let range = (Excluded((author, after)), Included((author, OutboxSeq::MAX)));
     let records = view.scan::<Records>(range).take(limit);
     let records = records.map(|row| row.map(|((_, seq), r)| Record { seq, op: r.op, route: r.route, key: r.key }));
-    Ok(Outbox {
-        records: records.collect::<Result<_>>()?,
-        head: view.get::<Authors>(&author)?.unwrap_or_default().head,
-        last_pull: 0,
-    })
-}
-
-pub(super) fn edge(read: &impl Read, reader: UserNo, author: UserNo) -> Result<Edge> {
-    Ok(read.get::<Edges>(&(reader, author))?.unwrap_or_default().edge())
-}
-
-/// Every edge of the reader that is on, by author.
-pub(super) fn edges_on(view: &View, reader: UserNo) -> Result<Vec<(UserNo, EdgeRow)>> {
-    view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)))
-        .filter(|row| row.as_ref().map_or(true, |(_, edge)| edge.on))
-        .map(|row| row.map(|((_, author), edge)| (author, edge)))
-        .collect()
+    let row = view.get::<Authors>(&author)?.unwrap_or_default();
+    Ok(Outbox { records: records.collect::<Result<_>>()?, head: row.head, last_pull: row.last_pull })
 }
 
 /// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.
@@ -87,24 +71,4 @@ fn recipients_of(
     view.scan::<Followers>((start, Included((share.author, laid_out, UserNo(u32::MAX)))))
         .map(move |row| row.map(|row| recipient(row, counter)))
         .filter(move |row| row.as_ref().map_or(true, |r| r.reader.bucket(share.buckets) == share.bucket))
-}
-
-/// A stretch of one of the two lists, newest edge first. The cursor is the edge's generation.
-pub(super) fn follows<List>(
-    view: &View,
-    users: &KnownUsers,
-    user: UserNo,
-    cursor: Option<u64>,
-    limit: usize,
-) -> Result<Vec<Follow>>
-where
-    List: Table<Key = (UserNo, Generation), Row = FollowLine>,
-{
-    let end = cursor.map_or(Included((user, Generation::MAX)), |cursor| Excluded((user, cursor)));
-    let lines = view.scan::<List>((Included((user, 0)), end)).rev().take(limit);
-    let follow = |row: Result<((UserNo, Generation), FollowLine)>| {
-        let ((_, cursor), line) = row?;
-        Ok(Follow { user: users.learn_id(view, line.user)?, since: line.since, cursor })
-    };
-    lines.map(follow).collect()
 }

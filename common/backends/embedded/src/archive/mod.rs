@@ -1,10 +1,12 @@
 //! The truth on one machine: [`Archive`] over the embedded store.
 //!
 //! ```text
-//!   write ─▶ accept ─┬ publish, edit, follow ─▶ one transaction of the store ─▶ answer
-//!                    └ ledger: counters, outbox heads, events
-//!   read  ─▶ view ───┬ lists     outbox, profile, recipients, following, followers
-//!                    ├ door      which adds a feed shows: follow, rebuild, deep pages
+//!   write ─▶ accept ─┬ publish, edit, direct, follow, shield, classify ─▶ one transaction of the store ─▶ answer
+//!                    └ ledger: counters, heads, events    held: what follows from an edge's change
+//!   read  ─▶ view ───┬ lists     outbox, recipients
+//!                    ├ people    edges, follows, shields
+//!                    ├ news      what is pulled, what is addressed to the reader
+//!                    ├ door      which adds a feed shows: follow, rebuild, deep pages, profile
 //!                    └ hot       items in memory
 //! ```
 //!
@@ -15,15 +17,22 @@
 //!   visible, before it is answered (items).
 
 mod accept;
+mod classify;
+mod direct;
 mod door;
 mod edit;
 mod epochs;
 mod events;
 mod follow;
+mod grown;
+mod held;
 mod hot;
 mod ledger;
 mod lists;
+mod news;
+mod people;
 mod publish;
+mod shield;
 mod sweep;
 mod tables;
 mod users;
@@ -44,9 +53,10 @@ use feedgate_common::{
 
 use crate::database::{Database, Durability, Request};
 use crate::view::Read;
-use door::Doors;
+use door::{Doors, Stretch};
 use epochs::Epochs;
 use hot::HotItems;
+use ledger::Setup;
 use sweep::Sweep;
 use tables::{Counters, Incarnation, Layout};
 use users::KnownUsers;
@@ -54,10 +64,7 @@ use users::KnownUsers;
 /// See the module. Cheap to share; reads do not wait for writes.
 pub struct EmbeddedArchive {
     db: Arc<Database>,
-    /// How followers are laid out on disk.
-    buckets: u16,
-    /// Authors of class `auto` with more followers are pulled.
-    pull_above: u64,
+    setup: Setup,
     users: Arc<KnownUsers>,
     hot: Arc<HotItems>,
     doors: Arc<Doors>,
@@ -80,10 +87,10 @@ impl EmbeddedArchive {
                 db.write(Durability::Synced, layout).await?
             }
         };
+        grown::catch_up(&db).await?;
         Ok(Self {
             db,
-            buckets,
-            pull_above: DEFAULT_PULL_ABOVE,
+            setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },
             users: Arc::default(),
             hot: Arc::default(),
             doors: Arc::default(),
@@ -95,7 +102,7 @@ impl EmbeddedArchive {
     /// The same, with another number of followers above which an author of class `auto` is pulled.
     #[must_use]
     pub fn with_pull_above(self, pull_above: u64) -> Self {
-        Self { pull_above, ..self }
+        Self { setup: Setup { pull_above, ..self.setup }, ..self }
     }
 
     /// The incarnation of the inbox store that this Archive last worked with.
@@ -119,10 +126,10 @@ impl Archive for EmbeddedArchive {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let (asks, bytes) = accept::prepare(writes);
         let changed: Vec<ItemId> = asks.iter().filter_map(accept::Ask::changes_item).collect();
-        let (users, hot, sweep, buckets) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.buckets);
+        let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
         let request = Request::new(Durability::Synced, move |tx| {
             sweep.run(tx, now)?;
-            accept::all(tx, &users, buckets, asks, now)
+            accept::all(tx, &users, setup, asks, now)
         });
         self.db.submit(request.bytes(bytes).then(move |_| hot.forget(&changed))).await
     }
@@ -132,8 +139,8 @@ impl Archive for EmbeddedArchive {
         if let Some(all) = known.iter().copied().collect::<Option<Vec<_>>>() {
             return Ok(all);
         }
-        let (users, names) = (self.users.clone(), names.to_vec());
-        self.db.write(Durability::Synced, move |tx| ledger::intern_all(tx, &users, &names)).await
+        let (users, setup, names) = (self.users.clone(), self.setup, names.to_vec());
+        self.db.write(Durability::Synced, move |tx| ledger::intern_all(tx, &users, setup, &names)).await
     }
 
     async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
@@ -170,7 +177,7 @@ impl Archive for EmbeddedArchive {
         after: Option<UserNo>,
         limit: usize,
     ) -> Result<Vec<Recipient>> {
-        let share = lists::Share { author, bucket, buckets, layout: self.buckets };
+        let share = lists::Share { author, bucket, buckets, layout: self.setup.buckets };
         lists::recipients(&self.db.view(), share, after, limit)
     }
 
@@ -179,25 +186,25 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        lists::edge(&*self.db.view(), reader, author)
+        people::edge(&self.db.view(), reader, author)
     }
 
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
-        let edges = lists::edges_on(&self.db.view(), reader)?;
+        let edges = people::edges(&self.db.view(), reader)?;
         Ok(edges.into_iter().map(|(author, _)| author).collect())
     }
 
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        lists::follows::<tables::FollowingList>(&self.db.view(), &self.users, reader, cursor, limit)
+        people::follows::<tables::FollowingList>(&self.db.view(), &self.users, reader, cursor, limit)
     }
 
     async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        lists::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
+        people::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
     }
 
     async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         let doors = self.doors.clone();
-        self.db.read(move |view| doors.edge_state(view, reader, author, cut.progress, backfill)).await
+        self.db.read(move |view| doors.edge_state(view, reader, author, cut, backfill)).await
     }
 
     async fn build(
@@ -215,44 +222,49 @@ impl Archive for EmbeddedArchive {
         &self,
         reader: UserNo,
         before: Option<DisplayKey>,
-        _least_rank: Option<i64>,
+        least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let doors = self.doors.clone();
-        self.db.read(move |view| doors.feed_below(view, reader, before, backfill, limit)).await
+        self.db.read(move |view| doors.feed_below(view, reader, Stretch { before, least_rank }, backfill, limit)).await
     }
 
-    async fn mutual(&self, _user: UserNo, _cursor: Option<u64>, _limit: usize) -> Result<Vec<Follow>> {
-        todo!("EARCHIVE")
+    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        let users = self.users.clone();
+        self.db.read(move |view| people::mutual(view, &users, user, cursor, limit)).await
     }
 
-    async fn shielded(&self, _user: UserNo, _: Shield, _: Option<u64>, _limit: usize) -> Result<Vec<Follow>> {
-        todo!("EARCHIVE")
+    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        people::shielded(&self.db.view(), &self.users, (user, shield), cursor, limit)
     }
 
-    async fn author(&self, _author: UserNo) -> Result<Author> {
-        todo!("EARCHIVE")
+    async fn author(&self, author: UserNo) -> Result<Author> {
+        people::author(&self.db.view(), author)
     }
 
-    async fn followers_among(&self, _author: UserNo, _readers: &[UserNo]) -> Result<Vec<UserNo>> {
-        todo!("EARCHIVE")
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
+        let readers = readers.to_vec();
+        self.db.read(move |view| people::followers_among(view, author, &readers)).await
     }
 
-    async fn addressed(&self, _reader: UserNo, _items: &[ItemId]) -> Result<Vec<ItemId>> {
-        todo!("EARCHIVE")
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+        people::addressed(&self.db.view(), reader, items)
     }
 
-    async fn news(&self, _reader: UserNo, _after: Watermarks, _limit: usize) -> Result<News> {
-        todo!("EARCHIVE")
+    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+        match news::none(&self.db.view(), reader, after)? {
+            Some(none) => Ok(none),
+            None => self.db.read(move |view| news::news(view, reader, after, limit)).await,
+        }
     }
 
     async fn pull_head(&self) -> Result<PullSeq> {
-        todo!("EARCHIVE")
+        news::pull_head(&self.db.view())
     }
 
-    async fn pull_heads(&self, _after: PullSeq, _limit: usize) -> Result<Vec<PullHead>> {
-        todo!("EARCHIVE")
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+        news::pull_heads(&self.db.view(), after, limit)
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {

@@ -4,18 +4,20 @@
 //!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
 //!   id taken              ──▶ same payload: the first answer │ other: IdTaken
 //!   foreign id taken      ──▶ same payload: the first answer │ other: ForeignIdTaken
-//!   none of them          ──▶ record, item, event
+//!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
 //! Nothing an answer says changes with edits or a delete, so the first answer can be given again
 //! from what is stored.
 
-use feedgate_common::archive::{Publish, Refused, Written};
+use feedgate_common::archive::{Audience, Publish, Refused, Written};
+use feedgate_common::change::route_of;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, ItemId, Millis, Op, StoreError, UserNo};
+use feedgate_common::{DisplayKey, ItemId, Millis, Op, OutboxSeq, StoreError, UserNo};
 
 use super::accept::Outcome;
-use super::ledger::Ledger;
+use super::direct;
+use super::ledger::{Ledger, Place};
 use super::tables::{
     AddRow, Adds, AuthorRow, Expiries, Fingerprint, ForeignIds, ItemRow, Items, Lane, Life, Retries, RetryRow, Shown,
     ShownRow,
@@ -32,7 +34,7 @@ pub(super) fn publish(ledger: &mut Ledger<'_, '_>, wanted: Publish, fingerprint:
     match earlier(ledger, &wanted, fingerprint)? {
         Some(Ok((id, row))) => {
             remember(ledger, row.author, &wanted, id, fingerprint)?;
-            Ok(Ok(answer(id, &row, false)))
+            Ok(Ok(answer(ledger, id, &row, false)?))
         }
         Some(Err(refused)) => Ok(Err(refused)),
         None => {
@@ -40,7 +42,7 @@ pub(super) fn publish(ledger: &mut Ledger<'_, '_>, wanted: Publish, fingerprint:
             let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;
             remember(ledger, author, &wanted, id, fingerprint)?;
             let row = add(ledger, author, id, wanted, fingerprint)?;
-            Ok(Ok(answer(id, &row, true)))
+            Ok(Ok(answer(ledger, id, &row, true)?))
         }
     }
 }
@@ -82,15 +84,10 @@ fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<ItemRow> {
     row.ok_or_else(|| StoreError::corrupt(format_args!("item {id} has keys but no row")))
 }
 
-fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
-    Written::Published {
-        id,
-        author: row.author,
-        outbox_seq: row.seq,
-        published_at: row.published_at,
-        readers: vec![],
-        fresh,
-    }
+fn answer(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow, fresh: bool) -> Result<Written> {
+    let readers = direct::readers(ledger, id, row)?;
+    let ItemRow { author, seq, published_at, .. } = *row;
+    Ok(Written::Published { id, author, outbox_seq: seq, published_at, readers, fresh })
 }
 
 /// Lets the idempotency key, if there is one and it is free, stand for the item.
@@ -115,9 +112,6 @@ fn remember(
     Ok(())
 }
 
-/// The route that every add gets.
-const DEFAULT_ROUTE: feedgate_common::change::Route = feedgate_common::change::Route::Push;
-
 fn add(
     ledger: &mut Ledger<'_, '_>,
     author: UserNo,
@@ -127,11 +121,10 @@ fn add(
 ) -> Result<ItemRow> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
-    let mut author_row = ledger.author(author)?;
-    let lane = take_lane(&mut author_row, key, ledger.now);
-    let seq = ledger.append(author, author_row, (Op::Add, DEFAULT_ROUTE, key));
-    ledger.tx.put::<Adds>(&(author, seq), &AddRow { key, route: DEFAULT_ROUTE, lane, deleted_by: None });
-    ledger.tx.put::<Shown>(&(author, lane, key), &ShownRow { seq, route: DEFAULT_ROUTE });
+    let seq = match &wanted.audience {
+        Audience::Followers => to_followers(ledger, author, key)?,
+        Audience::Users(names) => direct::address(ledger, names, author, key).map(|()| direct::NO_SEQ)?,
+    };
     if let Some(foreign_id) = &wanted.foreign_id {
         ledger.tx.put::<ForeignIds>(foreign_id, &id);
     }
@@ -146,6 +139,17 @@ fn add(
     ledger.tx.put::<Items>(&id, &row);
     ledger.counters.living_items += 1;
     Ok(row)
+}
+
+/// Its record in the author's outbox, by the route it takes from now on; where that stands.
+fn to_followers(ledger: &mut Ledger<'_, '_>, author: UserNo, key: DisplayKey) -> Result<OutboxSeq> {
+    let mut row = ledger.author(author)?;
+    let lane = take_lane(&mut row, key, ledger.now);
+    let route = route_of(row.class, row.followers, ledger.setup.pull_above);
+    let Place { seq, pull_seq } = ledger.append(author, row, (Op::Add, route, key));
+    ledger.tx.put::<Adds>(&(author, seq), &AddRow { key, route, lane, deleted_by: None, pull_seq });
+    ledger.tx.put::<Shown>(&(author, lane, key), &ShownRow { seq, route });
+    Ok(seq)
 }
 
 /// In step if it is newer than the last one there. A rank beyond the clock, such as that of a

@@ -1,40 +1,67 @@
-//! Many authors' adds as one display order, downwards.
+//! Many authors' adds, and what is addressed to the reader, as one display order, downwards.
 
 use std::collections::BinaryHeap;
 use std::iter::Rev;
-use std::ops::Bound::{Excluded, Included};
+use std::ops::Bound::{self, Excluded, Included};
 
 use feedgate_common::archive::FeedAdd;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, ItemId};
+use feedgate_common::{DisplayKey, ItemId, UserNo};
 
 use super::lanes;
 use super::window::Window;
-use crate::archive::tables::{AuthorRow, Lane, Shown};
+use crate::archive::tables::{AuthorRow, DirectShown, Lane, Shown};
 use crate::view::{Read, Rows, View};
 
 const LEAST: DisplayKey = DisplayKey { rank: i64::MIN, item: ItemId(0) };
 const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
 
-/// One lane of one author, newest first.
-struct Stream {
-    window: Window,
-    rows: Rev<Rows<Shown>>,
+/// A part of display order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::archive) struct Stretch {
+    /// Strictly below this.
+    pub(in crate::archive) before: Option<DisplayKey>,
+    /// Nothing of a lower rank.
+    pub(in crate::archive) least_rank: Option<i64>,
+}
+
+impl Stretch {
+    /// Of a table whose rows `key` gives the place of.
+    fn range<Key>(self, key: impl Fn(DisplayKey) -> Key) -> (Bound<Key>, Bound<Key>) {
+        let least = self.least_rank.map_or(LEAST, |rank| DisplayKey { rank, item: ItemId(0) });
+        let end = self.before.map_or_else(|| Included(key(GREATEST)), |before| Excluded(key(before)));
+        (Included(key(least)), end)
+    }
+}
+
+/// Newest first.
+enum Stream {
+    /// One lane of one author.
+    Lane { window: Window, rows: Rev<Rows<Shown>> },
+    /// What is addressed to the reader.
+    Direct { rows: Rev<Rows<DirectShown>> },
 }
 
 impl Stream {
     fn next(&mut self) -> Result<Option<FeedAdd>> {
-        for row in self.rows.by_ref() {
+        let (window, rows) = match self {
+            Self::Lane { window, rows } => (window, rows),
+            Self::Direct { rows } => {
+                let add = |((_, key), author)| FeedAdd { author, outbox_seq: 0, generation: 0, key };
+                return Ok(rows.next().transpose()?.map(add));
+            }
+        };
+        for row in rows.by_ref() {
             let ((author, lane, key), add) = row?;
-            if add.seq < self.window.low {
+            if add.seq < window.low {
                 match lane {
                     // In step, everything further down is older in the outbox too.
                     Lane::InStep => return Ok(None),
                     Lane::Aside => continue,
                 }
             }
-            if self.window.shows(add) {
-                let generation = self.window.generation;
+            if window.shows(add) {
+                let generation = window.generation;
                 return Ok(Some(FeedAdd { author, outbox_seq: add.seq, generation, key }));
             }
         }
@@ -52,25 +79,24 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// Adds a window, from strictly below `before` on.
-    pub(super) fn open(
-        &mut self,
-        view: &View,
-        window: Window,
-        outbox: &AuthorRow,
-        before: Option<DisplayKey>,
-    ) -> Result<()> {
+    /// Adds a window.
+    pub(super) fn open(&mut self, view: &View, window: Window, outbox: &AuthorRow, stretch: Stretch) -> Result<()> {
         for lane in lanes(outbox) {
-            let start = Included((window.author, lane, LEAST));
-            let end = match before {
-                Some(before) => Excluded((window.author, lane, before)),
-                None => Included((window.author, lane, GREATEST)),
-            };
-            self.streams.push(Stream { window, rows: view.scan::<Shown>((start, end)).rev() });
-            self.heads.push(None);
-            self.refill(self.streams.len() - 1)?;
+            let rows = view.scan::<Shown>(stretch.range(|key| (window.author, lane, key))).rev();
+            self.add(Stream::Lane { window, rows })?;
         }
         Ok(())
+    }
+
+    /// Adds what is addressed to the reader.
+    pub(super) fn open_direct(&mut self, view: &View, reader: UserNo, stretch: Stretch) -> Result<()> {
+        self.add(Stream::Direct { rows: view.scan::<DirectShown>(stretch.range(|key| (reader, key))).rev() })
+    }
+
+    fn add(&mut self, stream: Stream) -> Result<()> {
+        self.streams.push(stream);
+        self.heads.push(None);
+        self.refill(self.streams.len() - 1)
     }
 
     pub(super) fn next(&mut self) -> Result<Option<FeedAdd>> {

@@ -4,7 +4,7 @@
 //! as the outbox stood at `from`: an add deleted later still takes its place among the K.
 
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, OutboxSeq, UserNo};
+use feedgate_common::{DisplayKey, OutboxSeq, PullSeq, UserNo};
 
 use super::{Lane, fields, table};
 
@@ -22,6 +22,8 @@ pub(crate) struct AddRow {
     pub(crate) lane: Lane,
     /// The record that deleted it.
     pub(crate) deleted_by: Option<OutboxSeq>,
+    /// 0 if its route is push.
+    pub(crate) pull_seq: PullSeq,
 }
 
-fields!(AddRow { key, route, lane, deleted_by });
+fields!(AddRow { key, route, lane, deleted_by } later { pull_seq });

@@ -1,15 +1,17 @@
-//! Where an author's outbox ends, and since when its push is outstanding.
+//! Where an author's outbox ends, since when its push is outstanding, and which way its items go.
 
-use feedgate_common::{DisplayKey, Millis, OutboxSeq, UserNo};
+use feedgate_common::change::Class;
+use feedgate_common::{DisplayKey, Millis, OutboxSeq, PullSeq, UserNo};
 
 use super::{fields, table};
+use crate::codec::Code;
 
 table! {
     /// See the module.
     Authors: b'a', Archive, UserNo => AuthorRow
 }
 
-/// An author without records has none.
+/// An author without records, class or followers has none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AuthorRow {
     /// The last sequence number given.
@@ -21,6 +23,21 @@ pub(crate) struct AuthorRow {
     pub(crate) last_in_step: Option<DisplayKey>,
     /// Whether any add was ever put into [`super::Lane::Aside`].
     pub(crate) has_aside: bool,
+    pub(crate) class: Class,
+    /// The rows in [`super::Followers`].
+    pub(crate) followers: u64,
+    /// The number of the newest record of route pull. Mirrors [`super::PullHeads`].
+    pub(crate) last_pull: PullSeq,
 }
 
-fields!(AuthorRow { head, due, last_in_step, has_aside });
+fields!(AuthorRow { head, due, last_in_step, has_aside } later { class, followers, last_pull });
+
+impl Code for Class {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Self::from_u8(u8::take(from)?)
+    }
+}

@@ -11,7 +11,7 @@ table! {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CountersRow {
     pub(crate) users: u32,
-    /// Of edges, over all readers.
+    /// Of edges, over all readers; follows and shields take from it too where they stand in lists.
     pub(crate) generation: u64,
     /// The end of the last block that was given out.
     pub(crate) epoch: u64,
@@ -20,6 +20,8 @@ pub(crate) struct CountersRow {
     pub(crate) living_items: u64,
     pub(crate) edges_on: u64,
     pub(crate) events: u64,
+    /// Of records of route pull, over all authors.
+    pub(crate) pull: u64,
 }
 
-fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events });
+fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events } later { pull });

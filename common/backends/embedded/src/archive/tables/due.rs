@@ -1,7 +1,7 @@
 //! Outstanding events, oldest first.
 //!
-//! One row per author or edge, not per record: the work is "bring it to its head" anyway. How far
-//! the event goes stands with the author or the edge.
+//! One row per author, edge or reader, not per record: the work is "bring it to its head" anyway. How far
+//! the event goes stands with the author, the edge or the reader.
 
 use feedgate_common::{Millis, UserNo};
 
@@ -18,11 +18,12 @@ table! {
 pub(crate) enum Owed {
     Outbox { author: UserNo },
     Edge { reader: UserNo, author: UserNo },
+    Direct { reader: UserNo },
 }
 
 impl Owed {
     /// The greatest, for the end of a range.
-    pub(crate) const LAST: Self = Self::Edge { reader: UserNo(u32::MAX), author: UserNo(u32::MAX) };
+    pub(crate) const LAST: Self = Self::Direct { reader: UserNo(u32::MAX) };
 }
 
 impl Code for Owed {
@@ -30,6 +31,7 @@ impl Code for Owed {
         match self {
             Self::Outbox { author } => (1u8, *author).put(out),
             Self::Edge { reader, author } => (2u8, *reader, *author).put(out),
+            Self::Direct { reader } => (3u8, *reader).put(out),
         }
     }
 
@@ -37,6 +39,7 @@ impl Code for Owed {
         match u8::take(from)? {
             1 => Some(Self::Outbox { author: Code::take(from)? }),
             2 => Some(Self::Edge { reader: Code::take(from)?, author: Code::take(from)? }),
+            3 => Some(Self::Direct { reader: Code::take(from)? }),
             _ => None,
         }
     }
@@ -52,6 +55,7 @@ mod tests {
         prop_oneof![
             any::<u32>().prop_map(|n| Owed::Outbox { author: UserNo(n) }),
             any::<(u32, u32)>().prop_map(|(r, a)| Owed::Edge { reader: UserNo(r), author: UserNo(a) }),
+            any::<u32>().prop_map(|n| Owed::Direct { reader: UserNo(n) }),
         ]
     }
 

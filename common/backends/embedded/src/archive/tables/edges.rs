@@ -1,30 +1,52 @@
-//! Follow edges, on or off, as their reader holds them. One that was on once is never removed: its
-//! generation must only grow.
+//! What is held of a reader and an author, as their reader holds it. A row is never removed: its generation must
+//! only grow, and for an author whom everyone follows its absence means a follow.
 
 use feedgate_common::archive::Edge;
+use feedgate_common::graph::{Shields, effective_edge};
 use feedgate_common::{Generation, Millis, OutboxSeq, UserNo};
 
-use super::{fields, table};
+use super::table;
+use crate::codec::Code;
 
 table! {
     /// By reader, then author.
     Edges: b'e', Archive, (UserNo, UserNo) => EdgeRow
 }
 
-/// An edge, and since when its change is outstanding.
+/// The reader's follow, what stands against it, and the edge that came of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EdgeRow {
-    pub(crate) on: bool,
+    pub(crate) follows: bool,
+    /// Of the last change of the effect.
     pub(crate) generation: Generation,
+    /// The outbox head when the edge last came into effect.
     pub(crate) from: OutboxSeq,
     /// When the oldest change that is not taken in was accepted. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
+    pub(crate) shields: Shields,
+    /// Where the follow stands in the lists; 0 if the reader does not follow.
+    pub(crate) listed: u64,
 }
-
-fields!(EdgeRow { on, generation, from, due });
 
 impl EdgeRow {
     pub(crate) fn edge(&self) -> Edge {
-        Edge { on: self.on, generation: self.generation, from: self.from }
+        effective_edge(Some((self.follows, self.shields, self.generation, self.from)), None)
+    }
+}
+
+impl Code for EdgeRow {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.follows, self.generation, self.from, self.due).put(out);
+        (self.shields, self.listed).put(out);
+    }
+
+    /// A row from before there were shields ends behind `due`; its follow was listed by its generation.
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let (follows, generation, head, due) = Code::take(from)?;
+        let (shields, listed) = match from.is_empty() {
+            true => (Shields::default(), if follows { generation } else { 0 }),
+            false => Code::take(from)?,
+        };
+        Some(Self { follows, generation, from: head, due, shields, listed })
     }
 }

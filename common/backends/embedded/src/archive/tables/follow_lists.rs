@@ -1,20 +1,20 @@
-//! Edges that are on, in the order in which they were set on: the lists people see.
+//! Follows in the order in which they began, whatever shields are up: the lists people see.
 
-use feedgate_common::{Generation, Millis, UserNo};
+use feedgate_common::{Millis, UserNo};
 
 use super::{fields, table};
 
 table! {
     /// Whom a reader follows.
-    FollowingList: b'g', Archive, (UserNo, Generation) => FollowLine
+    FollowingList: b'g', Archive, (UserNo, u64) => FollowLine
 }
 
 table! {
     /// Who follows an author.
-    FollowerList: b'h', Archive, (UserNo, Generation) => FollowLine
+    FollowerList: b'h', Archive, (UserNo, u64) => FollowLine
 }
 
-/// The other side of the edge.
+/// The other side, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FollowLine {
     pub(crate) user: UserNo,

@@ -1,4 +1,4 @@
-//! Edges that are on, by author and bucket: what a push step reads as one range.
+//! Edges in effect that have a row, by author and bucket: what a push step reads as one range.
 
 use feedgate_common::{Bucket, Generation, OutboxSeq, UserNo};
 

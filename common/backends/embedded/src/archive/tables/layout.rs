@@ -1,4 +1,4 @@
-//! What was fixed when the store was created, and the inbox store it last worked with.
+//! What was fixed when the store was created, which version it has grown to, and the inbox store it last worked with.
 
 use compact_str::CompactString;
 
@@ -12,4 +12,9 @@ table! {
 table! {
     /// The incarnation of the inbox store.
     Incarnation: b'2', Archive, () => CompactString
+}
+
+table! {
+    /// What the rows tell, by the newest thing that had to be worked out for older ones.
+    Grown: b'3', Archive, () => u8
 }

@@ -2,18 +2,25 @@
 //!
 //! ```text
 //!   counters                              ()                        → all counters of the store
-//!   layout, incarnation                   ()                        → fixed at creation; last seen
+//!   layout, grown, incarnation            ()                        → fixed at creation; version; last seen
 //!   names, users                          name ↔ number
-//!   authors                               author                    → outbox head, outstanding push
+//!   authors                               author                    → outbox head, outstanding push, class, followers
+//!   everyones                             author                    → since where everyone follows
 //!   records                               author, seq               → the outbox
 //!   adds                                  author, seq               → its adds, each with what deleted it
 //!   shown                                 author, lane, rank, item  → living adds in display order
+//!   pulls                                 author, pull seq          → the outbox's records of route pull
+//!   pull_heads                            pull seq                  → the author whose last that is
+//!   direct_heads, directs                 reader; reader, seq       → what is addressed to a reader
+//!   direct_shown                          reader, rank, item        → the living of it in display order
+//!   recipients                            item, reader              → to whom an item is addressed
 //!   items (a tree of their own)           item                      → body, or what is left of it
 //!   foreign_ids                           the backend's key         → item
 //!   retries, expiries                     author, key               → what was answered; until when
-//!   edges                                 reader, author            → on, generation, from
+//!   edges                                 reader, author            → follow, shields, generation, from
 //!   followers                             author, bucket, reader    → the edge as a push step needs it
-//!   following_list, follower_list         user, generation          → the other side, by follow time
+//!   following_list, follower_list         user, number              → the other side, by follow time
+//!   shields_up, shield_list               user, shield, …           → the other side; by time
 //!   due                                   time, event               → outstanding events, oldest first
 //! ```
 //!
@@ -22,46 +29,66 @@
 mod adds;
 mod authors;
 mod counters;
+mod directs;
 mod due;
 mod edges;
+mod everyones;
 mod follow_lists;
 mod followers;
 mod foreign_ids;
 mod items;
 mod layout;
+mod pulls;
 mod records;
 mod retries;
+mod shields;
 mod shown;
 mod users;
 
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use counters::{Counters, CountersRow};
+pub(crate) use directs::{DirectHeads, DirectRow, DirectShown, Directs, Recipients};
 pub(crate) use due::{Due, Owed};
 pub(crate) use edges::{EdgeRow, Edges};
+pub(crate) use everyones::Everyones;
 pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList};
 pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{Fingerprint, ItemRow, Items, Life};
-pub(crate) use layout::{Incarnation, Layout};
+pub(crate) use layout::{Grown, Incarnation, Layout};
+pub(crate) use pulls::{PullHeads, PullRow, Pulls};
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries, RetryRow};
+pub(crate) use shields::{ShieldList, ShieldsUp};
 pub(crate) use shown::{Lane, Shown, ShownRow};
 pub(crate) use users::{Names, Users};
 
-/// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named.
+use crate::codec::Code;
+
+/// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named. Those that came `later` are
+/// zero in a row that was written before there were any.
 macro_rules! fields {
-    ($row:ident { $($field:ident),+ $(,)? }) => {
+    ($row:ident { $($field:ident),+ } $(later { $($late:ident),+ })?) => {
         impl crate::codec::Code for $row {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)+
+                $($(self.$late.put(out);)+)?
             }
 
             fn take(from: &mut &[u8]) -> Option<Self> {
-                Some(Self { $($field: crate::codec::Code::take(from)?),+ })
+                Some(Self {
+                    $($field: crate::codec::Code::take(from)?,)+
+                    $($($late: crate::archive::tables::take_later(from)?,)+)?
+                })
             }
         }
     };
+}
+
+/// A field that a row may end before.
+fn take_later<T: Code + Default>(from: &mut &[u8]) -> Option<T> {
+    if from.is_empty() { Some(T::default()) } else { T::take(from) }
 }
 
 /// Implements [`Table`](crate::table::Table).
@@ -107,6 +134,16 @@ mod tests {
             FollowingList::TAG,
             FollowerList::TAG,
             Due::TAG,
+            DirectHeads::TAG,
+            Directs::TAG,
+            DirectShown::TAG,
+            Recipients::TAG,
+            Everyones::TAG,
+            Grown::TAG,
+            Pulls::TAG,
+            PullHeads::TAG,
+            ShieldsUp::TAG,
+            ShieldList::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

@@ -1,0 +1,53 @@
+//! What is addressed to readers by name, and in nobody's outbox.
+//!
+//! Whoever it reaches is settled when it is accepted: its later versions and its end reach the same readers, whatever
+//! became of edges and blocks meanwhile.
+
+use feedgate_common::error::Result;
+use feedgate_common::{DisplayKey, ItemId, Op, OutboxSeq, UserId, UserNo};
+
+use super::ledger::Ledger;
+use super::tables::{DirectShown, Edges, ItemRow, Recipients};
+use crate::view::Read;
+
+/// What stands for the place in the outbox of an item that is in none.
+pub(super) const NO_SEQ: OutboxSeq = 0;
+
+/// Gives the new item to everyone named who is in no block with the author, each once.
+pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], author: UserNo, key: DisplayKey) -> Result<()> {
+    for name in names {
+        let reader = ledger.intern(name)?;
+        let blocked = ledger.tx.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks());
+        if blocked || ledger.tx.has::<Recipients>(&(key.item, reader))? {
+            continue;
+        }
+        ledger.tx.put::<Recipients>(&(key.item, reader), &author);
+        ledger.tx.put::<DirectShown>(&(reader, key), &author);
+        ledger.address(reader, (Op::Add, author, key))?;
+    }
+    Ok(())
+}
+
+/// To whom the item was given, by number; nobody if it is for the followers.
+pub(super) fn readers(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<Vec<UserNo>> {
+    if row.seq != NO_SEQ {
+        return Ok(vec![]);
+    }
+    let all = ledger.tx.scan::<Recipients>((id, UserNo(0))..=(id, UserNo(u32::MAX)));
+    all.map(|row| row.map(|((_, reader), _)| reader)).collect()
+}
+
+/// Tells all of them of the item's new version or its end.
+pub(super) fn follow_up(
+    ledger: &mut Ledger<'_, '_>,
+    readers: &[UserNo],
+    (op, author, key): (Op, UserNo, DisplayKey),
+) -> Result<()> {
+    for &reader in readers {
+        ledger.address(reader, (op, author, key))?;
+        if op == Op::Delete {
+            ledger.tx.remove::<DirectShown>(&(reader, key));
+        }
+    }
+    Ok(())
+}

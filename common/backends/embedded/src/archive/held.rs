@@ -1,0 +1,105 @@
+//! What is held of a reader and an author, and everything that follows from a change of it.
+//!
+//! ```text
+//!   follows? shields? ──▶ effect ──changed──▶ generation, `from`, event
+//!       │                    └──▶ followers (what push reads), counts
+//!       └──changed──▶ the two lists of follows
+//! ```
+//!
+//! Invariants: a row in `followers` for each row in `edges` that is in effect; a line in each list for each that
+//! follows, for as long as it does.
+
+use feedgate_common::UserNo;
+use feedgate_common::archive::Edge;
+use feedgate_common::error::Result;
+use feedgate_common::graph::effective_edge;
+
+use super::ledger::Ledger;
+use super::tables::{
+    Authors, EdgeRow, Edges, Everyones, FollowLine, FollowerList, FollowerRow, Followers, FollowingList, Owed,
+};
+use crate::view::Read;
+
+/// See the module. Change `row` and keep it.
+pub(super) struct Held {
+    reader: UserNo,
+    author: UserNo,
+    /// Whether there is a row.
+    stands: bool,
+    /// The edge as it is in effect until now.
+    pub(super) before: Edge,
+    /// Where there is none yet, what it would have to be so that nothing changes.
+    pub(super) row: EdgeRow,
+}
+
+impl Held {
+    pub(super) fn of(ledger: &Ledger<'_, '_>, reader: UserNo, author: UserNo) -> Result<Self> {
+        if let Some(row) = ledger.tx.get::<Edges>(&(reader, author))? {
+            return Ok(Self { reader, author, stands: true, before: row.edge(), row });
+        }
+        let before = effective_edge(None, ledger.tx.get::<Everyones>(&author)?);
+        let row = EdgeRow { follows: before.on, from: before.from, ..EdgeRow::default() };
+        Ok(Self { reader, author, stands: false, before, row })
+    }
+
+    /// Writes what has changed, and that taking it in is outstanding if the effect has; the edge now, and whether it
+    /// has.
+    pub(super) fn keep(mut self, ledger: &mut Ledger<'_, '_>) -> Result<(Edge, bool)> {
+        let number = ledger.new_generation();
+        self.list(ledger, number);
+        let on = self.row.edge().on;
+        let changed = on != self.before.on;
+        if changed {
+            self.row.generation = number;
+            if on {
+                self.row.from = ledger.author(self.author)?.head;
+            }
+            let owed = Owed::Edge { reader: self.reader, author: self.author };
+            self.row.due = Some(ledger.owe(self.row.due, owed));
+        }
+        self.count(ledger, on)?;
+        ledger.tx.put::<Edges>(&(self.reader, self.author), &self.row);
+        Ok((self.row.edge(), changed))
+    }
+
+    /// Puts a follow that has begun into the lists, or takes one out that has ended.
+    fn list(&mut self, ledger: &mut Ledger<'_, '_>, number: u64) {
+        let Self { reader, author, .. } = *self;
+        let since = ledger.now;
+        match (self.row.follows, self.row.listed) {
+            (true, 0) => {
+                self.row.listed = number;
+                ledger.tx.put::<FollowingList>(&(reader, number), &FollowLine { user: author, since });
+                ledger.tx.put::<FollowerList>(&(author, number), &FollowLine { user: reader, since });
+            }
+            (false, listed) if listed > 0 => {
+                self.row.listed = 0;
+                ledger.tx.remove::<FollowingList>(&(reader, listed));
+                ledger.tx.remove::<FollowerList>(&(author, listed));
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes the row a follower of the author, or no longer.
+    fn count(&self, ledger: &mut Ledger<'_, '_>, on: bool) -> Result<()> {
+        let counted = self.stands && self.before.on;
+        if counted == on {
+            return Ok(());
+        }
+        let key = (self.author, self.reader.bucket(ledger.setup.buckets), self.reader);
+        let mut author = ledger.author(self.author)?;
+        if on {
+            author.followers += 1;
+            ledger.counters.edges_on += 1;
+            let EdgeRow { generation, from, .. } = self.row;
+            ledger.tx.put::<Followers>(&key, &FollowerRow { generation, from });
+        } else {
+            author.followers -= 1;
+            ledger.counters.edges_on -= 1;
+            ledger.tx.remove::<Followers>(&key);
+        }
+        ledger.tx.put::<Authors>(&self.author, &author);
+        Ok(())
+    }
+}

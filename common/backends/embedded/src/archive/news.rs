@@ -1,0 +1,154 @@
+//! What no push brings: records of route pull by their numbers, and what is addressed to the reader.
+//!
+//! ```text
+//!   authors with pull records beyond `after`  ┐ the smaller
+//!   edges of the reader                       ┘ side drives ──▶ their records, by number ──▶ cut at `limit`
+//! ```
+//!
+//! A reader of a thousand followees costs as many point reads as there are authors with something new, and a reader of
+//! few followees as many as these, however much the others have said.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use feedgate_common::archive::{Edge, News, PullHead};
+use feedgate_common::change::Route;
+use feedgate_common::error::Result;
+use feedgate_common::{DirectSeq, Entry, PullSeq, Record, UserNo, Watermarks};
+
+use super::people;
+use super::tables::{Authors, Counters, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls};
+use crate::view::{Read, Rows, View};
+
+pub(super) fn pull_head(view: &View) -> Result<PullSeq> {
+    Ok(view.get::<Counters>(&())?.unwrap_or_default().pull)
+}
+
+pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+    let heads = view.scan::<PullHeads>((Excluded(after), Unbounded)).take(limit);
+    heads.map(|row| row.map(|(pull_seq, author)| PullHead { pull_seq, author })).collect()
+}
+
+/// The answer if there is nothing: it costs three point reads.
+pub(super) fn none(view: &View, reader: UserNo, after: Watermarks) -> Result<Option<News>> {
+    let counters = view.get::<Counters>(&())?.unwrap_or_default();
+    let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
+    let upto = Watermarks { pull: counters.pull, direct };
+    let nothing = after.pull >= upto.pull && after.direct >= upto.direct;
+    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation }))
+}
+
+pub(super) fn news(view: &View, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+    let counters = view.get::<Counters>(&())?.unwrap_or_default();
+    let mut entries = vec![];
+    let pull = match after.pull >= counters.pull {
+        true => counters.pull,
+        false => pulled(view, reader, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
+    };
+    let direct = addressed(view, reader, after.direct, limit, &mut entries)?;
+    Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation })
+}
+
+/// Appends what the reader pulls beyond `after`; up to where that is all, if `limit` has cut it.
+fn pulled(
+    view: &View,
+    reader: UserNo,
+    after: PullSeq,
+    limit: usize,
+    entries: &mut Vec<Entry>,
+) -> Result<Option<PullSeq>> {
+    let mut streams = vec![];
+    let mut order = BinaryHeap::new();
+    for (author, edge) in with_news(view, reader, after)? {
+        let rows = view.scan::<Pulls>((Excluded((author, after)), Included((author, PullSeq::MAX))));
+        let mut stream = Stream { author, edge, rows };
+        if let Some((number, entry)) = stream.next()? {
+            order.push(Reverse((number, streams.len())));
+            streams.push((stream, entry));
+        }
+    }
+    while let Some(Reverse((number, at))) = order.pop() {
+        if entries.len() >= limit {
+            return Ok(Some(number - 1));
+        }
+        let (stream, next) = &mut streams[at];
+        entries.push(*next);
+        if let Some((number, entry)) = stream.next()? {
+            *next = entry;
+            order.push(Reverse((number, at)));
+        }
+    }
+    Ok(None)
+}
+
+/// An author's records as the edge lets them through.
+struct Stream {
+    author: UserNo,
+    edge: Edge,
+    rows: Rows<Pulls>,
+}
+
+impl Stream {
+    fn next(&mut self) -> Result<Option<(PullSeq, Entry)>> {
+        for row in self.rows.by_ref() {
+            let ((_, number), PullRow { op, seq, key }) = row?;
+            if seq > self.edge.from {
+                let record = Record { seq, op, route: Route::Pull, key };
+                return Ok(Some((number, Entry::of(&record, self.author, self.edge.generation))));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Authors with pull records beyond `after` whose edge is in effect. Both sides are read in step until one of them
+/// ends; that one is looked up in the other.
+fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo, Edge)>> {
+    let mut heads = view.scan::<PullHeads>((Excluded(after), Unbounded));
+    let mut rows = view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
+    let (mut authors, mut held) = (vec![], vec![]);
+    loop {
+        match heads.next().transpose()? {
+            Some((_, author)) => authors.push(author),
+            None => return in_effect(view, reader, authors),
+        }
+        match rows.next().transpose()? {
+            Some(((_, author), row)) => held.push((author, row.edge())),
+            None => return beyond(view, after, people::with_everyones(view, held)?),
+        }
+    }
+}
+
+fn in_effect(view: &View, reader: UserNo, authors: Vec<UserNo>) -> Result<Vec<(UserNo, Edge)>> {
+    let edges = authors.into_iter().map(|author| Ok((author, people::edge(view, reader, author)?)));
+    edges.filter(|edge| edge.as_ref().map_or(true, |(_, edge)| edge.on)).collect()
+}
+
+fn beyond(view: &View, after: PullSeq, mut edges: Vec<(UserNo, Edge)>) -> Result<Vec<(UserNo, Edge)>> {
+    let mut error = None;
+    edges.retain(|(author, _)| match view.get::<Authors>(author) {
+        Ok(row) => row.unwrap_or_default().last_pull > after,
+        Err(failed) => error.replace(failed).is_none(),
+    });
+    error.map_or(Ok(edges), Err)
+}
+
+/// Appends what is addressed to the reader beyond `after`, as far as there is room; up to where that is all.
+fn addressed(
+    view: &View,
+    reader: UserNo,
+    after: DirectSeq,
+    limit: usize,
+    entries: &mut Vec<Entry>,
+) -> Result<DirectSeq> {
+    let head = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
+    let room = limit.saturating_sub(entries.len());
+    let mut upto = after.min(head);
+    for row in view.scan::<Directs>((Excluded((reader, upto)), Included((reader, head)))).take(room) {
+        let ((_, number), row) = row?;
+        entries.push(Entry::direct(row.op, row.author, row.key));
+        upto = number;
+    }
+    Ok(upto)
+}

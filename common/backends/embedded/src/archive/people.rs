@@ -1,0 +1,136 @@
+//! Who follows whom and who is shielded from whom, as it is read.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+use std::ops::Bound::{Excluded, Included};
+
+use feedgate_common::archive::{Author, Edge, Follow};
+use feedgate_common::error::Result;
+use feedgate_common::graph::{Shield, effective_edge};
+use feedgate_common::{Bucket, ItemId, OutboxSeq, UserNo};
+
+use super::tables::{Authors, Edges, Everyones, FollowLine, Followers, FollowingList, Recipients, ShieldList};
+use super::users::KnownUsers;
+use crate::table::Table;
+use crate::view::{Read, View};
+
+/// The edge in effect.
+pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> {
+    match view.get::<Edges>(&(reader, author))? {
+        Some(row) => Ok(row.edge()),
+        None => Ok(effective_edge(None, view.get::<Everyones>(&author)?)),
+    }
+}
+
+/// Every edge of the reader that is in effect, by author.
+pub(super) fn edges(view: &View, reader: UserNo) -> Result<Vec<(UserNo, Edge)>> {
+    let rows = view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
+    let held = rows.map(|row| row.map(|((_, author), row)| (author, row.edge()))).collect::<Result<_>>()?;
+    with_everyones(view, held)
+}
+
+/// What is in effect where the reader's rows say `held`, ascending by author.
+pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, Edge)>) -> Result<Vec<(UserNo, Edge)>> {
+    let mut everyones = view.scan::<Everyones>(..).collect::<Result<BTreeMap<UserNo, OutboxSeq>>>()?;
+    if !everyones.is_empty() {
+        for (author, _) in &held {
+            everyones.remove(author);
+        }
+        held.extend(everyones.into_iter().map(|(author, since)| (author, effective_edge(None, Some(since)))));
+        held.sort_unstable_by_key(|(author, _)| *author);
+    }
+    held.retain(|(_, edge)| edge.on);
+    Ok(held)
+}
+
+pub(super) fn author(view: &View, author: UserNo) -> Result<Author> {
+    let row = view.get::<Authors>(&author)?.unwrap_or_default();
+    Ok(Author { class: row.class, followers: row.followers, head: row.head })
+}
+
+/// The smaller side drives: the readers asked about, or the followers there are.
+pub(super) fn followers_among(view: &View, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
+    let everyones = view.has::<Everyones>(&author)?;
+    if !everyones && self::author(view, author)?.followers < readers.len() as u64 {
+        let asked: HashSet<UserNo> = readers.iter().copied().collect();
+        let all = (author, Bucket(0), UserNo(0))..=(author, Bucket(u16::MAX), UserNo(u32::MAX));
+        let followers = view.scan::<Followers>(all).map(|row| row.map(|((.., reader), _)| reader));
+        return followers.filter(|row| row.as_ref().map_or(true, |reader| asked.contains(reader))).collect();
+    }
+    let mut among = Vec::with_capacity(readers.len());
+    for &reader in readers {
+        if edge(view, reader, author)?.on {
+            among.push(reader);
+        }
+    }
+    Ok(among)
+}
+
+/// Those addressed to the reader, by an author with whom no block is up.
+pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+    let mut addressed = vec![];
+    for &item in items {
+        if let Some(author) = view.get::<Recipients>(&(item, reader))?
+            && !view.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks())
+        {
+            addressed.push(item);
+        }
+    }
+    Ok(addressed)
+}
+
+/// A stretch of one of the two lists, newest follow first. The cursor is the follow's number.
+pub(super) fn follows<List>(
+    view: &View,
+    users: &KnownUsers,
+    user: UserNo,
+    cursor: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Follow>>
+where
+    List: Table<Key = (UserNo, u64), Row = FollowLine>,
+{
+    let lines = view.scan::<List>((Included((user, 0)), end(cursor, |number| (user, number)))).rev().take(limit);
+    lines.map(|row| row.and_then(|((_, number), line)| follow(view, users, number, line))).collect()
+}
+
+/// Those of the following list who follow back.
+pub(super) fn mutual(
+    view: &View,
+    users: &KnownUsers,
+    user: UserNo,
+    cursor: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Follow>> {
+    let mut found = Vec::new();
+    for row in view.scan::<FollowingList>((Included((user, 0)), end(cursor, |number| (user, number)))).rev() {
+        if found.len() >= limit {
+            break;
+        }
+        let ((_, number), line) = row?;
+        if view.get::<Edges>(&(line.user, user))?.is_some_and(|back| back.follows) {
+            found.push(follow(view, users, number, line)?);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn shielded(
+    view: &View,
+    users: &KnownUsers,
+    (user, shield): (UserNo, Shield),
+    cursor: Option<u64>,
+    limit: usize,
+) -> Result<Vec<Follow>> {
+    let range = (Included((user, shield, 0)), end(cursor, |number| (user, shield, number)));
+    let lines = view.scan::<ShieldList>(range).rev().take(limit);
+    lines.map(|row| row.and_then(|((.., number), line)| follow(view, users, number, line))).collect()
+}
+
+fn end<Key>(cursor: Option<u64>, key: impl Fn(u64) -> Key) -> Bound<Key> {
+    cursor.map_or_else(|| Included(key(u64::MAX)), |cursor| Excluded(key(cursor)))
+}
+
+fn follow(view: &View, users: &KnownUsers, cursor: u64, line: FollowLine) -> Result<Follow> {
+    Ok(Follow { user: users.learn_id(view, line.user)?, since: line.since, cursor })
+}

@@ -1,0 +1,47 @@
+//! What is addressed to readers by name: it stands in no outbox.
+
+use feedgate_common::{DirectSeq, DisplayKey, ItemId, Millis, Op, UserNo};
+
+use super::{fields, table};
+
+table! {
+    /// A reader's records, dense from 1; never removed.
+    Directs: b'm', Archive, (UserNo, DirectSeq) => DirectRow
+}
+
+table! {
+    /// Where a reader's records end.
+    DirectHeads: b'j', Archive, UserNo => DirectHeadRow
+}
+
+table! {
+    /// The living items of a reader in display order, each with its author.
+    DirectShown: b'l', Archive, (UserNo, DisplayKey) => UserNo
+}
+
+table! {
+    /// Who was given an item, with its author; kept when it is deleted.
+    Recipients: b'o', Archive, (ItemId, UserNo) => UserNo
+}
+
+/// One record, and when it was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DirectRow {
+    pub(crate) op: Op,
+    pub(crate) author: UserNo,
+    pub(crate) key: DisplayKey,
+    pub(crate) at: Millis,
+}
+
+fields!(DirectRow { op, author, key, at });
+
+/// Zero for a reader to whom nothing was ever addressed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DirectHeadRow {
+    /// The last number given.
+    pub(crate) head: DirectSeq,
+    /// When the oldest record that is not brought was accepted. Mirrors [`super::Due`].
+    pub(crate) due: Option<Millis>,
+}
+
+fields!(DirectHeadRow { head, due });
