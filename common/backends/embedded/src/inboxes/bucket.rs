@@ -6,23 +6,33 @@
 //!
 //! Invariants: a step happens whole or, when it answers that it did nothing, not at all (but for
 //! the build token that a missing inbox costs). What a step does depends on the bucket and the step
-//! alone. Progress, marks and floors only move forward (I10).
+//! alone. Progress, marks, watermarks and floors only move forward (I10).
 
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown};
+use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, Take, Taken};
 use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
-use feedgate_common::{Entry, Epoch, InboxKey, Position, Progress, UserNo};
+use feedgate_common::{Cut, Entry, Epoch, InboxKey, Position, Progress, UserNo};
 use rustc_hash::FxHashMap;
 
 use super::inbox::Inbox;
+use super::until::Until;
 
 /// Everything that changes a bucket.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Advance(Advance),
     Edge(EdgeStep),
-    Begin { key: InboxKey, token: Epoch, authors: Vec<UserNo> },
+    Take(Take),
+    Begin {
+        key: InboxKey,
+        token: Epoch,
+        authors: Vec<UserNo>,
+    },
     Finish(Build),
     Discard(InboxKey),
+    /// Keeps inboxes of one bucket until then.
+    Touch(Vec<InboxKey>, Until),
+    /// Drops those of one bucket that are kept no longer than that.
+    Expire(Vec<InboxKey>, Until),
 }
 
 /// What a step answers.
@@ -30,9 +40,13 @@ pub(super) enum Step {
 pub(super) enum Answer {
     Advanced(Advanced),
     EdgeStepped(EdgeStepped),
+    Taken(Taken),
     Begun(Option<Vec<Progress>>),
     Finished(bool),
     Discarded,
+    Touched,
+    /// So many inboxes are gone.
+    Expired(usize),
 }
 
 /// One bucket. Cloning it shares the packed changes.
@@ -62,6 +76,7 @@ impl Bucket {
                 (progress != step.expected).then_some(Answer::Advanced(Advanced::Overtaken(progress)))
             }
             Step::Edge(step) => self.edge_refusal(step).map(Answer::EdgeStepped),
+            Step::Take(step) => self.take_refusal(step).map(Answer::Taken),
             Step::Begin { key, .. } => self.inboxes.contains_key(key).then_some(Answer::Begun(None)),
             Step::Finish(build) => {
                 (self.tokens.get(&build.key) != Some(&build.epoch)).then_some(Answer::Finished(false))
@@ -70,7 +85,14 @@ impl Bucket {
                 let known = self.inboxes.contains_key(key) || self.tokens.contains_key(key);
                 (!known).then_some(Answer::Discarded)
             }
+            Step::Touch(keys, until) => (!self.any(keys, |kept| kept < *until)).then_some(Answer::Touched),
+            Step::Expire(keys, now) => (!self.any(keys, |kept| kept <= *now)).then_some(Answer::Expired(0)),
         }
+    }
+
+    /// Whether there is an inbox among these that is kept until such a time.
+    fn any(&self, keys: &[InboxKey], is: impl Fn(Until) -> bool) -> bool {
+        keys.iter().any(|key| self.inboxes.get(key).is_some_and(|inbox| is(inbox.until)))
     }
 
     fn edge_refusal(&self, step: &EdgeStep) -> Option<EdgeStepped> {
@@ -80,7 +102,20 @@ impl Bucket {
         if !edge_step_acts(inbox.mark(step.author), inbox.built_at, step.generation) {
             return Some(EdgeStepped::Nothing);
         }
-        (step.on && self.progress(step.author) != step.expected.progress).then_some(EdgeStepped::Overtaken)
+        let cut = Cut { progress: self.progress(step.author), pull: inbox.taken.pull };
+        (step.on && cut != step.expected).then_some(EdgeStepped::Overtaken)
+    }
+
+    fn take_refusal(&self, step: &Take) -> Option<Taken> {
+        let Some(inbox) = self.inboxes.get(&step.key) else {
+            return (!self.tokens.contains_key(&step.key)).then_some(Taken::Missing);
+        };
+        let stale = |entry| inbox.verdict(entry, step.counter) == Verdict::Stale;
+        if (inbox.epoch, inbox.taken) != (step.epoch, step.expected) || step.entries.iter().any(stale) {
+            return Some(Taken::Overtaken);
+        }
+        let nothing = step.entries.is_empty() && step.next == step.expected;
+        nothing.then(|| Taken::Moved { head: inbox.head(), appended: 0 })
     }
 
     /// Takes the step.
@@ -91,6 +126,7 @@ impl Bucket {
         match step {
             Step::Advance(step) => Answer::Advanced(self.advance(&step)),
             Step::Edge(step) => Answer::EdgeStepped(self.edge(&step)),
+            Step::Take(step) => Answer::Taken(self.take(&step)),
             Step::Begin { key, token, authors } => {
                 self.tokens.insert(key, token);
                 Answer::Begun(Some(authors.into_iter().map(|author| self.progress(author)).collect()))
@@ -102,6 +138,19 @@ impl Bucket {
             Step::Discard(key) => {
                 self.discard(key);
                 Answer::Discarded
+            }
+            Step::Touch(keys, until) => {
+                for key in keys {
+                    if let Some(inbox) = self.inboxes.get_mut(&key) {
+                        inbox.until = inbox.until.max(until);
+                    }
+                }
+                Answer::Touched
+            }
+            Step::Expire(mut keys, now) => {
+                keys.retain(|key| self.any(&[*key], |kept| kept <= now));
+                keys.iter().for_each(|key| self.discard(*key));
+                Answer::Expired(keys.len())
             }
         }
     }
@@ -137,7 +186,7 @@ impl Bucket {
         Advanced::Moved(grown)
     }
 
-    /// The generation has been compared, and the progress if the edge is on.
+    /// The generation has been compared, and the cut if the edge is on.
     fn edge(&mut self, step: &EdgeStep) -> EdgeStepped {
         let Some(inbox) = self.inboxes.get_mut(&step.key) else {
             self.tokens.remove(&step.key);
@@ -150,10 +199,24 @@ impl Bucket {
         EdgeStepped::Applied(head)
     }
 
+    /// Epoch and watermarks have been compared, and nothing is stale.
+    fn take(&mut self, step: &Take) -> Taken {
+        let Some(inbox) = self.inboxes.get_mut(&step.key) else {
+            self.tokens.remove(&step.key);
+            return Taken::Missing;
+        };
+        inbox.taken = step.next;
+        let fresh = step.entries.iter().filter(|entry| inbox.verdict(entry, step.counter) == Verdict::Append);
+        let fresh: Vec<Entry> = fresh.copied().collect();
+        let (appended, head) = self.append(step.key, fresh.into_iter());
+        Taken::Moved { head, appended }
+    }
+
     /// The token has been compared.
     fn swap_in(&mut self, build: &Build) {
         self.discard(build.key);
-        let inbox = Inbox::new(build.epoch, build.built_at, build.floor);
+        let (taken, until) = (build.taken, Until::at_least(build.until));
+        let inbox = Inbox { taken, until, ..Inbox::new(build.epoch, build.built_at, build.floor) };
         self.inboxes.insert(build.key, Box::new(inbox));
         self.append(build.key, build.entries.iter().copied());
     }

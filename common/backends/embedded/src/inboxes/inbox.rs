@@ -2,14 +2,16 @@
 //!
 //! Invariants: a log is cut only as a prefix, in the same step that made it too long, and that step
 //! raises `floor` to the greatest key of any cut add that still lived; at least [`KEEP`] changes
-//! stay. Marks only grow (I10).
+//! stay. Marks and watermarks only grow (I10).
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 
 use feedgate_common::inboxes::{KEEP, Log, Read, floor_of_cut};
-use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, Position, UserNo};
+use feedgate_common::marks::{Verdict, push_verdict};
+use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, Position, UserNo, Watermarks};
 
 use super::changes::Changes;
+use super::until::Until;
 
 /// A log is cut back when it has this many changes more than it must keep. Cutting reads what it
 /// cuts, so a larger slack makes it rarer and costs memory.
@@ -21,17 +23,22 @@ pub(super) struct Inbox {
     pub(super) epoch: Epoch,
     pub(super) built_at: Generation,
     pub(super) floor: Option<DisplayKey>,
+    /// How far it has taken in what no push brings.
+    pub(super) taken: Watermarks,
     /// The generation taken in, for authors whose follow step has run since the build; by author.
     pub(super) marks: Vec<(UserNo, Generation)>,
     pub(super) changes: Changes,
     /// How many of the changes are a `delete` or a `forget`.
     pub(super) removals: u32,
+    /// From then on it may be dropped.
+    pub(super) until: Until,
 }
 
 impl Inbox {
-    /// An empty log.
+    /// An empty log that has taken nothing in.
     pub(super) fn new(epoch: Epoch, built_at: Generation, floor: Option<DisplayKey>) -> Self {
-        Self { epoch, built_at, floor, marks: Vec::new(), changes: Changes::default(), removals: 0 }
+        let (taken, marks, changes, until) = (Watermarks::default(), Vec::new(), Changes::default(), Until::UNTOLD);
+        Self { epoch, built_at, floor, taken, marks, changes, removals: 0, until }
     }
 
     /// Epoch and last sequence id.
@@ -44,6 +51,14 @@ impl Inbox {
     pub(super) fn mark(&self, author: UserNo) -> Option<Generation> {
         let at = self.marks.binary_search_by_key(&author, |&(author, _)| author).ok()?;
         Some(self.marks[at].1)
+    }
+
+    /// Whether what no push brings belongs into the log, by somebody who knows of the edges up to `counter`.
+    pub(super) fn verdict(&self, entry: &Entry, counter: Generation) -> Verdict {
+        if entry.is_direct() {
+            return Verdict::Append;
+        }
+        push_verdict(self.mark(entry.author), self.built_at, entry.generation, counter)
     }
 
     /// Remembers the generation taken in.
@@ -91,14 +106,14 @@ impl Inbox {
         let ahead = (head.offset - after.offset) as usize;
         let mut entries = Vec::with_capacity(ahead.min(limit));
         entries.extend(self.changes.after(after.offset).take(limit));
-        Read::Entries { entries, head: head.offset, taken: Default::default() }
+        Read::Entries { entries, head: head.offset, taken: self.taken }
     }
 
     /// All that is kept.
     pub(super) fn log(&self) -> Log {
         let mut entries = Vec::with_capacity(self.changes.len());
         entries.extend(self.changes.after(0));
-        Log { head: self.head(), floor: self.floor, taken: Default::default(), entries }
+        Log { head: self.head(), floor: self.floor, taken: self.taken, entries }
     }
 }
 
@@ -154,6 +169,11 @@ mod tests {
     }
 
     #[test]
+    fn an_inbox_takes_176_bytes_besides_its_changes() {
+        assert_eq!(size_of::<Inbox>(), 176);
+    }
+
+    #[test]
     fn the_floor_never_sinks() {
         let mut inbox = full(&[change(Op::Add, 500)]);
         inbox.floor = Some(key(3));
@@ -173,10 +193,12 @@ mod tests {
             assert_eq!(inbox.read(gone, 10), Read::Gone { head: at(1, head) }, "{gone:?}");
         }
         for (offset, first, len) in [(base, base + 1, 10), (head - 3, head - 2, 3)] {
-            let Read::Entries { entries, head: h } = inbox.read(at(1, offset), 10) else { panic!("gone at {offset}") };
+            let Read::Entries { entries, head: h, .. } = inbox.read(at(1, offset), 10) else {
+                panic!("gone at {offset}")
+            };
             assert_eq!((entries[0].seq, entries.len(), h), (first, len, head));
         }
-        assert_eq!(inbox.read(at(1, head), 10), Read::Entries { entries: vec![], head });
+        assert_eq!(inbox.read(at(1, head), 10), Read::Entries { entries: vec![], head, taken: inbox.taken });
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::path::Path;
 use feedgate_common::error::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::segment::{self, FORMAT, Fingerprint, HEADER, Header, failed};
+use super::segment::{self, FORMAT, Fingerprint, HEADER, Header, OLDEST_FORMAT, failed};
 use super::snapshot;
 
 const META: &str = "meta";
@@ -117,7 +117,7 @@ fn find(dir: &Path) -> Result<Option<Found>> {
     let meta: Meta =
         serde_json::from_slice(&text).map_err(|_| segment::damaged(&path, 0, "the store's description"))?;
     let id = u128::from_str_radix(&meta.id, 16);
-    let (Ok(id), FORMAT, 1..) = (id, meta.format, meta.buckets) else {
+    let (Ok(id), OLDEST_FORMAT..=FORMAT, 1..) = (id, meta.format, meta.buckets) else {
         tracing::warn!(format = meta.format, "the inbox store is of a format that this version does not read");
         return Ok(None);
     };
@@ -162,7 +162,8 @@ fn clear(dir: &Path) -> std::io::Result<()> {
     segment::sync_dir(dir)
 }
 
-fn fingerprint(path: &Path) -> Result<Fingerprint> {
+/// Which file `path` is.
+pub(super) fn fingerprint(path: &Path) -> Result<Fingerprint> {
     let is = fs::metadata(path).map_err(|e| failed("read", path, e))?;
     Ok(Fingerprint { inode: is.ino(), changed_s: is.ctime(), changed_ns: is.ctime_nsec() })
 }

@@ -6,11 +6,14 @@
 //!             │                  └ bucket, inbox,       record     a step as bytes
 //!             │                    changes: pure        snapshot   a bucket as a file
 //!             └ snapshot + log ─▶ load ─▶ the same      life       is this still the same store?
+//!                                                       expiry     what keeps inboxes, and what drops them
 //! ```
 //!
 //! Invariants: see [`Inboxes`]. What the log holds is the steps that were asked for, and what a step
 //! does depends on the steps before it alone; so a replay gives the same logs with the same sequence
 //! ids. Reads take a bucket's lock for as long as they copy and never wait for the disk.
+//!
+//! An inbox that nobody has touched for its time goes whole, when somebody asks for that (see `expiry`).
 //!
 //! The state must fit in memory: an entry takes 8 to 17 bytes there (see `changes`), an inbox about
 //! 250 more, an author who has ever published up to 50 in each bucket (its progress, never removed), and
@@ -18,6 +21,7 @@
 
 mod bucket;
 mod changes;
+mod expiry;
 mod inbox;
 mod life;
 mod load;
@@ -25,11 +29,12 @@ mod pipeline;
 mod record;
 mod segment;
 mod snapshot;
+mod until;
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_trait::async_trait;
 use feedgate_common::error::{Result, StoreError};
@@ -78,6 +83,8 @@ pub struct EmbeddedInboxes {
     shared: Arc<Shared>,
     pipeline: Pipeline,
     incarnation: String,
+    /// The bucket where the search for expired inboxes goes on.
+    searched: AtomicU16,
     /// Held as long as this process may write.
     _lock: File,
 }
@@ -99,12 +106,17 @@ impl EmbeddedInboxes {
         fs::create_dir_all(dir).map_err(|e| segment::failed("make", dir, e))?;
         let lock = lock(dir)?;
         let life = life::next(dir, expected, settings.buckets)?;
-        let loaded = load::load(dir, &life)?;
+        let mut loaded = load::load(dir, &life)?;
+        let untold = loaded.keep_untold(expiry::untold());
         let segment = segment::Segment::create(dir, &life.header(loaded.next));
         let (segment, log_size) = (segment.map_err(|e| segment::failed("write", dir, e))?, loaded.log_size);
         let shared = Arc::new(Shared::new(dir.to_owned(), loaded));
         let pipeline = Pipeline::start(shared.clone(), life, settings, segment, log_size);
-        Ok(Self { shared, pipeline, incarnation: life.incarnation(), _lock: lock })
+        if untold {
+            // So that the next start does not give them their time again.
+            pipeline.snapshot_soon();
+        }
+        Ok(Self { shared, pipeline, incarnation: life.incarnation(), searched: AtomicU16::new(0), _lock: lock })
     }
 
     /// Identifies this life of the store. A store that lost or rolled back state has another one.
@@ -192,7 +204,8 @@ impl Inboxes for EmbeddedInboxes {
     }
 
     async fn finish_build(&self, build: Build) -> Result<bool> {
-        match self.step(Step::Finish(build)).await? {
+        let until = expiry::kept_from_now(build.until).millis();
+        match self.step(Step::Finish(Build { until, ..build })).await? {
             Answer::Finished(swapped) => Ok(swapped),
             other => unreachable!("a build finished answered {other:?}"),
         }
@@ -210,21 +223,24 @@ impl Inboxes for EmbeddedInboxes {
         Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| inbox.head())).collect())
     }
 
-    async fn take(&self, _step: Take) -> Result<Taken> {
-        todo!("EINBOX")
+    async fn take(&self, step: Take) -> Result<Taken> {
+        step.check();
+        match self.step(Step::Take(step)).await? {
+            Answer::Taken(taken) => Ok(taken),
+            other => unreachable!("a take answered {other:?}"),
+        }
     }
 
     async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
-        let stand = |inbox: &Box<inbox::Inbox>| Stand { head: inbox.head(), taken: Default::default() };
-        Ok(self.bucket_of(key).inboxes.get(&key).map(stand))
+        Ok(self.bucket_of(key).inboxes.get(&key).map(|inbox| Stand { head: inbox.head(), taken: inbox.taken }))
     }
 
-    async fn touch(&self, _keys: &[InboxKey], _until: Millis) -> Result<()> {
-        Ok(())
+    async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
+        self.keep(keys, until).await
     }
 
-    async fn discard_expired(&self, _now: Millis, _limit: usize) -> Result<usize> {
-        todo!("EINBOX")
+    async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize> {
+        self.expire(now, limit).await
     }
 
     async fn discard(&self, key: InboxKey) -> Result<()> {

@@ -133,6 +133,12 @@ impl Pipeline {
         waits.recv().map_err(|_| self.shared.stopped())?.map_err(StoreError::unavailable)
     }
 
+    /// The same in the background: whether it was written is known from the log that stays or goes.
+    pub(super) fn snapshot_soon(&self) {
+        let (done, _nobody_waits) = sync_channel(1);
+        _ = self.queue().try_send(Request::Snapshot(done));
+    }
+
     fn queue(&self) -> &SyncSender<Request> {
         self.queue.as_ref().expect("only drop takes the queue")
     }

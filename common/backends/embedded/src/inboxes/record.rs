@@ -10,30 +10,45 @@
 //! So one more recipient costs 2 to 5 bytes, usually. The log holds what was asked, not what came
 //! of it: applying it again comes to the same. `from` at or below `expected.done` says the same as
 //! 0 and is written so; records are push records, so their route is not written.
+//!
+//! A kind means one thing for good: a step that has more to say becomes another kind, and the log of an older
+//! version is read by its own.
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
-use feedgate_common::inboxes::{Advance, Build, EdgeStep};
-use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, ItemId, Progress, Record, UserNo};
+use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take};
+use feedgate_common::{
+    Bucket, Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, ItemId, Progress, Record, UserNo, Watermarks,
+};
 
 use super::bucket::Step;
+use super::until::Until;
 use feedgate_common::packing;
 use feedgate_common::varint::{put, put_signed, take, take_byte, take_signed, take_u32};
 
 const ADVANCE: u8 = 1;
-const EDGE: u8 = 2;
+/// Of a version without watermarks: they were all 0.
+const EDGE_WITHOUT_PULL: u8 = 2;
 const BEGIN: u8 = 3;
-const FINISH: u8 = 4;
+/// Of a version without watermarks, whose inboxes were kept for good.
+const FINISH_WITHOUT_PULL: u8 = 4;
 const DISCARD: u8 = 5;
+const EDGE: u8 = 6;
+const FINISH: u8 = 7;
+const TAKE: u8 = 8;
+const TOUCH: u8 = 9;
+const EXPIRE: u8 = 10;
 
 /// Which bucket a step belongs to.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
     match step {
         Step::Advance(step) => step.bucket,
         Step::Edge(EdgeStep { key, .. })
+        | Step::Take(Take { key, .. })
         | Step::Begin { key, .. }
         | Step::Finish(Build { key, .. })
         | Step::Discard(key) => key.reader.bucket(buckets),
+        Step::Touch(keys, _) | Step::Expire(keys, _) => keys[0].reader.bucket(buckets),
     }
 }
 
@@ -50,7 +65,18 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, step.generation);
             out.push(step.on.into());
             put_progress(&mut out, step.expected.progress);
+            put(&mut out, step.expected.pull);
             put_entries(&mut out, &step.adds);
+        }
+        Step::Take(step) => {
+            out.push(TAKE);
+            put_key(&mut out, step.key);
+            put(&mut out, step.epoch.0);
+            put_taken(&mut out, step.expected);
+            put(&mut out, step.next.pull - step.expected.pull);
+            put(&mut out, step.next.direct - step.expected.direct);
+            put(&mut out, step.counter);
+            put_entries(&mut out, &step.entries);
         }
         Step::Begin { key, token, .. } => {
             out.push(BEGIN);
@@ -63,12 +89,16 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, build.epoch.0);
             put(&mut out, build.built_at);
             put_floor(&mut out, build.floor);
+            put_taken(&mut out, build.taken);
+            Until::at_least(build.until).put(&mut out);
             put_entries(&mut out, &build.entries);
         }
         Step::Discard(key) => {
             out.push(DISCARD);
             put_key(&mut out, *key);
         }
+        Step::Touch(keys, until) => put_keys(&mut out, TOUCH, keys, *until),
+        Step::Expire(keys, now) => put_keys(&mut out, EXPIRE, keys, *now),
     }
     out
 }
@@ -79,25 +109,29 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     let bucket = take_bucket(bytes, buckets)?;
     let step = match take_byte(bytes)? {
         ADVANCE => Step::Advance(take_advance(bytes, bucket, buckets)?),
-        EDGE => Step::Edge(EdgeStep {
+        kind @ (EDGE | EDGE_WITHOUT_PULL) => Step::Edge(EdgeStep {
             key: take_key(bytes)?,
             author: UserNo(take_u32(bytes)?),
             generation: take(bytes)?,
             on: take_byte(bytes)? != 0,
-            expected: feedgate_common::Cut { progress: take_progress(bytes)?, pull: 0 },
+            expected: Cut { progress: take_progress(bytes)?, pull: if kind == EDGE { take(bytes)? } else { 0 } },
             adds: take_entries(bytes)?,
         }),
+        TAKE => Step::Take(take_take(bytes)?),
         BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), authors: Vec::new() },
-        FINISH => Step::Finish(Build {
-            key: take_key(bytes)?,
-            epoch: Epoch(take(bytes)?),
-            built_at: take(bytes)?,
-            floor: take_floor(bytes)?,
-            entries: take_entries(bytes)?,
-            taken: Default::default(),
-            until: 0,
-        }),
+        kind @ (FINISH | FINISH_WITHOUT_PULL) => {
+            let (key, epoch, built_at) = (take_key(bytes)?, Epoch(take(bytes)?), take(bytes)?);
+            let floor = take_floor(bytes)?;
+            let (taken, until) = match kind {
+                FINISH => (take_taken(bytes)?, Until::take(bytes)?),
+                _ => (Watermarks::default(), Until::UNTOLD),
+            };
+            let (entries, until) = (take_entries(bytes)?, until.millis());
+            Step::Finish(Build { key, epoch, built_at, entries, floor, taken, until })
+        }
         DISCARD => Step::Discard(take_key(bytes)?),
+        TOUCH => take_keys(bytes, bucket, buckets).map(|(keys, until)| Step::Touch(keys, until))?,
+        EXPIRE => take_keys(bytes, bucket, buckets).map(|(keys, now)| Step::Expire(keys, now))?,
         _ => return None,
     };
     bytes.is_empty().then_some(step)
@@ -159,6 +193,41 @@ fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advan
         recipients.push(Recipient { reader: UserNo(reader.try_into().ok()?), generation, from, counter });
     }
     Some(Advance { author, bucket, expected, next, records, recipients })
+}
+
+fn take_take(bytes: &mut &[u8]) -> Option<Take> {
+    let (key, epoch, expected) = (take_key(bytes)?, Epoch(take(bytes)?), take_taken(bytes)?);
+    let next = Watermarks {
+        pull: expected.pull.checked_add(take(bytes)?)?,
+        direct: expected.direct.checked_add(take(bytes)?)?,
+    };
+    Some(Take { key, epoch, expected, next, counter: take(bytes)?, entries: take_entries(bytes)? })
+}
+
+fn put_keys(out: &mut Vec<u8>, kind: u8, keys: &[InboxKey], time: Until) {
+    out.push(kind);
+    time.put(out);
+    put(out, keys.len() as u64);
+    keys.iter().for_each(|key| put_key(out, *key));
+}
+
+/// At least one, all of the bucket.
+fn take_keys(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<(Vec<InboxKey>, Until)> {
+    let (time, count) = (Until::take(bytes)?, take(bytes)?);
+    let mut keys = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
+    for _ in 0..count {
+        keys.push(take_key(bytes).filter(|key| key.reader.bucket(buckets) == bucket)?);
+    }
+    (!keys.is_empty()).then_some((keys, time))
+}
+
+pub(super) fn put_taken(out: &mut Vec<u8>, taken: Watermarks) {
+    put(out, taken.pull);
+    put(out, taken.direct);
+}
+
+pub(super) fn take_taken(bytes: &mut &[u8]) -> Option<Watermarks> {
+    Some(Watermarks { pull: take(bytes)?, direct: take(bytes)? })
 }
 
 pub(super) fn put_key(out: &mut Vec<u8>, key: InboxKey) {
@@ -253,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..7_u8) {
+        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..12_u8) {
             let mut bytes = bytes;
             bytes.splice(0..0, [3, kind]);
             let _ = decode(&bytes, 16);
@@ -266,14 +335,28 @@ mod tests {
         let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10)];
         let floor = Some(DisplayKey { rank: -1, item: ItemId(u64::MAX) });
         let progress = Progress { done: 3, last: Some(UserNo(u32::MAX)) };
-        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected: progress, adds: adds.clone() };
+        let (expected, taken) = (Cut { progress, pull: 300 }, Watermarks { pull: u64::MAX, direct: 2 });
+        let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected, adds: adds.clone() };
+        let take = |entries| {
+            let (epoch, expected) = (Epoch(u64::MAX), Watermarks { pull: 1 << 40, direct: 0 });
+            Step::Take(Take { key, epoch, expected, next: taken, entries, counter: 12 })
+        };
+        let direct = Entry::direct(Op::Delete, UserNo(u32::MAX), floor.unwrap());
+        let (until, keys) = (Until::at_least(i64::MAX), vec![key, InboxKey::main(UserNo(21))]);
+        let build = |entries, floor| {
+            Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries, floor, taken, until: 7_000 })
+        };
         let steps = [
             Step::Edge(edge(true)),
             Step::Edge(edge(false)),
             Step::Begin { key, token: Epoch(u64::MAX), authors: vec![] },
-            Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries: adds.clone(), floor }),
-            Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries: vec![], floor: None }),
+            build(adds.clone(), floor),
+            build(vec![], None),
+            take(vec![adds[0], direct]),
+            take(vec![]),
             Step::Discard(key),
+            Step::Touch(keys.clone(), until),
+            Step::Expire(keys, Until::at_least(1_000)),
         ];
         for step in steps {
             let bytes = encode(&step, 16);

@@ -8,7 +8,7 @@
 //! replaced whole, so there is the old one or the new one. Chunks are written as they lie in
 //! memory, because where they begin decides where a later trim cuts.
 //!
-//! Size: what the packed changes take in memory, and about 12 B per inbox and author.
+//! Size: what the packed changes take in memory, and about 20 B per inbox, 12 per author.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -21,14 +21,18 @@ use feedgate_common::{Epoch, InboxKey, UserNo};
 use super::bucket::Bucket;
 use super::changes::Changes;
 use super::inbox::Inbox;
-use super::record::{put_floor, put_key, put_progress, take_floor, take_key, take_progress};
+use super::record::{put_floor, put_key, put_progress, put_taken, take_floor, take_key, take_progress, take_taken};
 use super::segment::{damaged, failed, write_whole};
+use super::until::Until;
 use feedgate_common::varint::{put, take, take_bytes, take_u32};
 
 /// How the files are told from others.
 pub(super) const EXTENSION: &str = "snapshot";
 
-const MAGIC: [u8; 8] = *b"fgsnap_1";
+const MAGIC: [u8; 8] = *b"fgsnap_2";
+
+/// Of a version whose inboxes had no watermarks and were kept for good.
+const MAGIC_WITHOUT_PULL: [u8; 8] = *b"fgsnap_1";
 
 /// How much is collected before it is written, in bytes.
 const WRITE: usize = 1 << 20;
@@ -96,6 +100,8 @@ fn put_inbox(out: &mut Vec<u8>, key: InboxKey, inbox: &Inbox) {
     put(out, inbox.epoch.0);
     put(out, inbox.built_at);
     put_floor(out, inbox.floor);
+    put_taken(out, inbox.taken);
+    inbox.until.put(out);
     put(out, inbox.removals.into());
     put(out, inbox.marks.len() as u64);
     for (author, generation) in &inbox.marks {
@@ -128,7 +134,9 @@ pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
 }
 
 fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
-    let ours = take_bytes(bytes, 8)? == MAGIC && take_bytes(bytes, 16)? == id.to_le_bytes();
+    let magic = take_bytes(bytes, 8)?;
+    let (is_old, is_new) = (magic == MAGIC_WITHOUT_PULL, magic == MAGIC);
+    let ours = (is_old || is_new) && take_bytes(bytes, 16)? == id.to_le_bytes();
     let mut bucket = Bucket { position: ours.then(|| take(bytes))??, ..Bucket::default() };
     for _ in 0..take(bytes)? {
         bucket.progress.insert(UserNo(take_u32(bytes)?), take_progress(bytes)?);
@@ -139,15 +147,18 @@ fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
     let inboxes = take(bytes)?;
     bucket.inboxes.reserve(inboxes.min(bytes.len() as u64) as usize);
     for _ in 0..inboxes {
-        let (key, inbox) = (take_key(bytes)?, take_inbox(bytes)?);
+        let (key, inbox) = (take_key(bytes)?, take_inbox(bytes, is_old)?);
         bucket.entries += inbox.changes.len() as u64;
         bucket.inboxes.insert(key, Box::new(inbox));
     }
     bytes.is_empty().then_some(bucket)
 }
 
-fn take_inbox(bytes: &mut &[u8]) -> Option<Inbox> {
+fn take_inbox(bytes: &mut &[u8], is_old: bool) -> Option<Inbox> {
     let mut inbox = Inbox::new(Epoch(take(bytes)?), take(bytes)?, take_floor(bytes)?);
+    if !is_old {
+        (inbox.taken, inbox.until) = (take_taken(bytes)?, Until::take(bytes)?);
+    }
     inbox.removals = take_u32(bytes)?;
     for _ in 0..take(bytes)? {
         inbox.marks.push((UserNo(take_u32(bytes)?), take(bytes)?));

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, Entry, ItemId, Op, Record};
+use feedgate_common::{DisplayKey, Entry, ItemId, Op, Record, Watermarks};
 use feedgate_conformance::inboxes::{Naive, Schedule, inboxes};
 use proptest::prelude::*;
 
 use super::*;
+
+mod before_pull;
+mod expiry;
 
 /// Small enough that every few steps begin a segment and a snapshot.
 const TINY: Settings = Settings { buckets: 4, segment_max: 2_000, snapshot_after: 4_000 };
@@ -34,7 +37,9 @@ async fn build(store: &EmbeddedInboxes, reader: u32, epoch: u64, entries: u64) -
     let (key, epoch) = (key(reader), Epoch(epoch));
     store.begin_build(key, epoch, &[]).await.unwrap().expect("no inbox yet");
     let entries = (1..=entries).map(add).collect();
-    assert!(store.finish_build(Build { key, epoch, built_at: 1, entries, floor: None }).await.unwrap());
+    let (taken, until) = (Watermarks::default(), Millis::MAX);
+    let build = Build { key, epoch, built_at: 1, entries, floor: None, taken, until };
+    assert!(store.finish_build(build).await.unwrap());
     store.heads(&[key]).await.unwrap()[0].unwrap()
 }
 
@@ -73,7 +78,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let naive = Naive::new(TINY.buckets);
-        let mut schedule = Schedule::new(seed);
+        let mut schedule = Schedule::expiring(seed);
         let mut remembered: Option<String> = None;
         for (steps, compacts) in runs {
             let store = EmbeddedInboxes::open(dir.path(), remembered.as_deref(), TINY).unwrap();

@@ -3,7 +3,7 @@
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::KEEP;
-use feedgate_common::{DisplayKey, ItemId, Op, Record};
+use feedgate_common::{DisplayKey, ItemId, Op, Record, Watermarks};
 
 use super::*;
 
@@ -36,7 +36,9 @@ fn build(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> A
 }
 
 fn finish(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
-    bucket.apply(Step::Finish(Build { key: key(reader), epoch: Epoch(epoch), built_at: 10, entries, floor: None }))
+    let (key, epoch, taken) = (key(reader), Epoch(epoch), Watermarks { pull: 7, direct: 2 });
+    let build = Build { key, epoch, built_at: 10, entries, floor: None, taken, until: 60_000 };
+    bucket.apply(Step::Finish(build))
 }
 
 fn push(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)]) -> Advanced {
@@ -67,7 +69,7 @@ fn edge(bucket: &mut Bucket, reader: u32, generation: u64, on: bool, done: u64, 
         author: AUTHOR,
         generation,
         on,
-        expected: Progress::at(done),
+        expected: Cut { progress: Progress::at(done), pull: 7 },
         adds,
     }))
 }
@@ -188,6 +190,57 @@ fn a_discarded_inbox_is_missing_and_so_is_its_token() {
     bucket.apply(Step::Begin { key: key(1), token: Epoch(2), authors: vec![] });
     bucket.apply(Step::Discard(key(1)));
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false));
+}
+
+/// What is pulled and what is addressed, from where a build of these tests has come to.
+fn take(bucket: &mut Bucket, pull: u64, counter: u64, entries: Vec<Entry>) -> Answer {
+    let next = Watermarks { pull: pull + 1, direct: 3 };
+    let expected = Watermarks { pull, direct: 2 };
+    bucket.apply(Step::Take(Take { key: key(1), epoch: Epoch(1), expected, next, entries, counter }))
+}
+
+#[test]
+fn a_take_appends_by_the_marks_and_moves_the_watermarks_once() {
+    let mut bucket = with_inboxes(&[1]);
+    edge(&mut bucket, 1, 12, true, 0, &[]);
+    let direct = Entry::direct(Op::Add, AUTHOR, record(4).key);
+    let news = vec![add(1, 5), add(2, 12), direct];
+    assert_eq!(take(&mut bucket, 6, 99, news.clone()), Answer::Taken(Taken::Overtaken));
+    let moved = Taken::Moved { head: at(3), appended: 2 };
+    assert_eq!(take(&mut bucket, 7, 99, news.clone()), Answer::Taken(moved));
+    assert_eq!(take(&mut bucket, 7, 99, news), Answer::Taken(Taken::Overtaken));
+    assert_eq!(entries(&bucket, 1), [Entry::forget(AUTHOR, 12), add(2, 12), direct]);
+    assert_eq!((bucket.entries, bucket.inboxes[&key(1)].taken), (3, Watermarks { pull: 8, direct: 3 }));
+}
+
+#[test]
+fn a_take_that_knows_of_fewer_edges_than_the_inbox_does_nothing() {
+    let mut bucket = with_inboxes(&[1]);
+    assert_eq!(take(&mut bucket, 7, 9, vec![add(1, 5)]), Answer::Taken(Taken::Overtaken));
+    assert_eq!(bucket.inboxes[&key(1)].taken.pull, 7);
+    assert_eq!(take(&mut bucket, 7, 10, vec![add(1, 5)]), Answer::Taken(Taken::Moved { head: at(1), appended: 1 }));
+}
+
+#[test]
+fn a_follow_step_cut_at_another_watermark_is_overtaken() {
+    let mut bucket = with_inboxes(&[1]);
+    take(&mut bucket, 7, 99, vec![]);
+    assert_eq!(edge(&mut bucket, 1, 12, true, 0, &[1]), Answer::EdgeStepped(EdgeStepped::Overtaken));
+    assert_eq!(edge(&mut bucket, 1, 12, false, 0, &[]), Answer::EdgeStepped(EdgeStepped::Applied(at(1))));
+}
+
+#[test]
+fn an_inbox_that_is_touched_after_it_was_found_past_its_time_stays() {
+    let mut bucket = with_inboxes(&[1, 2, 3]);
+    push(&mut bucket, 1, &[(2, 5)]);
+    let (now, later) = (Until::at_most(60_000), Until::at_least(60_001));
+    let found = || vec![key(1), key(2), key(9)];
+    assert_eq!(bucket.apply(Step::Expire(found(), Until::at_most(59_999))), Answer::Expired(0));
+    bucket.apply(Step::Touch(vec![key(1), key(9)], later));
+    bucket.apply(Step::Touch(vec![key(1)], now));
+    assert_eq!(bucket.apply(Step::Expire(found(), now)), Answer::Expired(1));
+    let left = [1, 2, 3, 9].map(|reader| bucket.inboxes.contains_key(&key(reader)));
+    assert_eq!((left, bucket.entries), ([true, false, true, false], 0), "2 is dropped whole, 3 was not asked for");
 }
 
 #[test]

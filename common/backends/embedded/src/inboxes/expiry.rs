@@ -1,0 +1,105 @@
+//! What keeps inboxes, and what drops those that nobody touches any more.
+//!
+//! ```text
+//!   touch until t     kept until t or later? nothing. Else one step: until t, and an eighth of the way to it longer
+//!   expire at t       a bucket at a time, some inboxes at a time: one step drops those that are still past
+//! ```
+//!
+//! So what is promised is durable like everything else, a reader who is always online costs one small step in an
+//! eighth of the time that inboxes are kept (21 hours of a week), and an inbox may stay that much longer. A store
+//! of a version that kept no time gives each inbox [`UNTOLD_KEPT`] from when it is first opened, and writes a snapshot
+//! that says so.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::STEP_MAX;
+use feedgate_common::{Bucket, InboxKey, Millis};
+use futures_util::future::try_join_all;
+
+use super::EmbeddedInboxes;
+use super::bucket::{Answer, Step};
+use super::until::Until;
+
+/// How long an inbox is kept of which nobody has said it.
+const UNTOLD_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How much longer than asked an inbox is kept: this part of what was asked.
+const LONGER: Millis = 8;
+
+/// How many inboxes are looked at, and at most dropped, under one lock.
+const SOME: usize = 256;
+
+/// Until when to keep what has to be kept until `until` at least, so that few touches change that.
+pub(super) fn kept_from_now(until: Millis) -> Until {
+    let longer = until.saturating_sub(now()).max(0) / LONGER;
+    Until::at_least(until.saturating_add(longer))
+}
+
+/// Until when an inbox is kept that is touched now and of which nobody has said how long.
+pub(super) fn untold() -> Until {
+    Until::at_least(now().saturating_add(UNTOLD_KEPT.as_millis() as Millis))
+}
+
+pub(super) fn now() -> Millis {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Millis::try_from(now.as_millis()).unwrap_or(Millis::MAX)
+}
+
+impl EmbeddedInboxes {
+    /// [`Inboxes::touch`](feedgate_common::Inboxes::touch).
+    pub(super) async fn keep(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
+        let (least, until) = (Until::at_least(until), kept_from_now(until));
+        let mut shares = vec![Vec::new(); self.shared.buckets.len()];
+        for key in keys {
+            let bucket = key.reader.bucket(self.shared.buckets.len() as u16);
+            if self.bucket(bucket).inboxes.get(key).is_some_and(|inbox| inbox.until < least) {
+                shares[usize::from(bucket.0)].push(*key);
+            }
+        }
+        let steps = shares.iter().flat_map(|share| share.chunks(STEP_MAX));
+        try_join_all(steps.map(|keys| self.step(Step::Touch(keys.to_vec(), until)))).await.map(drop)
+    }
+
+    /// [`Inboxes::discard_expired`](feedgate_common::Inboxes::discard_expired). A search that has found enough goes on
+    /// the next time in the bucket where it ended.
+    pub(super) async fn expire(&self, now: Millis, limit: usize) -> Result<usize> {
+        let (buckets, mut gone) = (self.shared.buckets.len() as u16, 0);
+        for _ in 0..buckets {
+            let bucket = Bucket(self.searched.load(Ordering::Relaxed) % buckets);
+            gone += self.expire_in(bucket, Until::at_most(now), limit.saturating_sub(gone)).await?;
+            if gone >= limit {
+                break;
+            }
+            self.searched.store((bucket.0 + 1) % buckets, Ordering::Relaxed);
+        }
+        Ok(gone)
+    }
+
+    async fn expire_in(&self, bucket: Bucket, now: Until, limit: usize) -> Result<usize> {
+        let all: Vec<InboxKey> = self.bucket(bucket).inboxes.keys().copied().collect();
+        let mut gone = 0;
+        for some in all.chunks(SOME) {
+            let past = self.past(bucket, some, now, limit - gone);
+            if past.is_empty() {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            match self.step(Step::Expire(past, now)).await? {
+                Answer::Expired(these) => gone += these,
+                other => unreachable!("an expiry answered {other:?}"),
+            }
+            if gone >= limit {
+                break;
+            }
+        }
+        Ok(gone)
+    }
+
+    fn past(&self, bucket: Bucket, keys: &[InboxKey], now: Until, limit: usize) -> Vec<InboxKey> {
+        let bucket = self.bucket(bucket);
+        let past = keys.iter().filter(|key| bucket.inboxes.get(key).is_some_and(|inbox| inbox.until <= now));
+        past.take(limit).copied().collect()
+    }
+}
