@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: a store that fails, fails it")]
 
+mod edges;
 mod expiry;
 mod naive;
 mod news;
@@ -44,8 +45,8 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     i16_an_inbox_built_again_counts_in_another_epoch(open().await).await;
     a_stale_step_does_nothing_to_anyone(open().await).await;
     a_reader_gets_records_beyond_its_edge_alone(open().await).await;
-    a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
-    an_unfollow_step_keeps_its_mark(open().await).await;
+    edges::a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
+    edges::an_unfollow_step_keeps_its_mark(open().await).await;
     a_swap_needs_its_own_token(open().await).await;
     a_missing_inbox_says_so_everywhere(open().await).await;
     counts_follow_what_is_kept(open().await).await;
@@ -307,37 +308,6 @@ pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>
     assert_eq!(store.advance(step).await.unwrap(), Advanced::Moved(grown));
     assert_eq!(entries(&store, place(1)).await, [add(3, 5)]);
     assert!(entries(&store, place(2)).await.is_empty());
-}
-
-/// See [`inboxes`].
-pub async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<dyn Inboxes>) {
-    build(&store, READER, 1, vec![add(1, 5)]).await;
-    store.advance(step(&store, 1, vec![])).await.unwrap();
-    let follow = |generation, done| edge(generation, true, Progress::at(done), vec![add(1, generation)]);
-    let cases = [
-        (follow(10, 1), EdgeStepped::Nothing),
-        (follow(11, 0), EdgeStepped::Overtaken),
-        (follow(11, 1), EdgeStepped::Applied(Position { epoch: life(1), offset: 3 })),
-        (follow(11, 1), EdgeStepped::Nothing),
-    ];
-    for (step, wants) in cases {
-        assert_eq!(store.step_edge(step.clone()).await.unwrap(), wants, "{step:?}");
-    }
-    store.advance(step(&store, 2, vec![follower(READER, 5)])).await.unwrap();
-    store.advance(step(&store, 3, vec![follower(READER, 11)])).await.unwrap();
-    let wanted = [add(1, 5), Entry::forget(AUTHOR, 11), add(1, 11), add(3, 11)];
-    assert_eq!(entries(&store, READER).await, wanted);
-}
-
-/// See [`inboxes`].
-pub async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
-    build(&store, READER, 1, vec![add(1, 5)]).await;
-    let unfollow = edge(12, false, Progress::at(99), vec![]);
-    assert_eq!(store.step_edge(unfollow).await.unwrap(), EdgeStepped::Applied(Position { epoch: life(1), offset: 2 }));
-    let late = edge(11, true, Progress::default(), vec![add(1, 11)]);
-    assert_eq!(store.step_edge(late).await.unwrap(), EdgeStepped::Nothing);
-    store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();
-    assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12)]);
 }
 
 /// A push past the reader, an edge step and a later build each take the token away.
