@@ -7,17 +7,18 @@ use crate::archive::FeedAdd;
 use crate::{DisplayKey, UserNo};
 
 /// The same adds, each author's in outbox order, and among authors the one whose next is older in
-/// display order first: what is trimmed from the front later is then old in both.
+/// display order first: what is trimmed from the front later is then old in both. What is addressed to the reader stands
+/// in no outbox: of each author it counts as an outbox of its own, in display order.
 pub fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
     let count = adds.len();
-    let mut by_author: HashMap<UserNo, Vec<FeedAdd>> = HashMap::new();
+    let mut by_author: HashMap<(UserNo, bool), Vec<FeedAdd>> = HashMap::new();
     for add in adds {
-        by_author.entry(add.author).or_default().push(add);
+        by_author.entry((add.author, add.outbox_seq == 0)).or_default().push(add);
     }
     let mut outboxes: Vec<VecDeque<FeedAdd>> = by_author
         .into_values()
         .map(|mut adds| {
-            adds.sort_unstable_by_key(|add| add.outbox_seq);
+            adds.sort_unstable_by_key(|add| (add.outbox_seq, add.key));
             adds.into()
         })
         .collect();

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use feedgate_common::archive::Archive;
-use feedgate_common::change::DEFAULT_PULL_ABOVE;
+use feedgate_common::change::Class;
+use feedgate_common::graph::Shield;
 use feedgate_conformance::archive::oracle::{History, Step, i4_feeds_agree_with_the_naive_rule};
 use feedgate_embedded::{Database, EmbeddedArchive};
 use proptest::prelude::*;
@@ -22,14 +23,21 @@ async fn the_embedded_archive_keeps_every_promise_of_the_trait() {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (who, whom) = (any::<usize>, any::<usize>);
+    let shield = prop_oneof![Just(Shield::Mute), Just(Shield::Hide), Just(Shield::Block)];
+    let class =
+        prop_oneof![2 => Just(Class::Auto), 1 => Just(Class::Push), 2 => Just(Class::Pull), 1 => Just(Class::Everyone)];
     let step = prop_oneof![
-        6 => any::<usize>().prop_map(|who| Step::Post(who, 0)),
-        2 => (any::<usize>(), -50i64..50).prop_map(|(who, offset)| Step::Post(who, offset)),
-        1 => (any::<usize>(), any::<i32>()).prop_map(|(who, offset)| Step::Post(who, offset.into())),
+        6 => who().prop_map(|who| Step::Post(who, 0)),
+        2 => (who(), -50i64..50).prop_map(|(who, offset)| Step::Post(who, offset)),
+        1 => (who(), any::<i32>()).prop_map(|(who, offset)| Step::Post(who, offset.into())),
+        1 => (who(), any::<usize>()).prop_map(|(who, bits)| Step::Address(who, bits)),
         1 => any::<usize>().prop_map(Step::Edit),
         3 => any::<usize>().prop_map(Step::Delete),
-        3 => any::<(usize, usize)>().prop_map(|(who, whom)| Step::Follow(who, whom)),
-        1 => any::<(usize, usize)>().prop_map(|(who, whom)| Step::Unfollow(who, whom)),
+        4 => (who(), whom()).prop_map(|(who, whom)| Step::Follow(who, whom)),
+        1 => (who(), whom()).prop_map(|(who, whom)| Step::Unfollow(who, whom)),
+        3 => (who(), whom(), shield, any::<bool>()).prop_map(|(who, whom, shield, up)| Step::Shield(who, whom, shield, up)),
+        1 => (who(), class).prop_map(|(who, class)| Step::Classify(who, class)),
     ];
     proptest::collection::vec(step, 0..60)
 }
@@ -38,12 +46,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn i4_feeds_agree_with_the_naive_rule_for_any_history(steps in steps(), done in 0u64..=100, half: bool) {
+    fn i4_feeds_agree_with_the_naive_rule_for_any_history(
+        steps in steps(),
+        pull_above in 0u64..4,
+        done in 0u64..=100,
+        half: bool,
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         runtime.block_on(async {
-            let history = History { steps, done, half };
-            i4_feeds_agree_with_the_naive_rule(open(dir.path(), DEFAULT_PULL_ABOVE).await, &history).await;
+            let history = History { steps, pull_above, done, half };
+            i4_feeds_agree_with_the_naive_rule(open(dir.path(), pull_above).await, &history).await;
         });
     }
 }

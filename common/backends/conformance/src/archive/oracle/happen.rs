@@ -1,0 +1,205 @@
+//! Lets a step happen in the Archive and in the vectors, and compares what the Archive answers to it.
+
+use feedgate_common::archive::{Archive, Audience, Refused, Write, Written};
+use feedgate_common::change::{Class, route_of};
+use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::{DisplayKey, Entry, Millis, Op, UserNo};
+
+use super::super::{delete, edit, follow, post, unfollow, user, write_at};
+use super::history::{Step, USERS};
+use super::naive::{Held, Naive, Published};
+
+/// The Archive, its users, and what it should hold.
+pub(super) struct World<'a> {
+    pub(super) archive: &'a dyn Archive,
+    pub(super) naive: Naive,
+    pub(super) users: Vec<UserNo>,
+    pub(super) pull_above: u64,
+}
+
+pub(super) fn name(who: usize) -> String {
+    format!("u{}", who % USERS)
+}
+
+impl World<'_> {
+    fn no(&self, who: usize) -> UserNo {
+        self.users[who % USERS]
+    }
+
+    pub(super) async fn step(&mut self, step: Step, now: Millis) {
+        match step {
+            Step::Post(who, offset) => self.post(who, offset, None, now).await,
+            Step::Address(who, bits) => {
+                let to: Vec<usize> = (0..USERS).filter(|at| bits >> at & 1 == 1).collect();
+                self.post(who, 0, Some(to), now).await;
+            }
+            Step::Edit(_) | Step::Delete(_) if self.naive.items.is_empty() => {}
+            Step::Edit(which) => self.edit(which % self.naive.items.len(), now).await,
+            Step::Delete(which) => self.delete(which % self.naive.items.len(), now).await,
+            Step::Follow(who, whom) => self.follow((who, whom), true, now).await,
+            Step::Unfollow(who, whom) => self.follow((who, whom), false, now).await,
+            Step::Shield(who, whom, ..) if who % USERS == whom % USERS => {}
+            Step::Shield(who, whom, shield, up) => self.shield((who, whom), shield, up, now).await,
+            Step::Classify(who, class) => self.classify(who, class, now).await,
+        }
+    }
+
+    async fn post(&mut self, who: usize, offset: i64, to: Option<Vec<usize>>, now: Millis) {
+        let author = self.no(who);
+        let mut publish = post(&name(who), "text");
+        publish.rank = (offset != 0).then_some(now + offset);
+        let mut wants = vec![];
+        if let Some(to) = &to {
+            // The first of them twice.
+            let names = to.iter().chain(to.first()).map(|who| user(&name(*who))).collect();
+            publish.audience = Audience::Users(names);
+            wants = to.iter().map(|who| self.no(*who)).filter(|who| !self.naive.blocks(*who, author)).collect();
+        }
+        let Ok(Written::Published { id, outbox_seq, mut readers, fresh: true, .. }) =
+            write_at(self.archive, Write::Publish(publish), now).await
+        else {
+            panic!("a new item is accepted")
+        };
+        let key = DisplayKey { rank: now + offset, item: id };
+        readers.sort_unstable();
+        wants.sort_unstable();
+        assert_eq!(readers, wants, "who is in no block gets what is addressed to them, once");
+        if to.is_none() {
+            let known = self.naive.author(author);
+            self.naive.append(author, Op::Add, route_of(known.class, known.followers, self.pull_above), key);
+            assert_eq!(outbox_seq, self.naive.head(author));
+        } else {
+            assert_eq!(outbox_seq, 0, "what is addressed stands in no outbox");
+        }
+        let item = Published { author, key, readers, direct: to.is_some(), living: true };
+        self.naive.items.push(item);
+        self.tell(self.naive.items.len() - 1, Op::Add);
+    }
+
+    async fn edit(&mut self, which: usize, now: Millis) {
+        let item = &self.naive.items[which];
+        let answer = write_at(self.archive, edit(item.key.item, "edited"), now).await;
+        if !item.living {
+            return assert_eq!(answer, Err(Refused::NoSuchItem(item.key.item)));
+        }
+        let Ok(Written::Edited { mut readers, .. }) = answer else { panic!("{answer:?}") };
+        readers.sort_unstable();
+        assert_eq!(readers, item.readers, "a new version reaches those who got the item");
+        self.follow_up(which, Op::Update);
+    }
+
+    async fn delete(&mut self, which: usize, now: Millis) {
+        let item = &mut self.naive.items[which];
+        let answer = write_at(self.archive, delete(item.key.item), now).await;
+        let Ok(Written::Deleted { fresh, mut readers, .. }) = answer else { panic!("{answer:?}") };
+        readers.sort_unstable();
+        assert_eq!((fresh, &readers), (item.living, &item.readers));
+        if std::mem::take(&mut item.living) {
+            self.follow_up(which, Op::Delete);
+        }
+    }
+
+    /// A record behind the item's add, by the same door.
+    fn follow_up(&mut self, which: usize, op: Op) {
+        let Published { author, key, direct, .. } = self.naive.items[which];
+        if !direct {
+            let mut records = self.naive.records(author).iter();
+            let route = records.find(|(record, _)| record.key == key).expect("it was added").0.route;
+            self.naive.append(author, op, route, key);
+        }
+        self.tell(which, op);
+    }
+
+    /// To those it is addressed to.
+    fn tell(&mut self, which: usize, op: Op) {
+        let Published { author, key, .. } = self.naive.items[which];
+        for reader in self.naive.items[which].readers.clone() {
+            self.naive.directs.entry(reader).or_default().push(Entry::direct(op, author, key));
+        }
+    }
+
+    /// As it is held, or would have to be so that nothing changes.
+    fn held(&self, reader: UserNo, author: UserNo, now: Millis) -> Held {
+        let implied = Held { follows: self.naive.edge(reader, author).on, since: now, ..Held::default() };
+        self.naive.held.get(&(reader, author)).copied().unwrap_or(implied)
+    }
+
+    async fn follow(&mut self, (who, whom): (usize, usize), follows: bool, now: Millis) {
+        let (reader, author) = (self.no(who), self.no(whom));
+        let ask = if follows { follow(&name(who), &name(whom)) } else { unfollow(&name(who), &name(whom)) };
+        let answer = write_at(self.archive, ask, now).await;
+        let Ok(Written::Edge { edge, fresh, .. }) = answer else { panic!("{answer:?}") };
+        let mut held = self.held(reader, author, now);
+        let listed = self.naive.held.contains_key(&(reader, author)) && held.follows;
+        let news = if follows { !listed } else { held.follows };
+        assert_eq!(fresh, news, "{follows}, and it was {listed}");
+        if news {
+            (held.follows, held.since) = (follows, now);
+            self.keep((reader, author), held).await;
+        }
+        assert_eq!(edge, self.naive.edge(reader, author), "a write answers the edge as it is read");
+    }
+
+    async fn shield(&mut self, (who, whom): (usize, usize), shield: Shield, up: bool, now: Millis) {
+        let (one, other) = (self.no(who), self.no(whom));
+        let ask = Write::Shield { user: user(&name(who)), other: user(&name(whom)), shield, up };
+        let answer = write_at(self.archive, ask, now).await;
+        let Ok(Written::Shielded { mut edges, fresh }) = answer else { panic!("{answer:?}") };
+        let place = self.naive.shields.iter().position(|(of, what, to, _)| (*of, *what, *to) == (one, shield, other));
+        assert_eq!(fresh, place.is_some() != up);
+        let mut changed = vec![];
+        if fresh {
+            match place {
+                Some(at) => drop(self.naive.shields.remove(at)),
+                None => self.naive.shields.push((one, shield, other, now)),
+            }
+            let (as_reader, as_author) = shield.bits();
+            for (bit, reader, author) in [(as_reader, one, other), (as_author, other, one)] {
+                let mut held = self.held(reader, author, now);
+                held.shields = held.shields.with(bit, up);
+                if bit != Shields::default() && self.keep((reader, author), held).await {
+                    changed.push((reader, author));
+                }
+            }
+        }
+        edges.sort_unstable();
+        changed.sort_unstable();
+        assert_eq!(edges, changed, "the edges whose effect has changed");
+    }
+
+    /// Whether the effect has changed. The generation is the Archive's to choose.
+    async fn keep(&mut self, (reader, author): (UserNo, UserNo), held: Held) -> bool {
+        let before = self.naive.edge(reader, author);
+        let edge = self.archive.edge(reader, author).await.expect("the archive works");
+        self.naive.held.insert((reader, author), held);
+        self.naive.edges.insert((reader, author), edge);
+        if held.on() == before.on {
+            assert_eq!(edge, before, "the effect is the same, and so is the edge");
+            return false;
+        }
+        assert_eq!(edge.on, held.on());
+        let of_reader = self.naive.edges.iter().filter(|((who, whom), _)| *who == reader && *whom != author);
+        let newest = of_reader.map(|(_, edge)| edge.generation).max().unwrap_or(0);
+        assert!(edge.generation > before.generation.max(newest), "a change takes the reader's next number");
+        if edge.on {
+            assert_eq!(edge.from, self.naive.head(author), "who follows from now on follows from the head");
+        }
+        true
+    }
+
+    async fn classify(&mut self, who: usize, class: Class, now: Millis) {
+        let author = self.no(who);
+        let answer = write_at(self.archive, Write::Classify { author: user(&name(who)), class }, now).await;
+        let was = self.naive.author(author).class;
+        if was == Class::Everyone && class != was {
+            return assert_eq!(answer, Err(Refused::StaysEveryones(user(&name(who)))));
+        }
+        assert_eq!(answer, Ok(Written::Classified { author, fresh: was != class }));
+        let head = self.naive.head(author);
+        let outbox = self.naive.outboxes.entry(author).or_default();
+        outbox.class = class;
+        if class == Class::Everyone && was != class {
+            outbox.everyone_since = Some(head);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What happens in a random history.
+
+use feedgate_common::change::Class;
+use feedgate_common::graph::Shield;
+
+/// How many users there are: each posts, follows and is followed.
+pub(super) const USERS: usize = 4;
+
+/// One thing that happens; numbers are taken modulo what there is.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// A user publishes, with its rank this far from the clock (0: the clock's).
+    Post(usize, i64),
+    /// A user publishes for those whose bit is set.
+    Address(usize, usize),
+    /// The nth item is edited.
+    Edit(usize),
+    /// The nth item is deleted.
+    Delete(usize),
+    /// A user follows another, or themself.
+    Follow(usize, usize),
+    /// A user no longer follows another.
+    Unfollow(usize, usize),
+    /// A user puts a shield up against another, or takes it down.
+    Shield(usize, usize, Shield, bool),
+    /// A user gets a class.
+    Classify(usize, Class),
+}
+
+/// What happens, and how far push and pull have come when it is asked about.
+#[derive(Debug, Clone)]
+pub struct History {
+    /// In order.
+    pub steps: Vec<Step>,
+    /// Above how many followers an author of class `auto` is pulled.
+    pub pull_above: u64,
+    /// Of a hundred: how much of each outbox is done, and of what is pulled and addressed.
+    pub done: u64,
+    /// Whether the push of the next record is past half of the readers.
+    pub half: bool,
+}
+
+impl History {
+    /// One of many, always the same for a seed.
+    pub fn of_seed(seed: u64, steps: usize) -> Self {
+        let mut state = seed;
+        let mut roll = |sides: u64| {
+            // Knuth's constants; the low bits of such a generator are poor.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % sides
+        };
+        let mut step = || {
+            let (what, who, whom) = (roll(20), roll(100) as usize, roll(100) as usize);
+            match what {
+                0..6 => Step::Post(who, 0),
+                6 => Step::Post(who, roll(9) as i64 * 10 - 40),
+                7 => Step::Address(who, whom),
+                8 => Step::Edit(who),
+                9..11 => Step::Delete(who),
+                11..15 => Step::Follow(who, whom),
+                15 => Step::Unfollow(who, whom),
+                16..19 => {
+                    let shield = [Shield::Mute, Shield::Hide, Shield::Block][roll(3) as usize];
+                    Step::Shield(who, whom, shield, roll(2) == 0)
+                }
+                _ => {
+                    let classes = [Class::Auto, Class::Auto, Class::Push, Class::Pull, Class::Everyone];
+                    Step::Classify(who, classes[roll(5) as usize])
+                }
+            }
+        };
+        let steps = (0..steps).map(|_| step()).collect();
+        Self { steps, pull_above: roll(4), done: roll(101), half: roll(2) == 0 }
+    }
+}
