@@ -3,16 +3,16 @@
 //! ```text
 //!   NatsJobs ─────▶ JetStream: FEED_WORK, the queue of fan-out work
 //!          └──────▶ JetStream: FEED, what was accepted, for programs outside Feedgate
-//!   NatsDoorbell ─▶ core NATS: feed.node.<node>, wakes; nothing of them is kept
+//!   NatsDoorbell ─▶ core NATS: feed.node.<node>, wakes, and feed.hot.<author>, news for whoever is there; nothing is kept
 //!        Bus ─────── one connection under all of it, which connects again by itself
 //! ```
 //!
 //! # What outsiders get
 //!
 //! Stream `FEED` holds a message per accepted event, under `feed.event.fan-out.<author>` (the author's outbox has
-//! grown) and `feed.event.edge.<reader>.<author>` (an edge has changed), with the same in JSON:
-//! `{"v":1,"kind":"fan-out","author":7}` or `{"v":1,"kind":"edge","reader":3,"author":7}`. It says *that*
-//! something changed, not what: whoever wants that asks the HTTP API. The numbers are Feedgate's own for its
+//! grown), `feed.event.edge.<reader>.<author>` (an edge has changed) and `feed.event.direct.<reader>` (something was
+//! addressed to the reader), with the same in JSON: `{"v":1,"kind":"fan-out","author":7}`,
+//! `{"v":1,"kind":"edge","reader":3,"author":7}` or `{"v":2,"kind":"direct","reader":3}`. It says *that* something changed, not what: whoever wants that asks the HTTP API. The numbers are Feedgate's own for its
 //! users. An event may be there several times, and may be missing if NATS was away: nothing in Feedgate reads
 //! this stream. It is kept for an hour, at most 256 MiB of it, the oldest going first.
 //!

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
 use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
 use feedgate_common::inboxes::Grown;
@@ -52,6 +53,7 @@ fn ear() -> (OnHeard, mpsc::Receiver<Word>) {
     let on_heard = move |heard: Heard<'_>| {
         let word = match heard {
             Heard::Growth(growth) => Word::Growth(growth.clone()),
+            Heard::Hot(head) => Word::Hot(head),
             Heard::Missed => Word::Missed,
             Heard::Close { connection, .. } => Word::Close(connection),
         };
@@ -63,6 +65,7 @@ fn ear() -> (OnHeard, mpsc::Receiver<Word>) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Growth(Growth),
+    Hot(PullHead),
     Missed,
     Close(u64),
 }
@@ -124,12 +127,16 @@ async fn a_listener_is_told_that_it_may_have_missed_wakes_while_the_server_was_a
     let since = Instant::now();
     doorbell.ring(&growth(&[1])).await;
     doorbell.close("a.1", UserNo(1), 1, Closing::Kicked).await;
+    doorbell.hot(PullHead { pull_seq: 1, author: UserNo(9) }).await;
     assert!(since.elapsed() < Duration::from_secs(2), "nobody is held up");
     server.restart();
     hear(&mut heard, &Word::Missed).await;
-    // The subscription stands when it says so.
+    // The subscriptions stand when it says so.
     doorbell.ring(&growth(&[1])).await;
     hear(&mut heard, &Word::Growth(growth(&[1]))).await;
+    let head = PullHead { pull_seq: 2, author: UserNo(9) };
+    doorbell.hot(head).await;
+    hear(&mut heard, &Word::Hot(head)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,8 +167,35 @@ async fn a_wake_of_an_unknown_version_may_mean_anything() {
     let _listening = doorbell.listen(on_heard);
     hear(&mut heard, &Word::Missed).await;
     let other = async_nats::connect(server.url()).await.unwrap();
-    other.publish("feed.node.a%2E1", vec![2, 1, 0].into()).await.unwrap();
-    hear(&mut heard, &Word::Missed).await;
+    for (subject, message) in [("feed.node.a%2E1", &[2, 1, 0][..]), ("feed.hot.9", &[1, 3]), ("feed.hot.9", b"")] {
+        other.publish(subject, message.to_vec().into()).await.unwrap();
+        assert_eq!(timeout(Duration::from_secs(20), heard.recv()).await.unwrap(), Some(Word::Missed), "{subject}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_node_hears_of_a_hot_author_the_one_that_tells_it_too_and_whoever_its_readers_are() {
+    let server = Nats::start();
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = sessions(dir.path(), &[("a.1", 1..=1)]).await;
+    let mut ears = vec![];
+    for node in ["a.1", "b.1"] {
+        let doorbell = NatsDoorbell::open(bus(&server).await, node, nodes.clone());
+        let (on_heard, mut heard) = ear();
+        let listening = doorbell.listen(on_heard);
+        hear(&mut heard, &Word::Missed).await;
+        ears.push((doorbell, heard, listening));
+    }
+    let outside = async_nats::connect(server.url()).await.unwrap();
+    let mut all = outside.subscribe("feed.>").await.unwrap();
+    outside.flush().await.unwrap();
+    let head = PullHead { pull_seq: 41, author: UserNo(9) };
+    ears[0].0.hot(head).await;
+    for (_, heard, _) in &mut ears {
+        assert_eq!(timeout(Duration::from_secs(20), heard.recv()).await.unwrap(), Some(Word::Hot(head)));
+    }
+    let told = timeout(Duration::from_secs(20), all.next()).await.unwrap().unwrap();
+    assert_eq!(told.subject.as_str(), "feed.hot.9", "one message for all");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -192,7 +226,7 @@ async fn i18_a_listener_that_is_too_slow_loses_wakes_and_is_told_so() {
     loop {
         match timeout(Duration::from_secs(20), heard.recv()).await.unwrap().unwrap() {
             Word::Missed => break,
-            Word::Growth(_) | Word::Close(_) => wakes += 1,
+            Word::Growth(_) | Word::Hot(_) | Word::Close(_) => wakes += 1,
         }
     }
     assert!(wakes < RUNG, "{wakes} of {RUNG} waited in memory");

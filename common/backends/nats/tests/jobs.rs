@@ -106,7 +106,7 @@ async fn a_job_of_a_newer_version_waits_for_a_newer_worker_and_garbage_does_not(
     let server = Nats::start();
     let jobs = jobs(&server, &Settings::default()).await;
     let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
-    for (subject, payload) in [("feed.work.news.1", r#"{"v":2,"kind":"news"}"#), ("feed.work.garbage", "?")] {
+    for (subject, payload) in [("feed.work.news.1", r#"{"v":3,"kind":"news"}"#), ("feed.work.garbage", "?")] {
         jetstream.publish(subject, payload.into()).await.unwrap().await.unwrap();
     }
     jobs.put(&[fan_out(1)]).await.unwrap();
@@ -125,15 +125,17 @@ async fn outsiders_see_every_event_as_documented() {
     let outside = async_nats::connect(server.url()).await.unwrap();
     let mut live = outside.subscribe("feed.event.>").await.unwrap();
     outside.flush().await.unwrap();
-    jobs.put(&[fan_out(7), Job::Edge { reader: UserNo(3), author: UserNo(7) }, fan_out(7)]).await.unwrap();
+    let (reader, author) = (UserNo(3), UserNo(7));
+    jobs.put(&[fan_out(7), Job::Edge { reader, author }, fan_out(7), Job::Direct { reader }]).await.unwrap();
     let fan_out = ("feed.event.fan-out.7", r#"{"v":1,"kind":"fan-out","author":7}"#);
     let edge = ("feed.event.edge.3.7", r#"{"v":1,"kind":"edge","reader":3,"author":7}"#);
-    for (subject, payload) in [fan_out, edge, fan_out] {
+    let direct = ("feed.event.direct.3", r#"{"v":2,"kind":"direct","reader":3}"#);
+    for (subject, payload) in [fan_out, edge, fan_out, direct] {
         let message = timeout(Duration::from_secs(10), live.next()).await.unwrap().unwrap();
         assert_eq!((&*message.subject, std::str::from_utf8(&message.payload).unwrap()), (subject, payload));
     }
     let jetstream = jetstream::new(outside);
-    let kept = async || jetstream.get_stream("FEED").await.unwrap().cached_info().state.messages == 3;
+    let kept = async || jetstream.get_stream("FEED").await.unwrap().cached_info().state.messages == 4;
     eventually("they are kept for who comes later", kept).await;
-    assert_eq!(jobs.pending().await.unwrap(), 2, "equal work is merged, events are not");
+    assert_eq!(jobs.pending().await.unwrap(), 3, "equal work is merged, events are not");
 }

@@ -1,6 +1,6 @@
 //! The task behind one listener.
 //!
-//! Invariants: everything between a gap and the moment the subscription stands again is covered by one
+//! Invariants: everything between a gap and the moment the subscriptions stand again is covered by one
 //! [`Heard::Missed`] after it; a message that cannot be read is a [`Heard::Missed`] too; it ends when its guard is
 //! dropped.
 
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use feedgate_common::doorbell::{Heard, OnHeard};
 use futures_util::StreamExt;
+use futures_util::future::try_join;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -17,37 +18,41 @@ use crate::bus::Bus;
 /// Before a subscription that was refused is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn listen(bus: Bus, subject: String, on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
+pub(super) async fn listen(bus: Bus, subjects: [String; 2], on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
     tokio::select! {
         biased;
         _ = stopped => {}
-        () = hear(bus, subject, on_heard) => {}
+        () = hear(bus, subjects, on_heard) => {}
     }
 }
 
-async fn hear(bus: Bus, subject: String, on_heard: OnHeard) {
+async fn hear(bus: Bus, subjects: [String; 2], on_heard: OnHeard) {
     loop {
         let mut gaps = bus.gaps();
-        let mut messages = match bus.client().subscribe(subject.clone()).await {
-            Ok(messages) => messages,
+        let [one, other] = subjects.each_ref().map(|subject| bus.client().subscribe(subject.clone()));
+        let (mut one, mut other) = match try_join(one, other).await {
+            Ok(subscribed) => subscribed,
             Err(error) => {
-                tracing::warn!(%error, subject, "NATS takes no subscription for wakes");
+                tracing::warn!(%error, ?subjects, "NATS takes no subscription for wakes");
                 sleep(PAUSE).await;
                 continue;
             }
         };
         gaps.mark_changed();
         loop {
-            tokio::select! {
-                message = messages.next() => match message {
-                    Some(message) => tell(&message.payload, &on_heard),
-                    None => break,
-                },
+            let message = tokio::select! {
+                message = one.next() => message,
+                message = other.next() => message,
                 _ = gaps.changed() => {
-                    // Until this is answered the subscription may not stand, and wakes go on being lost.
+                    // Until this is answered a subscription may not stand, and wakes go on being lost.
                     _ = bus.round_trip().await;
                     on_heard(Heard::Missed);
+                    continue;
                 }
+            };
+            match message {
+                Some(message) => tell(&message.payload, &on_heard),
+                None => break,
             }
         }
     }
@@ -57,6 +62,7 @@ fn tell(message: &[u8], on_heard: &OnHeard) {
     match wire::decode(message) {
         Ok(Told::Growth(growth)) => on_heard(Heard::Growth(&growth)),
         Ok(Told::Close { user, connection, why }) => on_heard(Heard::Close { user, connection, why }),
+        Ok(Told::Hot(head)) => on_heard(Heard::Hot(head)),
         Err(unreadable) => {
             tracing::debug!(?unreadable, "a wake cannot be read; everything may have grown");
             on_heard(Heard::Missed);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   ring ─▶ who holds these readers? (Sessions, after the append) ─▶ per node its inboxes ─▶ feed.node.<node>
-//!   listen ◀── feed.node.<this node>      a gap in the connection ─▶ Heard::Missed
+//!   hot  ─▶ feed.hot.<author>, to everybody
+//!   listen ◀── feed.node.<this node>, feed.hot.*      a gap in the connection ─▶ Heard::Missed
 //! ```
 //!
 //! A node's name becomes one token of the subject: letters, digits, `-` and `_` stand for themselves, every other
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use feedgate_common::archive::PullHead;
 use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard};
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Grown;
@@ -33,6 +35,9 @@ use crate::bus::{Bus, failed, within};
 /// The longest a ring may hold its caller up.
 const RING: Duration = Duration::from_millis(500);
 
+/// Where authors who are pulled are told to have news; ends in a dot.
+const HOT: &str = "feed.hot.";
+
 /// Readers looked up at a time.
 const LOOKUP_MAX: usize = 1000;
 
@@ -41,7 +46,7 @@ pub struct NatsDoorbell {
     bus: Bus,
     node: String,
     nodes: Arc<dyn Sessions>,
-    /// Rings and closes that may not have been heard.
+    /// Rings, news and closes that may not have been heard.
     lost: AtomicU64,
 }
 
@@ -76,6 +81,12 @@ impl NatsDoorbell {
         self.bus.client().publish(subject(node), message.into()).await.map_err(failed)
     }
 
+    async fn tell_everybody(&self, head: PullHead) -> Result<()> {
+        self.bus.connected().await?;
+        let subject = format!("{HOT}{}", head.author.0);
+        self.bus.client().publish(subject, wire::hot(head).into()).await.map_err(failed)
+    }
+
     fn note(&self, told: Result<()>) {
         if let Err(error) = told {
             let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
@@ -90,6 +101,10 @@ impl Doorbell for NatsDoorbell {
         self.note(within(RING, self.tell(growth)).await);
     }
 
+    async fn hot(&self, head: PullHead) {
+        self.note(within(RING, self.tell_everybody(head)).await);
+    }
+
     async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
         let tell = async {
             self.bus.connected().await?;
@@ -98,11 +113,11 @@ impl Doorbell for NatsDoorbell {
         self.note(within(RING, tell).await);
     }
 
-    /// Needs a tokio runtime. The subscription stands a moment later; then `on_heard` is called with
+    /// Needs a tokio runtime. The subscriptions stand a moment later; then `on_heard` is called with
     /// [`Missed`](feedgate_common::doorbell::Heard::Missed) for what was told until then.
     fn listen(&self, on_heard: OnHeard) -> Listening {
         let (stop, stopped) = oneshot::channel();
-        tokio::spawn(ear::listen(self.bus.clone(), subject(&self.node), on_heard, stopped));
+        tokio::spawn(ear::listen(self.bus.clone(), [subject(&self.node), format!("{HOT}*")], on_heard, stopped));
         Listening::until(move || _ = stop.send(()))
     }
 

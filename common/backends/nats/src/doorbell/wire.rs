@@ -5,11 +5,13 @@
 //!                        record: seq u64, op u8, route u8, rank i64, item u64
 //!                        inbox:  reader u32, feed u16, epoch u64, offset u64, appended u32, generation u64
 //!   version 1 │ kind 2 │ user u32 │ connection u64 │ why u8
+//!   version 1 │ kind 3 │ author u32 │ pull_seq u64
 //! ```
 //!
 //! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`];
 //! whatever is not exactly such a message is refused, never half read.
 
+use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
 use feedgate_common::doorbell::{Closing, Growth};
 use feedgate_common::inboxes::Grown;
@@ -20,6 +22,7 @@ const VERSION: u8 = 1;
 
 const GROWTH: u8 = 1;
 const CLOSE: u8 = 2;
+const HOT: u8 = 3;
 
 /// The longest message. The server takes 1 MiB; as many as wait for a slow listener must fit in its memory.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -38,6 +41,8 @@ pub(super) enum Told {
     Growth(Growth),
     /// A connection is to be closed.
     Close { user: UserNo, connection: u64, why: Closing },
+    /// An author who is pulled has news.
+    Hot(PullHead),
 }
 
 /// A message that another version has written, or nobody of us.
@@ -86,6 +91,14 @@ pub(super) fn close(user: UserNo, connection: u64, why: Closing) -> Vec<u8> {
     out
 }
 
+/// That an author who is pulled has news.
+pub(super) fn hot(head: PullHead) -> Vec<u8> {
+    let mut out = vec![VERSION, HOT];
+    out.extend(head.author.0.to_be_bytes());
+    out.extend(head.pull_seq.to_be_bytes());
+    out
+}
+
 /// What `message` says.
 pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
     let mut read = Reader(message);
@@ -96,6 +109,10 @@ pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
             inboxes: read.list(Reader::grown)?,
         }),
         (VERSION, CLOSE) => Told::Close { user: UserNo(read.u32()?), connection: read.u64()?, why: read.why()? },
+        (VERSION, HOT) => {
+            let author = UserNo(read.u32()?);
+            Told::Hot(PullHead { pull_seq: read.u64()?, author })
+        }
         _ => return Err(Unreadable),
     };
     if read.0.is_empty() { Ok(told) } else { Err(Unreadable) }

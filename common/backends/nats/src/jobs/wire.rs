@@ -8,8 +8,9 @@ use feedgate_common::UserNo;
 use feedgate_common::jobs::Job;
 use serde::{Deserialize, Serialize};
 
-/// What this build writes.
-const VERSION: u32 = 1;
+/// What this build writes at most: each kind goes out in the version that brought it, so that older workers go on with
+/// theirs.
+const VERSION: u32 = 2;
 
 /// A message that is no job to us.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,8 +36,17 @@ struct Message {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Body {
-    FanOut { author: UserNo },
-    Edge { reader: UserNo, author: UserNo },
+    FanOut {
+        author: UserNo,
+    },
+    Edge {
+        reader: UserNo,
+        author: UserNo,
+    },
+    /// Since version 2.
+    Direct {
+        reader: UserNo,
+    },
 }
 
 /// The job's own subject below `root`, which ends in a dot.
@@ -44,27 +54,30 @@ pub(crate) fn subject(root: &str, job: Job) -> String {
     match job {
         Job::FanOut { author } => format!("{root}fan-out.{}", author.0),
         Job::Edge { reader, author } => format!("{root}edge.{}.{}", reader.0, author.0),
+        Job::Direct { reader } => format!("{root}direct.{}", reader.0),
     }
 }
 
 pub(crate) fn encode(job: Job) -> Vec<u8> {
-    let body = match job {
-        Job::FanOut { author } => Body::FanOut { author },
-        Job::Edge { reader, author } => Body::Edge { reader, author },
+    let (v, body) = match job {
+        Job::FanOut { author } => (1, Body::FanOut { author }),
+        Job::Edge { reader, author } => (1, Body::Edge { reader, author }),
+        Job::Direct { reader } => (2, Body::Direct { reader }),
     };
-    serde_json::to_vec(&Message { v: VERSION, body }).expect("numbers and fixed names are JSON")
+    serde_json::to_vec(&Message { v, body }).expect("numbers and fixed names are JSON")
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Job, Unreadable> {
     match serde_json::from_slice(bytes) {
         Ok(Version { v }) if v > VERSION => return Err(Unreadable::Newer(v)),
-        Ok(Version { v: VERSION }) => {}
+        Ok(Version { v: 1..=VERSION }) => {}
         Ok(_) | Err(_) => return Err(Unreadable::Garbage),
     }
     match serde_json::from_slice::<Message>(bytes) {
         Ok(Message { body: Body::FanOut { author }, .. }) => Ok(Job::FanOut { author }),
         Ok(Message { body: Body::Edge { reader, author }, .. }) => Ok(Job::Edge { reader, author }),
-        Err(_) => Err(Unreadable::Garbage),
+        Ok(Message { v: 2.., body: Body::Direct { reader } }) => Ok(Job::Direct { reader }),
+        Ok(_) | Err(_) => Err(Unreadable::Garbage),
     }
 }
 
@@ -72,14 +85,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Job, Unreadable> {
 mod tests {
     use super::*;
 
-    /// Never edited: what version 1 has written is what a later one must read.
+    /// Never edited: what a version has written is what a later one must read.
     #[test]
-    fn version_1_is_read_and_written_as_it_always_was() {
+    fn every_version_is_read_and_written_as_it_always_was() {
         let fan_out = Job::FanOut { author: UserNo(7) };
         let edge = Job::Edge { reader: UserNo(3), author: UserNo(7) };
+        let direct = Job::Direct { reader: UserNo(3) };
         for (job, subject_, bytes) in [
             (fan_out, "feed.work.fan-out.7", &include_bytes!("wire/fan-out.v1.json")[..]),
             (edge, "feed.work.edge.3.7", &include_bytes!("wire/edge.v1.json")[..]),
+            (direct, "feed.work.direct.3", &include_bytes!("wire/direct.v2.json")[..]),
         ] {
             assert_eq!(decode(bytes), Ok(job));
             assert_eq!(String::from_utf8(encode(job)).unwrap(), String::from_utf8_lossy(bytes).trim_end());
@@ -89,9 +104,17 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_told_from_garbage() {
-        assert_eq!(decode(br#"{"v":2,"kind":"new","what":[]}"#), Err(Unreadable::Newer(2)));
-        for garbage in [&b""[..], b"{}", br#"{"v":0}"#, br#"{"v":1,"kind":"new"}"#, br#"{"v":1,"kind":"fan-out"}"#] {
-            assert_eq!(decode(garbage), Err(Unreadable::Garbage));
+        assert_eq!(decode(br#"{"v":3,"kind":"new","what":[]}"#), Err(Unreadable::Newer(3)));
+        for garbage in [
+            r#""#,
+            r#"{}"#,
+            r#"{"v":0}"#,
+            r#"{"v":1,"kind":"new"}"#,
+            r#"{"v":1,"kind":"fan-out"}"#,
+            r#"{"v":1,"kind":"direct","reader":3}"#,
+            r#"{"v":2,"kind":"direct","author":7}"#,
+        ] {
+            assert_eq!(decode(garbage.as_bytes()), Err(Unreadable::Garbage), "{garbage}");
         }
     }
 }

@@ -12,7 +12,7 @@ fn grown(reader: u32, appended: u32) -> Grown {
     Grown { key, head: Position { epoch: Epoch(3), offset: 1 << 40 }, appended, generation: 6 }
 }
 
-fn samples() -> [(Told, Vec<u8>, &'static str); 4] {
+fn samples() -> [(Told, Vec<u8>, &'static str); 5] {
     let all = Growth {
         author: UserNo(9),
         records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
@@ -25,11 +25,13 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 4] {
         (Told::Close { user, connection, why }, close(user, connection, why))
     });
     let [replaced, kicked] = closes;
+    let head = PullHead { pull_seq: 0x0102_0304_0506_0708, author: UserNo(9) };
     [
         (Told::Growth(all), encoded.next().unwrap(), include_str!("growth.v1.hex")),
         (Told::Growth(one), encoded.next().unwrap(), include_str!("growth-untold.v1.hex")),
         (replaced.0, replaced.1, include_str!("close-replaced.v1.hex")),
         (kicked.0, kicked.1, include_str!("close-kicked.v1.hex")),
+        (Told::Hot(head), hot(head), include_str!("hot.v1.hex")),
     ]
 }
 
