@@ -127,8 +127,7 @@ export class Feed {
     } else if (op === "delete") {
       this.#shown.delete(item_id);
     } else if (op === "forget") {
-      // What is addressed to the reader stays, whoever it is from.
-      for (const [id, shown] of this.#shown) if (shown.author === author && !shown.direct) this.#shown.delete(id);
+      for (const [id, shown] of this.#shown) if (shown.author === author) this.#shown.delete(id);
     } else {
       throw new TypeError(`a change has op add, update, delete, forget or behind, not ${JSON.stringify(op)}`);
     }

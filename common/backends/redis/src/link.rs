@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 
 use breaker::Breaker;
@@ -63,6 +63,7 @@ enum Route {
 }
 
 const ANY_MASTER: RoutingInfo = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
+const EVERY_MASTER: RoutingInfo = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
 
 /// Shares of a cluster's hash tags.
 const SHARES: usize = 256;
@@ -158,6 +159,23 @@ impl Link {
             Route::Cluster(connection) => connection.clone().req_packed_command(command).await,
         };
         answer?.extract_error()
+    }
+
+    /// One command that every master answers.
+    pub(crate) async fn on_masters(&self, command: &Cmd) -> Result<Vec<Value>> {
+        let asked = tokio::time::timeout(self.timeouts.call, async {
+            match &self.route {
+                Route::Single(single) => Ok(vec![single.call(command).await?]),
+                Route::Cluster(connection) => {
+                    match connection.clone().route_command(command.clone(), EVERY_MASTER).await? {
+                        Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
+                        other => Ok(vec![other]),
+                    }
+                }
+            }
+        });
+        let answers: Vec<Value> = asked.await.map_err(|_| silent(self.timeouts.call))?.map_err(failed)?;
+        answers.into_iter().map(|answer| answer.extract_error().map_err(failed)).collect()
     }
 
     /// Of the server; in a cluster, of any master, for others may be away just now.

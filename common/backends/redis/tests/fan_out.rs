@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
@@ -70,6 +70,7 @@ impl Town {
             foreign_id: None,
             published_at: None,
             rank: None,
+            audience: Audience::default(),
             idempotency_key: None,
         };
         let publisher = Publisher::new(self.stores.archive.clone(), self.stores.jobs.clone());
@@ -113,6 +114,8 @@ impl Doorbell for Bell {
         }
         self.rung.lock().extend(readers);
     }
+
+    async fn hot(&self, _head: PullHead) {}
 
     async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
 

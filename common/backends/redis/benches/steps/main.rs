@@ -1,4 +1,4 @@
-//! What the push step costs Redis, beside a bare pipelined XADD and the other ways to do it; and what an inbox weighs.
+//! What a push step and a take cost Redis, beside a bare pipelined XADD and the other ways to do it; and what an inbox weighs.
 //!
 //! ```text
 //!   cargo bench -p feedgate-redis --bench steps
@@ -33,6 +33,7 @@ async fn main() {
         println!("round {round}");
         others::measure(&mut table).await;
         ours::measure(&mut table).await;
+        ours::measure_takes(&mut table).await;
     }
     println!("\nbytes by MEMORY USAGE, key and all");
     memory::measure().await;

@@ -1,4 +1,4 @@
-//! The step as it is.
+//! The steps as they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::inboxes::{Advance, Advanced, Build};
-use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Progress, Record, UserNo};
+use feedgate_common::inboxes::{Advance, Advanced, Build, Take, Taken};
+use feedgate_common::{
+    Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo, Watermarks,
+};
 use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
 use futures_util::{StreamExt, stream};
 
@@ -16,6 +18,8 @@ use crate::server::Server;
 use crate::{APPENDS, READERS, Table};
 
 const AUTHOR: UserNo = UserNo(90_000);
+/// Of every inbox.
+const EPOCH: Epoch = Epoch(1_000_000);
 /// Steps that wait for Redis at the same time.
 const ABREAST: usize = 4;
 
@@ -51,9 +55,10 @@ pub(crate) async fn open(server: &Server) -> RedisInboxes {
 }
 
 pub(crate) async fn build(store: &RedisInboxes, key: InboxKey, entries: Vec<Entry>) {
-    let epoch = Epoch(1_000_000);
-    store.begin_build(key, epoch, &[]).await.unwrap();
-    assert!(store.finish_build(Build { key, epoch, built_at: 1000, entries, floor: None }).await.unwrap());
+    store.begin_build(key, EPOCH, &[]).await.unwrap();
+    let taken = Watermarks::default();
+    let build = Build { key, epoch: EPOCH, built_at: 1000, entries, floor: None, taken, until: Millis::MAX };
+    assert!(store.finish_build(build).await.unwrap());
 }
 
 fn step(author: UserNo, done: u64, readers: std::ops::Range<u32>, records: u64) -> Advance {
@@ -96,4 +101,33 @@ pub(crate) async fn measure(table: &mut Table) {
         });
         table.line(name, rounds * APPENDS, &server, run).await;
     }
+}
+
+/// Each reader takes in what is new, `entries` at a time, until there are as many appends as in a push.
+pub(crate) async fn measure_takes(table: &mut Table) {
+    for (name, entries) in [("take, 1 entry", 1), ("take, 10 entries", 10)] {
+        let server = Server::start().await;
+        let store = open(&server).await;
+        let rounds = APPENDS / (u64::from(READERS) * entries);
+        let run = stream::iter(0..ABREAST as u32).for_each_concurrent(ABREAST, |worker| {
+            let store = &store;
+            async move {
+                for n in 0..rounds {
+                    for reader in (1..=READERS).filter(|reader| *reader as usize % ABREAST == worker as usize) {
+                        let step = take(InboxKey::main(UserNo(reader)), n * entries, entries);
+                        let moved = store.take(step).await.unwrap();
+                        assert!(matches!(moved, Taken::Moved { appended, .. } if u64::from(appended) == entries));
+                    }
+                }
+            }
+        });
+        table.line(name, APPENDS, &server, run).await;
+    }
+}
+
+fn take(key: InboxKey, pulled: u64, entries: u64) -> Take {
+    let at = |pull| Watermarks { pull, direct: 0 };
+    let (expected, next) = (at(pulled), at(pulled + entries));
+    let entries = (pulled + 1..=next.pull).map(entry).collect();
+    Take { key, epoch: EPOCH, expected, next, entries, counter: 2000 }
 }

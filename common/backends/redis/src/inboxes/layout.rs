@@ -3,24 +3,32 @@
 //! ```text
 //!   {b005}            hash  layout             version and number of buckets
 //!                           life, epoch        the replication id it was made under, the least epoch that counts
-//!                           inboxes, entries   counts
 //!                           <author>           progress: `done`, or `done:last`
 //!   {b005}:<reader>:<feed>
-//!                     list  element 0          header: kind, epoch, base, built_at, floor, marks
+//!                     list  element 0          header: kind, epoch, base, built_at, watermarks, floor, marks
 //!                           element n          the entry of sequence id base + n
 //! ```
 //!
+//! An inbox expires when Redis is told it may; a build in flight an hour after it began.
+//!
+//! A bucket of an earlier version has no life under this one: it gets one, as after any loss, and what it holds counts
+//! as missing, for kind and epoch of a header stay where they are. A later version's is refused, so that two versions
+//! side by side do not take each other's inboxes in turn.
+//!
 //! Invariants: sequence ids are dense because they are places in a list; an inbox is one key, so it is there as a whole or not at all;
-//! everything of a bucket lies in one slot. What scripts compare as numbers fits a double.
+//! everything of a bucket lies in one slot; watermarks are part of the header, so no log is there without its own. What scripts compare as numbers fits a double.
 //!
 //! Size, by `MEMORY USAGE`: see `docs/adr/0006-inboxes-on-redis.md`.
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::packing::{self, START};
-use feedgate_common::{Bucket, DisplayKey, Entry, Epoch, Generation, InboxKey, ItemId, OutboxSeq, Progress, UserNo};
+use feedgate_common::{
+    Bucket, DisplayKey, Entry, Epoch, FeedId, Generation, InboxKey, ItemId, OutboxSeq, Progress, PullSeq, UserNo,
+    Watermarks,
+};
 
 /// Raised whenever anything of this changes its meaning.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Numbers are less: Lua's are doubles.
 const LIMIT: u64 = 1 << 53;
@@ -28,7 +36,7 @@ const LIMIT: u64 = 1 << 53;
 const BUILDING: u8 = 0;
 const INBOX: u8 = 1;
 /// Length of a header without marks in bytes.
-const FIXED: usize = 39;
+const FIXED: usize = 53;
 
 pub(super) fn layout(buckets: u16) -> String {
     format!("{VERSION}/{buckets}")
@@ -40,6 +48,14 @@ pub(super) fn bucket_key(bucket: Bucket) -> Vec<u8> {
 
 pub(super) fn inbox_key(bucket: Bucket, key: InboxKey) -> Vec<u8> {
     format!("{{b{:03}}}:{}:{}", bucket.0, key.reader.0, key.feed.0).into_bytes()
+}
+
+/// Whose inbox a key is, if it is one's of a store with so many buckets.
+pub(super) fn inbox_of(name: &[u8], buckets: u16) -> Option<InboxKey> {
+    let (_, place) = std::str::from_utf8(name).ok()?.split_once("}:")?;
+    let (reader, feed) = place.split_once(':')?;
+    let key = InboxKey { reader: UserNo(reader.parse().ok()?), feed: FeedId(feed.parse().ok()?) };
+    (inbox_key(key.reader.bucket(buckets), key) == name).then_some(key)
 }
 
 /// The field of an author's progress.
@@ -80,13 +96,28 @@ pub(super) fn mark_author(author: UserNo) -> [u8; 4] {
 
 /// The generation of a mark.
 pub(super) fn mark_generation(generation: Generation) -> Result<Vec<u8>> {
-    Ok(number(generation)?.to_le_bytes()[..7].to_vec())
+    seven(generation)
+}
+
+/// The pull watermark of a header.
+pub(super) fn pull_watermark(pull: PullSeq) -> Result<Vec<u8>> {
+    seven(pull)
+}
+
+/// Both watermarks of a header.
+pub(super) fn watermarks(of: Watermarks) -> Result<Vec<u8>> {
+    Ok([pull_watermark(of.pull)?, seven(of.direct)?].concat())
+}
+
+/// A number as headers have it.
+fn seven(n: u64) -> Result<Vec<u8>> {
+    Ok(number(n)?.to_le_bytes()[..7].to_vec())
 }
 
 /// The header of a build in flight.
 pub(super) fn token(epoch: Epoch) -> Result<Vec<u8>> {
     let mut bytes = vec![BUILDING];
-    bytes.extend(&number(epoch.0)?.to_le_bytes()[..7]);
+    bytes.extend(seven(epoch.0)?);
     Ok(bytes)
 }
 
@@ -97,6 +128,7 @@ pub(super) struct Header {
     /// Sequence ids up to here were cut.
     pub(super) base: u64,
     pub(super) built_at: Generation,
+    pub(super) taken: Watermarks,
     pub(super) floor: Option<DisplayKey>,
     /// Packed; only scripts look into them.
     pub(super) marks: Vec<u8>,
@@ -106,8 +138,9 @@ impl Header {
     pub(super) fn bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![INBOX];
         for n in [self.epoch.0, self.base, self.built_at] {
-            bytes.extend(&number(n)?.to_le_bytes()[..7]);
+            bytes.extend(seven(n)?);
         }
+        bytes.extend(watermarks(self.taken)?);
         let floor = self.floor.unwrap_or(START);
         bytes.push(self.floor.is_some().into());
         bytes.extend(floor.rank.to_le_bytes());
@@ -125,14 +158,15 @@ impl Header {
                 u64::from_le_bytes(word)
             };
             let key = DisplayKey {
-                rank: i64::from_le_bytes(fixed[23..31].try_into().ok()?),
-                item: ItemId(u64::from_le_bytes(fixed[31..39].try_into().ok()?)),
+                rank: i64::from_le_bytes(fixed[37..45].try_into().ok()?),
+                item: ItemId(u64::from_le_bytes(fixed[45..53].try_into().ok()?)),
             };
             let header = Self {
                 epoch: Epoch(number(1)),
                 base: number(8),
                 built_at: number(15),
-                floor: (fixed[22] == 1).then_some(key),
+                taken: Watermarks { pull: number(22), direct: number(29) },
+                floor: (fixed[36] == 1).then_some(key),
                 marks: marks.to_vec(),
             };
             (fixed[0] == INBOX).then_some(header)
@@ -179,13 +213,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_header_comes_back(
-            numbers in proptest::array::uniform3(0..LIMIT),
+            numbers in proptest::array::uniform5(0..LIMIT),
             floor: Option<(i64, u64)>,
             marks: Vec<u8>,
         ) {
-            let [epoch, base, built_at] = numbers;
+            let [epoch, base, built_at, pull, direct] = numbers;
             let floor = floor.map(|(rank, item)| DisplayKey { rank, item: ItemId(item) });
-            let header = Header { epoch: Epoch(epoch), base, built_at, floor, marks };
+            let taken = Watermarks { pull, direct };
+            let header = Header { epoch: Epoch(epoch), base, built_at, taken, floor, marks };
             prop_assert_eq!(Header::of(&header.bytes().unwrap()).unwrap(), header);
         }
 
@@ -203,9 +238,22 @@ mod tests {
 
     #[test]
     fn a_number_that_a_double_does_not_hold_is_refused() {
-        let header = Header { epoch: Epoch(LIMIT), base: 0, built_at: 0, floor: None, marks: vec![] };
-        assert!(header.bytes().is_err() && token(Epoch(LIMIT)).is_err() && mark_generation(LIMIT).is_err());
+        let header = |epoch, taken| {
+            Header { epoch: Epoch(epoch), base: 0, built_at: 0, taken, floor: None, marks: vec![] }.bytes()
+        };
+        let none = Watermarks::default();
+        assert!(header(LIMIT, none).is_err() && header(1, Watermarks { pull: LIMIT, ..none }).is_err());
+        assert!(token(Epoch(LIMIT)).is_err() && mark_generation(LIMIT).is_err());
         assert!(number(LIMIT - 1).is_ok());
+    }
+
+    #[test]
+    fn an_inbox_is_told_by_its_key_and_nothing_else_is_one() {
+        let key = InboxKey { reader: UserNo(6), feed: FeedId(1) };
+        assert_eq!(inbox_of(&inbox_key(Bucket(2), key), 4), Some(key));
+        for other in ["{b002}", "{b001}:6:1", "{b002}:06:1", "{s002}:6:1", "{b002}:6", "{b002}:6:1:1", "}:", ""] {
+            assert_eq!(inbox_of(other.as_bytes(), 4), None, "{other}");
+        }
     }
 
     #[test]

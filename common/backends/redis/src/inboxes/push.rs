@@ -21,16 +21,13 @@ impl Push {
         let seqs: Vec<_> = step.records.iter().map(|record| record.seq).collect();
         let fresh: Vec<_> = step.recipients.iter().map(|to| beyond(&seqs, to.from)).collect();
         let inboxes = step.recipients.iter().map(|to| inbox_key(step.bucket, InboxKey::main(to.reader)));
-        let mut edges = Vec::with_capacity(5 + 24 * fresh.len());
-        edges.push(0xdd);
-        edges.extend((4 * fresh.len() as u32).to_be_bytes());
+        let (mut edges, mut prefix) = (Vec::with_capacity(5 + 24 * fresh.len()), Vec::new());
+        pack_array(&mut edges, 4 * fresh.len());
         for (to, fresh) in step.recipients.iter().zip(&fresh) {
             [number(to.generation)?, number(to.counter)?, *fresh as u64].iter().for_each(|n| pack(&mut edges, *n));
-            // A string of fewer than 32 bytes, its length with it: a number takes 10 at most.
-            let length = edges.len();
-            edges.push(0xa0);
-            varint::put(&mut edges, to.generation);
-            edges[length] |= (edges.len() - length - 1) as u8;
+            prefix.clear();
+            varint::put(&mut prefix, to.generation);
+            pack_short(&mut edges, &prefix);
         }
         let mut arguments = vec![
             field(step.author),
@@ -58,8 +55,20 @@ impl Push {
     }
 }
 
-/// A number in MessagePack, which Redis's Lua unpacks a whole array of in one call.
-fn pack(out: &mut Vec<u8>, n: u64) {
+/// The beginning of an array in MessagePack, which Redis's Lua unpacks in one call.
+pub(super) fn pack_array(out: &mut Vec<u8>, length: usize) {
+    out.push(0xdd);
+    out.extend((length as u32).to_be_bytes());
+}
+
+/// A string of fewer than 32 bytes.
+pub(super) fn pack_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(0xa0 | bytes.len() as u8);
+    out.extend(bytes);
+}
+
+/// A number.
+pub(super) fn pack(out: &mut Vec<u8>, n: u64) {
     match n {
         0..0x80 => out.push(n as u8),
         0x80..0x100 => out.extend([0xcc, n as u8]),

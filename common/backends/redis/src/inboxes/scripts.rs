@@ -2,7 +2,7 @@
 
 use feedgate_common::Position;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::{Epoch, Progress};
+use feedgate_common::{Epoch, Progress, Watermarks};
 use redis::Value;
 
 use super::layout::progress_of;
@@ -13,13 +13,15 @@ use crate::link::Script;
 pub(super) struct Scripts {
     pub(super) advance: Script,
     pub(super) edge: Script,
+    pub(super) take: Script,
     pub(super) begin: Script,
     pub(super) finish: Script,
     pub(super) trim: Script,
     pub(super) discard: Script,
     pub(super) read: Script,
     pub(super) log: Script,
-    pub(super) heads: Script,
+    pub(super) stands: Script,
+    pub(super) touch: Script,
     pub(super) progress: Script,
     pub(super) renew: Script,
 }
@@ -27,21 +29,27 @@ pub(super) struct Scripts {
 impl Scripts {
     /// `long`: the length of a list, header included, beyond which a log is to be cut.
     pub(super) fn new(long: usize) -> Self {
-        let bucket = include_str!("scripts/bucket.lua");
+        let bucket = concat!(include_str!("scripts/layout.lua"), include_str!("scripts/bucket.lua"));
         let script =
             |flags: &str, text: &str| Script::new(format!("#!lua{flags}\nlocal LONG = {long}\n{bucket}{text}"));
         Self {
             advance: script("", include_str!("scripts/advance.lua")),
             edge: script("", include_str!("scripts/edge.lua")),
+            take: script("", include_str!("scripts/take.lua")),
             begin: script("", include_str!("scripts/begin.lua")),
             finish: script("", include_str!("scripts/finish.lua")),
             trim: script(" flags=allow-oom", include_str!("scripts/trim.lua")),
             discard: script(" flags=allow-oom", include_str!("scripts/discard.lua")),
             read: script(" flags=no-writes", include_str!("scripts/read.lua")),
             log: script(" flags=no-writes", include_str!("scripts/log.lua")),
-            heads: script(" flags=no-writes", include_str!("scripts/heads.lua")),
+            stands: script(" flags=no-writes", include_str!("scripts/stands.lua")),
+            touch: Script::new(concat!("#!lua flags=allow-oom\n", include_str!("scripts/touch.lua"))),
             progress: script(" flags=no-writes", include_str!("scripts/progress.lua")),
-            renew: Script::new(concat!("#!lua\n", include_str!("scripts/renew.lua"))),
+            renew: Script::new(concat!(
+                "#!lua\n",
+                include_str!("scripts/layout.lua"),
+                include_str!("scripts/renew.lua")
+            )),
         }
     }
 }
@@ -79,6 +87,10 @@ impl Reply {
 
     pub(super) fn position(&mut self) -> Result<Position> {
         Ok(Position { epoch: Epoch(self.number()?), offset: self.number()? })
+    }
+
+    pub(super) fn watermarks(&mut self) -> Result<Watermarks> {
+        Ok(Watermarks { pull: self.number()?, direct: self.number()? })
     }
 
     pub(super) fn progress(&mut self) -> Result<Progress> {

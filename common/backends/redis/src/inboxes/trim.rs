@@ -15,7 +15,7 @@ use redis::cmd;
 
 use super::layout::{Header, entry_of, inbox_key};
 use super::scripts::{array, bytes};
-use super::{RedisInboxes, SLACK};
+use super::{LONG, RedisInboxes, SLACK};
 
 /// The most logs that one step cuts: where many are long at once, the following steps cut the rest.
 const AT_ONCE: usize = 64;
@@ -32,6 +32,13 @@ impl RedisInboxes {
             }
         });
         stream::iter(trims).buffer_unordered(ABREAST).for_each(async |()| {}).await;
+    }
+
+    /// Cuts one if a step has made it so long.
+    pub(super) async fn trim_long(&self, key: InboxKey, length: u64) {
+        if length as usize > LONG {
+            self.trim_all(vec![key]).await;
+        }
     }
 
     async fn trim(&self, key: InboxKey) -> Result<()> {

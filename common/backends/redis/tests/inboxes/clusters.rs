@@ -4,7 +4,9 @@ use feedgate_common::inboxes::Read;
 use feedgate_common::{Bucket, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 
-use crate::world::{BUCKETS, KEY, READER, build, connect, entry, filled, in_step, open, push, until, words};
+use crate::world::{
+    BUCKETS, KEY, READER, build, connect, entry, filled, in_step, open, push, take_in, takes_nothing, until, words,
+};
 
 /// One whose masters go on without the others.
 fn start() -> RedisCluster {
@@ -33,6 +35,7 @@ async fn i16_a_master_that_is_away_takes_its_own_buckets_along_and_they_come_bac
     let mut cluster = start();
     let store = open(&cluster.url()).await;
     let served = filled(&*store, 2).await;
+    take_in(&*store, served.epoch, 0, 1).await;
     let node = holder_of(&cluster, READER);
     let other = elsewhere(&cluster, node);
     let other_key = feedgate_common::InboxKey::main(other);
@@ -52,6 +55,7 @@ async fn i16_a_master_that_is_away_takes_its_own_buckets_along_and_they_come_bac
     cluster.wait_until_ok();
     until("the master is reached again", async || store.heads(&[KEY]).await.is_ok()).await;
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
+    takes_nothing(&*store, served.epoch, 0..=2).await;
     assert!(build(&*store, KEY, vec![entry(1)]).await > served.epoch);
 }
 
@@ -89,6 +93,7 @@ async fn i16_a_replica_that_takes_over_serves_no_epoch_of_its_master() {
     .await;
     let store = open(&cluster.url()).await;
     let served = filled(&*store, 2).await;
+    take_in(&*store, served.epoch, 0, 1).await;
     in_step(&cluster.nodes()[node], &replica);
 
     cluster.node(node).kill();
@@ -102,6 +107,7 @@ async fn i16_a_replica_that_takes_over_serves_no_epoch_of_its_master() {
     })
     .await;
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
+    takes_nothing(&*store, served.epoch, 0..=2).await;
     assert!(build(&*store, KEY, vec![entry(1)]).await > served.epoch);
     push(&*store, &[READER]).await;
     assert_eq!(store.heads(&[KEY]).await.unwrap()[0].unwrap().offset, 2);
@@ -112,6 +118,7 @@ async fn i16_a_slot_that_moves_to_another_master_is_a_new_life_there() {
     let cluster = start();
     let store = open(&cluster.url()).await;
     let served = filled(&*store, 2).await;
+    take_in(&*store, served.epoch, 0, 1).await;
     let slot = slot_of(&cluster, READER.bucket(BUCKETS));
     let (from, to) = (cluster.holder_of(slot), (cluster.holder_of(slot) + 1) % 3);
     let (from, to, slot) = (&cluster.nodes()[from], &cluster.nodes()[to], slot.to_string());
@@ -128,6 +135,7 @@ async fn i16_a_slot_that_moves_to_another_master_is_a_new_life_there() {
     }
     until("the new master is reached", async || store.heads(&[KEY]).await.is_ok()).await;
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
+    takes_nothing(&*store, served.epoch, 0..=2).await;
     assert!(build(&*store, KEY, vec![entry(1)]).await > served.epoch);
 }
 

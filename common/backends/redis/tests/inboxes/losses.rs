@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use feedgate_common::inboxes::{Advanced, Read};
+use feedgate_common::inboxes::{Advanced, Read, Taken};
 use feedgate_common::{Entry, Epoch, InboxKey, Inboxes, Position, Progress, StoreError, UserNo};
 use feedgate_engines::Redis;
 use feedgate_redis::RedisInboxes;
 
 use crate::world::{
     BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, in_step, open, progress, push,
-    server, step, until,
+    server, step, take, take_in, taken, takes_nothing, until,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ async fn i16_after_any_loss_no_epoch_from_before_it_is_served_or_grows() {
             served.offset += 1;
         }
         let read = store.read(KEY, served, 9).await.unwrap();
-        assert_eq!(read, Read::Entries { entries: vec![], head: 5 }, "{loss:?}");
+        assert_eq!(read, Read::Entries { entries: vec![], head: 5, taken: taken(0) }, "{loss:?}");
 
         loss.happens(&mut redis, &before);
         until("Redis is reached again", async || store.ping().await.is_ok()).await;
@@ -109,6 +109,30 @@ async fn i16_a_step_that_was_decided_before_a_loss_appends_nothing() {
             Advanced::Stale => panic!("{loss:?}"),
         }
         the_inbox_is_gone(&*store, served, loss).await;
+    }
+}
+
+/// What was taken in before the copy was made, and after it: a log that is rolled back takes both along, or a step
+/// would pass by what the log has lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn i16_no_watermark_outlives_its_log() {
+    for loss in LOSSES {
+        let mut redis = server();
+        let replica = Redis::replica_of(&redis);
+        let store = open(&redis.url()).await;
+        let epoch = build(&*store, KEY, vec![]).await;
+        take_in(&*store, epoch, 0, 2).await;
+        let before = Before::of(&redis, replica);
+        take_in(&*store, store.stand(KEY).await.unwrap().unwrap().head.epoch, 2, 3).await;
+        let served = store.stand(KEY).await.unwrap().unwrap();
+        assert_eq!((served.taken, served.head.offset), (taken(5), 10), "{loss:?}");
+
+        loss.happens(&mut redis, &before);
+        until("Redis is reached again", async || store.ping().await.is_ok()).await;
+        takes_nothing(&*store, served.head.epoch, 0..=6).await;
+        the_inbox_is_gone(&*store, served.head, loss).await;
+        assert_eq!(store.stand(KEY).await.unwrap().unwrap().taken, taken(0), "{loss:?}: as it was built");
+        assert_eq!(store.take(take(served.head.epoch, 0)).await.unwrap(), Taken::Overtaken, "{loss:?}");
     }
 }
 
@@ -194,7 +218,7 @@ async fn another_number_of_buckets_is_refused_with_both_numbers() {
     let redis = server();
     let _store = open(&redis.url()).await;
     let refused = RedisInboxes::open(connect(&redis.url()).await, EPOCHS.clone(), 8).await.err().unwrap();
-    assert!(refused.to_string().contains("1/4") && refused.to_string().contains("1/8"), "{refused}");
+    assert!(refused.to_string().contains("2/4") && refused.to_string().contains("2/8"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

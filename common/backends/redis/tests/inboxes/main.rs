@@ -4,6 +4,10 @@
 #[cfg(test)]
 mod clusters;
 #[cfg(test)]
+mod expiry;
+#[cfg(test)]
+mod layouts;
+#[cfg(test)]
 mod losses;
 #[cfg(test)]
 mod outages;

@@ -7,7 +7,9 @@ use feedgate_common::{Inboxes, Progress};
 use feedgate_redis::{Link, Timeouts};
 use tokio::time::timeout;
 
-use crate::world::{BUCKETS, KEY, PATIENCE, READER, connect, filled, open, progress, push, server, step, until, words};
+use crate::world::{
+    BUCKETS, KEY, PATIENCE, READER, connect, filled, open, progress, push, server, step, take, taken, until, words,
+};
 
 /// Longer than any pause of the breaker's and the time of one call.
 const SOON: Duration = Duration::from_secs(2);
@@ -88,9 +90,11 @@ async fn a_server_without_memory_refuses_steps_whole_and_goes_on_reading_and_dis
     let head = filled(&*store, 2).await;
     redis.cli(&["config", "set", "maxmemory", "1"]);
     assert!(words(store.advance(step(Progress::at(2), &[READER])).await).contains("OOM"));
+    assert!(words(store.take(take(head.epoch, 0)).await).contains("OOM"));
     let bucket = READER.bucket(BUCKETS);
     assert_eq!(progress(&*store, bucket).await, Progress::at(2));
-    assert_eq!(store.read(KEY, head, 9).await.unwrap(), Read::Entries { entries: vec![], head: 2 });
+    assert_eq!(store.read(KEY, head, 9).await.unwrap(), Read::Entries { entries: vec![], head: 2, taken: taken(0) });
+    store.touch(&[KEY], 1).await.unwrap();
     store.discard(KEY).await.unwrap();
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [None]);
 }

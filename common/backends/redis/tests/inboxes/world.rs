@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::inboxes::{Advance, Advanced, Build};
+use feedgate_common::inboxes::{Advance, Advanced, Build, Take, Taken};
 use feedgate_common::{
-    Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, Progress, Record, StoreError, UserNo,
+    Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, StoreError,
+    UserNo, Watermarks,
 };
 use feedgate_engines::Redis;
 use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
@@ -88,14 +89,54 @@ pub(crate) async fn begin(store: &dyn Inboxes, key: InboxKey) -> Epoch {
 }
 
 pub(crate) async fn finish(store: &dyn Inboxes, key: InboxKey, epoch: Epoch, entries: Vec<Entry>) -> bool {
-    store.finish_build(Build { key, epoch, built_at: 10, entries, floor: None }).await.unwrap()
+    store.finish_build(built(key, epoch, entries)).await.unwrap()
+}
+
+/// An inbox that has pulled nothing and stays.
+pub(crate) fn built(key: InboxKey, epoch: Epoch, entries: Vec<Entry>) -> Build {
+    let taken = Watermarks::default();
+    Build { key, epoch, built_at: 10, entries, floor: None, taken, until: Millis::MAX }
+}
+
+/// Both watermarks at `n`.
+pub(crate) fn taken(n: u64) -> Watermarks {
+    Watermarks { pull: n, direct: n }
+}
+
+/// The step that takes the reader's inbox of this epoch from `expected` on by a record that is pulled and one that is
+/// addressed.
+pub(crate) fn take(epoch: Epoch, expected: u64) -> Take {
+    let next = expected + 1;
+    let entries = vec![entry(next), Entry::direct(Op::Add, AUTHOR, record(1000 + next).key)];
+    Take { key: KEY, epoch, expected: taken(expected), next: taken(next), entries, counter: 1000 }
+}
+
+/// Pulls and is addressed `times` times, from the beginning on.
+pub(crate) async fn take_in(store: &dyn Inboxes, epoch: Epoch, from: u64, times: u64) {
+    for expected in from..from + times {
+        let moved = store.take(take(epoch, expected)).await.unwrap();
+        assert!(matches!(moved, Taken::Moved { appended: 2, .. }), "{moved:?}");
+    }
+}
+
+/// Nothing of an inbox that was of this epoch is taken for one that is there, whatever its watermarks were.
+pub(crate) async fn takes_nothing(store: &dyn Inboxes, epoch: Epoch, watermarks: std::ops::RangeInclusive<u64>) {
+    for expected in watermarks {
+        assert_eq!(store.take(take(epoch, expected)).await.unwrap(), Taken::Missing, "{expected}");
+    }
+    assert_eq!(store.stand(KEY).await.unwrap(), None);
 }
 
 /// Builds an inbox, with an epoch taken as often as it is found to be too old.
 pub(crate) async fn build(store: &dyn Inboxes, key: InboxKey, entries: Vec<Entry>) -> Epoch {
+    build_as(store, |epoch| built(key, epoch, entries.clone())).await
+}
+
+/// The same of an inbox that is not like the others.
+pub(crate) async fn build_as(store: &dyn Inboxes, of: impl Fn(Epoch) -> Build) -> Epoch {
     loop {
-        let epoch = begin(store, key).await;
-        if finish(store, key, epoch, entries.clone()).await {
+        let epoch = begin(store, of(Epoch(0)).key).await;
+        if store.finish_build(of(epoch)).await.unwrap() {
             return epoch;
         }
     }

@@ -2,7 +2,7 @@
 -- author (as in a mark); for each recipient generation, counter, how many of the records it gets, and its generation as
 -- entries begin with it; then a string for each record. An entry is the two put together.
 --
--- Verdicts are those of `push_verdict`. Answers 'moved', epoch and head of each recipient's inbox (0 where it has
+-- Answers 'moved', epoch and head of each recipient's inbox (0 where it has
 -- not grown), and which ones are longer than LONG.
 local keys, recipients, author = KEYS, #KEYS - 1, ARGV[5]
 if progress ~= ARGV[3] then return {'overtaken', progress} end
@@ -13,21 +13,16 @@ for i = 1, recipients do
   local epoch, base, built_at, header = inbox(keys[i + 1])
   epochs[i] = false
   if epoch then
-    local generation = edges[4 * i - 3]
-    local taken = #header >= MARKS and mark(header, author)
-    if taken then
-      if taken == generation then epochs[i], bases[i] = epoch, base end
-    elseif generation <= built_at then
-      if built_at > edges[4 * i - 2] then return {'stale'} end
-      epochs[i], bases[i] = epoch, base
-    end
+    local appends = takes(header, built_at, author, edges[4 * i - 3], edges[4 * i - 2])
+    if appends == nil then return {'stale'} end
+    if appends then epochs[i], bases[i] = epoch, base end
   elseif base then
     gone[#gone + 1] = keys[i + 1]
   end
 end
 
 for i = 1, #gone do call('DEL', gone[i]) end
-local grown, long, added, records = {}, {}, 0, #ARGV
+local grown, long, records = {}, {}, #ARGV
 local newest = ARGV[records]
 for i = 1, recipients do
   local epoch, fresh = epochs[i], edges[4 * i - 1]
@@ -40,12 +35,11 @@ for i = 1, recipients do
       for r = 1, fresh do entries[r] = prefix .. ARGV[before + r] end
       length = push(key, entries, 1)
     end
-    added = added + fresh
     grown[2 * i - 1], grown[2 * i] = epoch, bases[i] + length - 1
     if length > LONG then long[#long + 1] = i - 1 end
   else
     grown[2 * i - 1], grown[2 * i] = 0, 0
   end
 end
-call('HSET', KEYS[1], ARGV[2], ARGV[4], 'entries', held[6] + added)
+call('HSET', KEYS[1], ARGV[2], ARGV[4])
 return {'moved', grown, long}

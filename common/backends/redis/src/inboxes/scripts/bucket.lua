@@ -5,19 +5,19 @@
 -- move to another server give another one. Then, and where there is no bucket at all, nothing that is here may
 -- be trusted to be all that was written.
 local call, find, parse = redis.call, string.find, struct.unpack
-local held = call('HMGET', KEYS[1], 'layout', 'life', 'epoch', ARGV[2] or 'epoch', 'inboxes', 'entries')
+local held = call('HMGET', KEYS[1], 'layout', 'life', 'epoch', ARGV[2] or 'epoch')
 local replication = call('INFO', 'replication')
 if not find(replication, 'role:master', 1, true) then return {'replica'} end
-if held[1] and held[1] ~= ARGV[1] then return {'layout', held[1]} end
+if held[1] and held[1] ~= ARGV[1] then return earlier(held[1], ARGV[1]) and {'life'} or {'layout', held[1]} end
 if not held[2] or not find(replication, held[2], 1, true) then return {'life'} end
 -- Inboxes of a lower epoch are of an earlier life: they count as missing.
 local least = tonumber(held[3])
 local progress = held[4] or ''
 
--- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, floor (17 bytes), then a mark of
--- 11 bytes for each author whose follow step has run since the build: author, generation. A build in flight has
--- the kind 0 and its token as epoch, and nothing else.
-local HEADER, MARKS = '<BI7I7I7', 40
+-- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, the watermarks (pull, direct), floor
+-- (17 bytes), then a mark of 11 bytes for each author whose follow step has run since the build: author, generation. A
+-- build in flight has the kind 0 and its token as epoch, and nothing else. Kind and epoch stand where they always did.
+local HEADER, WATERMARKS, FLOOR, MARKS = '<BI7I7I7', 23, 37, 54
 
 -- The generation of the author's edge that an inbox has taken in since it was built, and where that stands.
 local function mark(header, author)
@@ -28,6 +28,21 @@ local function mark(header, author)
     if (at - MARKS) % 11 == 0 then return parse('<I7', header, at + 4), at end
     at = at + 1
   end
+end
+
+-- Whether an inbox takes in what comes under an edge, as `push_verdict` says: nil if it knows of later edges than
+-- whoever read `counter`.
+local function takes(header, built_at, author, generation, counter)
+  local taken = #header >= MARKS and mark(header, author)
+  if taken then return taken == generation end
+  if generation > built_at then return false end
+  if built_at <= counter then return true end
+  return nil
+end
+
+-- How far an inbox has taken in what no push brings, as its header has it.
+local function watermarks(header)
+  return string.sub(header, WATERMARKS, FLOOR - 1)
 end
 
 -- Epoch, base and built_at of the inbox, then the header itself; where none of this life is, nil, then the
@@ -41,7 +56,7 @@ local function inbox(key)
   return epoch, base, built_at, header
 end
 
--- Appends values[first] and all after it; in portions, for Lua's stack is small. Answers the length.
+-- Appends values[first] and all after it; in portions, for Lua's stack is small. Answers the length; nil where there is nothing to append.
 local function push(key, values, first)
   local length
   for from = first, #values, 1000 do length = call('RPUSH', key, unpack(values, from, math.min(from + 999, #values))) end

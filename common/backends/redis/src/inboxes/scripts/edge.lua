@@ -1,7 +1,7 @@
 -- The follow step. KEYS: the bucket, the inbox. ARGV: layout, author (a field), expected progress ('*' for any: the edge is off),
--- author (as in a mark), generation, the same (as in a mark), then the entries.
+-- expected pull watermark (as in the header), author (as in a mark), generation, the same (as in a mark), then the entries.
 -- Answers 'applied', epoch, head and length, or 'missing', 'nothing' or 'overtaken'.
-local key, author, generation = KEYS[2], ARGV[4], tonumber(ARGV[5])
+local key, author, generation = KEYS[2], ARGV[5], tonumber(ARGV[6])
 local epoch, base, built_at, header = inbox(key)
 if not epoch then
   if base then call('DEL', key) end
@@ -9,15 +9,14 @@ if not epoch then
 end
 local taken, at = mark(header, author)
 if generation <= (taken or built_at) then return {'nothing'} end
-if ARGV[3] ~= '*' and progress ~= ARGV[3] then return {'overtaken'} end
+if ARGV[3] ~= '*' and (progress ~= ARGV[3] or string.sub(watermarks(header), 1, 7) ~= ARGV[4]) then return {'overtaken'} end
 
-local new = author .. ARGV[6]
+local new = author .. ARGV[7]
 if at then
   header = string.sub(header, 1, at - 1) .. new .. string.sub(header, at + 11)
 else
   header = header .. new
 end
 call('LSET', key, '0', header)
-local length = push(key, ARGV, 7)
-call('HSET', KEYS[1], 'entries', held[6] + #ARGV - 6)
+local length = push(key, ARGV, 8)
 return {'applied', epoch, base + length - 1, length}
