@@ -2,18 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a suite is a test: what fails says where")]
 
+mod direct;
 mod events;
+mod everyone;
 mod follows;
 mod items;
+mod news;
 pub mod oracle;
 mod outbox;
 mod retries;
+mod shields;
 mod window;
 
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Audience, Edge, Publish, Refused, Write, Written};
-use feedgate_common::change::DEFAULT_PULL_ABOVE;
+use feedgate_common::change::{Class, DEFAULT_PULL_ABOVE};
+use feedgate_common::graph::Shield;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// When the suite's clock starts; any time of today would do.
@@ -58,6 +63,32 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     events::epochs_only_grow(&open).await;
     events::counts_follow_what_happens(open("counts").await).await;
 
+    news::an_author_with_too_many_followers_is_pulled(open_with("above", 2).await).await;
+    news::i11_a_class_counts_from_the_next_item_and_what_follows_an_add_takes_its_route(open("class").await).await;
+    news::i10_pull_numbers_are_dense_and_none_appears_below_one_that_was_seen(open("numbers").await).await;
+    news::a_limit_cuts_news_where_it_says(open("limit").await).await;
+    news::who_follows_again_pulls_only_what_comes_then(open("again").await).await;
+    news::pull_numbers_go_on_after_a_restart(&open).await;
+
+    direct::what_is_addressed_to_a_reader_in_a_block_is_not_delivered(open("blocked").await).await;
+    direct::an_item_addressed_twice_to_one_reader_counts_once(open("twice").await).await;
+    direct::a_new_version_and_the_end_reach_whom_the_item_reached(open("reached").await).await;
+    direct::a_profile_shows_nothing_that_is_addressed(open("unlisted").await).await;
+    direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
+    direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
+    direct::an_item_may_be_addressed_to_many(open("many").await).await;
+
+    shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
+    shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;
+    shields::each_shield_stands_on_its_own_edges(open("block").await).await;
+    shields::shields_are_listed_newest_first_by_who_put_them_up(open("shields").await).await;
+
+    everyone::everyone_follows_from_then_on(open("everyone").await).await;
+    everyone::who_is_followed_by_everyone_stays_so(open("stays").await).await;
+    everyone::a_reader_may_leave_whom_everyone_follows_and_come_back(open("leave").await).await;
+    everyone::a_follow_beside_everyones_is_listed_and_changes_no_feed(open("beside").await).await;
+    everyone::who_had_an_edge_before_keeps_it(open("kept").await).await;
+
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
     window::cuts_that_are_missing_are_named(open("cuts").await).await;
     for seed in 1..=8 {
@@ -92,6 +123,19 @@ fn post(author: &str, text: &str) -> Publish {
         idempotency_key: None,
         audience: Audience::Followers,
     }
+}
+
+/// The same for these and nobody else.
+fn to_users(author: &str, text: &str, readers: &[&str]) -> Publish {
+    Publish { audience: Audience::Users(readers.iter().map(|name| user(name)).collect()), ..post(author, text) }
+}
+
+fn shield(name: &str, shield: Shield, other: &str, up: bool) -> Write {
+    Write::Shield { user: user(name), other: user(other), shield, up }
+}
+
+fn classify(author: &str, class: Class) -> Write {
+    Write::Classify { author: user(author), class }
 }
 
 fn follow(reader: &str, author: &str) -> Write {
