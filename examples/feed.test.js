@@ -37,6 +37,15 @@ test("the four changes do what they say, and the position follows", () => {
   assert.deepEqual(feed.position, { epoch: "1", offset: 11 });
 });
 
+test("what is addressed to the reader stays when its author is forgotten, and goes when it is deleted", () => {
+  const feed = from(page([1]));
+  feed.apply({ op: "add", item: { ...item(2), direct: true } }, { offset: 1 });
+  feed.apply({ op: "forget", author: "ann" }, { offset: 2 });
+  assert.deepEqual(shown(feed), ["2"]);
+  feed.apply({ op: "delete", item_id: "2" }, { offset: 3 });
+  assert.deepEqual(shown(feed), []);
+});
+
 test("update and delete of an item that is not held change nothing but the position", () => {
   const feed = from(page([1]));
   feed.apply({ op: "update", item: item(9) }, { offset: 1 });

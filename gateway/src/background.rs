@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes that may have been lost
+//!   hot: news of authors who are pulled │ touches: inboxes that are read are kept
 //! ```
 
 use std::time::Duration;
 
-use futures_util::future::{join, join4};
+use futures_util::future::{join, join3};
 use tokio::time::{Instant, sleep_until};
 
 use crate::pool::{Seat, Wake};
-use crate::{Gateway, keeper, positions, vitals};
+use crate::{Gateway, hot, keeper, positions, touches, vitals};
 
 /// Over how long all sessions are woken when any wake may have been lost.
 const REREAD: Duration = Duration::from_secs(2);
@@ -21,13 +22,12 @@ const AT_ONCE: usize = 16;
 /// Forever. Of several at a time one works, and another goes on when that one ends. Cancel it at any time.
 pub(crate) async fn run(gateway: &Gateway) {
     let _alone = gateway.background.lock().await;
-    join(keeper::begin(gateway), vitals::probe(gateway)).await;
+    join3(keeper::begin(gateway), vitals::probe(gateway), hot::begin(gateway)).await;
     gateway.begun.cancel();
-    join4(
-        keeper::keep(gateway),
-        vitals::keep_probing(gateway),
-        positions::keep_saving(gateway),
-        make_up_for_wakes(gateway),
+    join3(
+        join(keeper::keep(gateway), vitals::keep_probing(gateway)),
+        join(positions::keep_saving(gateway), touches::keep_touching(gateway)),
+        join(make_up_for_wakes(gateway), hot::keep_joining(gateway)),
     )
     .await;
 }
@@ -36,7 +36,7 @@ pub(crate) async fn run(gateway: &Gateway) {
 async fn make_up_for_wakes(gateway: &Gateway) {
     loop {
         gateway.pool.told_missed().await;
-        paced(&gateway.pool.seated(), REREAD, |Seat { slot, .. }| slot.wake(Wake::Missed)).await;
+        paced(&gateway.pool.seated(), REREAD, |Seat { slot, .. }| slot.wake(Wake::Look)).await;
     }
 }
 

@@ -17,7 +17,7 @@ use crate::protocol;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// An item's `add` stands at one place of one outbox only, so an id that is used again after a
-/// delete is another key.
+/// delete is another key. What is direct stands in none, and has few readers: it is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     add: bool,
@@ -47,9 +47,11 @@ impl Bodies {
     /// Hands the JSON of a change to `write`.
     pub(crate) fn with<R>(&self, change: &Change, write: impl FnOnce(&[u8]) -> R) -> R {
         match change {
-            Change::Add { item } => write(&self.kept(Key::of(true, item), change)),
-            Change::Update { item } => write(&self.kept(Key::of(false, item), change)),
-            Change::Delete { .. } | Change::Forget { .. } => write(&encode(change)),
+            Change::Add { item } if !item.direct => write(&self.kept(Key::of(true, item), change)),
+            Change::Update { item } if !item.direct => write(&self.kept(Key::of(false, item), change)),
+            Change::Add { .. } | Change::Update { .. } | Change::Delete { .. } | Change::Forget { .. } => {
+                write(&encode(change))
+            }
         }
     }
 
@@ -92,6 +94,7 @@ mod tests {
                 body: Body::parse(format!("{{\"v\": {version}}}")).unwrap(),
                 published_at: 10,
                 rank: 10,
+                direct: false,
                 version,
                 outbox_seq,
             }),

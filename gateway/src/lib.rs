@@ -8,7 +8,7 @@
 //!                            │
 //!                            └── pool: who is online here; wakes find their sessions through it
 //!
-//!   background ──▶ keeper (lease, sessions) · vitals (stores) · positions
+//!   background ──▶ keeper (lease, sessions) · vitals (stores) · positions · hot (news to pull) · touches
 //! ```
 //!
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
@@ -21,6 +21,7 @@ mod bodies;
 mod bounded;
 pub mod clock;
 mod connection;
+mod hot;
 mod identity;
 mod keeper;
 mod lease;
@@ -36,6 +37,7 @@ pub mod settings;
 mod socket;
 mod surface;
 mod told;
+mod touches;
 mod upgrade;
 mod vitals;
 
@@ -49,7 +51,7 @@ pub use serve::serve;
 pub use settings::Settings;
 pub use surface::Surface;
 
-use feedgate_common::doorbell::{Closing, Listening};
+use feedgate_common::doorbell::{Closing, Heard, Listening};
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Doorbell, Jobs, Sessions, UserNo};
 use tokio::sync::{Mutex, Semaphore};
@@ -59,11 +61,13 @@ use tokio_util::task::TaskTracker;
 
 use bodies::Bodies;
 use bounded::bounded;
+use hot::Hot;
 use lease::Lease;
 use pool::Pool;
 use positions::Positions;
 use reading::READS_MAX;
 use told::Told;
+use touches::Touches;
 use vitals::Vitals;
 
 /// What a gateway is made of; every part is an argument, so that a test or another binary can bring
@@ -96,6 +100,10 @@ pub struct Gateway {
     pub(crate) tasks: TaskTracker,
     /// Acknowledged positions on their way to the store.
     pub(crate) positions: Positions,
+    /// Inboxes that are read, on their way to the store.
+    pub(crate) touches: Touches,
+    /// Authors with news that their followers pull.
+    pub(crate) hot: Arc<Hot>,
     /// Changes as JSON, encoded once for all readers.
     pub(crate) bodies: Bodies,
     /// Bounds the reads of the store at once.
@@ -122,13 +130,16 @@ impl Gateway {
         let limits = &parts.settings;
         let told = Told::new(limits.inline_changes);
         let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize, told));
-        let sessions = pool.clone();
-        let listening = parts.doorbell.listen(Arc::new(move |heard| sessions.hear(heard)));
+        let hot = Arc::new(Hot::default());
+        let (feeds, sessions, news) = (parts.feeds.clone(), pool.clone(), hot.clone());
+        let listening = parts.doorbell.listen(Arc::new(move |heard| hear(heard, &feeds, &sessions, &news)));
         Arc::new(Self {
             parts,
             pool,
             tasks: TaskTracker::new(),
             positions: Positions::default(),
+            touches: Touches::default(),
+            hot,
             bodies: Bodies::new(),
             reads: Semaphore::new(READS_MAX),
             lease: Lease::new(),
@@ -170,6 +181,22 @@ impl Gateway {
     /// The instant that [`Gateway::elapsed_ms`] will show as `ms`.
     pub(crate) fn at(&self, ms: u64) -> Instant {
         self.started + Duration::from_millis(ms)
+    }
+}
+
+/// Does what the doorbell says. Quick, never blocks.
+fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &Hot) {
+    match heard {
+        Heard::Growth(growth) => pool.grown(growth),
+        Heard::Hot(head) => {
+            feeds.heard_pull(head.pull_seq);
+            hot.hear(head);
+        }
+        Heard::Missed => {
+            hot.missed();
+            pool.missed();
+        }
+        Heard::Close { user, connection, why } => pool.end(user, connection, why),
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::{DashMap, Entry};
-use feedgate_common::doorbell::{Closing, Heard};
+use feedgate_common::doorbell::{Closing, Growth};
 use feedgate_common::{DeviceId, FeedId, UserNo};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -42,13 +42,13 @@ pub(crate) struct Slot {
 pub(crate) enum Wake {
     /// Its inbox has grown; the doorbell may have told by what.
     Growth,
-    /// Wakes may have been lost: only the log itself will do.
-    Missed,
+    /// Only the log itself will do: wakes may have been lost, or there is something to pull.
+    Look,
 }
 
 const WAKE: u32 = 1;
-/// With [`WAKE`]: [`Wake::Missed`].
-const MISSED: u32 = 2;
+/// With [`WAKE`]: [`Wake::Look`].
+const LOOK: u32 = 2;
 const CLOSE_SHIFT: u32 = 16;
 
 impl Slot {
@@ -58,7 +58,7 @@ impl Slot {
 
     /// Sets the bit; only the first since it was taken wakes the task.
     pub(crate) fn wake(&self, why: Wake) {
-        let bits = if why == Wake::Missed { WAKE | MISSED } else { WAKE };
+        let bits = if why == Wake::Look { WAKE | LOOK } else { WAKE };
         if self.bits.fetch_or(bits, Ordering::AcqRel) & WAKE == 0 {
             self.task.wake();
         }
@@ -78,14 +78,14 @@ impl Slot {
         self.task.register(task);
     }
 
-    /// Takes the bit, and for what it was set; missed wakes count before others. Call as the read starts, never
+    /// Takes the bit, and for what it was set; a look counts before what is told. Call as the read starts, never
     /// after it.
     pub(crate) fn take_wake(&self) -> Option<Wake> {
         if self.bits.load(Ordering::Acquire) & WAKE == 0 {
             return None;
         }
-        let taken = self.bits.fetch_and(!(WAKE | MISSED), Ordering::AcqRel);
-        (taken & WAKE != 0).then_some(if taken & MISSED != 0 { Wake::Missed } else { Wake::Growth })
+        let taken = self.bits.fetch_and(!(WAKE | LOOK), Ordering::AcqRel);
+        (taken & WAKE != 0).then_some(if taken & LOOK != 0 { Wake::Look } else { Wake::Growth })
     }
 
     /// The code to close with, if somebody asked.
@@ -239,19 +239,14 @@ impl Pool {
         connections.len()
     }
 
-    /// Does what the doorbell says. Never blocks on a session.
-    pub(crate) fn hear(&self, heard: Heard<'_>) {
-        match heard {
-            Heard::Growth(growth) => growth.inboxes.iter().for_each(|grown| {
-                if let (FeedId::MAIN, Some(seats)) = (grown.key.feed, self.seats.get(&grown.key.reader)) {
-                    // Told before anybody is woken who would ask for it.
-                    self.told.tell(grown.key, grown.head, growth.entries(grown));
-                    seats.iter().for_each(|seat| seat.slot.wake(Wake::Growth));
-                }
-            }),
-            Heard::Hot(_) => todo!("GATEWAY"),
-            Heard::Missed => self.missed(),
-            Heard::Close { user, connection, why } => self.end(user, connection, why),
+    /// Wakes whoever reads these inboxes. Never blocks on a session.
+    pub(crate) fn grown(&self, growth: &Growth) {
+        for grown in &growth.inboxes {
+            if let (FeedId::MAIN, Some(seats)) = (grown.key.feed, self.seats.get(&grown.key.reader)) {
+                // Told before anybody is woken who would ask for it.
+                self.told.tell(grown.key, grown.head, growth.entries(grown));
+                seats.iter().for_each(|seat| seat.slot.wake(Wake::Growth));
+            }
         }
     }
 
@@ -269,6 +264,16 @@ impl Pool {
     /// Every session of this node as it is now.
     pub(crate) fn seated(&self) -> Vec<Seat> {
         self.seats.iter().flat_map(|seats| seats.clone()).collect()
+    }
+
+    /// Every user with a session on this node.
+    pub(crate) fn users(&self) -> Vec<UserNo> {
+        self.seats.iter().map(|seats| *seats.key()).collect()
+    }
+
+    /// A user's sessions on this node.
+    pub(crate) fn seats_of(&self, user: UserNo) -> Vec<Seat> {
+        self.seats.get(&user).map_or_else(Vec::new, |seats| seats.clone())
     }
 
     /// The session that sits there, if it does.
@@ -294,7 +299,6 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::doorbell::Growth;
     use feedgate_common::sessions::User;
     use feedgate_common::{Epoch, InboxKey, Position};
 
@@ -360,11 +364,11 @@ mod tests {
         let slot = seated(&pool, 7, "phone");
         for user in [7, 7, 8] {
             let head = Position { epoch: Epoch(1), offset: 1 };
-            pool.hear(Heard::Growth(&Growth::of_one(InboxKey::main(UserNo(user)), UserNo(9), head)));
+            pool.grown(&Growth::of_one(InboxKey::main(UserNo(user)), UserNo(9), head));
         }
         assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Growth), None));
-        [Wake::Growth, Wake::Missed, Wake::Growth].into_iter().for_each(|why| slot.wake(why));
-        assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Missed), None), "the log is looked at");
+        [Wake::Growth, Wake::Look, Wake::Growth].into_iter().for_each(|why| slot.wake(why));
+        assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Look), None), "the log is looked at");
         assert_eq!(pool.kick(UserNo(7), &device("phone")), 1);
         slot.close(Close::Shutdown);
         assert_eq!(slot.asked_to_close(), Some(Close::ForceDisconnect));

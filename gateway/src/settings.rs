@@ -35,6 +35,10 @@ pub struct Settings {
     pub inline_changes: bool,
     /// Every session re-reads its head this often, should every wake have been lost.
     pub reread_interval_secs: u32,
+    /// Should every broadcast of an author with news have been lost, those who pull the author hear of it this soon.
+    pub pull_repair_interval_secs: u32,
+    /// Sessions woken per second for an author with news, so that not all of them read at once.
+    pub pull_wakes_per_sec: u32,
     /// Acknowledged positions are stored this often.
     pub save_interval_secs: u32,
     /// On shutdown, closes are spread over this long, in milliseconds.
@@ -59,6 +63,8 @@ impl Default for Settings {
             batch: 100,
             inline_changes: true,
             reread_interval_secs: 60,
+            pull_repair_interval_secs: 5,
+            pull_wakes_per_sec: 50_000,
             save_interval_secs: 1,
             drain_ms: 1000,
             allowed_origins: Vec::new(),
@@ -74,7 +80,7 @@ impl Settings {
 
     /// What is wrong with these values, if anything: the name, the value, and what would be right.
     pub fn check(&self) -> Result<(), String> {
-        let at_least_one: [(&str, u64); 11] = [
+        let at_least_one: [(&str, u64); 13] = [
             ("connect_within_secs", self.connect_within_secs.into()),
             ("ping_interval_secs", self.ping_interval_secs.into()),
             ("pong_within_secs", self.pong_within_secs.into()),
@@ -85,6 +91,8 @@ impl Settings {
             ("connections", self.connections.into()),
             ("batch", self.batch as u64),
             ("reread_interval_secs", self.reread_interval_secs.into()),
+            ("pull_repair_interval_secs", self.pull_repair_interval_secs.into()),
+            ("pull_wakes_per_sec", self.pull_wakes_per_sec.into()),
             ("save_interval_secs", self.save_interval_secs.into()),
         ];
         match at_least_one.iter().find(|(_, value)| *value == 0) {

@@ -2,7 +2,7 @@
 
 use super::{Feeds, TRIES, contended};
 use crate::error::Result;
-use crate::inboxes::{Log, Read};
+use crate::inboxes::{Log, Read, Stand};
 use crate::{InboxKey, Position};
 
 impl Feeds {
@@ -21,11 +21,14 @@ impl Feeds {
         Err(contended("a read"))
     }
 
-    /// Where the log stands, rebuilt if it is missing.
+    /// Where the log stands, rebuilt if it is missing. What the reader can pull is taken in first.
     pub async fn head(&self, key: InboxKey) -> Result<Position> {
         for _ in 0..TRIES {
-            match self.inboxes.heads(&[key]).await?[0] {
-                Some(head) => return Ok(head),
+            match self.inboxes.stand(key).await? {
+                Some(Stand { head, taken }) if self.may_have_news(key, head.epoch, taken) => {
+                    self.pull(key, head.epoch, taken).await?;
+                }
+                Some(Stand { head, .. }) => return Ok(head),
                 None => self.rebuild(key).await?,
             }
         }

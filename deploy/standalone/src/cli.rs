@@ -53,6 +53,17 @@ pub(crate) enum Command {
     Follow(Edge),
     /// Let READER no longer follow AUTHOR
     Unfollow(Edge),
+    /// Say how AUTHOR's items reach the followers, from the next one on
+    Class {
+        /// Whose items
+        author: UserId,
+        /// auto: by the number of followers; push: written into every feed; pull: taken as each follower reads;
+        /// everyone: pull, and everybody follows, for good
+        #[arg(value_parser = ["auto", "push", "pull", "everyone"])]
+        class: String,
+        #[command(flatten)]
+        server: Server,
+    },
     /// Print a page of a user's feed, newest first
     Feed {
         /// Whose feed
@@ -142,6 +153,9 @@ pub(crate) struct Publish {
     /// Where it stands in the feed, the greatest on top [default: --published-at]
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) rank: Option<i64>,
+    /// Whom it is for, and nobody else: names, separated by commas [default: whoever follows the author]
+    #[arg(long, value_name = "USER,…", value_delimiter = ',')]
+    pub(crate) to: Vec<UserId>,
     /// When it was published, Unix time in ms [default: now]
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) published_at: Option<Millis>,

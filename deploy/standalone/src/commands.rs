@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use feedgate_common::Body;
+use feedgate_common::{Body, UserId};
 use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
@@ -38,6 +38,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Publish(publish) => client(self::publish(publish)),
         Command::Follow(edge) => client(set(Method::PUT, edge)),
         Command::Unfollow(edge) => client(set(Method::DELETE, edge)),
+        Command::Class { author, class, server } => client(async move {
+            let body = json!({ "class": class }).to_string();
+            Api::find(server)?.call(Method::PUT, &format!("/v1/authors/{author}"), Some(body)).await?;
+            print(&format!("{author} is of class {class}"))
+        }),
         Command::Feed { user, limit, cursor, server } => client(async move {
             let cursor = cursor.map(|cursor| format!("&cursor={}", query(&cursor))).unwrap_or_default();
             let path = format!("/v1/users/{user}/feed?limit={limit}{cursor}");
@@ -101,7 +106,15 @@ struct Item<'a> {
     rank: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     published_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audience: Option<Audience<'a>>,
     body: &'a RawValue,
+}
+
+/// Readers who are named.
+#[derive(Serialize)]
+struct Audience<'a> {
+    users: &'a [UserId],
 }
 
 async fn publish(args: Publish) -> anyhow::Result<()> {
@@ -117,6 +130,7 @@ async fn publish(args: Publish) -> anyhow::Result<()> {
         foreign_id: args.foreign_id.as_deref(),
         rank: args.rank,
         published_at: args.published_at,
+        audience: (!args.to.is_empty()).then_some(Audience { users: &args.to }),
         body: &body,
     };
     let answer = Api::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_string(&item)?)).await?;

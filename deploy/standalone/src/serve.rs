@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_gateway::{Gateway, Keys};
+use feedgate_gateway::{Gateway, Keys, clock};
 use feedgate_timeline::Worker;
 use tracing_subscriber::EnvFilter;
 
@@ -134,7 +134,8 @@ async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started
 }
 
 fn feeds(stores: &Stores, settings: &Settings) -> Arc<Feeds> {
-    Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill))
+    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill);
+    Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)))
 }
 
 fn worker(feeds: &Arc<Feeds>, stores: &Stores, settings: &Settings) -> Worker {

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::feed::DEFAULT_BACKFILL;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
@@ -22,6 +23,9 @@ const BUCKETS_MAX: u16 = 1024;
 
 /// The log keeps at least this many changes, so a follow cannot sensibly bring more.
 const BACKFILL_MAX: usize = 1000;
+
+/// Longer than anybody stays away.
+const UNREAD_DAYS_MAX: u32 = 3650;
 
 /// See the fields; `default-config` prints the same with comments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +55,10 @@ pub(crate) struct Settings {
     pub(crate) health_listen: SocketAddr,
     /// How many of an author's newest items a follow brings from before it.
     pub(crate) backfill: usize,
+    /// Above how many followers an author of class `auto` is pulled.
+    pub(crate) pull_above: u64,
+    /// For how many days an inbox is kept that nobody reads.
+    pub(crate) unread_days: u32,
     /// In how many shares readers are fanned out to; fixed when the store is made.
     pub(crate) buckets: u16,
     /// Limits and times of the gateway.
@@ -87,6 +95,8 @@ impl Default for Settings {
             node: String::new(),
             health_listen: SocketAddr::from(([127, 0, 0, 1], 8082)),
             backfill: DEFAULT_BACKFILL,
+            pull_above: DEFAULT_PULL_ABOVE,
+            unread_days: 7,
             buckets: 16,
             gateway: feedgate_gateway::Settings::default(),
             timeline: Timeline::default(),
@@ -163,6 +173,11 @@ impl Settings {
         if self.secrets.as_os_str().is_empty() { self.data.join("secrets") } else { self.secrets.clone() }
     }
 
+    /// How long an inbox is kept that nobody reads.
+    pub(crate) fn unread(&self) -> Duration {
+        Duration::from_secs(24 * 3600) * self.unread_days
+    }
+
     /// All that is wrong, each with what would be right.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = stores::Kind::of(self).err().unwrap_or_default();
@@ -171,6 +186,9 @@ impl Settings {
         }
         if self.backfill > BACKFILL_MAX {
             problems.push(format!("backfill must be at most {BACKFILL_MAX}, it is {}", self.backfill));
+        }
+        if !(1..=UNREAD_DAYS_MAX).contains(&self.unread_days) {
+            problems.push(format!("unread_days must be 1 to {UNREAD_DAYS_MAX}, it is {}", self.unread_days));
         }
         if self.data.as_os_str().is_empty() {
             problems.push("data must name a directory, it is empty".to_owned());
@@ -218,6 +236,7 @@ mod tests {
             node: "a.b".to_owned(),
             archive_url: StoreUrl::new("mysql://ann:secret@db"),
             backfill: 1001,
+            unread_days: 0,
             buckets: 0,
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
             timeline: Timeline { in_flight: 0, ..Timeline::default() },
@@ -228,6 +247,7 @@ mod tests {
             "archive_url",
             "buckets",
             "backfill",
+            "unread_days",
             "data",
             "admin_listen",
             "node",

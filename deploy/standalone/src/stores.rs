@@ -94,8 +94,9 @@ impl Stores {
         if Kind::of(settings) == Ok(Kind::Cluster) {
             return crate::cluster::open(settings).await;
         }
-        let (path, buckets) = (settings.data.clone(), settings.buckets);
-        let embedded = tokio::task::spawn_blocking(move || Embedded::open(&path, buckets)).await??;
+        let (path, buckets, pull_above) = (settings.data.clone(), settings.buckets, settings.pull_above);
+        let opening = tokio::task::spawn_blocking(move || Embedded::open_with(&path, buckets, pull_above));
+        let embedded = opening.await??;
         Ok(Self {
             archive: embedded.archive.clone(),
             inboxes: embedded.inboxes.clone(),

@@ -37,7 +37,7 @@ struct Results<R> {
 pub(super) async fn carry_out<T, R: Serialize>(
     api: &Api,
     payload: Payload<BYTES_MAX>,
-    read: impl Fn(&RawValue, String) -> Operation<T>,
+    mut read: impl FnMut(&RawValue, String) -> Operation<T>,
     answer: impl Fn(T, Written) -> R,
 ) -> Result<Response, Problem> {
     let ops = payload.fields(&["ops"])?.required("ops")?.list(OPS_MAX)?;

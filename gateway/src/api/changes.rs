@@ -53,6 +53,7 @@ pub(super) async fn read(
     let feed = params.feed()?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let key = InboxKey { reader: api.intern(&user).await?, feed };
+    api.gateway.touches.note(key);
     let after = match after {
         Some(position) => position,
         None => Position { offset: 0, ..api.feeds().head(key).await? },

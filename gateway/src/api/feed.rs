@@ -25,6 +25,8 @@ pub(super) async fn page(
     let feed = params.feed()?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = api.intern(&user).await?;
-    let page = api.feeds().page(InboxKey { reader, feed }, before, limit).await?;
+    let key = InboxKey { reader, feed };
+    api.gateway.touches.note(key);
+    let page = api.feeds().page(key, before, limit).await?;
     Ok(Json(page.into()))
 }

@@ -117,6 +117,17 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// A list of 1 to `max` strings that name something; a problem shows which of them is wrong.
+    pub(crate) fn names<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
+        let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
+        self.list(max)?.into_iter().enumerate().map(named).collect()
+    }
+
+    /// An object that holds only `known` names; `None` if it is something else.
+    pub(crate) fn object(&self, known: &[&str]) -> Option<Result<Fields<'a>, Problem>> {
+        self.raw.get().starts_with('{').then(|| Fields::of(self.raw, self.pointer.clone(), known))
+    }
+
     fn wrong(&self, right: &str) -> Problem {
         self.refuse(format_args!("must be {right}, not {}", short(self.raw.get())))
     }

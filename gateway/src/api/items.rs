@@ -1,7 +1,7 @@
 //! One item: read, edit, delete; and several by their ids.
 //!
-//! An item's version is its `ETag`. A reader sees an item that is the reader's own or of a followed
-//! author; any other is answered like one that does not exist.
+//! An item's version is its `ETag`. A reader sees an item that is the reader's own, of a followed author whom no shield
+//! stands before, or addressed to the reader; any other is answered like one that does not exist.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::{Item, ItemId, UserNo};
+use feedgate_common::{Item, ItemId};
 use serde::Serialize;
 
 use super::access::{Backend, Caller};
@@ -31,12 +31,8 @@ pub(super) async fn read(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let id = resolve(&api, &which).await?;
-    let found = api.archive().items(&[id]).await?.into_iter().flatten().next();
-    let item = found.ok_or_else(|| missing(&which))?;
-    match Sight::of(&caller, &api).await?.sees(&api, &item).await? {
-        true => Ok(with_etag(&item)),
-        false => Err(missing(&which)),
-    }
+    let found = visible(&caller, &api, api.archive().items(&[id]).await?).await?;
+    found.into_iter().flatten().next().map(|item| with_etag(&item)).ok_or_else(|| missing(&which))
 }
 
 /// `GET /v1/items?ids=a,b`: those that exist and are visible, in the order asked; and the others.
@@ -51,15 +47,9 @@ pub(super) async fn by_ids(
         missing: Vec<ItemId>,
     }
     let ids = ids(query.only(&["ids"])?.get("ids"))?;
-    let mut sight = Sight::of(&caller, &api).await?;
-    let mut answer = Items { items: Vec::new(), missing: Vec::new() };
-    for (id, found) in ids.iter().zip(api.archive().items(&ids).await?) {
-        match found {
-            Some(item) if sight.sees(&api, &item).await? => answer.items.push(item),
-            _ => answer.missing.push(*id),
-        }
-    }
-    Ok(Json(answer))
+    let found = visible(&caller, &api, api.archive().items(&ids).await?).await?;
+    let missing = ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id).collect();
+    Ok(Json(Items { items: found.into_iter().flatten().collect(), missing }))
 }
 
 /// `PATCH /v1/items/{id}` `{"body":…}`
@@ -150,39 +140,26 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
     parts.iter().map(|part| short(part).parse().map_err(|why| wrong(format!("ids: {why}")))).collect()
 }
 
-/// What a caller sees; remembers the edges it has looked up.
-enum Sight {
-    Everything,
-    /// A reader (`None`: one that was never named, who follows nobody).
-    Of {
-        me: Option<UserNo>,
-        follows: HashMap<UserNo, bool>,
-    },
-}
-
-impl Sight {
-    async fn of(caller: &Caller, api: &Api) -> Result<Self, Problem> {
-        match caller {
-            Caller::Backend => Ok(Self::Everything),
-            Caller::Reader(me) => Ok(Self::Of { me: api.user_no(me).await?, follows: HashMap::new() }),
+/// Those of `found` that the caller sees; the others look as if they did not exist.
+async fn visible(caller: &Caller, api: &Api, found: Vec<Option<Arc<Item>>>) -> Result<Vec<Option<Arc<Item>>>, Problem> {
+    let Caller::Reader(me) = caller else { return Ok(found) };
+    // One that was never named follows nobody, and nothing is addressed to it.
+    let Some(me) = api.user_no(me).await? else { return Ok(vec![None; found.len()]) };
+    let (mut follows, mut direct) = (HashMap::new(), Vec::new());
+    for item in found.iter().flatten().filter(|item| item.author_no != me) {
+        if item.direct {
+            direct.push(item.id);
+        } else if !follows.contains_key(&item.author_no) {
+            follows.insert(item.author_no, api.archive().edge(me, item.author_no).await?.on);
         }
     }
-
-    async fn sees(&mut self, api: &Api, item: &Item) -> Result<bool, Problem> {
-        match self {
-            Self::Everything => Ok(true),
-            Self::Of { me: None, .. } => Ok(false),
-            Self::Of { me: Some(me), .. } if *me == item.author_no => Ok(true),
-            Self::Of { me: Some(me), follows } => match follows.get(&item.author_no) {
-                Some(known) => Ok(*known),
-                None => {
-                    let on = api.archive().edge(*me, item.author_no).await?.on;
-                    follows.insert(item.author_no, on);
-                    Ok(on)
-                }
-            },
-        }
-    }
+    let addressed = if direct.is_empty() { vec![] } else { api.archive().addressed(me, &direct).await? };
+    let sees = |item: &Arc<Item>| match item.direct {
+        _ if item.author_no == me => true,
+        true => addressed.contains(&item.id),
+        false => follows[&item.author_no],
+    };
+    Ok(found.into_iter().map(|item| item.filter(sees)).collect())
 }
 
 #[cfg(test)]

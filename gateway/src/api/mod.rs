@@ -11,11 +11,13 @@
 //! stand in `ROUTES` and in `docs/openapi.json`, and a test holds the two together.
 
 mod access;
+mod authors;
 mod batch;
 mod changes;
 mod feed;
 mod fields;
 mod follows;
+mod graph;
 mod health;
 mod items;
 mod outbox;
@@ -25,6 +27,7 @@ mod problem;
 mod publish;
 mod query;
 mod sessions;
+mod shields;
 mod stats;
 mod token;
 
@@ -39,6 +42,7 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::feed::Feeds;
+use feedgate_common::graph::Shield;
 use feedgate_common::{Archive, UserId, UserNo, error};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -77,6 +81,12 @@ impl Api {
         Ok(written)
     }
 
+    /// The same for one.
+    async fn write_one(&self, write: Write) -> Result<Written, Problem> {
+        let written = self.write(vec![write]).await?;
+        Ok(written.into_iter().next().expect("the Archive answers each write")?)
+    }
+
     /// The number of a user, if it was ever named.
     async fn user_no(&self, user: &UserId) -> Result<Option<UserNo>, Problem> {
         Ok(self.archive().user_nos(std::slice::from_ref(user)).await?.into_iter().flatten().next())
@@ -98,16 +108,24 @@ const ROUTES: &[Route] = &[
     ("/v1/items", || get(items::by_ids).post(publish::one)),
     ("/v1/items/batch", || post(publish::many)),
     ("/v1/items/{id}", || get(items::read).patch(items::edit).delete(items::delete)),
-    ("/v1/follows/batch", || post(follows::many)),
+    ("/v1/follows/batch", || post(graph::many)),
     ("/v1/users/{user}/following", || get(follows::following)),
     ("/v1/users/{user}/following/{author}", || put(follows::follow).delete(follows::unfollow)),
     ("/v1/users/{user}/followers", || get(follows::followers)),
+    ("/v1/users/{user}/mutual", || get(follows::mutual)),
+    ("/v1/users/{user}/muted", || shields::all(Shield::Mute)),
+    ("/v1/users/{user}/muted/{other}", || shields::one(Shield::Mute)),
+    ("/v1/users/{user}/hidden", || shields::all(Shield::Hide)),
+    ("/v1/users/{user}/hidden/{other}", || shields::one(Shield::Hide)),
+    ("/v1/users/{user}/blocked", || shields::all(Shield::Block)),
+    ("/v1/users/{user}/blocked/{other}", || shields::one(Shield::Block)),
     ("/v1/users/{user}/feed", || get(feed::page)),
     ("/v1/users/{user}/changes", || get(changes::read)),
     ("/v1/users/{user}/outbox", || get(outbox::page)),
     ("/v1/users/{user}/sessions", || get(sessions::list)),
     ("/v1/users/{user}/sessions/{device}", || delete(sessions::kick)),
     ("/v1/users/{user}/token", || post(token::mint)),
+    ("/v1/authors/{author}", || get(authors::read).put(authors::classify)),
     ("/v1/stats", || get(stats::read)),
     ("/healthz", || get(health::alive)),
     ("/readyz", || get(health::ready)),

@@ -18,8 +18,9 @@ use super::fields::Fields;
 use super::patience::Whole;
 use super::problem::{Kind, Problem, short};
 
-/// The most bytes of a request with one item: the largest body and room for its other fields.
-pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 16 * 1024;
+/// The most bytes of a request with one item: the largest body, the names of a thousand readers, and room for its
+/// other fields.
+pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 
 /// KiB that all request bodies may hold at a time.
 pub(crate) const BUDGET_KIB: usize = 128 * 1024;

@@ -69,7 +69,7 @@ kinds! {
     TooSlow "too-slow" REQUEST_TIMEOUT "Request too slow"
         "The request body did not arrive in time.";
     Conflict "conflict" CONFLICT "Conflict"
-        "The id, foreign_id or idempotency key stands for another payload.";
+        "The id, foreign_id or idempotency key stands for another payload; or an author whom everyone follows was to be of another class.";
     Gone "gone" GONE "Position gone"
         "The change log no longer tells what came after this position: load the feed page and go on from its position.";
     VersionMismatch "version-mismatch" PRECONDITION_FAILED "Version mismatch"

@@ -1,7 +1,8 @@
 //! Accepting items, one or many at a time.
 //!
 //! 201 means that the item and its event are durable. A repetition (the same idempotency key, id or
-//! foreign_id with the same payload) gets 200 and the first answer; with another payload 409.
+//! foreign_id with the same payload) gets 200 and the first answer; with another payload 409. An item is for whoever
+//! follows its author, or for readers who are named: then it stands in no outbox.
 
 use std::sync::Arc;
 
@@ -13,7 +14,6 @@ use compact_str::CompactString;
 use feedgate_common::archive::{Audience, Publish, Write, Written};
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::access::Backend;
 use super::fields::{Field, Fields, Unit};
@@ -36,6 +36,12 @@ const KEY_MAX: usize = 255;
 /// What an item may be published with; an operation of a batch has [`KEY`] besides.
 const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "published_at", "rank", "audience"];
 
+/// Readers to whom one item may be addressed.
+const READERS_MAX: usize = 1000;
+
+/// Readers to whom the items of one batch may be addressed: each gets a record in the same commit.
+const BATCH_READERS_MAX: usize = 10_000;
+
 /// The field of an operation that does what the header does for a single item.
 const KEY: &str = "idempotency_key";
 const KEY_HEADER: &str = "Idempotency-Key";
@@ -45,7 +51,8 @@ const KEY_HEADER: &str = "Idempotency-Key";
 struct Accepted {
     id: ItemId,
     author: UserId,
-    outbox_seq: OutboxSeq,
+    /// `None` for one that stands in no outbox.
+    outbox_seq: Option<OutboxSeq>,
     published_at: Millis,
 }
 
@@ -69,8 +76,7 @@ pub(super) async fn one(
     let key = header_key(&headers)?;
     let publish = Publish { idempotency_key: key, ..read(&payload.fields(FIELDS)?, now)? };
     let author = publish.author.clone();
-    let written = api.write(vec![Write::Publish(publish)]).await?;
-    let (status, accepted) = accepted(author, written.into_iter().next().expect("the Archive answers each write")?);
+    let (status, accepted) = accepted(author, api.write_one(Write::Publish(publish)).await?);
     Ok((status, [(header::LOCATION, format!("/v1/items/{}", accepted.id))], Json(accepted)).into_response())
 }
 
@@ -88,10 +94,19 @@ pub(super) async fn many(
     }
     let now = clock::now();
     let known = [FIELDS, &[KEY]].concat();
+    let mut named = 0;
     let operation = |op: &_, at| {
         let fields = Fields::of(op, at, &known)?;
         let idempotency_key = fields.get(KEY).map(|field| key(&field.string()?).map_err(|why| field.refuse(why)));
         let publish = Publish { idempotency_key: idempotency_key.transpose()?, ..read(&fields, now)? };
+        if let (Audience::Users(users), Some(field)) = (&publish.audience, fields.get("audience")) {
+            if named + users.len() > BATCH_READERS_MAX {
+                return Err(field.refuse(format_args!(
+                    "the items of one batch name at most {BATCH_READERS_MAX} readers; send this one in another"
+                )));
+            }
+            named += users.len();
+        }
         Ok((publish.author.clone(), Write::Publish(publish)))
     };
     let answer = |author, written| {
@@ -103,7 +118,6 @@ pub(super) async fn many(
 
 /// What is to be published, but for its idempotency key.
 fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
-    fields.get("audience").map(followers_only).transpose()?;
     Ok(Publish {
         author: fields.required("author")?.name()?,
         body: body(fields)?,
@@ -113,7 +127,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
         rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
         idempotency_key: None,
-        audience: Audience::Followers,
+        audience: fields.get("audience").map(|who| audience(&who)).transpose()?.unwrap_or_default(),
     })
 }
 
@@ -150,14 +164,14 @@ fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     Err(field.refuse(format_args!("must be from -{RANK_MAX} to {RANK_MAX}, not {rank}")))
 }
 
-/// `"followers"` is the only audience there is yet.
-fn followers_only(field: Field<'_>) -> Result<(), Problem> {
-    match serde_json::from_str(field.raw().get()) {
-        Ok(Value::String(who)) if who == "followers" => Ok(()),
-        Ok(Value::Object(named)) if named.contains_key("users") => {
-            Err(field.refuse("named readers are not supported yet, publish to \"followers\""))
-        }
-        _ => Err(field.refuse("must be \"followers\", or be left out")),
+/// `"followers"` or `{"users":[…]}`.
+fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
+    match field.object(&["users"]) {
+        Some(named) => Ok(Audience::Users(named?.required("users")?.names(READERS_MAX)?)),
+        None if field.string().is_ok_and(|who| who == "followers") => Ok(Audience::Followers),
+        None => Err(field.refuse(format_args!(
+            "must be \"followers\", or {{\"users\":[…]}} with the names of 1 to {READERS_MAX} readers"
+        ))),
     }
 }
 
@@ -188,6 +202,7 @@ fn accepted(author: UserId, written: Written) -> (StatusCode, Accepted) {
         unreachable!("a publish is answered as one");
     };
     let status = if fresh { StatusCode::CREATED } else { StatusCode::OK };
+    let outbox_seq = (outbox_seq > 0).then_some(outbox_seq);
     (status, Accepted { id, author, outbox_seq, published_at })
 }
 

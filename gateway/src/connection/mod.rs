@@ -108,7 +108,7 @@ pub(crate) struct Connection {
     allowance: Allowance,
     deadlines: Deadlines,
     backoff: Backoff,
-    /// The next read is to make up for wakes that were lost: only the log itself will do.
+    /// Only the log itself will do for the next read: wakes may have been lost, or there is something to pull.
     looking: bool,
     timer: Pin<Box<Sleep>>,
     ending: Option<Box<Ending>>,
@@ -206,7 +206,7 @@ impl Connection {
         if self.session.is_some()
             && let Some(why) = self.slot.take_wake()
         {
-            self.looking |= why == Wake::Missed;
+            self.looking |= why == Wake::Look;
             self.drive(Event::Wake, &[])?;
             worked = true;
         }

@@ -127,6 +127,7 @@ impl Connection {
     }
 
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
+        self.gateway.touches.note(who.inbox());
         self.who = Some(who);
         let ttl = self.expire_at(expires_at);
         let settings = &self.gateway.parts.settings;

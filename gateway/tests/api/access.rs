@@ -16,7 +16,7 @@ use crate::document::operations;
 use crate::server::{API_KEY, Server, request};
 
 /// The routes that a reader's own token opens, with `{user}` the reader.
-const READERS: [&str; 5] = ["feed", "changes", "following", "outbox", "sessions"];
+const READERS: [&str; 8] = ["feed", "changes", "following", "outbox", "sessions", "muted", "hidden", "blocked"];
 
 #[tokio::test]
 async fn a_reader_who_asks_for_another_gets_403_on_every_route_and_changes_nothing() {
@@ -86,6 +86,39 @@ async fn a_reader_sees_own_items_and_those_of_followed_authors_and_others_look_l
     server.call("DELETE /v1/users/bob/following/ann", None).await.expect(204);
     server.get_as("bob", &format!("/v1/items/{followed}")).await.expect(404);
     server.get_as("nobody", &format!("/v1/items/{followed}")).await.expect(404);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_reader_sees_what_is_addressed_and_nothing_beyond_a_shield() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    let posted = server.publish("ann", "to all").await;
+    let direct = json!({"author": "ann", "body": "psst", "audience": {"users": ["bob", "eve"]}});
+    let direct = server.post("/v1/items", direct).await.expect(201).json["id"].as_str().unwrap().to_owned();
+    let sees = async |user: &str| {
+        let both = server.get_as(user, &format!("/v1/items?ids={posted},{direct}")).await.expect(200).json;
+        for id in both["missing"].as_array().unwrap() {
+            server.get_as(user, &format!("/v1/items/{}", id.as_str().unwrap())).await.expect(404);
+        }
+        let shown: Vec<String> =
+            both["items"].as_array().unwrap().iter().map(|i| i["body"].as_str().unwrap().to_owned()).collect();
+        shown.join(", ")
+    };
+    assert_eq!((&*sees("ann").await, &*sees("bob").await), ("to all, psst", "to all, psst"));
+    assert_eq!((&*sees("eve").await, &*sees("mallory").await), ("psst", ""), "not a follower");
+    for (what, shown) in [
+        ("PUT /v1/users/bob/muted/ann", "psst"),
+        ("DELETE /v1/users/bob/muted/ann", "to all, psst"),
+        ("PUT /v1/users/ann/hidden/bob", "psst"),
+        ("DELETE /v1/users/ann/hidden/bob", "to all, psst"),
+        ("PUT /v1/users/ann/blocked/bob", ""),
+        ("DELETE /v1/users/ann/blocked/bob", "to all, psst"),
+        ("PUT /v1/users/bob/blocked/ann", ""),
+    ] {
+        server.call(what, None).await.expect(204);
+        assert_eq!(sees("bob").await, shown, "{what}");
+    }
     server.close().await;
 }
 

@@ -56,14 +56,39 @@ const ITEMS: &[Case] = &[
     ("POST /v1/items", r#"{"author":"ann","body":1,"rank":9223372036854775808}"#, 422, "/rank", "64 bits"),
     ("POST /v1/items", r#"{"author":"ann","body":1,"rank":9007199254740992}"#, 422, "/rank", "9007199254740991"),
     ("POST /v1/items", r#"{"author":"ann","body":1,"rank":"1"}"#, 422, "/rank", "integer"),
+    ("POST /v1/items", r#"{"author":"ann","body":1,"audience":"all"}"#, 422, "/audience", "must be \"followers\""),
+    ("POST /v1/items", r#"{"author":"ann","body":1,"audience":null}"#, 422, "/audience", "1 to 1000 readers"),
+    ("POST /v1/items", r#"{"author":"ann","body":1,"audience":["bob"]}"#, 422, "/audience", "{\"users\":[…]}"),
+    ("POST /v1/items", r#"{"author":"ann","body":1,"audience":{}}"#, 422, "/audience/users", "missing"),
+    ("POST /v1/items", r#"{"author":"ann","body":1,"audience":{"user":[]}}"#, 422, "/audience/user", "unknown field"),
     (
         "POST /v1/items",
-        r#"{"author":"ann","body":1,"audience":{"users":["bob"]}}"#,
+        r#"{"author":"ann","body":1,"audience":{"users":[]}}"#,
         422,
-        "/audience",
-        "publish to \"followers\"",
+        "/audience/users",
+        "1 to 1000 entries, it is empty",
     ),
-    ("POST /v1/items", r#"{"author":"ann","body":1,"audience":"all"}"#, 422, "/audience", "must be \"followers\""),
+    (
+        "POST /v1/items",
+        r#"{"author":"ann","body":1,"audience":{"users":"bob"}}"#,
+        422,
+        "/audience/users",
+        "must be a list",
+    ),
+    (
+        "POST /v1/items",
+        r#"{"author":"ann","body":1,"audience":{"users":["bob",7]}}"#,
+        422,
+        "/audience/users/1",
+        "must be a string, not 7",
+    ),
+    (
+        "POST /v1/items",
+        r#"{"author":"ann","body":1,"audience":{"users":["bob","b b"]}}"#,
+        422,
+        "/audience/users/1",
+        "A-Z a-z 0-9",
+    ),
     ("POST /v1/items/batch", r#"{"ops":[]}"#, 422, "/ops", "1 to 1000 entries"),
     ("POST /v1/items/batch", r#"{"ops":{}}"#, 422, "/ops", "must be a list"),
     ("POST /v1/items/batch", r#"{}"#, 422, "/ops", "missing"),
@@ -109,12 +134,31 @@ const URLS: &[Case] = &[
     ("GET /v1/users/bob/changes?epoch=1&offset=-1", "", 400, "offset", "a number from 0"),
     ("GET /v1/users/bob/outbox?cursor=5", "", 400, "cursor", "`next`"),
     ("DELETE /v1/users/bob/sessions/d%20d", "", 400, "device", "A-Z a-z 0-9"),
+    ("PUT /v1/users/bob/muted/a%2Fb", "", 400, "other", "A-Z a-z 0-9"),
+    ("PUT /v1/users/b%20b/hidden/ann", "", 400, "user", "A-Z a-z 0-9"),
+    ("DELETE /v1/users/bob/blocked/%C3%A4", "", 400, "other", "A-Z a-z 0-9"),
+    ("PUT /v1/users/bob/muted/bob", "", 400, "other", "another user"),
+    ("PUT /v1/users/bob/hidden/bob", "", 400, "other", "another user"),
+    ("DELETE /v1/users/bob/blocked/bob", "", 400, "other", "another user"),
+    ("GET /v1/users/bob/muted?limit=0", "", 400, "limit", "1 to 1000"),
+    ("GET /v1/users/bob/hidden?cursor=-1", "", 400, "cursor", "\"next\""),
+    ("GET /v1/users/bob/blocked?page=2", "", 400, "page", "known are limit, cursor"),
+    ("GET /v1/users/bob/mutual?limit=1001", "", 400, "limit", "1 to 1000"),
+    ("GET /v1/users/bob/mutual?cursor=", "", 400, "cursor", "\"next\""),
+    ("GET /v1/authors/a%20b", "", 400, "author", "A-Z a-z 0-9"),
+    ("GET /v1/authors/ann?name=x", "", 400, "name", "takes none"),
     ("GET /v1/stats?verbose=1", "", 400, "verbose", "takes none"),
 ];
 
 const OTHERS: &[Case] = &[
     ("POST /v1/follows/batch", r#"{"ops":"follow"}"#, 422, "/ops", "must be a list"),
     ("POST /v1/follows/batch", r#"{"ops":[{}],"op":1}"#, 422, "/op", "unknown field"),
+    ("PUT /v1/authors/ann", "{}", 422, "/class", "missing"),
+    ("PUT /v1/authors/ann", r#"{"class":"star"}"#, 422, "/class", "\"auto\", \"push\", \"pull\" or \"everyone\""),
+    ("PUT /v1/authors/ann", r#"{"class":3}"#, 422, "/class", "must be a string, not 3"),
+    ("PUT /v1/authors/ann", r#"{"class":"pull","until":1}"#, 422, "/until", "known are \"class\""),
+    ("PUT /v1/authors/ann", "[", 400, "", "line 1 column"),
+    ("PUT /v1/authors/a%20b", r#"{"class":"pull"}"#, 400, "author", "A-Z a-z 0-9"),
     ("POST /v1/users/bob/token", r#"{"ttl":0}"#, 422, "/ttl", "1 to 2592000"),
     ("POST /v1/users/bob/token", r#"{"ttl":2592001}"#, 422, "/ttl", "1 to 2592000"),
     ("POST /v1/users/bob/token", r#"{"ttl":"1h"}"#, 422, "/ttl", "integer"),
@@ -185,7 +229,9 @@ async fn what_is_too_long_is_refused_and_changes_nothing() {
         ("/v1/items", item(json!({"kind": long(65)})), 422, "/kind", "1 to 64"),
         ("/v1/items", item(json!({"foreign_id": "ä".repeat(65)})), 422, "/foreign_id", "this one has 130"),
         ("/v1/items", item(json!({"body": long(64 * 1024 - 1)})), 422, "/body", "65536 bytes"),
-        ("/v1/items", item(json!({"body": long(80 * 1024)})), 413, "", "81920 bytes"),
+        ("/v1/items", item(json!({"body": long(160 * 1024)})), 413, "", "163840 bytes"),
+        ("/v1/items", item(json!({"audience": {"users": vec!["a"; 1001]}})), 422, "/audience/users", "has 1001"),
+        ("/v1/items", item(json!({"audience": {"users": ["a", long(65)]}})), 422, "/audience/users/1", "1 to 64"),
         ("/v1/items/batch", json!({"ops": vec![1; 1001]}), 422, "/ops", "this one has 1001"),
         ("/v1/items/batch", json!({"ops": [long(8 * 1024 * 1024)]}), 413, "", "8388608 bytes"),
         ("/v1/follows/batch", json!({"ops": vec![1; 1001]}), 422, "/ops", "this one has 1001"),
@@ -199,7 +245,7 @@ async fn what_is_too_long_is_refused_and_changes_nothing() {
     let endless = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(vec![b' '; 4096]));
     let mut unsized_body = request("POST /v1/items", Some(API_KEY), Some(""));
     *unsized_body.body_mut() = Body::from_stream(endless);
-    check(&server.send(unsized_body).await, 413, "", "81920 bytes");
+    check(&server.send(unsized_body).await, 413, "", "163840 bytes");
     assert_eq!(server.everything().await, before);
     server.close().await;
 }

@@ -11,7 +11,14 @@ const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
 
 /// A path of the document with its open segments filled.
 pub(crate) fn filled(template: &str) -> String {
-    let fill = [("{user}", "ann"), ("{author}", "bob"), ("{id}", "1"), ("{device}", "d"), ("{name}", "gone")];
+    let fill = [
+        ("{user}", "ann"),
+        ("{author}", "bob"),
+        ("{id}", "1"),
+        ("{device}", "d"),
+        ("{other}", "eve"),
+        ("{name}", "gone"),
+    ];
     fill.into_iter().fold(template.to_owned(), |path, (open, value)| path.replace(open, value))
 }
 
@@ -89,7 +96,7 @@ async fn every_problem_type_explains_itself_and_an_unknown_path_is_a_problem() {
         assert_eq!(about.json["type"], *path);
     }
     server.get("/problems/none").await.expect(404);
-    let later = ["/v1/users/ann/muted/bob", "/v1/authors/ann", "/v1/users/ann/mutual", "/v1/import", "/v1/export"];
+    let later = ["/v1/import", "/v1/export"];
     for path in later.into_iter().chain(["/", "/v1", "/v1/items/", "/v1/items/1/2", "/metrics"]) {
         let answer = server.send(Request::get(path).header("authorization", API_KEY).body("".into()).unwrap()).await;
         assert_eq!((answer.status, &answer.json["type"]), (404, &"/problems/no-such-route".into()), "{path}");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Server, ids};
 
-fn users(list: &Value) -> Vec<&str> {
+pub(crate) fn users(list: &Value) -> Vec<&str> {
     list["users"].as_array().unwrap().iter().map(|line| line["user"].as_str().unwrap()).collect()
 }
 
@@ -44,6 +44,37 @@ async fn a_batch_of_edges_answers_each_in_its_place() {
     assert_eq!(results[3], json!({"status": 200, "user": "bob", "author": "ann", "following": false}));
     assert_eq!((&results[1]["pointer"], &results[4]["pointer"]), (&json!("/ops/1/op"), &json!("/ops/4/author")));
     assert_eq!(users(&server.get("/v1/users/bob/following").await.json), ["eve"]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_batch_mutes_hides_and_blocks_too() {
+    let (server, _dir) = Server::start().await;
+    let verbs = ["mute", "hide", "block", "unmute", "unhide", "unblock"];
+    let ops: Vec<Value> = verbs.iter().map(|op| json!({"op": op, "user": "bob", "other": "eve"})).collect();
+    let bad = [
+        json!({"op": "mute", "user": "bob", "author": "eve"}),
+        json!({"op": "follow", "user": "bob", "other": "eve"}),
+        json!({"op": "block", "user": "bob"}),
+        json!({"op": "hide", "user": "bob", "other": "bob"}),
+        json!({"op": "unlike", "user": "bob", "other": "eve"}),
+    ];
+    let ops = [&ops[..3], &bad, &ops[3..5]].concat();
+    let results = server.post("/v1/follows/batch", json!({ "ops": ops })).await.expect(200).json["results"].clone();
+    let done: Vec<&Value> = results.as_array().unwrap().iter().filter(|result| result["status"] == 200).collect();
+    let outcome = |name: &str, up: bool| json!({"status": 200, "user": "bob", "other": "eve", name: up});
+    let expected = [("muted", true), ("hidden", true), ("blocked", true), ("muted", false), ("hidden", false)];
+    assert_eq!(done, expected.map(|(name, up)| outcome(name, up)).iter().collect::<Vec<_>>());
+    let wrong = [("/ops/3/author", "\"other\""), ("/ops/4/other", "\"author\""), ("/ops/5/other", "missing")];
+    for (n, (pointer, words)) in
+        (3..).zip(wrong.into_iter().chain([("/ops/6/other", "another user"), ("/ops/7/op", "\"un\"")]))
+    {
+        assert_eq!((&results[n]["status"], &results[n]["pointer"]), (&json!(422), &json!(pointer)));
+        assert!(results[n]["detail"].as_str().unwrap().contains(words), "{}", results[n]);
+    }
+    for (list, expected) in [("muted", vec![]), ("hidden", vec![]), ("blocked", vec!["eve"])] {
+        assert_eq!(users(&server.get(&format!("/v1/users/bob/{list}")).await.json), expected, "{list}");
+    }
     server.close().await;
 }
 

@@ -113,7 +113,7 @@ async fn a_batch_answers_each_operation_in_its_place() {
         {"author": "ann", "body": 1, "idempotency_key": "k"},
         {"author": "ann", "body": 4, "id": "7"},
         5,
-        {"author": "ann", "body": 6, "audience": {"users": ["bob"]}},
+        {"author": "ann", "body": 6, "audience": {"users": ["bob", "b b"]}},
     ]});
     let answer = server.post("/v1/items/batch", ops).await.expect(200);
     let results = answer.json["results"].as_array().unwrap();
@@ -121,7 +121,7 @@ async fn a_batch_answers_each_operation_in_its_place() {
     assert_eq!(statuses, [201, 422, 201, 200, 409, 422, 422]);
     assert_eq!(results[0]["id"], results[3]["id"]);
     let pointers: Vec<_> = results.iter().map(|r| r["pointer"].as_str().unwrap_or("")).collect();
-    assert_eq!(pointers, ["", "/ops/1/author", "", "", "/ops/4", "/ops/5", "/ops/6/audience"]);
+    assert_eq!(pointers, ["", "/ops/1/author", "", "", "/ops/4", "/ops/5", "/ops/6/audience/users/1"]);
     let outbox = server.get("/v1/users/ann/outbox").await.expect(200);
     assert_eq!(outbox.json["items"].as_array().unwrap().len(), 2);
     server.close().await;

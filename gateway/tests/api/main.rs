@@ -6,8 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "also what the tests share is test code")]
 
 mod access;
+mod authors;
 mod bad_inputs;
 mod changes;
+mod direct;
 mod document;
 mod follows;
 mod hybrid_feed;
@@ -15,3 +17,4 @@ mod items;
 mod pages;
 mod server;
 mod sessions;
+mod shields;

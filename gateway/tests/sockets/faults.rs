@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read};
+use feedgate_common::inboxes::{
+    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
+};
 use feedgate_common::jobs::{Delivery, Job};
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Token};
 use feedgate_common::{
@@ -158,6 +160,16 @@ impl Inboxes for FaultyInboxes {
         self.inner.step_edge(step).await
     }
 
+    async fn take(&self, step: Take) -> Result<Taken> {
+        self.inner.take(step).await
+    }
+
+    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+        *self.reads.lock() += 1;
+        self.gate.pass().await?;
+        self.inner.stand(key).await
+    }
+
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
         self.inner.begin_build(key, token, authors).await
     }
@@ -185,6 +197,15 @@ impl Inboxes for FaultyInboxes {
 
     async fn discard(&self, key: InboxKey) -> Result<()> {
         self.inner.discard(key).await
+    }
+
+    async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
+        self.gate.pass().await?;
+        self.inner.touch(keys, until).await
+    }
+
+    async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize> {
+        self.inner.discard_expired(now, limit).await
     }
 
     async fn counts(&self) -> Result<InboxCounts> {

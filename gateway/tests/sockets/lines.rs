@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use feedgate_common::archive::PullHead;
 use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
 use feedgate_common::error::Result;
 use feedgate_common::{Doorbell, UserNo};
@@ -50,6 +51,10 @@ impl Lines {
 impl Doorbell for Line {
     async fn ring(&self, growth: &Growth) {
         self.lines.wakes.ring(growth).await;
+    }
+
+    async fn hot(&self, head: PullHead) {
+        self.lines.wakes.hot(head).await;
     }
 
     async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::{Body, InboxKey, Position, Sessions, UserNo};
 use feedgate_embedded::Embedded;
@@ -154,6 +154,7 @@ impl Rig {
                 published_at: None,
                 rank: None,
                 idempotency_key: None,
+                audience: Audience::Followers,
             })
         };
         self.write(bodies.map(publish).collect()).await;

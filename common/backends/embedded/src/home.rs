@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
 
@@ -49,11 +50,19 @@ impl Embedded {
     /// `Unavailable`, naming `dir`, if another process has it open or it cannot be used; `Corrupt` if what it holds
     /// cannot be what was written. Nothing is changed then.
     pub fn open(dir: &Path, buckets: u16) -> Result<Self> {
+        Self::open_with(dir, buckets, DEFAULT_PULL_ABOVE)
+    }
+
+    /// The same with a number of followers of its own, above which the items of an author of class `auto` are pulled.
+    ///
+    /// # Errors
+    /// Those of [`Embedded::open`].
+    pub fn open_with(dir: &Path, buckets: u16, pull_above: u64) -> Result<Self> {
         let lock = lock(dir)?;
         let database = Database::open(&dir.join("archive"))?;
         let settings = Settings { buckets, ..Settings::default() };
         let (archive, inboxes, epoch) = wait(async {
-            let archive = EmbeddedArchive::open(database.clone(), buckets).await?;
+            let archive = EmbeddedArchive::open(database.clone(), buckets).await?.with_pull_above(pull_above);
             let remembered = archive.incarnation()?;
             let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), remembered.as_deref(), settings)?;
             if inboxes.buckets() != buckets {

@@ -1,0 +1,67 @@
+//! Authors: how their items reach the followers, and what is known of them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use feedgate_common::archive::{Author, Write};
+use feedgate_common::change::Class;
+use feedgate_common::{OutboxSeq, UserId};
+use serde::Serialize;
+
+use super::Api;
+use super::access::Backend;
+use super::fields::Field;
+use super::payload::{ONE, Payload};
+use super::problem::{Problem, short};
+use super::query::{NoQuery, Segment};
+
+/// What is known of an author.
+#[derive(Serialize)]
+pub(super) struct About {
+    author: UserId,
+    class: Class,
+    followers: u64,
+    outbox_seq: OutboxSeq,
+}
+
+/// `GET /v1/authors/{author}`; whoever was never named is an author without followers.
+pub(super) async fn read(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    Segment(author): Segment<UserId>,
+    _: NoQuery,
+) -> Result<Json<About>, Problem> {
+    let Author { class, followers, head } = match api.user_no(&author).await? {
+        Some(number) => api.archive().author(number).await?,
+        None => Author::default(),
+    };
+    Ok(Json(About { author, class, followers, outbox_seq: head }))
+}
+
+/// `PUT /v1/authors/{author}` `{"class":…}`; it counts from the next item on.
+pub(super) async fn classify(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    Segment(author): Segment<UserId>,
+    _: NoQuery,
+    payload: Payload<ONE>,
+) -> Result<StatusCode, Problem> {
+    let class = class(&payload.fields(&["class"])?.required("class")?)?;
+    api.write_one(Write::Classify { author, class }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn class(field: &Field<'_>) -> Result<Class, Problem> {
+    match &*field.string()? {
+        "auto" => Ok(Class::Auto),
+        "push" => Ok(Class::Push),
+        "pull" => Ok(Class::Pull),
+        "everyone" => Ok(Class::Everyone),
+        other => {
+            Err(field
+                .refuse(format_args!("must be \"auto\", \"push\", \"pull\" or \"everyone\", not {:?}", short(other))))
+        }
+    }
+}

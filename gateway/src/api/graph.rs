@@ -1,0 +1,105 @@
+//! Many changes of who follows, mutes, hides from and blocks whom, in one commit.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use feedgate_common::UserId;
+use feedgate_common::archive::Write;
+use feedgate_common::graph::Shield;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::access::Backend;
+use super::batch::{self, Operation};
+use super::fields::{Field, Fields};
+use super::payload::Payload;
+use super::problem::{Problem, short};
+use super::query::NoQuery;
+use super::{Api, shields};
+
+/// What became of one operation: as it was asked.
+#[derive(Serialize)]
+struct Outcome {
+    status: u16,
+    user: UserId,
+    #[serde(flatten)]
+    now: Now,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Now {
+    Follow { author: UserId, following: bool },
+    Mute { other: UserId, muted: bool },
+    Hide { other: UserId, hidden: bool },
+    Block { other: UserId, blocked: bool },
+}
+
+/// What an operation may be called.
+#[derive(Clone, Copy)]
+enum Verb {
+    /// Set the edge on, or off.
+    Follow(bool),
+    /// Put a shield up, or take it down.
+    Shield(Shield, bool),
+}
+
+/// `POST /v1/follows/batch`
+pub(super) async fn many(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    _: NoQuery,
+    payload: Payload<{ batch::BYTES_MAX }>,
+) -> Result<Response, Problem> {
+    batch::carry_out(&api, payload, operation, |outcome, _| outcome).await
+}
+
+/// `{"op":"follow"|"unfollow","user","author"}` or `{"op":"mute"|…,"user","other"}`
+fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
+    let fields = Fields::of(op, at, &["op", "user", "author", "other"])?;
+    let verb = verb(&fields.required("op")?)?;
+    let (whom, not) = if matches!(verb, Verb::Follow(_)) { ("author", "other") } else { ("other", "author") };
+    if let Some(field) = fields.get(not) {
+        return Err(field.refuse(format_args!("this operation takes {whom:?} instead")));
+    }
+    let user: UserId = fields.required("user")?.name()?;
+    let whom = fields.required(whom)?;
+    let other: UserId = whom.name()?;
+    let (write, now) = match verb {
+        Verb::Follow(following) => {
+            let (reader, author) = (user.clone(), other.clone());
+            let write = if following { Write::Follow { reader, author } } else { Write::Unfollow { reader, author } };
+            (write, Now::Follow { author: other, following })
+        }
+        Verb::Shield(shield, up) => {
+            let write = shields::write(user.clone(), other.clone(), shield, up).map_err(|why| whom.refuse(why))?;
+            let now = match shield {
+                Shield::Mute => Now::Mute { other, muted: up },
+                Shield::Hide => Now::Hide { other, hidden: up },
+                Shield::Block => Now::Block { other, blocked: up },
+            };
+            (write, now)
+        }
+    };
+    Ok((Outcome { status: 200, user, now }, write))
+}
+
+fn verb(op: &Field<'_>) -> Result<Verb, Problem> {
+    Ok(match &*op.string()? {
+        "follow" => Verb::Follow(true),
+        "unfollow" => Verb::Follow(false),
+        "mute" => Verb::Shield(Shield::Mute, true),
+        "unmute" => Verb::Shield(Shield::Mute, false),
+        "hide" => Verb::Shield(Shield::Hide, true),
+        "unhide" => Verb::Shield(Shield::Hide, false),
+        "block" => Verb::Shield(Shield::Block, true),
+        "unblock" => Verb::Shield(Shield::Block, false),
+        other => {
+            return Err(op.refuse(format_args!(
+                "must be \"follow\", \"mute\", \"hide\" or \"block\", or one of these with \"un\" before it, not {:?}",
+                short(other)
+            )));
+        }
+    })
+}

@@ -1,0 +1,66 @@
+//! What users put between themselves and others: they mute (do not see them), hide (are not seen by them), block (both).
+//!
+//! Durable when answered; the lists show it at once, the feeds soon after. What is up stays up however often it is
+//! asked for, and each is taken down by itself.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::{MethodRouter, get, put};
+use feedgate_common::UserId;
+use feedgate_common::archive::Write;
+use feedgate_common::graph::Shield;
+
+use super::Api;
+use super::access::{Backend, Caller};
+use super::follows::{self, List};
+use super::problem::Problem;
+use super::query::{NoQuery, Query, Segment, Segments};
+
+/// `PUT` and `DELETE /v1/users/{user}/{muted|hidden|blocked}/{other}`
+pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
+    let handler = move |up| {
+        move |_: Backend, State(api): State<Arc<Api>>, names: Segments<UserId, UserId>, _: NoQuery| async move {
+            set(&api, shield, names, up).await
+        }
+    };
+    put(handler(true)).delete(handler(false))
+}
+
+/// `GET /v1/users/{user}/{muted|hidden|blocked}`
+pub(super) fn all(shield: Shield) -> MethodRouter<Arc<Api>> {
+    get(move |caller: Caller, State(api): State<Arc<Api>>, Segment(user): Segment<UserId>, query: Query| async move {
+        caller.may_read(&user)?;
+        list(&api, shield, &user, query).await
+    })
+}
+
+async fn set(
+    api: &Api,
+    shield: Shield,
+    Segments(user, other): Segments<UserId, UserId>,
+    up: bool,
+) -> Result<StatusCode, Problem> {
+    let write = write(user, other, shield, up).map_err(|why| Problem::parameter("other", why))?;
+    api.write_one(write).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn list(api: &Api, shield: Shield, user: &UserId, query: Query) -> Result<Json<List>, Problem> {
+    let (cursor, limit) = follows::stretch(query)?;
+    let lines = match api.user_no(user).await? {
+        Some(user) => api.archive().shielded(user, shield, cursor, limit + 1).await?,
+        None => vec![],
+    };
+    Ok(follows::list(lines, limit))
+}
+
+/// What is to be written; `Err` says what is wrong.
+pub(super) fn write(user: UserId, other: UserId, shield: Shield, up: bool) -> Result<Write, &'static str> {
+    match user == other {
+        true => Err("must be another user: nobody mutes, hides from or blocks themself"),
+        false => Ok(Write::Shield { user, other, shield, up }),
+    }
+}

@@ -1,0 +1,329 @@
+//! News of authors who are pulled, brought to those of their followers who are online here.
+//!
+//! ```text
+//!   Hot(author, number) ──▶ waiting ──▶ join: followers ∩ readers of this node ──▶ wakes, paced ──▶ each session reads
+//!                              ▲
+//!   every pull_repair_interval: whose newest number is beyond the last one asked for? A lost broadcast costs that long.
+//! ```
+//!
+//! Invariants:
+//! - Reads know of a number before anybody is joined for it: who sits here by then is woken, who comes later reads it
+//!   anyway.
+//! - A number is asked past only when its author waits, or was joined for it.
+//! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. What finds no room was not
+//!   asked past, so it is asked for.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use feedgate_common::archive::{PullHead, Recipient};
+use feedgate_common::change::Class;
+use feedgate_common::error::Result;
+use feedgate_common::{Bucket, PullSeq, UserNo};
+use futures_util::future::Either;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use crate::Gateway;
+use crate::background::paced;
+use crate::bounded::bounded;
+use crate::pool::{Seat, Wake};
+
+/// Authors that may wait for their join.
+const WAITING_MAX: usize = 4096;
+
+/// Authors joined at a time, so that a few followers do not wait behind a million.
+const JOINS: usize = 4;
+
+/// Readers asked for in one call, of either side.
+const BATCH: usize = 500;
+
+/// After a call has failed.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Hot {
+    state: Mutex<State>,
+    /// There may be something to join.
+    heard: Notify,
+    /// Broadcasts may have been lost.
+    missed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// To be joined, and for which number.
+    waiting: FxHashMap<UserNo, PullSeq>,
+    /// In which order; the keys of `waiting`.
+    order: VecDeque<UserNo>,
+    /// Joined for numbers that were not asked past yet. One that is missing here is joined twice.
+    joined: FxHashMap<UserNo, PullSeq>,
+    /// All up to here was asked for; `None` until it is known where to begin.
+    asked: Option<PullSeq>,
+}
+
+impl Hot {
+    /// The author has news. Quick, never blocks.
+    pub(crate) fn hear(&self, head: PullHead) {
+        if self.state.lock().add(head) {
+            self.heard.notify_one();
+        }
+    }
+
+    /// Broadcasts may have been lost: what is new is asked for at once.
+    pub(crate) fn missed(&self) {
+        self.missed.notify_one();
+    }
+
+    fn next(&self) -> Option<PullHead> {
+        self.state.lock().next()
+    }
+
+    fn failed(&self, head: PullHead) {
+        self.state.lock().put_back(head);
+    }
+}
+
+impl State {
+    /// False if there is nothing to do for it, or no room.
+    fn add(&mut self, PullHead { author, pull_seq }: PullHead) -> bool {
+        let done = self.joined.get(&author).copied().max(self.asked).unwrap_or(0);
+        if pull_seq <= done || (self.room() == 0 && !self.waiting.contains_key(&author)) {
+            return false;
+        }
+        self.put(author, pull_seq);
+        true
+    }
+
+    fn room(&self) -> usize {
+        WAITING_MAX.saturating_sub(self.waiting.len())
+    }
+
+    fn put(&mut self, author: UserNo, pull_seq: PullSeq) {
+        match self.waiting.get_mut(&author) {
+            Some(waits_for) => *waits_for = pull_seq.max(*waits_for),
+            None => {
+                self.waiting.insert(author, pull_seq);
+                self.order.push_back(author);
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<PullHead> {
+        let author = self.order.pop_front()?;
+        let pull_seq = self.waiting.remove(&author)?;
+        if self.joined.len() < WAITING_MAX {
+            self.joined.insert(author, pull_seq);
+        }
+        Some(PullHead { author, pull_seq })
+    }
+
+    fn put_back(&mut self, PullHead { author, pull_seq }: PullHead) {
+        self.joined.remove(&author);
+        self.put(author, pull_seq);
+    }
+
+    /// These, in the order of their numbers, are all that is new beyond what was asked for before, or the first of
+    /// it. True if all found room.
+    fn asked(&mut self, heads: &[PullHead]) -> bool {
+        for head in heads {
+            let known = self.joined.get(&head.author).is_some_and(|joined| *joined >= head.pull_seq);
+            if !known && !self.add(*head) {
+                return false;
+            }
+            self.asked = self.asked.max(Some(head.pull_seq));
+        }
+        self.joined.retain(|_, joined| Some(*joined) > self.asked);
+        true
+    }
+}
+
+/// Learns how far pull records go: only from then on does a read know whether it has taken them in.
+pub(crate) async fn begin(gateway: &Gateway) {
+    if gateway.hot.state.lock().asked.is_none()
+        && let Err(error) = learn(gateway).await
+    {
+        tracing::warn!(%error, "it is not known yet how far the items that readers pull go; trying again");
+    }
+}
+
+async fn learn(gateway: &Gateway) -> Result<()> {
+    let feeds = &gateway.parts.feeds;
+    let head = bounded(feeds.archive().pull_head()).await?;
+    feeds.heard_pull(head);
+    gateway.hot.state.lock().asked = Some(head);
+    Ok(())
+}
+
+/// Forever. Cancel it only when the node ends: who is being joined is not joined again.
+pub(crate) async fn keep_joining(gateway: &Gateway) {
+    let every = Duration::from_secs(gateway.parts.settings.pull_repair_interval_secs.into());
+    let (hot, mut due) = (&gateway.hot, interval(every));
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut work = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            () = hot.heard.notified() => {}
+            () = hot.missed.notified() => work.push(Either::Left(ask(gateway))),
+            _ = due.tick() => work.push(Either::Left(ask(gateway))),
+            Some(()) = work.next() => {}
+        }
+        while work.len() < JOINS
+            && let Some(head) = hot.next()
+        {
+            work.push(Either::Right(join(gateway, head)));
+        }
+    }
+}
+
+/// Asks for what nobody has told of.
+async fn ask(gateway: &Gateway) {
+    if let Err(error) = ask_once(gateway).await {
+        tracing::warn!(%error, "authors with news could not be asked for; trying again");
+    }
+}
+
+async fn ask_once(gateway: &Gateway) -> Result<()> {
+    let (hot, feeds) = (&gateway.hot, &gateway.parts.feeds);
+    let (asked, room) = {
+        let state = hot.state.lock();
+        (state.asked, state.room())
+    };
+    let Some(after) = asked else {
+        learn(gateway).await?;
+        // Those who sit here have read without knowing.
+        gateway.pool.missed();
+        return Ok(());
+    };
+    let limit = room.min(BATCH);
+    if limit == 0 {
+        return Ok(());
+    }
+    let heads = bounded(feeds.archive().pull_heads(after, limit)).await?;
+    if let Some(last) = heads.last() {
+        feeds.heard_pull(last.pull_seq);
+    }
+    if hot.state.lock().asked(&heads) && heads.len() == limit {
+        hot.missed();
+    }
+    Ok(())
+}
+
+/// Wakes the author's followers among the readers of this node.
+async fn join(gateway: &Gateway, head: PullHead) {
+    if let Err(error) = wake_followers(gateway, head.author).await {
+        tracing::warn!(%error, "an author's followers could not be told of news; trying again");
+        sleep(AGAIN).await;
+        gateway.hot.failed(head);
+    }
+}
+
+/// The smaller side drives.
+async fn wake_followers(gateway: &Gateway, author: UserNo) -> Result<()> {
+    let readers = gateway.pool.users();
+    if readers.is_empty() {
+        return Ok(());
+    }
+    let archive = gateway.parts.feeds.archive();
+    let about = bounded(archive.author(author)).await?;
+    if about.class != Class::Everyone && about.followers < readers.len() as u64 {
+        return wake_each_follower(gateway, author).await;
+    }
+    for some in readers.chunks(BATCH) {
+        wake(gateway, bounded(archive.followers_among(author, some)).await?).await;
+    }
+    Ok(())
+}
+
+async fn wake_each_follower(gateway: &Gateway, author: UserNo) -> Result<()> {
+    let feeds = &gateway.parts.feeds;
+    let (archive, buckets) = (feeds.archive(), feeds.inboxes().buckets());
+    let readers = |some: &[Recipient]| some.iter().map(|to| to.reader).collect();
+    let few = bounded(archive.all_recipients(author, BATCH)).await?;
+    if few.len() < BATCH {
+        wake(gateway, readers(&few)).await;
+        return Ok(());
+    }
+    for bucket in (0..buckets).map(Bucket) {
+        let mut after = None;
+        loop {
+            let some = bounded(archive.recipients(author, bucket, buckets, after, BATCH)).await?;
+            wake(gateway, readers(&some)).await;
+            if some.len() < BATCH {
+                break;
+            }
+            after = some.last().map(|to| to.reader);
+        }
+    }
+    Ok(())
+}
+
+/// Wakes every session of these readers that sits here, not all of them at once.
+async fn wake(gateway: &Gateway, readers: Vec<UserNo>) {
+    let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| gateway.pool.seats_of(reader)).collect();
+    let per_sec = gateway.parts.settings.pull_wakes_per_sec;
+    let time = Duration::from_secs(seats.len() as u64) / per_sec;
+    paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::Look)).await;
+    // A store that answers at once would keep the thread for as long as there are readers.
+    tokio::task::yield_now().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(author: u32, pull_seq: PullSeq) -> PullHead {
+        PullHead { pull_seq, author: UserNo(author) }
+    }
+
+    fn from(asked: PullSeq) -> State {
+        State { asked: Some(asked), ..State::default() }
+    }
+
+    #[test]
+    fn an_author_waits_once_for_the_greatest_number() {
+        let mut state = from(0);
+        assert!(state.add(head(1, 3)) && state.add(head(1, 5)) && state.add(head(1, 4)));
+        assert_eq!((state.next(), state.next()), (Some(head(1, 5)), None));
+        assert!(!state.add(head(1, 5)), "it was joined for that");
+        assert!(state.add(head(1, 6)));
+    }
+
+    #[test]
+    fn what_was_joined_is_not_joined_again_when_it_is_asked_for() {
+        let mut state = from(2);
+        assert!(!state.add(head(9, 2)), "that was asked for");
+        state.add(head(1, 4));
+        state.next();
+        assert!(state.asked(&[head(2, 3), head(1, 4), head(3, 5)]));
+        assert_eq!((state.asked, state.joined.len(), state.waiting.len()), (Some(5), 0, 2));
+        assert!(!state.add(head(1, 4)));
+    }
+
+    #[test]
+    fn a_join_that_failed_waits_again() {
+        let mut state = from(0);
+        state.add(head(1, 3));
+        let taken = state.next().unwrap();
+        state.put_back(taken);
+        assert_eq!(state.next(), Some(head(1, 3)));
+    }
+
+    #[test]
+    fn i18_what_finds_no_room_is_not_asked_past() {
+        let mut state = from(0);
+        (1..=WAITING_MAX as u32).for_each(|author| assert!(state.add(head(author, author.into()))));
+        let beyond = WAITING_MAX as u64 + 1;
+        assert!(!state.add(head(0, beyond)), "there is no room");
+        assert!(state.add(head(7, beyond)), "it has its place already");
+        assert!(!state.asked(&[head(8, 8), head(0, beyond)]));
+        assert_eq!((state.asked, state.waiting.len()), (Some(8), WAITING_MAX));
+        state.next();
+        assert!(state.asked(&[head(0, beyond)]));
+        assert_eq!(state.asked, Some(beyond));
+    }
+}
