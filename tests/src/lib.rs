@@ -4,3 +4,4 @@ pub mod gate;
 pub mod load;
 pub mod park;
 pub mod process;
+pub mod town;
