@@ -30,8 +30,8 @@ enum Change {
     Delete(prop::sample::Index),
     Follow(u32),
     Unfollow(u32),
-    /// The next step reaches the log.
-    Deliver,
+    /// The next so many steps reach the log.
+    Deliver(usize),
     /// The log is cut to so many changes.
     Trim(usize),
     /// The log is lost, and rebuilt of the newest so many adds.
@@ -66,10 +66,10 @@ fn change() -> impl Strategy<Value = Change> {
         8 => (author.clone(), rank(), prop::bool::weighted(0.1))
             .prop_map(|(author, rank, direct)| Change::Publish { author, rank, direct }),
         2 => any::<prop::sample::Index>().prop_map(Change::Delete),
-        1 => author.clone().prop_map(Change::Follow),
+        2 => author.clone().prop_map(Change::Follow),
         1 => author.prop_map(Change::Unfollow),
-        8 => Just(Change::Deliver),
-        2 => (0..12usize).prop_map(Change::Trim),
+        8 => (1..8usize).prop_map(Change::Deliver),
+        4 => prop_oneof![Just(0), 1..12usize].prop_map(Change::Trim),
         1 => (0..6usize).prop_map(Change::Rebuild),
         1 => Just(Change::Forgotten),
     ]
@@ -97,7 +97,7 @@ struct Feed {
     kept: Option<Window>,
     /// What was in the feed, one way or the other, since this was emptied.
     ever: BTreeSet<DisplayKey>,
-    /// What was in the feed, both ways, since this was filled.
+    /// What [stood](Feed::stands) in the feed since this was filled.
     always: BTreeSet<DisplayKey>,
 }
 
@@ -150,7 +150,7 @@ impl Feed {
                 gone.iter().for_each(|key| _ = self.truth.remove(key));
                 self.pending.push_back((vec![Entry::forget(UserNo(author), 1)], gone));
             }
-            Change::Deliver => self.deliver(),
+            Change::Deliver(steps) => (0..steps).for_each(|_| self.deliver()),
             Change::Trim(keep) => {
                 let cut = self.log.entries.len().saturating_sub(keep);
                 let cut_adds = floor_of_cut(self.log.entries.iter().map(|numbered| numbered.entry), cut);
@@ -171,7 +171,15 @@ impl Feed {
             Change::Delete(_) | Change::Follow(_) | Change::Unfollow(_) => {}
         }
         self.ever.extend(self.truth.keys().chain(self.told.keys()));
-        self.always.retain(|key| self.truth.contains_key(key) && self.told.contains_key(key));
+        let mut always = std::mem::take(&mut self.always);
+        always.retain(|key| self.stands(key));
+        self.always = always;
+    }
+
+    /// Whether it is in the feed both ways, and nothing on the way to the log takes it out, to come back or not.
+    fn stands(&self, key: &DisplayKey) -> bool {
+        let going = self.pending.iter().any(|(_, gone)| gone.contains(key));
+        self.truth.contains_key(key) && self.told.contains_key(key) && !going
     }
 
     fn deliver(&mut self) {
@@ -252,7 +260,7 @@ struct Scroll {
 impl Scroll {
     fn from(feed: &mut Feed, start: Option<DisplayKey>) -> Self {
         let below = |key: &&DisplayKey| start.is_none_or(|start| **key < start);
-        feed.always = feed.truth.keys().filter(|key| feed.told.contains_key(key)).filter(below).copied().collect();
+        feed.always = feed.truth.keys().filter(|key| feed.stands(key)).filter(below).copied().collect();
         Self { cursor: start, start, seen: vec![] }
     }
 
