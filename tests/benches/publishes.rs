@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::{Archive, Body, Progress, UserId, UserNo};
 use feedgate_embedded::Embedded;
 
@@ -80,7 +80,7 @@ async fn reads(archive: &Arc<dyn Archive>, reader: UserNo) -> anyhow::Result<()>
     })
     .await?;
     quantiles("deep page of 20 from 100 authors", || async {
-        archive.feed_below(reader, None, 100, 21).await.map(drop)
+        archive.feed_below(reader, None, None, 100, 21).await.map(drop)
     })
     .await?;
     Ok(())
@@ -114,6 +114,7 @@ fn item(author: &str, now: i64) -> Write {
         published_at: Some(now),
         rank: None,
         idempotency_key: None,
+        audience: Audience::Followers,
     })
 }
 

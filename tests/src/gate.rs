@@ -13,33 +13,47 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Outstanding, Recipient, Refused, Write,
-    Written,
+    ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding, PullHead,
+    Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read};
+use feedgate_common::graph::Shield;
+use feedgate_common::inboxes::{
+    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
+};
 use feedgate_common::{
-    Archive, Bucket, DisplayKey, Epoch, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress, UserId,
-    UserNo,
+    Archive, Bucket, Cut, DisplayKey, Epoch, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress,
+    PullSeq, UserId, UserNo, Watermarks,
 };
 
 /// Where the actor that was polled last has stopped.
 #[derive(Clone, Default)]
-pub struct Gate(Arc<AtomicBool>);
+pub struct Gate(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    reached: AtomicBool,
+    open: AtomicBool,
+}
 
 impl Gate {
     /// Whether the actor polled last stands before a call. Asking clears it.
     pub fn reached(&self) -> bool {
-        self.0.swap(false, Ordering::SeqCst)
+        self.0.reached.swap(false, Ordering::SeqCst)
+    }
+
+    /// Nobody stops here any more.
+    pub fn open(&self) {
+        self.0.open.store(true, Ordering::SeqCst);
     }
 
     async fn wait(&self) {
-        let mut passed = false;
+        let mut passed = self.0.open.load(Ordering::SeqCst);
         std::future::poll_fn(|_| {
             if std::mem::replace(&mut passed, true) {
                 return Poll::Ready(());
             }
-            self.0.store(true, Ordering::SeqCst);
+            self.0.reached.store(true, Ordering::SeqCst);
             Poll::Pending
         })
         .await;
@@ -119,15 +133,41 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.followers(author, cursor, limit).await
     }
-    async fn edge_state(
-        &self,
-        reader: UserNo,
-        author: UserNo,
-        progress: Progress,
-        backfill: usize,
-    ) -> Result<EdgeState> {
+    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
-        self.store.edge_state(reader, author, progress, backfill).await
+        self.store.mutual(user, cursor, limit).await
+    }
+    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.gate.wait().await;
+        self.store.shielded(user, shield, cursor, limit).await
+    }
+    async fn author(&self, author: UserNo) -> Result<Author> {
+        self.gate.wait().await;
+        self.store.author(author).await
+    }
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.followers_among(author, readers).await
+    }
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+        self.gate.wait().await;
+        self.store.addressed(reader, items).await
+    }
+    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+        self.gate.wait().await;
+        self.store.news(reader, after, limit).await
+    }
+    async fn pull_head(&self) -> Result<PullSeq> {
+        self.gate.wait().await;
+        self.store.pull_head().await
+    }
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+        self.gate.wait().await;
+        self.store.pull_heads(after, limit).await
+    }
+    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+        self.gate.wait().await;
+        self.store.edge_state(reader, author, cut, backfill).await
     }
     async fn build(
         &self,
@@ -144,11 +184,12 @@ impl Archive for Gated<dyn Archive> {
         &self,
         reader: UserNo,
         before: Option<DisplayKey>,
+        least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         self.gate.wait().await;
-        self.store.feed_below(reader, before, backfill, limit).await
+        self.store.feed_below(reader, before, least_rank, backfill, limit).await
     }
     async fn next_epoch(&self) -> Result<Epoch> {
         self.gate.wait().await;
@@ -203,6 +244,14 @@ impl Inboxes for Gated<dyn Inboxes> {
         self.gate.wait().await;
         self.store.step_edge(step).await
     }
+    async fn take(&self, step: Take) -> Result<Taken> {
+        self.gate.wait().await;
+        self.store.take(step).await
+    }
+    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+        self.gate.wait().await;
+        self.store.stand(key).await
+    }
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
         self.gate.wait().await;
         self.store.begin_build(key, token, authors).await
@@ -226,6 +275,14 @@ impl Inboxes for Gated<dyn Inboxes> {
     async fn discard(&self, key: InboxKey) -> Result<()> {
         self.gate.wait().await;
         self.store.discard(key).await
+    }
+    async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
+        self.gate.wait().await;
+        self.store.touch(keys, until).await
+    }
+    async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize> {
+        self.gate.wait().await;
+        self.store.discard_expired(now, limit).await
     }
     async fn counts(&self) -> Result<InboxCounts> {
         self.gate.wait().await;

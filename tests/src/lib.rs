@@ -2,6 +2,7 @@
 
 pub mod gate;
 pub mod load;
+pub mod oracle;
 pub mod park;
 pub mod process;
 pub mod town;

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::archive::{Audience, Publish, Write, Written};
 use feedgate_common::feed::{Feeds, Step};
 use feedgate_common::{Archive, Body, Bucket, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;
@@ -136,6 +136,7 @@ impl World {
             published_at: None,
             rank: None,
             idempotency_key: None,
+            audience: Audience::Followers,
         }));
     }
 
@@ -199,7 +200,7 @@ impl World {
     fn check(&self, what: &str) {
         self.happen(Edge);
         self.drain();
-        let wanted = block_on(self.archive.feed_below(self.reader, None, BACKFILL, 1000)).unwrap();
+        let wanted = block_on(self.archive.feed_below(self.reader, None, None, BACKFILL, 1000)).unwrap();
         let page = block_on(self.rules.page(self.key(), None, 1000)).unwrap();
         let shown: BTreeSet<ItemId> = page.items.iter().map(|item| item.id).collect();
         assert_eq!(shown, wanted.iter().map(|add| add.key.item).collect(), "{what}");

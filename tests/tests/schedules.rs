@@ -1,297 +1,369 @@
-//! The rules of fan-out under random interleavings, over the real embedded stores.
+//! The rules of fan-out under random interleavings, over the real embedded stores, against the oracle.
 //!
-//! Each seed makes a small world: two authors, four readers, two buckets, steps of one or two
-//! recipients. A scheduler starts push steps, follow steps, first visits, devices, dormancy and
-//! backend writes, lets one of them make one store call at a time, and drops some half way, as a
-//! crash would. Then everything is drained, and every device must show what the truth says.
+//! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
+//! threshold of pull at two followers; readers with two devices each, at two nodes. A schedule starts push steps, follow
+//! steps, deliveries of direct items, first visits, reads, walks over pages, dormancy and backend writes, lets one of them
+//! make one store call at a time, and drops some half way, as a crash would. Then everything that is outstanding is
+//! worked off, and every device and every walk must show what the oracle says.
 //!
-//! `FEEDGATE_SEED=n cargo test -p feedgate-tests --test schedules` repeats one seed.
+//! ```text
+//!   FEEDGATE_SEED=n          cargo test -p feedgate-tests --test schedules      repeats one seed
+//!   FEEDGATE_SEEDS=n         …                                                 tries the first n seeds
+//!   FEEDGATE_SCHEDULE=file   …                                                 repeats what a failure has printed
+//! ```
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
-use feedgate_common::archive::{Publish, Write, Written};
-use feedgate_common::feed::{Feeds, Step};
-use feedgate_common::inboxes::{Log, Read};
-use feedgate_common::{
-    Archive, Body, Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Op, Position, UserId, UserNo,
-};
-use feedgate_embedded::Embedded;
+use feedgate_common::change::Class;
+use feedgate_common::feed::Feeds;
+use feedgate_common::inboxes::Log;
+use feedgate_common::{Archive, Bucket, InboxKey, Inboxes, Millis, Op as Change};
+use feedgate_embedded::inboxes::Settings;
+use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
+use feedgate_tests::oracle::{
+    Device, Imagined, NOW, Node, Op, Oracle, Shown, User, World, given, hold, seeds, walk, work_off, work_off_all,
+};
 use feedgate_tests::park::{block_on, poll_until};
+use futures_util::lock::Mutex;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 const BUCKETS: u16 = 2;
 const BACKFILL: usize = 2;
-const SEEDS: u64 = 150;
+const PULL_ABOVE: u64 = 2;
+const SEEDS: u64 = 2000;
 const TICKS: usize = 160;
+const USERS: usize = 6;
+const AUTHORS: usize = 3;
+const NODES: usize = 2;
+/// How many of them are under way at most.
+const ACTORS: usize = 5;
+/// How long an inbox is kept that nobody reads, in ticks.
+const UNREAD: u64 = 40;
 
-type Actor = Pin<Box<dyn Future<Output = ()>>>;
-
-/// What one device shows, kept only by what it was sent.
-#[derive(Default)]
-struct Device {
-    position: Option<Position>,
-    shown: BTreeMap<ItemId, UserNo>,
+/// What some process may begin at any time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Action {
+    Write(Op),
+    /// The nth of what is outstanding is worked off.
+    Work(usize),
+    /// Work that comes again, however late.
+    Push(User, u16),
+    Round(User),
+    Edge(User, User),
+    Direct(User),
+    Visit(User),
+    Sync(User),
+    Walk(User, usize),
+    Touch(User),
+    Sleep(User),
+    Expire,
+    /// The node hears how far pull records go.
+    Hear,
 }
 
-impl Device {
-    fn apply(&mut self, entry: &Entry) {
-        match entry.op {
-            Op::Add => _ = self.shown.insert(entry.key.item, entry.author),
-            Op::Update => {}
-            Op::Delete => _ = self.shown.remove(&entry.key.item),
-            Op::Forget => self.shown.retain(|_, author| *author != entry.author),
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Step {
+    /// At this node.
+    Start(usize, Action),
+    /// The nth of those under way makes one store call.
+    Call(usize),
+    /// The nth of those under way is no more.
+    Drop(usize),
+}
+
+fn imagine(seed: u64) -> Vec<Step> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut history = Imagined::new(USERS, AUTHORS);
+    let mut steps = vec![];
+    for _ in 0..TICKS {
+        if rng.random_bool(0.4) {
+            steps.push(Step::Start(rng.random_range(0..NODES), action(&mut rng, &mut history)));
         }
+        let which = rng.random_range(0..60);
+        steps.push(if rng.random_bool(0.03) { Step::Drop(which) } else { Step::Call(which) });
+    }
+    steps
+}
+
+fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
+    let (author, user) = (rng.random_range(0..AUTHORS), rng.random_range(0..USERS));
+    match rng.random_range(0..100) {
+        0..32 => Action::Write(history.op(rng)),
+        32..50 => Action::Work(rng.random_range(0..4)),
+        50..56 => Action::Push(author, rng.random_range(0..BUCKETS)),
+        56..60 => Action::Round(author),
+        60..65 => Action::Edge(user, author),
+        65..68 => Action::Direct(user),
+        68..71 => Action::Visit(user),
+        71..85 => Action::Sync(user),
+        85..90 => Action::Walk(user, rng.random_range(1..4)),
+        90..92 => Action::Touch(user),
+        92..94 => Action::Sleep(user),
+        94..95 => Action::Expire,
+        _ => Action::Hear,
     }
 }
 
-struct World {
+/// The stores, and how many worlds live in them.
+struct Stores {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
-    /// The same stores behind the gate.
-    gated: (Arc<dyn Archive>, Arc<dyn Inboxes>),
-    gate: Gate,
-    step_max: usize,
-    /// The rules without the gate, for draining and checking.
-    plain: Feeds,
-    names: Vec<UserId>,
-    nos: Vec<UserNo>,
-    devices: Vec<Arc<Mutex<Device>>>,
-    items: Arc<Mutex<Vec<ItemId>>>,
-    /// The log each reader was seen to have, to catch one that changes behind a served head.
-    seen: BTreeMap<UserNo, Log>,
+    worlds: AtomicU64,
 }
 
-const AUTHORS: usize = 2;
-const USERS: usize = 6;
+impl Stores {
+    fn open(dir: &Path) -> Self {
+        let database = Database::open(&dir.join("archive")).unwrap();
+        let archive = block_on(EmbeddedArchive::open(database, BUCKETS)).unwrap().with_pull_above(PULL_ABOVE);
+        let settings = Settings { buckets: BUCKETS, ..Settings::default() };
+        let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), None, settings).unwrap();
+        Self { archive: Arc::new(archive), inboxes: Arc::new(inboxes), worlds: AtomicU64::new(1) }
+    }
+}
 
-impl World {
-    fn new(stores: &Embedded, seed: u64, rng: &mut SmallRng) -> Self {
+/// Something under way, and at which node for whom if it reads: one who reads does one thing at a time.
+struct Actor {
+    reads: Option<(usize, User)>,
+    future: Pin<Box<dyn Future<Output = ()>>>,
+}
+
+struct Simulation {
+    archive: Arc<dyn Archive>,
+    inboxes: Arc<dyn Inboxes>,
+    gate: Gate,
+    clock: Arc<AtomicI64>,
+    nodes: Vec<Arc<Node>>,
+    oracle: Arc<Mutex<Oracle>>,
+    /// By node, then by reader.
+    devices: Vec<Vec<Arc<Mutex<Device>>>>,
+    actors: Vec<Actor>,
+    /// The log each reader was seen to have, to catch one that changes behind a served head.
+    seen: BTreeMap<User, Log>,
+}
+
+impl Simulation {
+    fn new(stores: &Stores) -> Self {
         let gate = Gate::default();
-        let archive = Arc::new(Gated { gate: gate.clone(), store: stores.archive.clone() });
-        let inboxes = Arc::new(Gated { gate: gate.clone(), store: stores.inboxes.clone() });
-        let names: Vec<UserId> = (0..USERS).map(|i| format!("s{seed}-{i}").parse().unwrap()).collect();
-        let nos = block_on(stores.archive.intern(&names)).unwrap();
+        let archive: Arc<dyn Archive> = Arc::new(Gated { gate: gate.clone(), store: stores.archive.clone() });
+        let inboxes: Arc<dyn Inboxes> = Arc::new(Gated { gate: gate.clone(), store: stores.inboxes.clone() });
+        let world = World::new(stores.worlds.fetch_add(1, Ordering::Relaxed), USERS);
+        let numbers = block_on(stores.archive.intern(&world.names)).unwrap();
+        let clock = Arc::new(AtomicI64::new(NOW));
+        let node = |n: usize| {
+            let now = clock.clone();
+            let feeds = Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)
+                // The last is more than anybody has followers: a round takes all buckets at once.
+                .with_step_max([1, USERS + 1][n])
+                .with_retention(Duration::from_millis(UNREAD), Arc::new(move || now.load(Ordering::Relaxed)));
+            Arc::new(Node { feeds, world: world.clone(), numbers: numbers.clone() })
+        };
         Self {
-            gated: (archive, inboxes),
-            // The last is more than anybody has followers: a round takes all buckets at once.
-            step_max: [1, 2, USERS + 1][rng.random_range(0..3)],
-            plain: Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL),
             archive: stores.archive.clone(),
             inboxes: stores.inboxes.clone(),
+            nodes: (0..NODES).map(node).collect(),
             gate,
-            names,
-            nos,
-            devices: (0..USERS).map(|_| Arc::default()).collect(),
-            items: Arc::default(),
+            clock,
+            oracle: Arc::new(Mutex::new(Oracle::new(BACKFILL))),
+            devices: (0..NODES).map(|_| (0..USERS).map(|_| Arc::default()).collect()).collect(),
+            actors: vec![],
             seen: BTreeMap::new(),
         }
     }
 
-    /// The rules as one process has them: nobody shares memory with anybody.
-    fn process(&self) -> Feeds {
-        Feeds::new(self.gated.0.clone(), self.gated.1.clone(), BACKFILL).with_step_max(self.step_max)
-    }
-
-    /// A random thing that some process may start at any time.
-    fn start(&self, rng: &mut SmallRng) -> Actor {
-        let author = self.nos[rng.random_range(0..AUTHORS)];
-        let reader = rng.random_range(0..USERS);
-        let (key, feeds) = (InboxKey::main(self.nos[reader]), self.process());
-        match rng.random_range(0..100) {
-            0..20 => {
-                let bucket = Bucket(rng.random_range(0..BUCKETS));
-                Box::pin(async move { _ = feeds.advance(author, bucket).await.unwrap() })
-            }
-            20..30 => Box::pin(async move { _ = feeds.advance_all(author).await.unwrap() }),
-            30..50 => Box::pin(async move { _ = feeds.step_edge(key.reader, author).await.unwrap() }),
-            50..60 => Box::pin(async move { feeds.rebuild(key).await.unwrap() }),
-            60..75 => {
-                let device = self.devices[reader].clone();
-                Box::pin(async move { sync(&feeds, key, &device, 2).await })
-            }
-            75..78 => Box::pin(async move { feeds.inboxes().discard(key).await.unwrap() }),
-            _ => self.start_write(rng),
-        }
-    }
-
-    fn start_write(&self, rng: &mut SmallRng) -> Actor {
-        let author = self.names[rng.random_range(0..AUTHORS)].clone();
-        let reader = self.names[rng.random_range(0..USERS)].clone();
-        let items = self.items.lock().unwrap();
-        let item = (!items.is_empty()).then(|| items[rng.random_range(0..items.len())]);
-        let body = Body::parse("{}".into()).unwrap();
-        let write = match (rng.random_range(0..10), item) {
-            (0..3, _) => Write::Follow { reader, author },
-            (3..5, _) => Write::Unfollow { reader, author },
-            (5, Some(item)) => Write::Delete { item, if_version: None },
-            (6, Some(item)) => Write::Edit { item, body, if_version: None },
-            _ => Write::Publish(Publish {
-                author,
-                body,
-                kind: None,
-                id: None,
-                foreign_id: None,
-                published_at: None,
-                // Few ranks, in no order, so that display order and outbox order differ.
-                rank: Some(rng.random_range(0..5)),
-                idempotency_key: None,
-            }),
-        };
-        let (archive, items) = (self.gated.0.clone(), self.items.clone());
-        Box::pin(async move {
-            if let Ok(Written::Published { id, .. }) = &archive.write(vec![write], 1).await.unwrap()[0] {
-                items.lock().unwrap().push(*id);
-            }
-        })
-    }
-
-    /// Lets the actors run, one store call at a time, in an order the seed decides.
-    fn run(&mut self, rng: &mut SmallRng) {
-        let mut actors: Vec<Actor> = Vec::new();
-        for tick in 0..TICKS {
-            if actors.len() < 5 && rng.random_bool(0.5) {
-                actors.push(self.start(rng));
-            }
-            if actors.is_empty() {
-                continue;
-            }
-            let chosen = rng.random_range(0..actors.len());
-            if rng.random_bool(0.03) || poll_until(actors[chosen].as_mut(), || self.gate.reached()).is_ready() {
-                drop(actors.swap_remove(chosen));
+    fn run(&mut self, steps: &[Step]) {
+        for (tick, step) in steps.iter().enumerate() {
+            self.clock.fetch_add(1, Ordering::Relaxed);
+            match step {
+                Step::Start(node, action) => self.start(*node, action),
+                Step::Call(which) if !self.actors.is_empty() => {
+                    let which = which % self.actors.len();
+                    if poll_until(self.actors[which].future.as_mut(), || self.gate.reached()).is_ready() {
+                        self.actors.swap_remove(which);
+                    }
+                }
+                Step::Drop(which) if !self.actors.is_empty() => _ = self.actors.swap_remove(which % self.actors.len()),
+                Step::Call(_) | Step::Drop(_) => {}
             }
             if tick % 8 == 0 {
                 self.check_logs();
             }
         }
+        self.actors.clear();
     }
 
-    /// Works everything off, as the worker and its sweep would.
-    fn drain(&self) {
-        for _ in 0..2 {
-            for author in &self.nos[..AUTHORS] {
-                for reader in &self.nos {
-                    block_on(self.plain.step_edge(*reader, *author)).unwrap();
-                }
-                for bucket in (0..BUCKETS).map(Bucket) {
-                    while let Step::Moved(_) = block_on(self.plain.advance(*author, bucket)).unwrap() {}
-                }
-            }
-            // A first visit may make work outstanding again, hence the second round.
-            for reader in &self.nos {
-                block_on(self.plain.rebuild(InboxKey::main(*reader))).unwrap();
-            }
+    fn start(&mut self, at: usize, action: &Action) {
+        let reads = match action {
+            Action::Visit(user) | Action::Sync(user) | Action::Walk(user, _) => Some((at, *user)),
+            _ => None,
+        };
+        let waits = reads.is_some() && self.actors.iter().any(|actor| actor.reads == reads);
+        if self.actors.len() < ACTORS && !waits {
+            let future = self.begin(at, action.clone());
+            self.actors.push(Actor { reads, future });
         }
     }
 
-    /// I1, I2, I3 and I11 on every log as it stands.
+    fn begin(&self, at: usize, action: Action) -> Pin<Box<dyn Future<Output = ()>>> {
+        let (node, now) = (self.nodes[at].clone(), self.clock.load(Ordering::Relaxed));
+        let number = |user: User| node.numbers[user];
+        match action {
+            Action::Write(op) => {
+                let oracle = self.oracle.clone();
+                Box::pin(async move { accept(&node, &oracle, &op, now).await })
+            }
+            Action::Work(which) => Box::pin(async move {
+                let outstanding = node.feeds.archive().outstanding(None, Millis::MAX, 100).await.unwrap();
+                if !outstanding.is_empty() {
+                    work_off(&node.feeds, outstanding[which % outstanding.len()].event).await.unwrap();
+                }
+            }),
+            Action::Push(author, bucket) => {
+                let author = number(author);
+                Box::pin(async move { _ = node.feeds.advance(author, Bucket(bucket)).await.unwrap() })
+            }
+            Action::Round(author) => {
+                let author = number(author);
+                Box::pin(async move { _ = node.feeds.advance_all(author).await.unwrap() })
+            }
+            Action::Edge(reader, author) => {
+                let (reader, author) = (number(reader), number(author));
+                Box::pin(async move { _ = node.feeds.step_edge(reader, author).await.unwrap() })
+            }
+            Action::Direct(reader) => {
+                let reader = number(reader);
+                Box::pin(async move { _ = node.feeds.take_direct(reader).await.unwrap() })
+            }
+            Action::Visit(reader) => Box::pin(async move { node.feeds.rebuild(node.key(reader)).await.unwrap() }),
+            Action::Sync(reader) => {
+                let device = self.devices[at][reader].clone();
+                Box::pin(async move { _ = device.lock().await.sync(&*node, reader, 2, 3).await })
+            }
+            Action::Walk(reader, limit) => Box::pin(async move { _ = walk(&*node, reader, limit).await }),
+            Action::Touch(reader) => Box::pin(async move { node.feeds.touch(&[node.key(reader)]).await.unwrap() }),
+            Action::Sleep(reader) => {
+                Box::pin(async move { node.feeds.inboxes().discard(node.key(reader)).await.unwrap() })
+            }
+            Action::Expire => {
+                Box::pin(async move { _ = node.feeds.inboxes().discard_expired(now, 100).await.unwrap() })
+            }
+            Action::Hear => Box::pin(async move { node.hear().await.unwrap() }),
+        }
+    }
+
+    /// Works off what is outstanding, while every reader comes by: a first visit may make work outstanding again.
+    fn drain(&self) {
+        let rules = &self.nodes[0].feeds;
+        block_on(work_off_all(rules)).unwrap();
+        for reader in 0..USERS {
+            block_on(rules.rebuild(self.nodes[0].key(reader))).unwrap();
+        }
+        block_on(work_off_all(rules)).unwrap();
+        self.nodes.iter().for_each(|node| block_on(node.hear()).unwrap());
+    }
+
+    /// I1, I2, I3, I10 and I11 on every log as it stands.
     fn check_logs(&mut self) {
-        for reader in &self.nos {
-            let Some(log) = block_on(self.inboxes.log(InboxKey::main(*reader))).unwrap() else { continue };
-            let mut adds = HashSet::new();
+        for (reader, number) in self.nodes[0].numbers.iter().enumerate() {
+            let Some(log) = block_on(self.inboxes.log(InboxKey::main(*number))).unwrap() else { continue };
+            let (mut adds, mut shown, mut deleted) = (HashSet::new(), BTreeMap::new(), BTreeSet::new());
             for (numbered, expected) in log.entries.iter().zip(1..) {
                 let entry = numbered.entry;
-                assert_eq!(numbered.seq, expected, "I1: sequence ids of {reader:?} are not dense");
-                let line = (entry.author, entry.outbox_seq, entry.generation);
-                if entry.op == Op::Add {
-                    assert!(adds.insert(line), "I3: {reader:?} has two adds of {entry:?}");
+                assert_eq!(numbered.seq, expected, "I1: sequence ids of {reader} are not dense: {log:#?}");
+                match entry.op {
+                    Change::Add => {
+                        assert!(!deleted.contains(&entry.key.item), "I11: an add after its delete: {log:#?}");
+                        assert!(adds.insert((entry.key.item, entry.generation)), "I3: two adds of {entry:?}: {log:#?}");
+                        let twice = shown.insert(entry.key.item, entry);
+                        assert!(twice.is_none(), "I3: {entry:?} is shown already: {log:#?}");
+                    }
+                    Change::Update => {}
+                    Change::Delete => {
+                        deleted.insert(entry.key.item);
+                        shown.remove(&entry.key.item);
+                    }
+                    Change::Forget => shown.retain(|_, of| of.is_direct() || of.author != entry.author),
                 }
             }
-            if let Some(before) = self.seen.get(reader)
+            if let Some(before) = self.seen.get(&reader)
                 && before.head.epoch == log.head.epoch
             {
-                assert!(log.entries.starts_with(&before.entries), "I2: the log of {reader:?} changed below its head");
+                assert!(log.entries.starts_with(&before.entries), "I2: the log of {reader} changed below its head");
+                let (old, new) = (before.taken, log.taken);
+                assert!(old.pull <= new.pull && old.direct <= new.direct, "I10: {old:?} and then {new:?}");
             }
-            self.seen.insert(*reader, log);
+            self.seen.insert(reader, log);
         }
     }
 
-    /// I4 and I5: after drain and sync a device shows what the truth says and nothing else.
-    fn check_devices(&self) {
-        for (reader, device) in self.nos.iter().zip(&self.devices) {
-            block_on(sync(&self.plain, InboxKey::main(*reader), device, usize::MAX));
-            let expected: BTreeSet<ItemId> = block_on(self.archive.feed_below(*reader, None, BACKFILL, 10_000))
-                .unwrap()
-                .iter()
-                .map(|add| add.key.item)
-                .collect();
-            let shown: BTreeSet<ItemId> = device.lock().unwrap().shown.keys().copied().collect();
-            let log = block_on(self.inboxes.log(InboxKey::main(*reader))).unwrap();
-            assert_eq!(shown, expected, "I4/I5: reader {reader:?} with {log:#?}");
-        }
-    }
-}
-
-/// Brings a device forward by at most `batches` reads, as a session does.
-async fn sync(feeds: &Feeds, key: InboxKey, device: &Mutex<Device>, batches: usize) {
-    for _ in 0..batches {
-        let position = device.lock().unwrap().position.unwrap_or(Position { epoch: Epoch(0), offset: 0 });
-        match feeds.read(key, position, 3).await.unwrap() {
-            Read::Entries { entries, head } => {
-                let mut device = device.lock().unwrap();
-                for (numbered, expected) in entries.iter().zip(position.offset + 1..) {
-                    assert_eq!(numbered.seq, expected, "I9: a read after {position:?} has a hole");
-                    device.apply(&numbered.entry);
-                }
-                let offset = position.offset + entries.len() as u64;
-                device.position = Some(Position { offset, ..position });
-                if offset == head {
-                    return;
+    /// I4, I5, I7 and I13: every device and every walk shows what the oracle says, and nothing else.
+    fn check_feeds(&self) {
+        let oracle = block_on(self.oracle.lock());
+        for reader in 0..USERS {
+            let expected = oracle.feed(reader);
+            let mut items: Vec<_> = expected.iter().map(|shown| shown.item).collect();
+            items.sort_unstable();
+            for (node, devices) in self.nodes.iter().zip(&self.devices) {
+                let mut device = block_on(devices[reader].lock());
+                assert!(block_on(device.sync(&**node, reader, usize::MAX, 3)));
+                let log = || block_on(self.inboxes.log(node.key(reader))).unwrap();
+                assert_eq!(device.items(), items, "I4/I5: reader {reader} with {:#?}", log());
+                for limit in [1, 3, 100] {
+                    let walked: Vec<Shown> = block_on(walk(&**node, reader, limit));
+                    assert_eq!(walked, expected, "I7: reader {reader} by {limit} with {:#?}", log());
                 }
             }
-            Read::Gone { .. } => reload(feeds, key, device).await,
-            Read::Missing => unreachable!("a missing inbox is rebuilt before it is read"),
         }
     }
 }
 
-/// Reloads every page; the position was read before the first.
-async fn reload(feeds: &Feeds, key: InboxKey, device: &Mutex<Device>) {
-    let mut fresh = Device::default();
-    let mut before: Option<DisplayKey> = None;
-    loop {
-        let page = feeds.page(key, before, 3).await.unwrap();
-        fresh.position.get_or_insert(page.position);
-        fresh.shown.extend(page.items.iter().map(|item| (item.id, item.author_no)));
-        before = page.next;
-        if before.is_none() {
-            break;
-        }
-    }
-    *device.lock().unwrap() = fresh;
+/// Lets the Archive and the oracle decide; they must agree.
+async fn accept(node: &Node, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
+    let written = node.feeds.archive().write(vec![node.world.write(op)], now).await.unwrap().remove(0);
+    assert_eq!(written.is_ok(), oracle.lock().await.accept(op), "{op:?} was answered {written:?}");
 }
 
-fn simulate(stores: &Embedded, seed: u64) {
-    let mut rng = SmallRng::seed_from_u64(seed);
-    let mut world = World::new(stores, seed, &mut rng);
-    world.run(&mut rng);
-    world.drain();
-    world.check_logs();
-    world.check_devices();
+fn simulate(stores: &Stores, steps: &[Step]) {
+    let mut simulation = Simulation::new(stores);
+    simulation.run(steps);
+    simulation.gate.open();
+    simulation.drain();
+    simulation.check_feeds();
+    simulation.check_logs();
+    assert!(block_on(simulation.archive.outstanding(None, Millis::MAX, 1)).unwrap().is_empty());
+}
+
+/// In the stores that all share, unless everyone is to follow an author: everyone in a store.
+fn simulate_where_it_fits(shared: &Stores, steps: &[Step]) {
+    let for_everyone = |step: &Step| matches!(step, Step::Start(_, Action::Write(Op::Classify(_, Class::Everyone))));
+    if steps.iter().any(for_everyone) {
+        let dir = tempfile::tempdir().unwrap();
+        simulate(&Stores::open(dir.path()), steps);
+    } else {
+        simulate(shared, steps);
+    }
 }
 
 #[test]
 fn i4_after_drain_and_sync_every_device_shows_its_feed_whatever_the_schedule() {
-    let dir = tempfile::tempdir().unwrap();
     // The stores use its threads for long reads; the schedule is this test's own.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _inside = runtime.enter();
-    let stores = Embedded::open(dir.path(), BUCKETS).unwrap();
-    let seeds = match std::env::var("FEEDGATE_SEED") {
-        Ok(seed) => vec![seed.parse().expect("FEEDGATE_SEED is a number")],
-        Err(_) => (0..SEEDS).collect(),
-    };
-    for seed in seeds {
-        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| simulate(&stores, seed)));
-        if let Err(panic) = run {
-            eprintln!("FEEDGATE_SEED={seed} fails");
-            std::panic::resume_unwind(panic);
-        }
+    let dir = tempfile::tempdir().unwrap();
+    let shared = Stores::open(dir.path());
+    if let Some(steps) = given::<Step>("FEEDGATE_SCHEDULE") {
+        return simulate_where_it_fits(&shared, &steps);
     }
+    let run = |steps: &[Step]| simulate_where_it_fits(&shared, steps);
+    seeds(SEEDS).for_each(|seed| hold(seed, imagine(seed), run));
 }

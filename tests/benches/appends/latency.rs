@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Build, KEEP, Read};
-use feedgate_common::{Archive, Body, Entry, Epoch, InboxKey, Inboxes, Position, UserId, UserNo};
+use feedgate_common::{Archive, Body, Entry, Epoch, InboxKey, Inboxes, Millis, Position, UserId, UserNo, Watermarks};
 use feedgate_embedded::archive::EmbeddedArchive;
 use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedInboxes};
@@ -28,7 +28,19 @@ pub(crate) async fn measure(store: &EmbeddedInboxes, world: &World, wanted: Want
         let entry = |at: u64| Entry::of(&record(at, at), UserNo((at * 7919 % u64::from(world.authors())) as u32), 1);
         let entries = (1..=KEEP as u64).map(entry).collect();
         store.begin_build(*key, Epoch(n), &[]).await?;
-        ensure!(store.finish_build(Build { key: *key, epoch: Epoch(n), built_at: 1, entries, floor: None }).await?);
+        ensure!(
+            store
+                .finish_build(Build {
+                    key: *key,
+                    epoch: Epoch(n),
+                    built_at: 1,
+                    entries,
+                    floor: None,
+                    taken: Watermarks::default(),
+                    until: Millis::MAX
+                })
+                .await?
+        );
     }
     let (mut pages, mut catch_ups, mut logs) = (Vec::new(), Vec::new(), Vec::new());
     for key in keys.iter().cycle().take(10 * keys.len()) {
@@ -90,7 +102,17 @@ fn publish(author: UserId) -> anyhow::Result<Publish> {
     let text = format!(r#"{{"text":"{}"}}"#, "two hundred bytes ".repeat(11));
     let body = Body::parse(text).map_err(anyhow::Error::msg)?;
     let (kind, id, foreign_id, published_at) = (None, None, None, None);
-    Ok(Publish { author, body, kind, id, foreign_id, published_at, rank: None, idempotency_key: None })
+    Ok(Publish {
+        author,
+        body,
+        kind,
+        id,
+        foreign_id,
+        published_at,
+        rank: None,
+        idempotency_key: None,
+        audience: Audience::Followers,
+    })
 }
 
 fn percentiles(name: &str, times: &mut [Duration]) {

@@ -6,7 +6,9 @@ use anyhow::ensure;
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Advanced, Build, STEP_MAX};
-use feedgate_common::{Bucket, DisplayKey, Epoch, InboxKey, Inboxes, ItemId, Op, Progress, Record, UserNo};
+use feedgate_common::{
+    Bucket, DisplayKey, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo, Watermarks,
+};
 use feedgate_embedded::EmbeddedInboxes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
@@ -82,7 +84,15 @@ pub(crate) async fn build_all(store: &Arc<EmbeddedInboxes>, readers: u32) -> any
         async move {
             let (key, epoch) = (InboxKey::main(UserNo(reader)), Epoch(reader.into()));
             store.begin_build(key, epoch, &[]).await?;
-            let build = Build { key, epoch, built_at: COUNTER, entries: vec![], floor: None };
+            let build = Build {
+                key,
+                epoch,
+                built_at: COUNTER,
+                entries: vec![],
+                floor: None,
+                taken: Watermarks::default(),
+                until: Millis::MAX,
+            };
             ensure!(store.finish_build(build).await?, "the token was lost");
             Ok(())
         }

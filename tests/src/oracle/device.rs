@@ -1,0 +1,142 @@
+//! A device: reads by position and keeps its own view by what it was sent alone.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use feedgate_common::{DisplayKey, Epoch, Op, Position};
+use serde::{Deserialize, Serialize};
+
+use super::history::{Item, User};
+
+/// An item as a page shows it. Greater stands higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Shown {
+    /// Its rank.
+    pub rank: i64,
+    /// Which.
+    pub item: Item,
+    /// How often it was edited, and one.
+    pub version: u32,
+}
+
+/// A change as a device is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Its sequence id.
+    pub seq: u64,
+    /// What happens.
+    pub op: Op,
+    /// The item; 0 for a `forget`.
+    pub item: Item,
+    /// Whose, as a number.
+    pub author: u32,
+    /// Whether it was addressed to the reader.
+    pub direct: bool,
+}
+
+/// The answer to a read by position.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Changes {
+    /// The changes after it, and where the log ends.
+    After(Vec<Seen>, u64),
+    /// There is no going on from there.
+    Gone,
+}
+
+/// A page: its items, and with each whose it is and whether it was addressed to the reader; where the next one begins;
+/// and the position that was read before it.
+pub type Page = (Vec<(Shown, u32, bool)>, Option<DisplayKey>, Position);
+
+/// What serves devices.
+#[async_trait]
+pub trait Serves: Send + Sync {
+    /// At most `limit` changes after `after`.
+    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes;
+    /// At most `limit` items below `before`.
+    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page;
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Device {
+    position: Option<Position>,
+    shown: BTreeMap<Item, (u32, bool)>,
+}
+
+impl Device {
+    /// What it shows.
+    pub fn items(&self) -> Vec<Item> {
+        self.shown.keys().copied().collect()
+    }
+
+    /// Reads on, at most `reads` times, `limit` changes each; true when it has come to the end.
+    ///
+    /// # Panics
+    /// If an answer has a hole: what is not `Gone` is everything (I9).
+    pub async fn sync(&mut self, server: &dyn Serves, reader: User, reads: usize, limit: usize) -> bool {
+        for _ in 0..reads {
+            let position = self.position.unwrap_or(Position { epoch: Epoch(0), offset: 0 });
+            match server.changes(reader, position, limit).await {
+                Changes::After(changes, head) => {
+                    for (change, expected) in changes.iter().zip(position.offset + 1..) {
+                        assert_eq!(change.seq, expected, "I9: a read after {position:?} has a hole");
+                        self.apply(change);
+                    }
+                    let offset = position.offset + changes.len() as u64;
+                    self.position = Some(Position { offset, ..position });
+                    assert!(changes.len() == limit || offset == head, "I9: a read ends at {offset} before {head}");
+                    if offset == head {
+                        return true;
+                    }
+                }
+                Changes::Gone => self.reload(server, reader, limit).await,
+            }
+        }
+        false
+    }
+
+    fn apply(&mut self, change: &Seen) {
+        match change.op {
+            Op::Add => _ = self.shown.insert(change.item, (change.author, change.direct)),
+            Op::Update => {}
+            Op::Delete => _ = self.shown.remove(&change.item),
+            Op::Forget => self.shown.retain(|_, (author, direct)| *direct || *author != change.author),
+        }
+    }
+
+    /// Loads every page; the position was read before the first.
+    async fn reload(&mut self, server: &dyn Serves, reader: User, limit: usize) {
+        let mut fresh = Self::default();
+        let mut before = None;
+        loop {
+            let (items, next, position) = server.page(reader, before, limit).await;
+            fresh.position.get_or_insert(position);
+            fresh.shown.extend(items.iter().map(|(shown, author, direct)| (shown.item, (*author, *direct))));
+            before = next;
+            if before.is_none() {
+                break;
+            }
+        }
+        *self = fresh;
+    }
+}
+
+/// Walks over all pages, as one who scrolls does.
+///
+/// # Panics
+/// If an item stands where it must not (I7), or a page is short and not the last (I8).
+pub async fn walk(server: &dyn Serves, reader: User, limit: usize) -> Vec<Shown> {
+    let mut walked: Vec<Shown> = vec![];
+    let mut before = None;
+    loop {
+        let (items, next, _) = server.page(reader, before, limit).await;
+        assert!(items.len() <= limit && (next.is_none() || items.len() == limit), "I8: {items:?} and then {next:?}");
+        walked.extend(items.into_iter().map(|(shown, ..)| shown));
+        let places: Vec<_> = walked.iter().map(|shown| (shown.rank, shown.item)).collect();
+        assert!(places.is_sorted_by(|a, b| a > b), "I7: {walked:?} do not descend");
+        before = next;
+        if before.is_none() {
+            return walked;
+        }
+    }
+}

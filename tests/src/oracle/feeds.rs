@@ -1,0 +1,240 @@
+//! The oracle: the feed of each reader, from the history of what was accepted and nothing else.
+//!
+//! A post is in a reader's feed if nobody has deleted it, and either
+//! - it was addressed to the reader, and no block stood between the two at that moment, or
+//! - the reader sees its author, and it came after the reader last began to, or it is one of the author's newest
+//!   `backfill` that stood at that moment.
+//!
+//! A reader sees an author whom they follow while no shield is up between them. Whoever has never followed, unfollowed
+//! or shielded an author whom everyone follows, follows them since everyone does, without any backfill.
+//!
+//! There is no route here, no inbox, no number but the count of what was accepted: nothing that could be wrong in the
+//! same way as the product.
+
+use std::collections::{BTreeSet, HashMap};
+
+use feedgate_common::change::Class;
+use feedgate_common::graph::Shield;
+
+use super::Shown;
+use super::history::{Item, Op, User};
+
+/// The how-manieth thing that was accepted.
+type Moment = u64;
+
+#[derive(Debug)]
+struct Post {
+    item: Item,
+    rank: i64,
+    version: u32,
+    accepted: Moment,
+    deleted: Option<Moment>,
+    /// To whom it is addressed; `None`: to the followers.
+    to: Option<BTreeSet<User>>,
+}
+
+impl Post {
+    fn stood_at(&self, moment: Moment) -> bool {
+        self.accepted < moment && self.deleted.is_none_or(|deleted| deleted > moment)
+    }
+}
+
+/// What a reader has decided about an author, or the author about the reader.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Edge {
+    follows: bool,
+    /// Who has put which shield up.
+    shields: BTreeSet<(User, Shield)>,
+    /// Since when the reader sees the author, the last time that this began.
+    seen_since: Moment,
+    /// How many posts from before that moment belong to the feed.
+    backfill: usize,
+}
+
+impl Edge {
+    fn sees(&self) -> bool {
+        self.follows && self.shields.is_empty()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Oracle {
+    backfill: usize,
+    now: Moment,
+    /// Each author's, in the order they were accepted.
+    posts: HashMap<User, Vec<Post>>,
+    author_of: HashMap<Item, User>,
+    /// By reader, then by author.
+    edges: HashMap<User, HashMap<User, Edge>>,
+    /// Since when everyone follows them.
+    everyones: HashMap<User, Moment>,
+}
+
+impl Oracle {
+    /// Nothing was accepted yet. `backfill`: how many of an author's newest posts a follow brings from before it.
+    pub fn new(backfill: usize) -> Self {
+        Self {
+            backfill,
+            now: 0,
+            posts: HashMap::new(),
+            author_of: HashMap::new(),
+            edges: HashMap::new(),
+            everyones: HashMap::new(),
+        }
+    }
+
+    /// Takes in what is asked for next. False: it is to be refused, and changes nothing.
+    pub fn accept(&mut self, op: &Op) -> bool {
+        self.now += 1;
+        let now = self.now;
+        match op {
+            Op::Publish { author, item, rank, to } => {
+                let named = to.iter().copied().filter(|reader| !self.blocked(*reader, *author));
+                let to = (!to.is_empty()).then(|| named.collect());
+                let post = Post { item: *item, rank: *rank, version: 1, accepted: now, deleted: None, to };
+                if self.author_of.insert(*item, *author).is_none() {
+                    self.posts.entry(*author).or_default().push(post);
+                }
+                true
+            }
+            Op::Edit(item) => match self.post(*item) {
+                Some(post) if post.deleted.is_none() => {
+                    post.version += 1;
+                    true
+                }
+                _ => false,
+            },
+            Op::Delete(item) => match self.post(*item) {
+                Some(post) => {
+                    post.deleted.get_or_insert(now);
+                    true
+                }
+                None => false,
+            },
+            Op::Follow(reader, author) => self.change(*reader, *author, |edge| edge.follows = true),
+            Op::Unfollow(reader, author) => self.change(*reader, *author, |edge| edge.follows = false),
+            Op::Shield(user, other, shield, up) => {
+                let set = |edge: &mut Edge| match up {
+                    true => _ = edge.shields.insert((*user, *shield)),
+                    false => _ = edge.shields.remove(&(*user, *shield)),
+                };
+                let sides = match shield {
+                    Shield::Mute => vec![(user, other)],
+                    Shield::Hide => vec![(other, user)],
+                    Shield::Block => vec![(user, other), (other, user)],
+                };
+                sides.into_iter().all(|(reader, author)| self.change(*reader, *author, set))
+            }
+            Op::Classify(author, Class::Everyone) => {
+                self.everyones.entry(*author).or_insert(now);
+                true
+            }
+            Op::Classify(author, _) => !self.everyones.contains_key(author),
+        }
+    }
+
+    /// What the reader's feed holds now, newest first.
+    pub fn feed(&self, reader: User) -> Vec<Shown> {
+        let mut shown: Vec<Shown> = vec![];
+        let mut show = |post: &Post| {
+            if post.deleted.is_none() {
+                shown.push(Shown { rank: post.rank, item: post.item, version: post.version });
+            }
+        };
+        for (author, posts) in &self.posts {
+            posts.iter().filter(|post| post.to.as_ref().is_some_and(|to| to.contains(&reader))).for_each(&mut show);
+            let edge = self.edge(reader, *author);
+            if edge.sees() {
+                let since = edge.seen_since;
+                let published = || posts.iter().filter(|post| post.to.is_none());
+                published().rev().filter(|post| post.stood_at(since)).take(edge.backfill).for_each(&mut show);
+                published().filter(|post| post.accepted > since).for_each(&mut show);
+            }
+        }
+        shown.sort_unstable_by(|a, b| b.cmp(a));
+        shown
+    }
+
+    fn edge(&self, reader: User, author: User) -> Edge {
+        let decided = self.edges.get(&reader).and_then(|edges| edges.get(&author)).cloned();
+        decided.unwrap_or_else(|| match self.everyones.get(&author) {
+            Some(since) => Edge { follows: true, seen_since: *since, ..Edge::default() },
+            None => Edge::default(),
+        })
+    }
+
+    fn change(&mut self, reader: User, author: User, how: impl FnOnce(&mut Edge)) -> bool {
+        let before = self.edge(reader, author);
+        let mut edge = before.clone();
+        how(&mut edge);
+        if edge.sees() && !before.sees() {
+            (edge.seen_since, edge.backfill) = (self.now, self.backfill);
+        }
+        if edge != before {
+            self.edges.entry(reader).or_default().insert(author, edge);
+        }
+        true
+    }
+
+    fn blocked(&self, reader: User, author: User) -> bool {
+        self.edge(reader, author).shields.iter().any(|(_, shield)| *shield == Shield::Block)
+    }
+
+    fn post(&mut self, item: Item) -> Option<&mut Post> {
+        let author = self.author_of.get(&item)?;
+        self.posts.get_mut(author)?.iter_mut().find(|post| post.item == item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REA: User = 0;
+    const ANN: User = 9;
+
+    fn post(item: Item) -> Op {
+        Op::Publish { author: ANN, item, rank: 0, to: vec![] }
+    }
+
+    fn feed_after(ops: &[Op]) -> Vec<Item> {
+        let mut oracle = Oracle::new(2);
+        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+        oracle.feed(REA).iter().map(|shown| shown.item).collect()
+    }
+
+    #[test]
+    fn a_follow_brings_the_newest_two_that_stood_and_all_that_comes() {
+        let follow = Op::Follow(REA, ANN);
+        assert_eq!(
+            feed_after(&[post(1), post(2), post(3), Op::Delete(3), post(4), follow.clone(), post(5)]),
+            [5, 4, 2]
+        );
+        let deleted_since = [post(1), post(2), post(3), follow, Op::Delete(3)];
+        assert_eq!(feed_after(&deleted_since), [2], "what is deleted later is not made up for");
+    }
+
+    #[test]
+    fn what_was_muted_is_followed_again() {
+        let mute = |up| Op::Shield(REA, ANN, Shield::Mute, up);
+        let ops = [Op::Follow(REA, ANN), post(1), mute(true), post(2), post(3), mute(false), post(4)];
+        assert_eq!(feed_after(&ops), [4, 3, 2]);
+        assert!(feed_after(&ops[..5]).is_empty());
+    }
+
+    #[test]
+    fn everyone_follows_from_then_on_and_whoever_has_decided_has_decided() {
+        let everyones = Op::Classify(ANN, Class::Everyone);
+        assert_eq!(feed_after(&[post(1), everyones.clone(), post(2)]), [2]);
+        let left = [Op::Follow(REA, ANN), Op::Unfollow(REA, ANN), everyones, post(2)];
+        assert!(feed_after(&left).is_empty());
+    }
+
+    #[test]
+    fn what_is_addressed_arrives_unless_a_block_stands() {
+        let to_rea = |item| Op::Publish { author: ANN, item, rank: 0, to: vec![REA, REA] };
+        let block = |up| Op::Shield(ANN, REA, Shield::Block, up);
+        assert_eq!(feed_after(&[to_rea(1), block(true), to_rea(2), block(false), to_rea(3)]), [3, 1]);
+    }
+}

@@ -1,0 +1,205 @@
+//! What a backend asks for: the only thing that the oracle and the server under test have in common.
+
+use std::collections::BTreeSet;
+
+use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::change::Class;
+use feedgate_common::graph::Shield;
+use feedgate_common::{Body, ItemId, Millis, UserId};
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use serde::{Deserialize, Serialize};
+
+/// A user of a schedule.
+pub type User = usize;
+
+/// An item of a schedule.
+pub type Item = u64;
+
+/// One operation. Asking for the same again changes nothing, so that whoever has lost an answer may ask again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// An author publishes, to the followers, or to these alone.
+    Publish {
+        /// Who.
+        author: User,
+        /// What it will be called.
+        item: Item,
+        /// Where it stands on a page.
+        rank: i64,
+        /// To whom it is addressed; empty: to the followers.
+        to: Vec<User>,
+    },
+    /// An item gets a new version.
+    Edit(Item),
+    /// An item is deleted.
+    Delete(Item),
+    /// (reader, author)
+    Follow(User, User),
+    /// (reader, author)
+    Unfollow(User, User),
+    /// (who asks, against whom, which, up or down)
+    Shield(User, User, Shield, bool),
+    /// An author gets a class.
+    Classify(User, Class),
+}
+
+impl Op {
+    /// Those whose edges or items it touches, as far as another operation may depend on it.
+    pub fn touches(&self) -> Vec<User> {
+        match self {
+            Self::Publish { author, to, .. } => to.iter().chain([author]).copied().collect(),
+            Self::Edit(_) | Self::Delete(_) => vec![],
+            Self::Follow(a, b) | Self::Unfollow(a, b) | Self::Shield(a, b, ..) => vec![*a, *b],
+            Self::Classify(author, _) => vec![*author],
+        }
+    }
+}
+
+/// Under which names a schedule lives in a store.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// The users.
+    pub names: Vec<UserId>,
+    /// What is added to the number of an item to make its id.
+    pub first_item: Item,
+}
+
+impl World {
+    /// World number `number` of a store: its users and items are its own.
+    ///
+    /// # Panics
+    /// If the numbers make no names, which is a bug.
+    pub fn new(number: u64, users: usize) -> Self {
+        let name = |user| format!("w{number}-{user}").parse().expect("a name");
+        Self { names: (0..users).map(name).collect(), first_item: number << 32 }
+    }
+
+    /// The id of an item.
+    pub fn id(&self, item: Item) -> ItemId {
+        ItemId(self.first_item + item)
+    }
+
+    /// The item of an id.
+    pub fn item(&self, id: ItemId) -> Item {
+        id.0 - self.first_item
+    }
+
+    /// The user of a name.
+    ///
+    /// # Panics
+    /// If nobody has it.
+    pub fn user(&self, name: &UserId) -> User {
+        self.names.iter().position(|known| known == name).expect("a user of this world")
+    }
+
+    /// What the Archive is asked.
+    ///
+    /// # Panics
+    /// If a user is none of this world.
+    pub fn write(&self, op: &Op) -> Write {
+        let name = |user: &User| self.names[*user].clone();
+        let body = |text: &str| Body::parse(format!("{text:?}")).expect("a body");
+        match op {
+            Op::Publish { author, item, rank, to } => Write::Publish(Publish {
+                author: name(author),
+                body: body("first"),
+                kind: None,
+                id: Some(self.id(*item)),
+                foreign_id: None,
+                published_at: None,
+                rank: Some(*rank),
+                idempotency_key: None,
+                audience: match to.is_empty() {
+                    true => Audience::Followers,
+                    false => Audience::Users(to.iter().map(name).collect()),
+                },
+            }),
+            Op::Edit(item) => Write::Edit { item: self.id(*item), body: body("edited"), if_version: None },
+            Op::Delete(item) => Write::Delete { item: self.id(*item), if_version: None },
+            Op::Follow(reader, author) => Write::Follow { reader: name(reader), author: name(author) },
+            Op::Unfollow(reader, author) => Write::Unfollow { reader: name(reader), author: name(author) },
+            Op::Shield(user, other, shield, up) => {
+                Write::Shield { user: name(user), other: name(other), shield: *shield, up: *up }
+            }
+            Op::Classify(author, class) => Write::Classify { author: name(author), class: *class },
+        }
+    }
+}
+
+/// When the worlds of the tests live.
+pub const NOW: Millis = 1_764_000_000_000;
+
+/// Makes histories up: few users and few ranks, so that everything collides.
+#[derive(Debug)]
+pub struct Imagined {
+    /// How many users there are.
+    pub users: usize,
+    /// How many of them, the first, publish.
+    pub authors: usize,
+    items: BTreeSet<Item>,
+}
+
+impl Imagined {
+    /// Nothing has happened yet.
+    pub fn new(users: usize, authors: usize) -> Self {
+        Self { users, authors, items: BTreeSet::new() }
+    }
+
+    /// What might happen next.
+    pub fn op(&mut self, rng: &mut SmallRng) -> Op {
+        let author = rng.random_range(0..self.authors);
+        let user = rng.random_range(0..self.users);
+        match rng.random_range(0..100) {
+            0..25 => Op::Follow(user, author),
+            25..37 => Op::Unfollow(user, author),
+            37..42 => self.shield(rng, user, author),
+            42..44 => self.shield(rng, author, user),
+            44..50 => Op::Classify(author, class(rng)),
+            50..58 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Delete),
+            58..62 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Edit),
+            62..70 => {
+                let to = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..self.users)).collect();
+                self.publish(rng, author, to)
+            }
+            _ => self.publish(rng, author, vec![]),
+        }
+    }
+
+    fn publish(&mut self, rng: &mut SmallRng, author: User, to: Vec<User>) -> Op {
+        // Ids and ranks in no order, so that display order and outbox order differ.
+        let item = loop {
+            let item = rng.random_range(1..1 << 20);
+            if self.items.insert(item) {
+                break item;
+            }
+        };
+        let rank = match rng.random_range(0..10) {
+            0 => rng.random_range(0..3),
+            1 => NOW + 3_600_000,
+            _ => NOW + rng.random_range(0..4),
+        };
+        Op::Publish { author, item, rank, to }
+    }
+
+    fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {
+        let shield = [Shield::Mute, Shield::Hide, Shield::Block][rng.random_range(0..3)];
+        // Nobody shields against themselves.
+        let other = if user == other { (other + 1) % self.users } else { other };
+        Op::Shield(user, other, shield, rng.random_bool(0.6))
+    }
+
+    fn some_item(&self, rng: &mut SmallRng) -> Option<Item> {
+        let which = rng.random_range(0..self.items.len().max(1));
+        self.items.iter().nth(which).copied()
+    }
+}
+
+fn class(rng: &mut SmallRng) -> Class {
+    match rng.random_range(0..20) {
+        0..7 => Class::Pull,
+        7..12 => Class::Push,
+        12..19 => Class::Auto,
+        _ => Class::Everyone,
+    }
+}

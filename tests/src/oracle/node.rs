@@ -1,0 +1,120 @@
+//! The real rules over real stores, as a worker and a gateway have them, for the users of one world.
+
+use async_trait::async_trait;
+use feedgate_common::archive::Event;
+use feedgate_common::error::Result;
+use feedgate_common::feed::{Feeds, Left, Step};
+use feedgate_common::inboxes::Read;
+use feedgate_common::jobs::Job;
+use feedgate_common::{Bucket, DisplayKey, InboxKey, Millis, OutboxSeq, Position, UserNo};
+
+use super::device::{Changes, Page, Seen, Serves, Shown};
+use super::history::{User, World};
+
+/// See the module.
+pub struct Node {
+    /// The rules.
+    pub feeds: Feeds,
+    /// The names.
+    pub world: World,
+    /// The numbers behind them.
+    pub numbers: Vec<UserNo>,
+}
+
+impl Node {
+    /// The inbox of a user.
+    pub fn key(&self, user: User) -> InboxKey {
+        InboxKey::main(self.numbers[user])
+    }
+
+    /// Asks how far pull records go, as a gateway does every few seconds.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn hear(&self) -> Result<()> {
+        self.feeds.heard_pull(self.feeds.archive().pull_head().await?);
+        Ok(())
+    }
+}
+
+/// Works off what is outstanding as a worker would, until nothing is.
+///
+/// # Errors
+/// Those of the stores.
+pub async fn work_off_all(feeds: &Feeds) -> Result<()> {
+    loop {
+        let outstanding = feeds.archive().outstanding(None, Millis::MAX, 1000).await?;
+        if outstanding.is_empty() {
+            return Ok(());
+        }
+        for line in outstanding {
+            work_off(feeds, line.event).await?;
+        }
+    }
+}
+
+/// Works one event off and finishes it; once more if it was reopened meanwhile.
+///
+/// # Errors
+/// Those of the stores.
+pub async fn work_off(feeds: &Feeds, event: Event) -> Result<()> {
+    loop {
+        let finished = match Job::from(event) {
+            Job::FanOut { author } => Event::Outbox { author, seq: fan_out(feeds, author).await? },
+            Job::Edge { reader, author } => feeds.step_edge(reader, author).await?.0,
+            Job::Direct { reader } => feeds.take_direct(reader).await?.0,
+        };
+        if !feeds.archive().finish(&[finished]).await? {
+            return Ok(());
+        }
+    }
+}
+
+/// The record that every bucket has passed.
+async fn fan_out(feeds: &Feeds, author: UserNo) -> Result<OutboxSeq> {
+    loop {
+        match feeds.advance_all(author).await?.left {
+            Left::Nothing(head) => return Ok(head),
+            Left::AnotherRound => {}
+            Left::BucketByBucket => break,
+        }
+    }
+    let mut least = OutboxSeq::MAX;
+    for bucket in 0..feeds.inboxes().buckets() {
+        least = loop {
+            if let Step::AtHead(head) = feeds.advance(author, Bucket(bucket)).await? {
+                break least.min(head);
+            }
+        };
+    }
+    Ok(least)
+}
+
+#[async_trait]
+impl Serves for Node {
+    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
+        match self.feeds.read(self.key(reader), after, limit).await.expect("a read") {
+            Read::Entries { entries, head, .. } => {
+                let seen = entries.into_iter().map(|numbered| Seen {
+                    seq: numbered.seq,
+                    op: numbered.entry.op,
+                    item: numbered.entry.key.item.0.saturating_sub(self.world.first_item),
+                    author: numbered.entry.author.0,
+                    direct: numbered.entry.is_direct(),
+                });
+                Changes::After(seen.collect(), head)
+            }
+            Read::Gone { .. } => Changes::Gone,
+            Read::Missing => unreachable!("a missing inbox is rebuilt before it is read"),
+        }
+    }
+
+    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
+        let page = self.feeds.page(self.key(reader), before, limit).await.expect("a page");
+        let items = page.items.iter().map(|item| {
+            let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
+            (shown, item.author_no.0, item.direct)
+        });
+        (items.collect(), page.next, page.position)
+    }
+}
