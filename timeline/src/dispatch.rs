@@ -19,7 +19,7 @@ use feedgate_common::jobs::Job;
 use feedgate_common::{Bucket, DirectSeq, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
 use futures_util::{StreamExt, stream};
 
-use crate::execute::Executor;
+use crate::execute::{Executor, Reached};
 
 /// Cuts jobs into pieces.
 pub(crate) struct Dispatcher {
@@ -74,11 +74,14 @@ impl Dispatcher {
 
     async fn bucket_by_bucket(&self, author: UserNo) -> Result<OutboxSeq> {
         let buckets = self.feeds.inboxes().buckets();
-        let heads: Vec<Result<OutboxSeq>> =
+        let reached: Vec<Result<Reached>> =
             stream::iter((0..buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
                 .buffer_unordered(self.buckets_at_once)
                 .collect()
                 .await;
-        heads.into_iter().try_fold(OutboxSeq::MAX, |least, head| Ok(least.min(head?)))
+        if reached.iter().flatten().any(|reached| reached.pulled) {
+            self.executor.hot(author).await?;
+        }
+        reached.into_iter().try_fold(OutboxSeq::MAX, |least, reached| Ok(least.min(reached?.head)))
     }
 }

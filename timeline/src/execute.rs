@@ -5,12 +5,20 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::Event;
+use feedgate_common::archive::{Event, PullHead};
 use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::{Bucket, Doorbell, OutboxSeq, UserNo, failpoint};
 use futures_util::future::join_all;
+
+/// How far one bucket has come.
+pub(crate) struct Reached {
+    /// The outbox head it has reached.
+    pub(crate) head: OutboxSeq,
+    /// Whether records of route pull were passed by: who is online is to be told, when all buckets are through.
+    pub(crate) pulled: bool,
+}
 
 /// Carries out steps and tells who has to know.
 pub(crate) struct Executor {
@@ -44,17 +52,27 @@ impl Executor {
     }
 
     /// Advances (author, bucket) to the outbox head and answers where that was. Cancelling loses nothing.
-    pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<OutboxSeq> {
+    pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<Reached> {
+        let mut pulled = false;
         loop {
             match self.feeds.advance(author, bucket).await? {
+                // A step that has nothing to append has passed by what is pulled.
+                Step::Moved(growth) if growth.records.is_empty() => pulled = true,
                 Step::Moved(growth) if growth.inboxes.is_empty() => {}
                 Step::Moved(growth) => self.doorbell.ring(&growth).await,
                 Step::AtHead(head) => {
                     failpoint::hit("bucket-finished");
-                    return Ok(head);
+                    return Ok(Reached { head, pulled });
                 }
             }
         }
+    }
+
+    /// Tells every node that the author has posted something that is pulled.
+    pub(crate) async fn hot(&self, author: UserNo) -> Result<()> {
+        let pull_seq = self.feeds.archive().outbox(author, OutboxSeq::MAX, 1).await?.last_pull;
+        self.doorbell.hot(PullHead { pull_seq, author }).await;
+        Ok(())
     }
 
     /// Brings the reader's inbox to the edge as it is now, and answers what is thereby finished.

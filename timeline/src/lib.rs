@@ -6,6 +6,7 @@
 //!     │              │                   └─ …                        (a follow is one step)
 //!     │              └─▶ finish the event in the Archive ─▶ ack
 //!   sweep ◀── events of the Archive that nobody has finished
+//!   clean ──▶ inboxes that nobody has read for long
 //! ```
 //!
 //! Invariants:
@@ -17,10 +18,12 @@
 //! - Bounded: at most [`Settings::in_flight`] jobs, each with at most [`Settings::buckets_at_once`]
 //!   steps at a time; nothing here queues.
 
+mod clean;
 mod dispatch;
 mod execute;
 mod pulse;
 mod retry;
+mod rounds;
 mod settings;
 mod sweep;
 mod worker;

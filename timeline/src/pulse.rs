@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Felt by whoever judges whether the worker is alive.
+/// Felt by whoever judges whether the worker is alive: whether it takes jobs and sweeps. A cleaner that hangs drops no
+/// inboxes; that kills nobody.
 #[derive(Debug)]
 pub struct Pulse {
     born: Instant,

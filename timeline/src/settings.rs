@@ -13,6 +13,8 @@ pub struct Settings {
     pub sweep_every: Duration,
     /// How old an outstanding event is before the sweep relays it again.
     pub overdue: Duration,
+    /// How often inboxes are dropped that are not kept any more.
+    pub clean_every: Duration,
     /// The wait after a first failure; it doubles with each further one.
     pub retry_first: Duration,
     /// The longest wait after a failure.
@@ -28,6 +30,7 @@ impl Default for Settings {
             buckets_at_once: 16,
             sweep_every: Duration::from_secs(5),
             overdue: Duration::from_secs(30),
+            clean_every: Duration::from_secs(60),
             retry_first: Duration::from_millis(100),
             retry_max: Duration::from_secs(30),
             drain: Duration::from_secs(5),

@@ -12,10 +12,10 @@ use feedgate_common::archive::Outstanding;
 use feedgate_common::error::Result;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Archive, Jobs, Millis};
-use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::Pulse;
+use crate::rounds::Rounds;
 
 /// Events relayed at a time.
 const PAGE: usize = 1000;
@@ -32,20 +32,15 @@ pub(crate) struct Sweep {
 impl Sweep {
     /// Sweeps until the shutdown. A failed sweep is a warning; the next one finds the same events.
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
-        let mut ticks = tokio::time::interval(self.every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut started, mut behind) = (false, None);
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                swept = async {
-                    ticks.tick().await;
-                    if started { self.relay(behind, before(self.overdue)).await } else { self.relay_all().await }
-                } => match swept {
-                    Ok(end) => (started, behind) = (true, end),
-                    Err(error) => tracing::warn!(%error, "a sweep failed; the next one tries again"),
-                },
-            }
+        let mut rounds = Rounds::of("a sweep", self.every, shutdown);
+        let (mut started, mut behind, mut go_on) = (false, None, true);
+        while go_on {
+            let sweep = async {
+                let end = if started { self.relay(behind, before(self.overdue)).await } else { self.relay_all().await };
+                (started, behind) = (true, end?);
+                Ok(())
+            };
+            go_on = rounds.next(sweep).await;
         }
     }
 
@@ -75,7 +70,7 @@ impl Sweep {
 }
 
 /// The time `age` ago, in Unix ms.
-fn before(age: Duration) -> Millis {
+pub(crate) fn before(age: Duration) -> Millis {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(now.saturating_sub(age).as_millis()).unwrap_or(Millis::MAX)
 }
@@ -83,7 +78,7 @@ fn before(age: Duration) -> Millis {
 #[cfg(test)]
 mod tests {
     use feedgate_common::Body;
-    use feedgate_common::archive::{Publish, Write};
+    use feedgate_common::archive::{Audience, Publish, Write};
     use feedgate_embedded::Embedded;
 
     use super::*;
@@ -100,6 +95,7 @@ mod tests {
                 published_at: None,
                 rank: None,
                 idempotency_key: None,
+                audience: Audience::Followers,
             })
         };
         archive.write((0..authors).map(post).collect(), 1).await.unwrap();

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::clean::Cleaner;
 use crate::dispatch::Dispatcher;
 use crate::execute::Executor;
 use crate::retry::{Backoff, Failures};
@@ -42,6 +43,7 @@ pub struct Worker {
     dispatcher: Arc<Dispatcher>,
     jobs: Arc<dyn Jobs>,
     sweep: Sweep,
+    cleaner: Cleaner,
     in_flight: usize,
     backoff: Backoff,
     drain: Duration,
@@ -63,7 +65,7 @@ enum Turn {
 impl Worker {
     /// A worker on these stores, which does nothing until [`Worker::run`].
     pub fn new(feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
-        let archive = feeds.archive().clone();
+        let (archive, inboxes) = (feeds.archive().clone(), feeds.inboxes().clone());
         let pulse = Arc::new(Pulse::default());
         let executor = Executor::new(feeds.clone(), doorbell);
         Self {
@@ -71,10 +73,11 @@ impl Worker {
             sweep: Sweep {
                 archive,
                 jobs: jobs.clone(),
-                every: settings.sweep_every.max(Duration::from_millis(1)),
+                every: settings.sweep_every,
                 overdue: settings.overdue,
                 pulse: pulse.clone(),
             },
+            cleaner: Cleaner { inboxes, every: settings.clean_every },
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
@@ -94,7 +97,7 @@ impl Worker {
     /// Dropping the future instead is a crash without the mess: jobs in flight come again when the queue is
     /// next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
-        tokio::join!(self.sweep.run(&shutdown), self.work(&shutdown));
+        tokio::join!(self.sweep.run(&shutdown), self.cleaner.run(&shutdown), self.work(&shutdown));
     }
 
     async fn work(&self, shutdown: &CancellationToken) {

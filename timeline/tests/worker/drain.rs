@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::town::{BACKFILL, Town, sweeping};
+use feedgate_common::change::Class;
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{Op, Position, UserNo};
 use rand::rngs::SmallRng;
@@ -23,19 +24,32 @@ struct Truth {
     outboxes: [Vec<(Op, u64)>; AUTHORS],
     /// (reader, author) → how long the outbox was when the follow was set on.
     edges: BTreeMap<(usize, usize), usize>,
+    /// (author, readers) of each living item that is addressed to some.
+    direct: BTreeMap<u64, (usize, BTreeSet<usize>)>,
     items: u64,
 }
 
 impl Truth {
     fn living_items(&self) -> Vec<(usize, u64)> {
         let all = self.outboxes.iter().enumerate();
-        all.flat_map(|(author, outbox)| living(outbox).into_iter().map(move |item| (author, item))).collect()
+        let followed = all.flat_map(|(author, outbox)| living(outbox).into_iter().map(move |item| (author, item)));
+        followed.chain(self.direct.iter().map(|(item, (author, _))| (*author, *item))).collect()
+    }
+
+    /// The item is changed or gone: its author's outbox says so, unless it was addressed to some.
+    fn changed(&mut self, op: Op, author: usize, item: u64) {
+        if !self.direct.contains_key(&item) {
+            self.outboxes[author].push((op, item));
+        } else if op == Op::Delete {
+            self.direct.remove(&item);
+        }
     }
 
     /// Of each author followed: the newest [`BACKFILL`] that lived when the follow was set on, and everything since,
-    /// minus what was deleted.
+    /// minus what was deleted. And what is addressed to the reader, followed or not.
     fn shown(&self, reader: usize) -> BTreeSet<u64> {
-        let mut shown = BTreeSet::new();
+        let to_reader = self.direct.iter().filter(|(_, (_, readers))| readers.contains(&reader));
+        let mut shown: BTreeSet<u64> = to_reader.map(|(item, _)| *item).collect();
         for author in 0..AUTHORS {
             let Some(&from) = self.edges.get(&(reader, author)) else { continue };
             let (before, since) = self.outboxes[author].split_at(from);
@@ -60,7 +74,8 @@ fn living(outbox: &[(Op, u64)]) -> Vec<u64> {
 #[derive(Default)]
 struct Device {
     position: Option<Position>,
-    shown: BTreeMap<u64, UserNo>,
+    /// Whose item it is, and whether it is addressed to the reader.
+    shown: BTreeMap<u64, (UserNo, bool)>,
 }
 
 impl Device {
@@ -96,10 +111,13 @@ impl Device {
         position.offset = numbered.seq;
         let (entry, item) = (numbered.entry, numbered.entry.key.item.0);
         match entry.op {
-            Op::Add => assert_eq!(self.shown.insert(item, entry.author), None, "item {item} is shown twice"),
+            Op::Add => {
+                let before = self.shown.insert(item, (entry.author, entry.is_direct()));
+                assert_eq!(before, None, "item {item} is shown twice");
+            }
             Op::Update => {}
             Op::Delete => drop(self.shown.remove(&item)),
-            Op::Forget => self.shown.retain(|_, author| *author != entry.author),
+            Op::Forget => self.shown.retain(|_, (author, direct)| *direct || *author != entry.author),
         }
     }
 }
@@ -110,7 +128,14 @@ async fn step(town: &Town, truth: &mut Truth, devices: &mut [Device], rng: &mut 
     let living = truth.living_items();
     let old = (!living.is_empty()).then(|| living[rng.random_range(0..living.len())]);
     match rng.random_range(0..100) {
-        0..35 => {
+        0..5 => {
+            truth.items += 1;
+            let readers: BTreeSet<usize> = (0..3).map(|_| rng.random_range(0..USERS)).collect();
+            town.publish_to(author, truth.items, &Vec::from_iter(readers.clone())).await;
+            truth.direct.insert(truth.items, (author, readers));
+        }
+        5..10 => town.classify(author, [Class::Push, Class::Pull, Class::Auto][rng.random_range(0..3)]).await,
+        10..35 => {
             truth.items += 1;
             town.publish(author, truth.items).await;
             truth.outboxes[author].push((Op::Add, truth.items));
@@ -118,12 +143,12 @@ async fn step(town: &Town, truth: &mut Truth, devices: &mut [Device], rng: &mut 
         35..50 => {
             let Some((author, item)) = old else { return };
             town.delete(item).await;
-            truth.outboxes[author].push((Op::Delete, item));
+            truth.changed(Op::Delete, author, item);
         }
         50..55 => {
             let Some((author, item)) = old else { return };
             town.edit(item).await;
-            truth.outboxes[author].push((Op::Update, item));
+            truth.changed(Op::Update, author, item);
         }
         55..72 => {
             town.follow(reader, author).await;
@@ -169,7 +194,7 @@ async fn a_schedule(seed: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn i4_after_drain_a_device_sees_what_is_followed() {
+async fn i4_i13_after_drain_a_device_sees_what_is_followed_and_what_is_addressed_to_it_whatever_the_classes() {
     if let Ok(seed) = std::env::var("FEEDGATE_SEED") {
         return a_schedule(seed.parse().expect("FEEDGATE_SEED is a number")).await;
     }

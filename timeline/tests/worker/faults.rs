@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::town::{NOW, Town, eventually, settings};
 use async_trait::async_trait;
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Publish, PullHead, Write};
 use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job};
@@ -42,6 +42,8 @@ impl Doorbell for Broken {
             How::NeverReturns => std::future::pending().await,
         }
     }
+
+    async fn hot(&self, _head: PullHead) {}
 
     async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
 

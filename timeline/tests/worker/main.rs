@@ -5,5 +5,6 @@
 mod drain;
 mod fan_out;
 mod faults;
+mod pull;
 mod resume;
 mod town;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::archive::{Publish, Refused, Write, Written};
+use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::change::Class;
+use feedgate_common::doorbell::{Heard, Listening};
 use feedgate_common::feed::{Feeds, Publisher, living};
 use feedgate_common::inboxes::Log;
 use feedgate_common::{Body, Doorbell, Entry, InboxKey, ItemId, Jobs, Millis, UserId, UserNo};
@@ -28,6 +30,7 @@ pub(crate) struct Town {
     publisher: Publisher,
     names: Vec<UserId>,
     nos: Vec<UserNo>,
+    _hears: Listening,
 }
 
 impl Town {
@@ -38,8 +41,17 @@ impl Town {
         let nos = stores.archive.intern(&names).await.unwrap();
         // Few appends in a step, so that a fan-out takes many.
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_step_max(2);
+        let feeds = Arc::new(feeds);
         let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
-        Self { feeds: Arc::new(feeds), publisher, names, nos, stores }
+        // As a gateway does: whoever reads then takes the news in.
+        feeds.heard_pull(stores.archive.pull_head().await.unwrap());
+        let hearing = feeds.clone();
+        let hears = stores.doorbell.listen(Arc::new(move |heard| {
+            if let Heard::Hot(head) = heard {
+                hearing.heard_pull(head.pull_seq);
+            }
+        }));
+        Self { feeds, publisher, names, nos, stores, _hears: hears }
     }
 
     pub(crate) fn name(&self, user: usize) -> UserId {
@@ -65,6 +77,7 @@ impl Town {
             published_at: None,
             rank: None,
             idempotency_key: None,
+            audience: Audience::Followers,
         }
     }
 
@@ -78,6 +91,16 @@ impl Town {
 
     pub(crate) async fn publish(&self, author: usize, id: u64) {
         self.write(Write::Publish(self.item(author, id))).await;
+    }
+
+    /// To these readers and nobody else.
+    pub(crate) async fn publish_to(&self, author: usize, id: u64, readers: &[usize]) {
+        let audience = Audience::Users(readers.iter().map(|reader| self.name(*reader)).collect());
+        self.write(Write::Publish(Publish { audience, ..self.item(author, id) })).await;
+    }
+
+    pub(crate) async fn classify(&self, author: usize, class: Class) {
+        self.write(Write::Classify { author: self.name(author), class }).await;
     }
 
     pub(crate) async fn edit(&self, id: u64) {

@@ -1,0 +1,108 @@
+//! Drops inboxes that nobody has read for so long that they are not kept any more.
+//!
+//! An inbox that is dropped costs its reader nothing but a rebuild at the return; until then push passes it by. Homes
+//! that drop them by themselves are asked all the same: they have nothing to do. Several workers may clean at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::error::Result;
+use feedgate_common::{Inboxes, Millis};
+use tokio_util::sync::CancellationToken;
+
+use crate::rounds::Rounds;
+use crate::sweep::before;
+
+/// Inboxes dropped at a time.
+const SOME: usize = 10_000;
+
+/// Looks after one store of inboxes.
+pub(crate) struct Cleaner {
+    pub(crate) inboxes: Arc<dyn Inboxes>,
+    pub(crate) every: Duration,
+}
+
+impl Cleaner {
+    /// Cleans until the shutdown. A failed cleaning is a warning; the next one finds the same inboxes.
+    pub(crate) async fn run(&self, shutdown: &CancellationToken) {
+        let mut rounds = Rounds::of("a cleaning of the inboxes", self.every, shutdown);
+        while rounds.next(async { self.clean(before(Duration::ZERO), SOME).await }).await {}
+    }
+
+    /// Drops every inbox whose time is past at `now`, `some` at a time.
+    async fn clean(&self, now: Millis, some: usize) -> Result<()> {
+        let mut all = 0;
+        loop {
+            let dropped = self.inboxes.discard_expired(now, some).await?;
+            all += dropped;
+            if dropped < some {
+                break;
+            }
+        }
+        if all > 0 {
+            tracing::info!(inboxes = all, "dropped inboxes that nobody has read for long");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::inboxes::Build;
+    use feedgate_common::{Epoch, InboxKey, UserNo, Watermarks};
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+
+    fn key(reader: u32) -> InboxKey {
+        InboxKey::main(UserNo(reader))
+    }
+
+    async fn build(inboxes: &dyn Inboxes, reader: u32, until: Millis) {
+        let (key, epoch, taken) = (key(reader), Epoch(1), Watermarks::default());
+        inboxes.begin_build(key, epoch, &[]).await.unwrap().expect("no inbox yet");
+        let build = Build { key, epoch, built_at: 1, entries: vec![], floor: None, taken, until };
+        assert!(inboxes.finish_build(build).await.unwrap());
+    }
+
+    async fn there(inboxes: &dyn Inboxes) -> u64 {
+        inboxes.counts().await.unwrap().inboxes
+    }
+
+    #[tokio::test]
+    async fn a_cleaning_drops_everything_past_its_time_however_little_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let inboxes = Embedded::open(dir.path(), 4).unwrap().inboxes;
+        for reader in 0..50 {
+            build(&*inboxes, reader, if reader % 5 == 0 { 20_000 } else { 10_000 }).await;
+        }
+        let cleaner = Cleaner { inboxes: inboxes.clone(), every: Duration::ZERO };
+        cleaner.clean(9_999, 7).await.unwrap();
+        assert_eq!(there(&*inboxes).await, 50);
+        cleaner.clean(10_000, 7).await.unwrap();
+        assert_eq!(there(&*inboxes).await, 10);
+        cleaner.clean(Millis::MAX - 1, 7).await.unwrap();
+        assert_eq!(there(&*inboxes).await, 0);
+    }
+
+    /// The clock of the inboxes is the machine's; that of the cleaner's rounds jumps ahead as soon as all wait.
+    #[tokio::test(start_paused = true)]
+    async fn the_cleaner_comes_round_until_the_shutdown_and_leaves_what_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let inboxes = Embedded::open(dir.path(), 4).unwrap().inboxes;
+        build(&*inboxes, 1, Millis::MAX).await;
+        let (shutdown, every) = (CancellationToken::new(), Duration::from_secs(60));
+        let cleaner = Cleaner { inboxes: inboxes.clone(), every };
+        let test = async {
+            for _ in 0..3 {
+                build(&*inboxes, 2, 10_000).await;
+                while inboxes.stand(key(2)).await.unwrap().is_some() {
+                    tokio::time::sleep(every).await;
+                }
+            }
+            shutdown.cancel();
+        };
+        tokio::join!(cleaner.run(&shutdown), test);
+        assert_eq!(there(&*inboxes).await, 1);
+    }
+}

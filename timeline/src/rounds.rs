@@ -1,0 +1,65 @@
+//! What is done every so often, whatever became of it the last time.
+
+use std::time::Duration;
+
+use feedgate_common::error::Result;
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+/// Rounds of one kind of work: the first at once, each other some time after the one before.
+pub(crate) struct Rounds<'a> {
+    what: &'static str,
+    ticks: Interval,
+    shutdown: &'a CancellationToken,
+}
+
+impl<'a> Rounds<'a> {
+    /// `what` names a round in warnings.
+    pub(crate) fn of(what: &'static str, every: Duration, shutdown: &'a CancellationToken) -> Self {
+        let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { what, ticks, shutdown }
+    }
+
+    /// Waits until it is time and does `work`; false at the shutdown, which may fall into both. A failure is a warning:
+    /// the next round tries again.
+    pub(crate) async fn next(&mut self, work: impl Future<Output = Result<()>>) -> bool {
+        tokio::select! {
+            () = self.shutdown.cancelled() => false,
+            done = async { self.ticks.tick().await; work.await } => {
+                if let Err(error) = done {
+                    tracing::warn!(%error, "{} failed; the next one tries again", self.what);
+                }
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::StoreError;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_is_tried_again_the_next_time_and_a_shutdown_ends_it_even_while_it_hangs() {
+        let (start, shutdown) = (Instant::now(), CancellationToken::new());
+        let mut rounds = Rounds::of("a test", Duration::from_secs(60), &shutdown);
+        let mut at = vec![];
+        let mut go_on = true;
+        while go_on {
+            let work = async {
+                at.push(start.elapsed().as_secs());
+                if at.len() == 3 {
+                    shutdown.cancel();
+                    std::future::pending::<()>().await;
+                }
+                Err(StoreError::unavailable("it is broken"))
+            };
+            go_on = rounds.next(work).await;
+        }
+        assert_eq!(at, [0, 60, 120]);
+    }
+}

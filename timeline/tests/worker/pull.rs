@@ -1,0 +1,215 @@
+//! What no push brings, and inboxes that nobody reads.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::town::{BACKFILL, NOW, Town, eventually, settings};
+use async_trait::async_trait;
+use feedgate_common::archive::{Publish, PullHead, Write};
+use feedgate_common::change::Class;
+use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
+use feedgate_common::error::Result;
+use feedgate_common::feed::Feeds;
+use feedgate_common::{Archive, Doorbell, InboxKey, Op, UserNo, Watermarks};
+use feedgate_timeline::Settings;
+
+/// What a node was told, in order.
+#[derive(Default)]
+struct Told {
+    hot: Mutex<Vec<PullHead>>,
+    grown: Mutex<Vec<InboxKey>>,
+}
+
+impl Told {
+    fn listen(self: &Arc<Self>, town: &Town) -> Listening {
+        let told = self.clone();
+        town.stores.doorbell.listen(Arc::new(move |heard| match heard {
+            Heard::Hot(head) => told.hot.lock().expect("no test panics with it").push(head),
+            Heard::Growth(growth) => {
+                told.grown.lock().expect("no test panics with it").extend(growth.inboxes.iter().map(|grown| grown.key));
+            }
+            Heard::Missed | Heard::Close { .. } => {}
+        }))
+    }
+}
+
+/// A doorbell at whose first ring a post is accepted that nobody relays.
+struct Meanwhile {
+    inner: Arc<dyn Doorbell>,
+    archive: Arc<dyn Archive>,
+    post: Mutex<Option<Publish>>,
+}
+
+#[async_trait]
+impl Doorbell for Meanwhile {
+    async fn ring(&self, growth: &Growth) {
+        let post = self.post.lock().expect("no test panics with it").take();
+        if let Some(post) = post {
+            self.archive.write(vec![Write::Publish(post)], NOW).await.unwrap();
+        }
+        self.inner.ring(growth).await;
+    }
+
+    async fn hot(&self, head: PullHead) {
+        self.inner.hot(head).await;
+    }
+
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+        self.inner.close(node, user, connection, why).await;
+    }
+
+    fn listen(&self, on_heard: OnHeard) -> Listening {
+        self.inner.listen(on_heard)
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
+}
+
+/// A town in which every other user has an inbox and follows user 0.
+async fn followers_of_user_0(dir: &std::path::Path, users: usize) -> Town {
+    let town = Town::open(dir, users).await;
+    for reader in 1..users {
+        town.visit(reader).await;
+        town.follow(reader, 0).await;
+    }
+    town.deliver().await;
+    town
+}
+
+/// How far the reader's inbox is, and how long; nobody reads it for that.
+async fn stands(town: &Town, reader: usize) -> (Watermarks, u64) {
+    let stand = town.stores.inboxes.stand(town.key(reader)).await.unwrap().expect("an inbox");
+    (stand.taken, stand.head.offset)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_is_pulled_reaches_no_inbox_by_push_rings_hot_once_and_is_taken_in_by_the_next_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 3).await;
+    let before = stands(&town, 1).await;
+    town.classify(0, Class::Pull).await;
+    let told = Arc::new(Told::default());
+    let _listening = told.listen(&town);
+    town.publish(0, 100).await;
+    town.deliver().await;
+    assert_eq!(*told.hot.lock().unwrap(), [PullHead { pull_seq: 1, author: town.no(0) }]);
+    assert_eq!(*told.grown.lock().unwrap(), []);
+    assert_eq!(stands(&town, 1).await, before, "whoever does not read costs nothing");
+    assert_eq!(town.shown(1).await, BTreeSet::from([100]));
+    assert_eq!(stands(&town, 1).await, (Watermarks { pull: 1, direct: 0 }, before.1 + 1));
+    assert_eq!(stands(&town, 2).await, before, "each reader takes it alone");
+}
+
+/// The author has more followers than a step takes, so it goes bucket by bucket; here one after the other, and the post
+/// comes while the first is not through.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_is_pulled_and_comes_while_one_that_is_pushed_is_on_its_way_rings_hot_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 5).await;
+    town.publish(0, 100).await;
+    town.classify(0, Class::Pull).await;
+    let told = Arc::new(Told::default());
+    let _listening = told.listen(&town);
+    let (inner, archive) = (town.stores.doorbell.clone(), town.stores.archive.clone());
+    let doorbell = Meanwhile { inner, archive, post: Mutex::new(Some(town.item(0, 101))) };
+    let in_turn = Settings { buckets_at_once: 1, ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), Arc::new(doorbell), in_turn);
+    town.drained().await;
+    worker.stop().await;
+    assert_eq!(*told.hot.lock().unwrap(), [PullHead { pull_seq: 1, author: town.no(0) }]);
+    assert_eq!(town.shown(1).await, BTreeSet::from([100, 101]));
+}
+
+/// One reader reads after each post, one only in the end; one comes in the middle, one returns to a dropped inbox.
+#[tokio::test(flavor = "multi_thread")]
+async fn i13_an_author_who_crosses_from_push_to_pull_and_back_shows_every_item_once() {
+    const USERS: usize = 5;
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), USERS).await;
+    town.unfollow(3, 0).await;
+    let classes = [Class::Push, Class::Push, Class::Pull, Class::Pull, Class::Push, Class::Pull, Class::Push];
+    for (class, id) in classes.into_iter().zip(1..) {
+        town.classify(0, class).await;
+        town.publish(0, id).await;
+        match id {
+            3 => town.edit(1).await,
+            5 => town.delete(3).await,
+            6 => town.delete(2).await,
+            _ => {}
+        }
+        town.deliver().await;
+        town.log(1).await;
+        if id == 4 {
+            town.follow(3, 0).await;
+            town.stores.inboxes.discard(town.key(4)).await.unwrap();
+        }
+    }
+    let all = BTreeSet::from([1, 4, 5, 6, 7]);
+    let since_4 = BTreeSet::from([4, 5, 6, 7]);
+    assert_eq!(BACKFILL, 3, "of 2, 3 and 4 one is left");
+    for (reader, wants) in [(1, &all), (2, &all), (3, &since_4)] {
+        assert_eq!(town.shown(reader).await, *wants, "reader {reader}");
+        let entries = town.entries(reader).await;
+        for item in wants {
+            let adds = entries.iter().filter(|entry| entry.op == Op::Add && entry.key.item.0 == *item);
+            assert_eq!(adds.count(), 1, "reader {reader}: item {item}");
+        }
+    }
+    assert_eq!(town.shown(4).await, all, "who returns");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_addressed_to_a_reader_comes_at_once_and_stays_when_its_author_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 4).await;
+    town.unfollow(2, 0).await;
+    town.deliver().await;
+    let told = Arc::new(Told::default());
+    let _listening = told.listen(&town);
+    town.publish_to(0, 200, &[1, 2]).await;
+    town.deliver().await;
+    let grown = BTreeSet::from_iter(told.grown.lock().unwrap().clone());
+    assert_eq!(grown, BTreeSet::from([town.key(1), town.key(2)]), "these are woken, and nobody else");
+    assert_eq!(stands(&town, 1).await.0, Watermarks { pull: 0, direct: 1 });
+    town.publish(0, 100).await;
+    town.unfollow(1, 0).await;
+    town.deliver().await;
+    for (reader, wants) in [(1, vec![200]), (2, vec![200]), (3, vec![100])] {
+        assert_eq!(town.shown(reader).await, BTreeSet::from_iter(wants), "reader {reader}");
+    }
+    town.delete(200).await;
+    town.deliver().await;
+    assert_eq!((town.shown(1).await, town.shown(2).await), (BTreeSet::new(), BTreeSet::new()));
+}
+
+/// The inboxes were read last in 1970.
+#[tokio::test(flavor = "multi_thread")]
+async fn i4_an_inbox_that_the_cleaner_has_dropped_is_passed_by_and_rebuilt_exactly() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::open(dir.path(), 3).await;
+    let (archive, inboxes) = (town.stores.archive.clone(), town.stores.inboxes.clone());
+    let second = Duration::from_secs(1);
+    let read_long_ago = Feeds::new(archive, inboxes.clone(), BACKFILL).with_retention(second, Arc::new(|| NOW));
+    let before = read_long_ago.head(town.key(1)).await.unwrap();
+    town.visit(2).await;
+    for reader in [1, 2] {
+        town.follow(reader, 0).await;
+    }
+    town.publish(0, 100).await;
+    let often = Settings { clean_every: Duration::from_millis(5), ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), town.stores.doorbell.clone(), often);
+    eventually("the inbox is dropped", async || inboxes.stand(town.key(1)).await.unwrap().is_none()).await;
+    town.publish(0, 101).await;
+    town.publish_to(0, 200, &[1]).await;
+    town.classify(0, Class::Pull).await;
+    town.publish(0, 102).await;
+    town.drained().await;
+    worker.stop().await;
+    assert_eq!(inboxes.stand(town.key(1)).await.unwrap(), None, "nothing that passes by brings it back");
+    assert_eq!(town.shown(1).await, BTreeSet::from([100, 101, 102, 200]));
+    assert!(town.log(1).await.head.epoch > before.epoch);
+    assert_eq!(town.shown(2).await, BTreeSet::from([100, 101, 102]), "who is kept stays as it was");
+}
