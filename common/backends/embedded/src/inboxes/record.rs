@@ -333,7 +333,8 @@ mod tests {
     fn every_other_step_comes_back() {
         let key = InboxKey { reader: UserNo(5), feed: FeedId(2) };
         let adds = vec![Entry::of(&record(4), UserNo(7), 9), Entry::forget(UserNo(7), 10)];
-        let floor = Some(DisplayKey { rank: -1, item: ItemId(u64::MAX) });
+        let far = DisplayKey { rank: -1, item: ItemId(u64::MAX) };
+        let floor = Some(far);
         let progress = Progress { done: 3, last: Some(UserNo(u32::MAX)) };
         let (expected, taken) = (Cut { progress, pull: 300 }, Watermarks { pull: u64::MAX, direct: 2 });
         let edge = |on| EdgeStep { key, author: UserNo(7), generation: 9, on, expected, adds: adds.clone() };
@@ -341,7 +342,7 @@ mod tests {
             let (epoch, expected) = (Epoch(u64::MAX), Watermarks { pull: 1 << 40, direct: 0 });
             Step::Take(Take { key, epoch, expected, next: taken, entries, counter: 12 })
         };
-        let direct = Entry::direct(Op::Delete, UserNo(u32::MAX), floor.unwrap());
+        let direct = Entry::direct(Op::Delete, UserNo(u32::MAX), far);
         let (until, keys) = (Until::at_least(i64::MAX), vec![key, InboxKey::main(UserNo(21))]);
         let build = |entries, floor| {
             Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries, floor, taken, until: 7_000 })
