@@ -111,7 +111,12 @@ use {fields, table};
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::ItemId;
+    use feedgate_common::graph::Shields;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::codec::{bytes_of, value_of};
     use crate::table::Table;
 
     #[test]
@@ -149,5 +154,51 @@ mod tests {
         tags.sort_unstable();
         tags.dedup();
         assert_eq!(tags.len(), all);
+    }
+
+    /// As they stood on disk before there were routes to choose from, shields and classes.
+    #[test]
+    fn a_row_of_the_version_before_reads_as_it_did() {
+        let number = |n: u8| [0, 0, 0, 0, 0, 0, 0, n];
+        let key = [&number(9)[..], &number(8)].concat();
+        let counters = [&[0, 0, 0, 3][..], &(1..=6).flat_map(number).collect::<Vec<_>>()].concat();
+        let wants = CountersRow {
+            users: 3,
+            generation: 1,
+            epoch: 2,
+            item: 3,
+            living_items: 4,
+            edges_on: 5,
+            events: 6,
+            pull: 0,
+        };
+        assert_eq!(value_of(&counters), Some(wants));
+
+        let author = [&number(7)[..], &[0, 0, 1]].concat();
+        assert_eq!(value_of(&author), Some(AuthorRow { head: 7, has_aside: true, ..AuthorRow::default() }));
+
+        let edge = |on: u8| [&[on][..], &number(5), &number(4), &[0]].concat();
+        let wants = EdgeRow { follows: true, generation: 5, from: 4, listed: 5, ..EdgeRow::default() };
+        assert_eq!(value_of(&edge(1)), Some(wants), "it was listed by its generation");
+        assert_eq!(value_of(&edge(0)), Some(EdgeRow { follows: false, listed: 0, ..wants }));
+
+        let add = [&key[..], &[1, 0, 1], &number(6)].concat();
+        let row: Option<AddRow> = value_of(&add);
+        assert_eq!(row.map(|row| (row.deleted_by, row.pull_seq, row.key.item)), Some((Some(6), 0, ItemId(8))));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_that_have_grown_come_back_as_they_were(
+            (follows, shields) in any::<(bool, u8)>(),
+            (head, followers, last_pull, listed) in any::<(u64, u64, u64, u64)>(),
+            due: Option<i64>,
+        ) {
+            let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed };
+            prop_assert_eq!(value_of(&bytes_of(&edge)), Some(edge));
+            let class = feedgate_common::change::Class::Pull;
+            let author = AuthorRow { head, due, class, followers, last_pull, ..AuthorRow::default() };
+            prop_assert_eq!(value_of(&bytes_of(&author)), Some(author));
+        }
     }
 }

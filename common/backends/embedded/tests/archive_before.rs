@@ -1,0 +1,165 @@
+//! A store that the version before has left.
+
+use std::path::Path;
+
+use feedgate_common::archive::{Archive, Edge, Publish, Write, Written};
+use feedgate_common::change::{Class, Route};
+use feedgate_common::graph::Shield;
+use feedgate_common::{Body, UserId, UserNo, Watermarks};
+use feedgate_embedded::codec::Code;
+use feedgate_embedded::table::{Space, Table};
+use feedgate_embedded::view::Read;
+use feedgate_embedded::{Database, Durability, EmbeddedArchive};
+
+/// Bytes as they are.
+#[derive(Debug)]
+struct Bytes(Vec<u8>);
+
+impl Code for Bytes {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Some(Self(std::mem::take(from).to_vec()))
+    }
+}
+
+struct Raw<const TAG: u8>;
+
+impl<const TAG: u8> Table for Raw<TAG> {
+    const SPACE: Space = Space::Archive;
+    const TAG: u8 = TAG;
+    const NAME: &'static str = "raw";
+    type Key = Bytes;
+    type Row = Bytes;
+}
+
+/// Makes the rows of a table end where they ended before.
+async fn shorten<const TAG: u8>(db: &Database, by: usize) {
+    let rows: Vec<(Bytes, Bytes)> = db.view().scan::<Raw<TAG>>(..).map(Result::unwrap).collect();
+    assert!(!rows.is_empty());
+    let write = move |tx: &mut feedgate_embedded::view::Tx<'_>| {
+        for (key, mut row) in rows {
+            row.0.truncate(row.0.len() - by);
+            tx.put::<Raw<TAG>>(&key, &row);
+        }
+        Ok(())
+    };
+    db.write(Durability::Synced, write).await.unwrap();
+}
+
+/// Counters, authors, adds and edges as they were, and nothing that says they have grown.
+async fn as_before(dir: &Path) {
+    let db = Database::open(dir).unwrap();
+    shorten::<b'0'>(&db, 8).await;
+    shorten::<b'a'>(&db, 1 + 8 + 8).await;
+    shorten::<b'd'>(&db, 8).await;
+    shorten::<b'e'>(&db, 1 + 8).await;
+    let forget = |tx: &mut feedgate_embedded::view::Tx<'_>| {
+        tx.remove::<Raw<b'3'>>(&Bytes(vec![]));
+        Ok(())
+    };
+    db.write(Durability::Synced, forget).await.unwrap();
+}
+
+async fn open(dir: &Path) -> EmbeddedArchive {
+    EmbeddedArchive::open(Database::open(dir).unwrap(), 16).await.unwrap().with_pull_above(2)
+}
+
+fn user(name: &str) -> UserId {
+    name.parse().unwrap()
+}
+
+fn follow(reader: &str, author: &str) -> Write {
+    Write::Follow { reader: user(reader), author: user(author) }
+}
+
+fn unfollow(reader: &str, author: &str) -> Write {
+    Write::Unfollow { reader: user(reader), author: user(author) }
+}
+
+fn post(author: &str) -> Write {
+    Write::Publish(Publish {
+        author: user(author),
+        body: Body::parse("1".to_owned()).unwrap(),
+        kind: None,
+        id: None,
+        foreign_id: None,
+        published_at: None,
+        rank: None,
+        idempotency_key: None,
+        audience: feedgate_common::archive::Audience::Followers,
+    })
+}
+
+/// All that the version before could have been asked about a reader and an author.
+async fn seen(archive: &EmbeddedArchive, reader: UserNo, author: UserNo) -> String {
+    let edge = archive.edge(reader, author).await.unwrap();
+    let (following, followers) = (archive.following(reader, None, 10).await, archive.followers(author, None, 10).await);
+    let feed = archive.feed_below(reader, None, None, 10, 10).await.unwrap();
+    let (due, counts) = (archive.outstanding(None, 99, 99).await.unwrap(), archive.counts().await.unwrap());
+    format!("{edge:?} {following:?} {followers:?} {feed:?} {due:?} {counts:?}")
+}
+
+#[tokio::test]
+async fn a_store_of_the_version_before_opens_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path()).await;
+    let before = vec![
+        follow("r1", "ann"),
+        post("ann"),
+        follow("r2", "ann"),
+        unfollow("r2", "ann"),
+        follow("r2", "ann"),
+        follow("r3", "ann"),
+        unfollow("r3", "ann"),
+        follow("r1", "ben"),
+        post("ben"),
+    ];
+    archive.write(before, 1).await.unwrap();
+    let names = ["r1", "r2", "r3", "ann", "ben"].map(user);
+    let [r1, r2, r3, ann, ben] = archive.intern(&names).await.unwrap()[..] else { panic!("five") };
+    let pairs = [(r1, ann), (r2, ann), (r3, ann), (r1, ben), (ann, ben)];
+    let mut told = vec![];
+    for (reader, author) in pairs {
+        told.push(seen(&archive, reader, author).await);
+    }
+    drop(archive);
+    as_before(dir.path()).await;
+
+    let archive = open(dir.path()).await;
+    for ((reader, author), told) in pairs.into_iter().zip(told) {
+        assert_eq!(seen(&archive, reader, author).await, told);
+    }
+    for (author, followers) in [(ann, 2), (ben, 1), (r1, 0)] {
+        let known = archive.author(author).await.unwrap();
+        assert_eq!((known.followers, known.class), (followers, Class::Auto));
+    }
+    // A third follower, and ann is pulled; a shield under which the old line of the list stands; its end.
+    let now = vec![
+        follow("r3", "ann"),
+        post("ann"),
+        Write::Shield { user: user("r1"), other: user("ann"), shield: Shield::Mute, up: true },
+    ];
+    archive.write(now, 2).await.unwrap();
+    let records = archive.outbox(ann, 0, 10).await.unwrap().records;
+    assert_eq!(records.iter().map(|record| record.route).collect::<Vec<_>>(), [Route::Push, Route::Pull]);
+    for (reader, pulled) in [(r1, 0), (r2, 1), (r3, 1)] {
+        let news = archive.news(reader, Watermarks::default(), 10).await.unwrap();
+        assert_eq!((news.entries.len(), news.upto.pull), (pulled, 1));
+    }
+    let followed = async |reader| {
+        let lines = archive.following(reader, None, 10).await.unwrap();
+        lines.into_iter().map(|line| (line.user.to_string(), line.since)).collect::<Vec<_>>()
+    };
+    let both = [("ben".to_owned(), 1), ("ann".to_owned(), 1)];
+    assert_eq!(followed(r1).await, both, "the mute changes no list");
+    let ended = archive.write(vec![unfollow("r1", "ann"), unfollow("r1", "ben")], 3).await.unwrap();
+    let off = |answer: &_| matches!(answer, Ok(Written::Edge { edge: Edge { on: false, .. }, fresh: true, .. }));
+    assert!(ended.iter().all(off), "{ended:?}");
+    assert_eq!(followed(r1).await, []);
+    assert_eq!(archive.followers(ann, None, 10).await.unwrap().len(), 2);
+    drop(archive);
+    assert_eq!(open(dir.path()).await.author(ann).await.unwrap().followers, 2);
+}
