@@ -1,5 +1,7 @@
 //! The embedded home against the suite, and against more random histories than the suite has.
 
+#![allow(clippy::unwrap_used, reason = "what fails says where")]
+
 use std::path::Path;
 use std::sync::Arc;
 

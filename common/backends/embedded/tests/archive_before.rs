@@ -1,5 +1,7 @@
 //! A store that the version before has left.
 
+#![allow(clippy::unwrap_used, reason = "what fails says where")]
+
 use std::path::Path;
 
 use feedgate_common::archive::{Archive, Edge, Publish, Write, Written};
