@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::archive::{Audience, Publish, Write, Written};
 use feedgate_common::{Archive, Body, ItemId};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
@@ -72,6 +72,7 @@ async fn publish(archive: &PostgresArchive) -> Outcome<ItemId> {
         published_at: None,
         rank: None,
         idempotency_key: None,
+        audience: Audience::Followers,
     };
     match archive.write(vec![Write::Publish(publish)], 1_800_000_000_000).await?.remove(0) {
         Ok(Written::Published { id, .. }) => Ok(id),

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::str::FromStr;
 use std::time::Duration;
 
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -38,7 +39,10 @@ const SESSION: [(&str, &str); 8] = [
 ];
 
 /// In order; a file is never changed once it is released.
-const MIGRATIONS: [(i64, &str, &str); 1] = [(1, "archive", include_str!("../migrations/0001_archive.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "archive", include_str!("../migrations/0001_archive.sql")),
+    (2, "doors", include_str!("../migrations/0002_doors.sql")),
+];
 
 /// How to connect.
 #[derive(Debug, Clone, Copy)]
@@ -48,11 +52,14 @@ pub struct Options {
     /// Into how many the inbox store divides readers. Counts for a new store; one that exists keeps its own, and a
     /// warning says so. At least 1.
     pub buckets: u16,
+    /// Above how many followers an author of class `auto` is pulled from then on. Nodes may differ: either route is right
+    /// for any item.
+    pub pull_above: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_connections: 16, buckets: 64 }
+        Self { max_connections: 16, buckets: 64, pull_above: DEFAULT_PULL_ABOVE }
     }
 }
 

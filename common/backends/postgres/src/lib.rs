@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   write ─▶ what waits together: one transaction, lock, load, plan, store      write/
-//!   read  ─▶ one snapshot: a walk along indexes; of items what waits together   read/
+//!   read  ─▶ one snapshot: a walk along indexes; of items and news what waits   read/
+//!            together
 //!            groups   calls that wait together are carried out together
 //!            pool     connections and the bounds in time of all of it
 //!            fault    what went wrong, sorted by what can be done about it
@@ -12,7 +13,12 @@
 //! - Nothing is kept in memory that another process could change: names and numbers never do, nor where a backfill
 //!   begins. Items are always asked for.
 //! - Edge generations are counted per reader, in a row that is in every snapshot with the reader's edges.
+//! - What is pulled is numbered by one counter of the store, in commit order (see `write`).
 //! - No call takes longer than some seconds, whatever the server or the network does.
+//!
+//! Versions: nodes of the version before this one go on beside it over the same tables while they are replaced one by
+//! one. Until the last of them is gone, keep the pull threshold beyond every author and use no classes, audiences and
+//! shields; `migrations/0002_doors.sql` says why, and what the tables refuse if somebody does.
 //!
 //! A standby that takes over must have everything that was accepted (`synchronous_standby_names`): numbers given twice
 //! would be the least of it.
@@ -32,18 +38,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Built, Edge, EdgeState, Event, FeedAdd, Follow, Outbox, Outstanding, Recipient, Refused,
-    Write, Written,
+    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding,
+    PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
-use feedgate_common::{Bucket, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
+use feedgate_common::graph::Shield;
+use feedgate_common::{
+    Bucket, Cut, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo, Watermarks,
+};
 
 pub use connect::Options;
 use epochs::Epochs;
 use pool::{Pool, work};
-use read::{Lows, SharedItems, counts, door, items, lists};
+use read::lists::List;
+use read::{Lows, SharedItems, SharedNews, counts, door, graph, items, lists, push};
 use users::Users;
-use write::Queue;
+use write::{Queue, Settings};
 
 /// See the crate. Share it: every handle has its own connections.
 pub struct PostgresArchive {
@@ -53,6 +63,7 @@ pub struct PostgresArchive {
     users: Arc<Users>,
     queue: Queue,
     items: SharedItems,
+    news: SharedNews,
     lows: Lows,
     epochs: Epochs,
 }
@@ -67,9 +78,14 @@ impl PostgresArchive {
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let (pool, buckets) = connect::open(url, options).await?;
         let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
-        let queue = Queue::start(pool.clone(), users.clone(), buckets);
-        let items = SharedItems::start(pool.clone());
-        Ok(Self { pool, buckets, users, queue, items, lows: Lows::default(), epochs: Epochs::default() })
+        let settings = Settings { buckets, pull_above: options.pull_above };
+        let queue = Queue::start(pool.clone(), users.clone(), settings);
+        let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
+        Ok(Self { pool, buckets, users, queue, items, news, lows: Lows::default(), epochs: Epochs::default() })
+    }
+
+    async fn list(&self, list: List, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.pool.read(work!(|connection| lists::list(connection, list, user, cursor, limit))).await
     }
 
     /// Into how many buckets this store divides readers: what it was made with.
@@ -105,7 +121,7 @@ impl Archive for PostgresArchive {
     }
 
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        self.pool.read(work!(|connection| lists::outbox(connection, author, after, limit))).await
+        self.pool.read(work!(|connection| push::outbox(connection, author, after, limit))).await
     }
 
     async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
@@ -120,40 +136,65 @@ impl Archive for PostgresArchive {
         after: Option<UserNo>,
         limit: usize,
     ) -> Result<Vec<Recipient>> {
-        let share = lists::Share { author, bucket, buckets, layout: self.buckets };
-        self.pool.read(work!(|connection| lists::recipients(connection, share, after, limit))).await
+        let share = push::Share { author, bucket, buckets, layout: self.buckets };
+        self.pool.read(work!(|connection| push::recipients(connection, share, after, limit))).await
     }
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
-        self.pool.read(work!(|connection| lists::all_recipients(connection, author, limit))).await
+        self.pool.read(work!(|connection| push::all_recipients(connection, author, limit))).await
     }
 
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        self.pool.read(work!(|connection| lists::edge(connection, reader, author))).await
+        self.pool.read(work!(|connection| graph::edge(connection, reader, author))).await
     }
 
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
-        self.pool.read(work!(|connection| lists::followees(connection, reader))).await
+        self.pool.read(work!(|connection| graph::followees(connection, reader))).await
     }
 
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        self.pool.read(work!(|connection| lists::following(connection, reader, cursor, limit))).await
+        self.list(List::Following, reader, cursor, limit).await
     }
 
     async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        self.pool.read(work!(|connection| lists::followers(connection, author, cursor, limit))).await
+        self.list(List::Followers, author, cursor, limit).await
     }
 
-    async fn edge_state(
-        &self,
-        reader: UserNo,
-        author: UserNo,
-        progress: Progress,
-        backfill: usize,
-    ) -> Result<EdgeState> {
-        let edge = (reader, author);
-        let lows = &self.lows;
-        self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, edge, progress, backfill))).await
+    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.list(List::Mutual, user, cursor, limit).await
+    }
+
+    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.list(List::Shielded(shield), user, cursor, limit).await
+    }
+
+    async fn author(&self, author: UserNo) -> Result<Author> {
+        self.pool.read(work!(|connection| graph::author(connection, author))).await
+    }
+
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| graph::followers_among(connection, author, readers))).await
+    }
+
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+        self.pool.read(work!(|connection| graph::addressed(connection, reader, items))).await
+    }
+
+    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+        self.news.get(reader, after, limit).await
+    }
+
+    async fn pull_head(&self) -> Result<PullSeq> {
+        self.pool.read(work!(|connection| push::pull_head(connection))).await
+    }
+
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+        self.pool.read(work!(|connection| push::pull_heads(connection, after, limit))).await
+    }
+
+    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+        let (lows, edge) = (&self.lows, (reader, author));
+        self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, edge, cut, backfill))).await
     }
 
     async fn build(
@@ -171,13 +212,12 @@ impl Archive for PostgresArchive {
         &self,
         reader: UserNo,
         before: Option<DisplayKey>,
+        least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
-        let lows = &self.lows;
-        self.pool
-            .snapshot(work!(|connection| door::feed_below(connection, lows, reader, before, backfill, limit)))
-            .await
+        let (lows, stretch) = (&self.lows, door::Stretch { before, least_rank, limit });
+        self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, reader, stretch, backfill))).await
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {

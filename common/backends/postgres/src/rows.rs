@@ -2,7 +2,8 @@
 //!
 //! Invariant: `a < b` exactly when what they become is.
 
-use feedgate_common::change::Route;
+use feedgate_common::change::{Class, Route};
+use feedgate_common::graph::Shield;
 use feedgate_common::{DisplayKey, ItemId, Op, UserNo};
 use sqlx::Error;
 
@@ -52,6 +53,22 @@ pub(crate) fn op_of(column: i16) -> Result<Op, Error> {
 pub(crate) fn route_of(column: i16) -> Result<Route, Error> {
     let route = [Route::Push, Route::Pull].into_iter().find(|route| *route as i16 == column);
     route.ok_or_else(|| corrupt(format_args!("{column} where the route of a record stands")))
+}
+
+/// Where the route of an item stands: it is direct.
+pub(crate) const DIRECT: i16 = 0;
+
+pub(crate) fn class_of(column: i16) -> Result<Class, Error> {
+    let class = u8::try_from(column).ok().and_then(Class::from_u8);
+    class.ok_or_else(|| corrupt(format_args!("{column} where the class of an author stands")))
+}
+
+pub(crate) fn shield(kind: Shield) -> i16 {
+    match kind {
+        Shield::Mute => 1,
+        Shield::Hide => 2,
+        Shield::Block => 3,
+    }
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use feedgate_common::Archive;
-use server::{open, server};
+use server::{open_with, server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_postgres_archive_keeps_every_promise_of_the_trait() {
     let made: Mutex<HashMap<String, String>> = Mutex::default();
-    let open = async |name: &str| {
-        let make = || server().database(&name.replace('-', "_"));
+    let open = async |name: &str, pull_above: u64| {
+        let make = || server().database(&format!("of_{}", name.replace('-', "_")));
         let url = made.lock().unwrap().entry(name.to_owned()).or_insert_with(make).clone();
-        Arc::new(open(&url).await) as Arc<dyn Archive>
+        Arc::new(open_with(&url, pull_above).await) as Arc<dyn Archive>
     };
     feedgate_conformance::archive::archive(open).await;
 }

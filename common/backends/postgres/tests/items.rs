@@ -51,7 +51,7 @@ fn ask<'a>(archive: &'a PostgresArchive, ids: &'a [ItemId]) -> Call<'a> {
 async fn counted(name: &str) -> (PostgresArchive, ItemId, String, Proxy) {
     let proxy = Proxy::before(server().port()).await;
     let url = server().database(name);
-    let options = Options { max_connections: 1, buckets: 16 };
+    let options = Options { max_connections: 1, buckets: 16, ..Options::default() };
     let archive = PostgresArchive::connect(&proxy.url(&url), options).await.unwrap();
     let item = publish(&archive, "hello").await;
     archive.items(&[item]).await.unwrap();

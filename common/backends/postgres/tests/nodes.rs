@@ -211,7 +211,7 @@ async fn epochs_of_two_nodes_never_go_back() {
 async fn a_batch_costs_a_few_round_trips_however_long_it_is() {
     let proxy = Proxy::before(server().port()).await;
     // One connection: its statements are prepared once.
-    let options = Options { max_connections: 1, buckets: 16 };
+    let options = Options { max_connections: 1, buckets: 16, ..Options::default() };
     let node = PostgresArchive::connect(&proxy.url(&server().database("batch")), options).await.unwrap();
     let publishes = |size: usize, call: &str| -> Vec<Write> {
         let publish = |n: usize| Publish {

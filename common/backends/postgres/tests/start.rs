@@ -27,7 +27,7 @@ async fn processes_that_start_at_once_agree_on_one_store() {
     let starts: Vec<_> = (0..8)
         .map(|n| {
             let url = url.clone();
-            let options = Options { buckets: 16 + n, max_connections: 2 };
+            let options = Options { buckets: 16 + n, max_connections: 2, ..Options::default() };
             tokio::spawn(async move { Arc::new(PostgresArchive::connect(&url, options).await.unwrap()) })
         })
         .collect();

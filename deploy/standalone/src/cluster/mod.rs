@@ -33,7 +33,8 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let nats = Engine { name: "NATS", setting: "bus_url", url: &settings.bus_url };
     let node = node(&settings.node);
 
-    let options = feedgate_postgres::Options { buckets: settings.buckets, ..Default::default() };
+    let options =
+        feedgate_postgres::Options { buckets: settings.buckets, pull_above: settings.pull_above, ..Default::default() };
     let archive = patience.until_there(&postgres, || PostgresArchive::connect(postgres.url.reveal(), options)).await?;
     // The Archive's number counts for everything that lies in buckets.
     let buckets = archive.buckets();

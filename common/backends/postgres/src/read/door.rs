@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   an author's outbox   1 ─────── low ─────── from ─────────── cut ────── head
-//!                            not    │ backfill   │  since followed │  push will bring it
+//!                            not    │ backfill   │  since followed │  push or pull will bring it
 //!                            shown  └────────────┴─────────────────┘
 //!                                   those that live now are shown
 //! ```
@@ -16,28 +16,36 @@ use std::collections::HashMap;
 
 use feedgate_common::archive::{Built, Edge, EdgeState, FeedAdd, FeedState};
 use feedgate_common::feed::oldest_first;
-use feedgate_common::{DisplayKey, OutboxSeq, Progress, UserNo};
+use feedgate_common::{Cut, DisplayKey, Generation, OutboxSeq, Progress, UserNo, Watermarks};
 use sqlx::PgConnection;
 
-use super::lists;
-use super::merge::newest;
+use super::graph;
+use super::merge::{Sources, newest};
 use super::window::{Low, Lows, Shown, Window};
 use crate::rows;
 
-/// The reader's edges that are on, by author, with their outboxes.
+/// The reader's edges in effect, with their outboxes.
 const EDGES_ON: &str = "
 SELECT e.author, e.generation, e.from_seq, a.head, a.has_aside
 FROM edges e JOIN authors a ON a.author = e.author
-WHERE e.reader = $1 AND e.is_on ORDER BY e.author";
+WHERE e.reader = $1 AND e.is_on
+UNION ALL
+SELECT a.author, 0, a.everyone_since, a.head, a.has_aside
+FROM authors a
+WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
-const COUNTER: &str = "SELECT counter FROM readers WHERE reader = $1";
+/// How far the snapshot goes for this reader, in every count there is.
+const COUNTS: &str = "
+SELECT r.counter, r.direct, c.value
+FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// Living adds of a window in outbox order. Above `from` only those by push come by this door.
+/// Living adds of a window in outbox order. Above `from` only those come by this door that push or pull is past.
 const ADDS: &str = "
 SELECT seq, rank, item FROM records
-WHERE author = $1 AND op = 1 AND seq BETWEEN $2 AND $3 AND deleted_by IS NULL AND (seq <= $4 OR route = 1)
+WHERE author = $1 AND op = 1 AND seq >= $2 AND deleted_by IS NULL
+  AND (seq <= $3 OR (route = 1 AND seq <= $4) OR pull_seq <= $5)
 ORDER BY seq";
 
 /// An edge that is on, and the author's outbox.
@@ -47,18 +55,23 @@ struct Followed {
     has_aside: bool,
 }
 
-async fn edges_on(connection: &mut PgConnection, reader: UserNo) -> sqlx::Result<Vec<Followed>> {
+/// By author.
+async fn edges_on(connection: &mut PgConnection, reader: UserNo, backfill: usize) -> sqlx::Result<Vec<Followed>> {
     let read: Vec<(i32, i64, i64, i64, bool)> =
         sqlx::query_as(EDGES_ON).bind(rows::user(reader)).fetch_all(connection).await?;
     let followed = |(author, generation, from, head, has_aside)| {
-        let edge = Shown {
-            author: rows::user_of(author)?,
-            generation: rows::count_of(generation)?,
-            from: rows::count_of(from)?,
-        };
+        let (generation, from) = (rows::count_of(generation)?, rows::count_of(from)?);
+        let edge = Shown { author: rows::user_of(author)?, generation, from, backfill: shown(generation, backfill) };
         Ok(Followed { edge, head: rows::count_of(head)?, has_aside })
     };
-    read.into_iter().map(followed).collect()
+    let mut followed: Vec<Followed> = read.into_iter().map(followed).collect::<sqlx::Result<_>>()?;
+    followed.sort_unstable_by_key(|f| f.edge.author);
+    Ok(followed)
+}
+
+/// How many adds up to `from` an edge shows: none if nobody ever set it on, since everybody has it.
+fn shown(generation: Generation, backfill: usize) -> usize {
+    if generation == 0 { 0 } else { backfill }
 }
 
 /// What a follow step brings.
@@ -66,21 +79,22 @@ pub(crate) async fn edge_state(
     connection: &mut PgConnection,
     lows: &Lows,
     (reader, author): (UserNo, UserNo),
-    progress: Progress,
+    cut: Cut,
     backfill: usize,
 ) -> sqlx::Result<EdgeState> {
-    let edge = lists::edge(&mut *connection, reader, author).await?;
+    let edge = graph::edge(&mut *connection, reader, author).await?;
     if !edge.on {
         return Ok(EdgeState { edge, adds: vec![] });
     }
     let Edge { generation, from, .. } = edge;
-    let low = lows.of(&mut *connection, &[Shown { author, generation, from }], backfill).await?;
-    let end = progress.cut_for(reader).max(from);
+    let backfill = shown(generation, backfill);
+    let low = lows.of(&mut *connection, &[Shown { author, generation, from, backfill }]).await?;
     let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS)
         .bind(rows::user(author))
         .bind(rows::count(low[0].seq))
-        .bind(rows::count(end))
         .bind(rows::count(from))
+        .bind(rows::count(cut.progress.cut_for(reader)))
+        .bind(rows::count(cut.pull))
         .fetch_all(connection)
         .await?;
     let add = |(seq, rank, item)| {
@@ -99,10 +113,11 @@ pub(crate) async fn build(
     limit: usize,
 ) -> sqlx::Result<Built> {
     let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
-    let counter: Option<i64> =
-        sqlx::query_scalar(COUNTER).bind(rows::user(reader)).fetch_optional(&mut *connection).await?;
+    let (counter, direct, pull): (Option<i64>, Option<i64>, i64) =
+        sqlx::query_as(COUNTS).bind(rows::user(reader)).fetch_one(&mut *connection).await?;
     let built_at = rows::count_of(counter.unwrap_or(0))?;
-    let followed = edges_on(&mut *connection, reader).await?;
+    let taken = Watermarks { pull: rows::count_of(pull)?, direct: rows::count_of(direct.unwrap_or(0))? };
+    let followed = edges_on(&mut *connection, reader, backfill).await?;
     let authors = followed.iter().map(|f| f.edge.author);
     let missing: Vec<UserNo> = authors.filter(|author| !progress.contains_key(author)).collect();
     if !missing.is_empty() {
@@ -111,11 +126,23 @@ pub(crate) async fn build(
     let behind = followed.iter().filter(|f| f.head > progress[&f.edge.author].done);
     let lagging = behind.map(|f| f.edge.author).collect();
     let cut = |author: UserNo| progress[&author].cut_for(reader);
-    let windows = windows(&mut *connection, lows, &followed, cut, backfill).await?;
-    let mut adds = newest(connection, windows, None, limit.saturating_add(1)).await?;
+    let windows = windows(&mut *connection, lows, &followed, cut).await?;
+    let sources = Sources { windows, reader: Some(reader) };
+    let mut adds = newest(connection, sources, None, None, limit.saturating_add(1)).await?;
     let floor = adds.get(limit).map(|add| add.key);
     adds.truncate(limit);
-    Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, lagging }))
+    Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, taken, lagging }))
+}
+
+/// Where a stretch of a feed lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    /// Strictly below.
+    pub(crate) before: Option<DisplayKey>,
+    /// Of this rank or a greater one.
+    pub(crate) least_rank: Option<i64>,
+    /// At most so many.
+    pub(crate) limit: usize,
 }
 
 /// A stretch of the feed in display order.
@@ -123,13 +150,13 @@ pub(crate) async fn feed_below(
     connection: &mut PgConnection,
     lows: &Lows,
     reader: UserNo,
-    before: Option<DisplayKey>,
+    stretch: Stretch,
     backfill: usize,
-    limit: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
-    let followed = edges_on(&mut *connection, reader).await?;
-    let windows = windows(&mut *connection, lows, &followed, |_| OutboxSeq::MAX, backfill).await?;
-    newest(connection, windows, before, limit).await
+    let Stretch { before, least_rank, limit } = stretch;
+    let followed = edges_on(&mut *connection, reader, backfill).await?;
+    let windows = windows(&mut *connection, lows, &followed, |_| OutboxSeq::MAX).await?;
+    newest(connection, Sources { windows, reader: Some(reader) }, before, least_rank, limit).await
 }
 
 /// An author's living items, strictly below `before`, newest first.
@@ -143,7 +170,8 @@ pub(crate) async fn profile(
         sqlx::query_scalar(HAS_ASIDE).bind(rows::user(author)).fetch_optional(&mut *connection).await?;
     let Some(has_aside) = has_aside else { return Ok(vec![]) };
     let everything = Window { author, generation: 0, low: Low::LEAST, push_up_to: OutboxSeq::MAX };
-    let adds = newest(connection, vec![(everything, has_aside)], before, limit).await?;
+    let sources = Sources { windows: vec![(everything, has_aside)], reader: None };
+    let adds = newest(connection, sources, before, None, limit).await?;
     Ok(adds.into_iter().map(|add| add.key).collect())
 }
 
@@ -153,12 +181,11 @@ async fn windows(
     lows: &Lows,
     followed: &[Followed],
     cut: impl Fn(UserNo) -> OutboxSeq,
-    backfill: usize,
 ) -> sqlx::Result<Vec<(Window, bool)>> {
     let edges: Vec<Shown> = followed.iter().map(|f| f.edge).collect();
-    let lows = lows.of(connection, &edges, backfill).await?;
+    let lows = lows.of(connection, &edges).await?;
     let window = |(f, low): (&Followed, Low)| {
-        let Shown { author, generation, from } = f.edge;
+        let Shown { author, generation, from, .. } = f.edge;
         (Window { author, generation, low, push_up_to: cut(author).max(from) }, f.has_aside)
     };
     Ok(followed.iter().zip(lows).map(window).collect())

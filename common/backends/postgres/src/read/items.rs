@@ -13,13 +13,13 @@ use crate::rows;
 use crate::users::user_id;
 
 const LIVING: &str = "
-SELECT i.id, i.author, u.name, i.kind, i.foreign_id, i.body, i.published_at, i.rank, i.version, i.seq
+SELECT i.id, i.author, u.name, i.kind, i.foreign_id, i.body, i.published_at, i.rank, i.version, i.seq, i.route
 FROM items i JOIN users u ON u.no = i.author
 WHERE i.id = ANY($1) AND i.body IS NOT NULL";
 
 const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
 
-type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64);
+type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16);
 
 /// Those of `ids` that live, each with what is wrong with it if it cannot be what was written.
 pub(super) async fn items(
@@ -32,7 +32,7 @@ pub(super) async fn items(
 }
 
 fn item(row: Row) -> sqlx::Result<Item> {
-    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq) = row;
+    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq, route) = row;
     let id = rows::item_of(id);
     Ok(Item {
         id,
@@ -43,6 +43,7 @@ fn item(row: Row) -> sqlx::Result<Item> {
         body: Body::parse(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
         published_at,
         rank,
+        direct: route == rows::DIRECT,
         version: version.cast_unsigned(),
         outbox_seq: rows::count_of(seq)?,
     })

@@ -3,7 +3,8 @@
 //! ```text
 //!   author 1  lane 0  ■ ■ ■ ·  ┐
 //!             lane 1  ■ · ·    ├─▶ the greatest of the heads, again and again
-//!   author 2  lane 0  ■ ■ · ·  ┘   one runs dry: all that soon would are read on in one statement
+//!   author 2  lane 0  ■ ■ · ·  │   one runs dry: all that soon would are read on in one statement
+//!   what is addressed ■ ·      ┘
 //! ```
 //!
 //! A page of n from a authors reads a few more than n + 2a rows, each the next one of an index, and sorts nothing.
@@ -11,7 +12,7 @@
 use std::collections::{BinaryHeap, VecDeque};
 
 use feedgate_common::archive::FeedAdd;
-use feedgate_common::{DisplayKey, ItemId};
+use feedgate_common::{DisplayKey, ItemId, UserNo};
 use sqlx::PgConnection;
 
 use super::window::Window;
@@ -31,29 +32,51 @@ CROSS JOIN LATERAL (
     ORDER BY r.rank DESC, r.item DESC LIMIT $9
 ) next";
 
+/// The same of what is addressed to a reader.
+const NEXT_DIRECT: &str = "
+SELECT author, rank, item FROM direct
+WHERE reader = $1 AND op = 1 AND NOT deleted AND (rank, item) <= ($2, $3) AND (rank, item) >= ($4, $5)
+ORDER BY rank DESC, item DESC LIMIT $6";
+
 /// Rows of each stream that are read beyond its fair share.
 const SPARE: usize = 2;
 
-/// One lane of one window.
+const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
+
+/// What a page is made of.
+pub(super) struct Sources {
+    /// Each with whether its author has anything in lane 1.
+    pub(super) windows: Vec<(Window, bool)>,
+    /// What is addressed to this reader too.
+    pub(super) reader: Option<UserNo>,
+}
+
+/// Adds in display order.
+#[derive(Clone, Copy)]
+enum Source {
+    Lane(Window, i16),
+    Direct(UserNo),
+}
+
 struct Stream {
-    window: Window,
-    lane: i16,
+    source: Source,
     low: DisplayKey,
     /// The greatest key that is not read yet; `None` once there is nothing more.
     top: Option<DisplayKey>,
     read: VecDeque<FeedAdd>,
 }
 
-/// The newest `limit` adds of all windows strictly below `before`, newest first. A window comes with whether its author
-/// has anything in lane 1.
+/// The newest `limit` adds of all sources strictly below `before`, newest first; none of a lesser rank than `least_rank`.
 pub(super) async fn newest(
     connection: &mut PgConnection,
-    windows: Vec<(Window, bool)>,
+    sources: Sources,
     before: Option<DisplayKey>,
+    least_rank: Option<i64>,
     limit: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
-    let top = before.map_or(Some(DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) }), below);
-    let mut streams: Vec<Stream> = windows.into_iter().flat_map(|(window, aside)| lanes(window, aside, top)).collect();
+    let top = before.map_or(Some(GREATEST), below);
+    let least = DisplayKey { rank: least_rank.unwrap_or(i64::MIN), item: ItemId(0) };
+    let mut streams = streams(sources, top, least);
     let mut chunk = (limit / streams.len().max(1)).saturating_add(SPARE).min(limit);
     let mut order: BinaryHeap<(DisplayKey, usize)> = BinaryHeap::new();
     let mut adds = vec![];
@@ -76,11 +99,14 @@ pub(super) async fn newest(
     Ok(adds)
 }
 
-fn lanes(window: Window, aside: bool, top: Option<DisplayKey>) -> impl Iterator<Item = Stream> {
-    let least = DisplayKey { rank: i64::MIN, item: ItemId(0) };
-    let stream = move |lane, low| Stream { window, lane, low, top, read: VecDeque::new() };
-    let in_step = window.low.key.map(|low| stream(0, low));
-    in_step.into_iter().chain(aside.then(|| stream(1, least))).filter(|stream| stream.top.is_some())
+fn streams(sources: Sources, top: Option<DisplayKey>, least: DisplayKey) -> Vec<Stream> {
+    let stream = |source, low| Stream { source, low, top, read: VecDeque::new() };
+    let lanes = sources.windows.into_iter().flat_map(|(window, aside)| {
+        let in_step = window.low.key.map(|low| stream(Source::Lane(window, 0), low.max(least)));
+        in_step.into_iter().chain(aside.then(|| stream(Source::Lane(window, 1), least)))
+    });
+    let direct = sources.reader.map(|reader| stream(Source::Direct(reader), least));
+    lanes.chain(direct).filter(|stream| stream.top.is_some_and(|top| top >= stream.low)).collect()
 }
 
 /// Reads the next `chunk` adds of these streams.
@@ -90,41 +116,78 @@ async fn read_on(
     low: &[usize],
     chunk: usize,
 ) -> sqlx::Result<()> {
-    if low.is_empty() {
-        return Ok(());
+    let (mut lanes, mut counts) = (vec![], vec![0; low.len()]);
+    for (nth, &at) in low.iter().enumerate() {
+        let (stream, count) = (&mut streams[at], &mut counts[nth]);
+        match (stream.source, stream.top) {
+            (Source::Lane(window, lane), Some(top)) => lanes.push((nth, window, lane, top, stream.low)),
+            (Source::Direct(reader), Some(top)) => {
+                let adds = direct(connection, reader, (top, stream.low), chunk).await?;
+                *count = adds.len();
+                stream.read.extend(adds);
+            }
+            (_, None) => {}
+        }
     }
-    let asked: Vec<(&Stream, DisplayKey)> =
-        low.iter().filter_map(|&at| Some((&streams[at], streams[at].top?))).collect();
-    let column = |value: fn(&Stream) -> i64| asked.iter().map(|(stream, _)| value(stream)).collect::<Vec<i64>>();
-    let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
-        .bind(asked.iter().map(|(stream, _)| rows::user(stream.window.author)).collect::<Vec<_>>())
-        .bind(asked.iter().map(|(stream, _)| stream.lane).collect::<Vec<_>>())
-        .bind(asked.iter().map(|(_, top)| top.rank).collect::<Vec<_>>())
-        .bind(asked.iter().map(|(_, top)| rows::item(top.item)).collect::<Vec<_>>())
-        .bind(column(|stream| stream.low.rank))
-        .bind(column(|stream| rows::item(stream.low.item)))
-        .bind(column(|stream| rows::count(stream.window.low.seq)))
-        .bind(column(|stream| rows::count(stream.window.push_up_to)))
-        .bind(rows::limit(chunk))
-        .fetch_all(connection)
-        .await?;
-    let mut counts = vec![0; low.len()];
-    for (n, seq, rank, item) in read {
-        let nth = usize::try_from(n - 1).unwrap_or_default();
-        let stream = &mut streams[low[nth]];
+    for (nth, add) in in_lanes(connection, &lanes, chunk).await? {
         counts[nth] += 1;
-        stream.read.push_back(FeedAdd {
-            author: stream.window.author,
-            outbox_seq: rows::count_of(seq)?,
-            generation: stream.window.generation,
-            key: rows::key_of(rank, item),
-        });
+        streams[low[nth]].read.push_back(add);
     }
     for (&at, count) in low.iter().zip(counts) {
         let stream = &mut streams[at];
         stream.top = stream.read.back().filter(|_| count == chunk).and_then(|last| below(last.key));
     }
     Ok(())
+}
+
+/// What is asked of a lane, under a number: from the first key down to the second.
+type Asked = (usize, Window, i16, DisplayKey, DisplayKey);
+
+async fn in_lanes(connection: &mut PgConnection, asked: &[Asked], chunk: usize) -> sqlx::Result<Vec<(usize, FeedAdd)>> {
+    if asked.is_empty() {
+        return Ok(vec![]);
+    }
+    let column = |value: fn(&Asked) -> i64| asked.iter().map(value).collect::<Vec<i64>>();
+    let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
+        .bind(asked.iter().map(|(_, window, ..)| rows::user(window.author)).collect::<Vec<_>>())
+        .bind(asked.iter().map(|(_, _, lane, ..)| *lane).collect::<Vec<_>>())
+        .bind(column(|(.., top, _)| top.rank))
+        .bind(column(|(.., top, _)| rows::item(top.item)))
+        .bind(column(|(.., low)| low.rank))
+        .bind(column(|(.., low)| rows::item(low.item)))
+        .bind(column(|(_, window, ..)| rows::count(window.low.seq)))
+        .bind(column(|(_, window, ..)| rows::count(window.push_up_to)))
+        .bind(rows::limit(chunk))
+        .fetch_all(connection)
+        .await?;
+    let add = |(n, seq, rank, item): (i64, i64, i64, i64)| {
+        let (nth, window, ..) = asked[usize::try_from(n - 1).unwrap_or_default()];
+        let (author, generation) = (window.author, window.generation);
+        Ok((nth, FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) }))
+    };
+    read.into_iter().map(add).collect()
+}
+
+async fn direct(
+    connection: &mut PgConnection,
+    reader: UserNo,
+    (top, low): (DisplayKey, DisplayKey),
+    chunk: usize,
+) -> sqlx::Result<Vec<FeedAdd>> {
+    let read: Vec<(i32, i64, i64)> = sqlx::query_as(NEXT_DIRECT)
+        .bind(rows::user(reader))
+        .bind(top.rank)
+        .bind(rows::item(top.item))
+        .bind(low.rank)
+        .bind(rows::item(low.item))
+        .bind(rows::limit(chunk))
+        .fetch_all(connection)
+        .await?;
+    let add = |(author, rank, item)| {
+        let author = rows::user_of(author)?;
+        Ok(FeedAdd { author, outbox_seq: 0, generation: 0, key: rows::key_of(rank, item) })
+    };
+    read.into_iter().map(add).collect()
 }
 
 /// The greatest key below this one.

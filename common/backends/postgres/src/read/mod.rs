@@ -2,11 +2,15 @@
 
 pub(crate) mod counts;
 pub(crate) mod door;
+pub(crate) mod graph;
 pub(crate) mod items;
 pub(crate) mod lists;
 mod merge;
+mod news;
+pub(crate) mod push;
 mod shared;
 mod window;
 
+pub(crate) use news::SharedNews;
 pub(crate) use shared::SharedItems;
 pub(crate) use window::Lows;

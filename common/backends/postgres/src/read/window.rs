@@ -11,17 +11,17 @@ use crate::rows;
 /// Where backfills begin, remembered: at most about 80 bytes each.
 const REMEMBERED: usize = 50_000;
 
-/// For each (author, from): the oldest of the newest $3 adds up to `from` that no record up to `from` deletes, 1 if
-/// there are fewer, `from` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
+/// For each (author, from, backfill): the oldest of the newest `backfill` adds up to `from` that no record up to `from`
+/// deletes, 1 if there are fewer, `from` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
 const LOWS: &str = "
 SELECT asked.n, low.seq, first.rank, first.item
-FROM unnest($1::integer[], $2::bigint[]) WITH ORDINALITY AS asked(author, from_seq, n)
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, from_seq, backfill, n)
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN $3::bigint = 0 THEN asked.from_seq + 1 ELSE coalesce((
+    SELECT CASE WHEN asked.backfill = 0 THEN asked.from_seq + 1 ELSE coalesce((
         SELECT seq FROM records
         WHERE author = asked.author AND op = 1 AND seq <= asked.from_seq
           AND (deleted_by IS NULL OR deleted_by > asked.from_seq)
-        ORDER BY seq DESC OFFSET greatest($3 - 1, 0) LIMIT 1
+        ORDER BY seq DESC OFFSET greatest(asked.backfill - 1, 0) LIMIT 1
     ), 1) END AS seq
 ) low
 LEFT JOIN LATERAL (
@@ -36,6 +36,8 @@ pub(super) struct Shown {
     pub(super) author: UserNo,
     pub(super) generation: Generation,
     pub(super) from: OutboxSeq,
+    /// How many adds up to `from` it shows.
+    pub(super) backfill: usize,
 }
 
 /// See the module.
@@ -77,24 +79,20 @@ impl Default for Lows {
 
 impl Lows {
     /// Where the window of each edge begins.
-    pub(super) async fn of(
-        &self,
-        connection: &mut PgConnection,
-        edges: &[Shown],
-        backfill: usize,
-    ) -> sqlx::Result<Vec<Low>> {
-        let known: Vec<Option<Low>> = edges.iter().map(|edge| self.known(edge, backfill)).collect();
+    pub(super) async fn of(&self, connection: &mut PgConnection, edges: &[Shown]) -> sqlx::Result<Vec<Low>> {
+        let known: Vec<Option<Low>> = edges.iter().map(|edge| self.known(edge)).collect();
         let unknown: Vec<usize> = (0..edges.len()).filter(|&at| known[at].is_none()).collect();
         let mut counted = HashMap::new();
         if !unknown.is_empty() {
-            counted = count_back(connection, &unknown, edges, backfill).await?;
+            counted = count_back(connection, &unknown, edges).await?;
         }
         let remember = |(at, low): (usize, Option<Low>)| {
             low.unwrap_or_else(|| {
                 let low = counted[&at];
                 // Without a key the next add decides it.
                 if low.key.is_some() {
-                    self.0.insert((edges[at].author, edges[at].from, backfill), low);
+                    let Shown { author, from, backfill, .. } = edges[at];
+                    self.0.insert((author, from, backfill), low);
                 }
                 low
             })
@@ -102,9 +100,9 @@ impl Lows {
         Ok(known.into_iter().enumerate().map(remember).collect())
     }
 
-    fn known(&self, edge: &Shown, backfill: usize) -> Option<Low> {
-        let everything = backfill > 0 && edge.from <= backfill as OutboxSeq;
-        if everything { Some(Low::LEAST) } else { self.0.get(&(edge.author, edge.from, backfill)) }
+    fn known(&self, &Shown { author, from, backfill, .. }: &Shown) -> Option<Low> {
+        let everything = backfill > 0 && from <= backfill as OutboxSeq;
+        if everything { Some(Low::LEAST) } else { self.0.get(&(author, from, backfill)) }
     }
 }
 
@@ -112,12 +110,12 @@ async fn count_back(
     connection: &mut PgConnection,
     unknown: &[usize],
     edges: &[Shown],
-    backfill: usize,
 ) -> sqlx::Result<HashMap<usize, Low>> {
     let authors: Vec<i32> = unknown.iter().map(|&at| rows::user(edges[at].author)).collect();
     let froms: Vec<i64> = unknown.iter().map(|&at| rows::count(edges[at].from)).collect();
+    let backfills: Vec<i64> = unknown.iter().map(|&at| rows::limit(edges[at].backfill)).collect();
     let read: Vec<(i64, i64, Option<i64>, Option<i64>)> =
-        sqlx::query_as(LOWS).bind(&authors).bind(&froms).bind(rows::limit(backfill)).fetch_all(connection).await?;
+        sqlx::query_as(LOWS).bind(&authors).bind(&froms).bind(&backfills).fetch_all(connection).await?;
     read.into_iter()
         .map(|(n, seq, rank, item)| {
             let at = unknown[usize::try_from(n - 1).unwrap_or_default()];

@@ -1,13 +1,13 @@
 //! New versions of an item, and its end. Both are records behind its `add`, by the same door.
 
 use feedgate_common::archive::{Refused, Written};
-use feedgate_common::{Body, DisplayKey, ItemId, Op};
+use feedgate_common::{Body, DisplayKey, ItemId, Op, OutboxSeq};
 
-use super::ledger::{Change, ItemState, Ledger};
+use super::ledger::{Change, Door, ItemState, Ledger};
 
 type Answer = std::result::Result<Written, Refused>;
 
-/// `None` if the author's row is not locked: the item came into being after the locks were chosen.
+/// `None` if a row it needs is not locked: the item came into being after the locks were chosen.
 pub(super) fn edit(ledger: &mut Ledger, id: ItemId, body: &Body, if_version: Option<u32>) -> Option<Answer> {
     let Some(row) = ledger.items.get_mut(&id).filter(|row| row.alive) else {
         return Some(Err(Refused::NoSuchItem(id)));
@@ -18,18 +18,19 @@ pub(super) fn edit(ledger: &mut Ledger, id: ItemId, body: &Body, if_version: Opt
     row.version = row.version.saturating_add(1).min(i32::MAX as u32);
     row.body = Some(body.get().to_owned());
     touch(row);
-    let (author, version, route) = (row.author, row.version, row.route);
-    let key = DisplayKey { rank: row.rank, item: id };
-    ledger.append(author, Op::Update, route, key)?;
-    Some(Ok(Written::Edited { author, version }))
+    let (author, version, readers) = (row.author, row.version, row.door.readers().to_vec());
+    follow_up(ledger, id, Op::Update)?;
+    Some(Ok(Written::Edited { author, version, readers }))
 }
 
 /// `None` as with [`edit`].
 pub(super) fn delete(ledger: &mut Ledger, id: ItemId, if_version: Option<u32>) -> Option<Answer> {
     let Some(row) = ledger.items.get_mut(&id) else { return Some(Err(Refused::NoSuchItem(id))) };
-    let author = row.author;
+    let deleted = |row: &ItemState, fresh| {
+        Some(Ok(Written::Deleted { author: row.author, readers: row.door.readers().to_vec(), fresh }))
+    };
     if !row.alive {
-        return Some(Ok(Written::Deleted { author, fresh: false }));
+        return deleted(row, false);
     }
     if let Some(refused) = other_version(id, row.version, if_version) {
         return Some(Err(refused));
@@ -37,11 +38,23 @@ pub(super) fn delete(ledger: &mut Ledger, id: ItemId, if_version: Option<u32>) -
     row.alive = false;
     row.body = None;
     touch(row);
-    let (add, route) = (row.seq, row.route);
-    let key = DisplayKey { rank: row.rank, item: id };
-    let seq = ledger.append(author, Op::Delete, route, key)?;
-    ledger.ended.insert((author, add), seq);
-    Some(Ok(Written::Deleted { author, fresh: true }))
+    let (add, answer) = ((row.author, row.seq), deleted(row, true));
+    match follow_up(ledger, id, Op::Delete)? {
+        Some(seq) => _ = ledger.ended.insert(add, seq),
+        None => _ = ledger.ended_direct.insert(id),
+    }
+    answer
+}
+
+/// The item's next record, by its door; where it stands, if in an outbox.
+#[allow(clippy::option_option, reason = "the outer one is: start over")]
+fn follow_up(ledger: &mut Ledger, item: ItemId, op: Op) -> Option<Option<OutboxSeq>> {
+    let row = ledger.items.get(&item)?;
+    let (author, door, key) = (row.author, row.door.clone(), DisplayKey { rank: row.rank, item });
+    match door {
+        Door::Outbox(route) => ledger.append(author, op, route, key).map(Some),
+        Door::Direct(readers) => ledger.address(&readers, op, author, key).map(|()| None),
+    }
 }
 
 fn other_version(item: ItemId, version: u32, if_version: Option<u32>) -> Option<Refused> {

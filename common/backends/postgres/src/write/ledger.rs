@@ -1,11 +1,12 @@
 //! The state that the operations of a call work on, in memory: what was loaded, and what has become of it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use compact_str::CompactString;
 use feedgate_common::archive::Edge;
-use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, UserNo};
+use feedgate_common::change::{Class, Route, route_of};
+use feedgate_common::graph::{Shield, Shields, effective_edge};
+use feedgate_common::{DirectSeq, DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, UserNo};
 
 /// An author's row, locked.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,18 +17,32 @@ pub(super) struct Author {
     pub(super) has_aside: bool,
     /// The greatest id given to one of its items.
     pub(super) last_given: Option<ItemId>,
+    pub(super) class: Class,
+    /// The head when it became everyone's.
+    pub(super) everyone_since: Option<OutboxSeq>,
+    /// Edges in effect; only read for class `auto` where something is published.
+    pub(super) followers: i64,
+}
+
+/// A reader's row, locked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reader {
+    /// The generation of the newest change of an edge.
+    pub(super) counter: Generation,
+    /// The number of the newest thing addressed to the reader.
+    pub(super) direct: DirectSeq,
 }
 
 /// An item as far as writing needs it.
 #[derive(Debug, Clone)]
 pub(super) struct ItemState {
     pub(super) author: UserNo,
-    /// Where its add stands.
+    /// Where its add stands; 0 if it is direct.
     pub(super) seq: OutboxSeq,
     pub(super) published_at: Millis,
     pub(super) rank: i64,
     pub(super) version: u32,
-    pub(super) route: Route,
+    pub(super) door: Door,
     pub(super) fingerprint: [u8; 16],
     pub(super) kind: Option<CompactString>,
     pub(super) foreign_id: Option<CompactString>,
@@ -35,6 +50,25 @@ pub(super) struct ItemState {
     /// Its body, if this call has given it one.
     pub(super) body: Option<String>,
     pub(super) change: Change,
+}
+
+/// How an item's records reach readers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Door {
+    /// From its author's outbox.
+    Outbox(Route),
+    /// Addressed to these, by number.
+    Direct(Vec<UserNo>),
+}
+
+impl Door {
+    /// To whom it is addressed.
+    pub(super) fn readers(&self) -> &[UserNo] {
+        match self {
+            Self::Outbox(_) => &[],
+            Self::Direct(readers) => readers,
+        }
+    }
 }
 
 /// What this call has done to an item.
@@ -54,11 +88,30 @@ pub(super) struct Retry {
     pub(super) changed: bool,
 }
 
-/// An edge, and which of these changes was its last and when.
+/// An edge as it is held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) follows: bool,
+    pub(super) shields: Shields,
+    /// Of the last change of its effect.
+    pub(super) generation: Generation,
+    /// The author's head when it last took effect.
+    pub(super) from: OutboxSeq,
+}
+
+impl Held {
+    pub(super) fn edge(self) -> Edge {
+        effective_edge(Some((self.follows, self.shields, self.generation, self.from)), None)
+    }
+}
+
+/// What this call has done to an edge; times in the order of its operations.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct EdgeState {
-    pub(super) edge: Edge,
-    pub(super) changed: Option<(usize, Millis)>,
+pub(super) struct EdgeChange {
+    /// Since when taking it in is outstanding, if its effect has changed.
+    pub(super) due: Option<Millis>,
+    /// When it was last followed: the how-manieth change of the call, and the time.
+    pub(super) followed: Option<(usize, Millis)>,
 }
 
 /// A record this call appends.
@@ -74,23 +127,49 @@ pub(super) struct Appended {
     pub(super) at: Millis,
 }
 
+/// Something this call addresses to a reader.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addressed {
+    pub(super) reader: UserNo,
+    pub(super) seq: DirectSeq,
+    pub(super) op: Op,
+    pub(super) author: UserNo,
+    pub(super) key: DisplayKey,
+    pub(super) at: Millis,
+}
+
+/// A shield as its owner sees it.
+pub(super) type Owned = (UserNo, Shield, UserNo);
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// What stamps the operation that is being carried out.
     pub(super) now: Millis,
+    /// Above how many followers an author of class `auto` is pulled.
+    pub(super) pull_above: u64,
     pub(super) authors: HashMap<UserNo, Author>,
-    /// Their edge counters.
-    pub(super) readers: HashMap<UserNo, Generation>,
+    pub(super) readers: HashMap<UserNo, Reader>,
     pub(super) items: HashMap<ItemId, ItemState>,
     pub(super) foreign_ids: HashMap<CompactString, ItemId>,
     pub(super) retries: HashMap<(UserNo, CompactString), Retry>,
-    pub(super) edges: HashMap<(UserNo, UserNo), EdgeState>,
+    /// Those that have a row, or get one.
+    pub(super) edges: HashMap<(UserNo, UserNo), Held>,
+    pub(super) changed_edges: BTreeMap<(UserNo, UserNo), EdgeChange>,
+    /// By how many the edges in effect have become more.
+    pub(super) counted: BTreeMap<UserNo, i64>,
+    /// Since when those that are up are; `None` is down.
+    pub(super) shields: BTreeMap<Owned, Option<(usize, Millis)>>,
+    /// Authors whose row has changed, and since when push is outstanding if records were appended.
+    pub(super) changed_authors: BTreeMap<UserNo, Option<Millis>>,
     pub(super) appended: Vec<Appended>,
     /// Which add each delete of this call ends.
     pub(super) ended: HashMap<(UserNo, OutboxSeq), OutboxSeq>,
-    pub(super) changed_readers: BTreeSet<UserNo>,
-    pub(super) edge_changes: usize,
+    pub(super) addressed: Vec<Addressed>,
+    /// Direct items that a delete of this call ends.
+    pub(super) ended_direct: BTreeSet<ItemId>,
+    /// How many changes there were whose order shows in a list.
+    pub(super) listed: usize,
 }
 
 impl Ledger {
@@ -98,7 +177,31 @@ impl Ledger {
     pub(super) fn append(&mut self, author: UserNo, op: Op, route: Route, key: DisplayKey) -> Option<OutboxSeq> {
         let row = self.authors.get_mut(&author)?;
         row.head += 1;
+        self.changed_authors.entry(author).or_default().get_or_insert(self.now);
         self.appended.push(Appended { author, seq: row.head, op, route, aside: false, key, at: self.now });
         Some(row.head)
+    }
+
+    /// The next number of each of these readers. `None` if a row is not locked.
+    pub(super) fn address(&mut self, readers: &[UserNo], op: Op, author: UserNo, key: DisplayKey) -> Option<()> {
+        for &reader in readers {
+            let row = self.readers.get_mut(&reader)?;
+            row.direct += 1;
+            self.addressed.push(Addressed { reader, seq: row.direct, op, author, key, at: self.now });
+        }
+        Some(())
+    }
+
+    /// The route of an `add` of this author now. `None` if its row is not locked.
+    pub(super) fn route(&self, author: UserNo) -> Option<Route> {
+        let row = self.authors.get(&author)?;
+        let followers = row.followers + self.counted.get(&author).copied().unwrap_or_default();
+        Some(route_of(row.class, followers.max(0).cast_unsigned(), self.pull_above))
+    }
+
+    /// What stamps a change whose order shows in a list.
+    pub(super) fn stamp(&mut self) -> (usize, Millis) {
+        self.listed += 1;
+        (self.listed, self.now)
     }
 }

@@ -6,35 +6,42 @@
 //!     lock authors, then readers, each by number, and read them
 //!     load what the operations speak of: items, keys, edges       nobody else can change it now
 //!     plan: the operations in order, in memory
-//!     store: what came of it, a statement per kind
+//!     store: what came of it, a statement per kind                items, edges, counts of followers
+//!     number what is pulled                                       the one counter of all authors, locked last
 //!   COMMIT
 //! ```
 //!
 //! Invariants:
 //! - A constant number of statements, however many operations there are.
-//! - An author's rows change only under the lock of its row in `authors`, a reader's edges only under that of its row
-//!   in `readers`. All locks of a call are taken in one order, so two calls never wait for each other.
+//! - An author's rows change only under the lock of its row in `authors`, a reader's edges, and what is addressed to a
+//!   reader, only under that of its row in `readers`.
+//! - All locks of a call are taken in one order, so two calls never wait for each other: authors, readers, keys of
+//!   items, edges, counts of followers, the counter of what is pulled; of a kind by number.
+//! - Whoever holds that counter waits for nothing but COMMIT, and gives it back with it: so what is pulled is numbered
+//!   in commit order, and a snapshot that shows a number shows all below it.
 //! - Ids of items are the one thing that two authors can contend for: the unique keys of `items` settle it, and the
 //!   loser starts over and finds what the winner stored.
 
 mod edit;
-mod follow;
+mod graph;
 mod ledger;
 mod load;
+mod look;
+mod names;
 mod publish;
 mod queue;
 mod store;
 mod sweep;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use feedgate_common::archive::{Publish, Refused, Write, Written};
+use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault;
-use crate::pool::{self, Lease, Pool, work};
+use crate::pool::{self, Lease, Pool};
 use crate::users::Users;
 use ledger::Ledger;
 pub(crate) use queue::Queue;
@@ -65,80 +72,58 @@ impl Ask {
     fn bytes(&self) -> usize {
         size_of::<Self>()
             + match &self.write {
-                Write::Publish(Publish { body, .. }) | Write::Edit { body, .. } => body.get().len(),
-                Write::Delete { .. } | Write::Follow { .. } | Write::Unfollow { .. } => 0,
+                Write::Publish(Publish { body, audience, .. }) => body.get().len() + named(audience),
+                Write::Edit { body, .. } => body.get().len(),
+                Write::Delete { .. }
+                | Write::Follow { .. }
+                | Write::Unfollow { .. }
+                | Write::Shield { .. }
+                | Write::Classify { .. } => 0,
             }
     }
+}
+
+/// About what an audience takes, with the numbers behind its names.
+fn named(audience: &Audience) -> usize {
+    match audience {
+        Audience::Followers => 0,
+        Audience::Users(users) => users.iter().map(|user| user.as_str().len() + 64).sum(),
+    }
+}
+
+/// How this store is laid out and what it is set to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// By how many the index of followers divides readers.
+    pub(crate) buckets: u16,
+    /// Above how many followers an author of class `auto` is pulled.
+    pub(crate) pull_above: u64,
 }
 
 /// Whom the operations speak of, by name.
 type Numbers = HashMap<UserId, UserNo>;
 
 /// Carries out all of them; each sees what those before it did. May take longer than a call may.
-async fn write(pool: &Pool, users: &Users, layout: u16, asks: &[Ask]) -> Result<Answers> {
-    let numbers = numbers(pool, users, asks).await?;
+async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> Result<Answers> {
+    let numbers = names::numbers(pool, users, asks).await?;
     for _ in 0..TRIES {
         let mut lease = pool.lease().await?;
-        if let Some(answers) = attempt(&mut lease, asks, &numbers, layout).await? {
+        if let Some(answers) = attempt(&mut lease, asks, &numbers, settings).await? {
             return Ok(answers);
         }
     }
     Err(StoreError::Overloaded { retry_after_ms: 100 })
 }
 
-/// The numbers of everybody who is spoken of. A publish that its id or foreign id already refuses gives its author none.
-async fn numbers(pool: &Pool, users: &Users, asks: &[Ask]) -> Result<Numbers> {
-    let mut names = BTreeSet::new();
-    let mut doubtful = vec![];
-    for ask in asks {
-        match &ask.write {
-            Write::Publish(publish) if publish.id.is_some() || publish.foreign_id.is_some() => doubtful.push(publish),
-            Write::Publish(publish) => _ = names.insert(&publish.author),
-            Write::Follow { reader, author } | Write::Unfollow { reader, author } => names.extend([reader, author]),
-            Write::Edit { .. } | Write::Delete { .. } => {}
-        }
-    }
-    let authors: Vec<UserId> = doubtful.iter().map(|publish| publish.author.clone()).collect();
-    let known = users.numbers(pool, &authors).await?;
-    let mut doubtful: Vec<_> =
-        doubtful.into_iter().zip(&known).filter(|(_, no)| no.is_none()).map(|(publish, _)| publish).collect();
-    if !doubtful.is_empty() {
-        let ids: Vec<_> = doubtful.iter().filter_map(|publish| publish.id).collect();
-        let foreign_ids: Vec<_> = doubtful.iter().filter_map(|publish| publish.foreign_id.as_deref()).collect();
-        let (ids, foreign_ids) = (&ids, &foreign_ids);
-        let taken = pool.read(work!(|connection| load::items(connection, ids, foreign_ids))).await?;
-        let free = |publish: &&Publish| {
-            let id = publish.id.is_some_and(|id| taken.iter().any(|(taken, _)| *taken == id));
-            let foreign_id = publish.foreign_id.as_ref();
-            !id && !foreign_id.is_some_and(|key| taken.iter().any(|(_, row)| row.foreign_id.as_ref() == Some(key)))
-        };
-        doubtful.retain(free);
-    }
-    names.extend(doubtful.iter().map(|publish| &publish.author));
-    // In the order of the operations, so that numbers are given in it.
-    let mut wanted: Vec<UserId> = vec![];
-    for name in asks.iter().flat_map(spoken_of) {
-        if names.remove(name) {
-            wanted.push(name.clone());
-        }
-    }
-    let numbers = users.intern(pool, &wanted).await?;
-    let known = authors.into_iter().zip(known).filter_map(|(name, no)| Some((name, no?)));
-    Ok(known.chain(wanted.into_iter().zip(numbers)).collect())
-}
-
-fn spoken_of(ask: &Ask) -> Vec<&UserId> {
-    match &ask.write {
-        Write::Publish(publish) => vec![&publish.author],
-        Write::Follow { reader, author } | Write::Unfollow { reader, author } => vec![reader, author],
-        Write::Edit { .. } | Write::Delete { .. } => vec![],
-    }
-}
-
 /// One transaction; `None` if something was in the way and nothing happened.
-async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, layout: u16) -> Result<Option<Answers>> {
+async fn attempt(
+    lease: &mut Lease<'_>,
+    asks: &[Ask],
+    numbers: &Numbers,
+    settings: Settings,
+) -> Result<Option<Answers>> {
     let connection = lease.connection();
-    let answers = match plan(connection, asks, numbers, layout).await {
+    let answers = match plan(connection, asks, numbers, settings).await {
         Ok(Some(answers)) => answers,
         Ok(None) => return undo(lease).await,
         Err(error) if fault::is_conflict(&error) => return undo(lease).await,
@@ -168,12 +153,12 @@ async fn plan(
     connection: &mut PgConnection,
     asks: &[Ask],
     numbers: &Numbers,
-    layout: u16,
+    settings: Settings,
 ) -> sqlx::Result<Option<Answers>> {
-    let mut ledger = Ledger::default();
-    let owners = load::owners(connection, asks).await?;
+    let mut ledger = Ledger { pull_above: settings.pull_above, ..Ledger::default() };
+    let edited = look::edited(connection, asks).await?;
     sqlx::query("BEGIN").execute(&mut *connection).await?;
-    load::all(connection, &mut ledger, asks, numbers, &owners).await?;
+    load::all(connection, &mut ledger, asks, numbers, edited).await?;
     let mut answers = Vec::with_capacity(asks.len());
     for ask in asks {
         match one(&mut ledger, numbers, ask) {
@@ -181,21 +166,21 @@ async fn plan(
             None => return Ok(None),
         }
     }
-    store::all(connection, ledger, layout).await?;
+    store::all(connection, ledger, settings.buckets).await?;
     Ok(Some(answers))
 }
 
 /// `None` if it speaks of something that was not there when the locks were chosen: start over.
 fn one(ledger: &mut Ledger, numbers: &Numbers, ask: &Ask) -> Option<std::result::Result<Written, Refused>> {
     ledger.now = ask.now;
-    let edge = |reader, author| Some((*numbers.get(reader)?, *numbers.get(author)?));
+    let no = |name| numbers.get(name).copied();
     match &ask.write {
-        Write::Publish(wanted) => {
-            publish::publish(ledger, numbers.get(&wanted.author).copied(), wanted, ask.fingerprint)
-        }
+        Write::Publish(wanted) => publish::publish(ledger, numbers, wanted, ask.fingerprint),
         Write::Edit { item, body, if_version } => edit::edit(ledger, *item, body, *if_version),
         Write::Delete { item, if_version } => edit::delete(ledger, *item, *if_version),
-        Write::Follow { reader, author } => edge(reader, author).map(|edge| follow::follow(ledger, edge)),
-        Write::Unfollow { reader, author } => edge(reader, author).map(|edge| follow::unfollow(ledger, edge)),
+        Write::Follow { reader, author } => graph::follow(ledger, (no(reader)?, no(author)?), true),
+        Write::Unfollow { reader, author } => graph::follow(ledger, (no(reader)?, no(author)?), false),
+        Write::Shield { user, other, shield, up } => graph::shield(ledger, (no(user)?, no(other)?), *shield, *up),
+        Write::Classify { author, class } => graph::classify(ledger, no(author)?, author, *class),
     }
 }

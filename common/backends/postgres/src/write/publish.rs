@@ -4,15 +4,19 @@
 //!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
 //!   id taken              ──▶ same payload: the first answer │ other: IdTaken
 //!   foreign id taken      ──▶ same payload: the first answer │ other: ForeignIdTaken
-//!   none of them          ──▶ record, item, event
+//!   none of them          ──▶ a record in the outbox, or one for each who is named; item, event
 //! ```
 //!
 //! Nothing an answer says changes with edits or a delete, so the first answer can be given again from what is stored.
 
-use feedgate_common::archive::{DEFAULT_ROUTE, Publish, Refused, Written};
-use feedgate_common::{DisplayKey, ItemId, Millis, Op, UserNo};
+use std::collections::BTreeSet;
 
-use super::ledger::{Author, Change, ItemState, Ledger, Retry};
+use feedgate_common::archive::{Audience, Publish, Refused, Written};
+use feedgate_common::change::Route;
+use feedgate_common::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserNo};
+
+use super::Numbers;
+use super::ledger::{Author, Change, Door, ItemState, Ledger, Retry};
 
 /// How long an idempotency key stands for its item: 24 h.
 pub(super) const RETRY_MS: Millis = 24 * 3600 * 1000;
@@ -25,13 +29,14 @@ const COUNT_BITS: u32 = 22;
 
 type Answer = std::result::Result<Written, Refused>;
 
-/// `None` if the author has no number or no lock: the reason it was thought not to need one is gone, start over.
+/// `None` if somebody has no number or no lock: the reason it was thought not to need one is gone, start over.
 pub(super) fn publish(
     ledger: &mut Ledger,
-    author: Option<UserNo>,
+    numbers: &Numbers,
     wanted: &Publish,
     fingerprint: [u8; 16],
 ) -> Option<Answer> {
+    let author = numbers.get(&wanted.author).copied();
     match earlier(ledger, author, wanted, fingerprint)? {
         Some(Ok(id)) => {
             let row = ledger.items.get(&id)?;
@@ -47,7 +52,7 @@ pub(super) fn publish(
                 None => new_id(ledger, author)?,
             };
             remember(ledger, author, wanted, id, fingerprint);
-            add(ledger, author, id, wanted, fingerprint).map(Ok)
+            add(ledger, numbers, (author, id), wanted, fingerprint).map(Ok)
         }
     }
 }
@@ -82,7 +87,8 @@ fn earlier(
 }
 
 fn answer(id: ItemId, row: &ItemState, fresh: bool) -> Written {
-    Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, fresh }
+    let readers = row.door.readers().to_vec();
+    Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, readers, fresh }
 }
 
 /// Lets the idempotency key, if there is one and it is free, stand for the item.
@@ -95,12 +101,28 @@ fn remember(ledger: &mut Ledger, author: UserNo, wanted: &Publish, item: ItemId,
     }
 }
 
-fn add(ledger: &mut Ledger, author: UserNo, id: ItemId, wanted: &Publish, fingerprint: [u8; 16]) -> Option<Written> {
+fn add(
+    ledger: &mut Ledger,
+    numbers: &Numbers,
+    (author, id): (UserNo, ItemId),
+    wanted: &Publish,
+    fingerprint: [u8; 16],
+) -> Option<Written> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
-    let seq = ledger.append(author, Op::Add, DEFAULT_ROUTE, key)?;
-    let aside = goes_aside(ledger.authors.get_mut(&author)?, key, ledger.now);
-    ledger.appended.last_mut()?.aside = aside;
+    let (seq, door) = match &wanted.audience {
+        Audience::Followers => {
+            let route = ledger.route(author)?;
+            (append(ledger, author, key, route)?, Door::Outbox(route))
+        }
+        Audience::Users(users) => {
+            let named: Option<BTreeSet<UserNo>> = users.iter().map(|user| numbers.get(user).copied()).collect();
+            let blocked = |reader| ledger.edges.get(&(reader, author)).is_some_and(|held| held.shields.blocks());
+            let readers: Vec<UserNo> = named?.into_iter().filter(|&reader| !blocked(reader)).collect();
+            ledger.address(&readers, Op::Add, author, key)?;
+            (0, Door::Direct(readers))
+        }
+    };
     if let Some(foreign_id) = &wanted.foreign_id {
         ledger.foreign_ids.insert(foreign_id.clone(), id);
     }
@@ -110,7 +132,7 @@ fn add(ledger: &mut Ledger, author: UserNo, id: ItemId, wanted: &Publish, finger
         published_at,
         rank: key.rank,
         version: 1,
-        route: DEFAULT_ROUTE,
+        door,
         fingerprint,
         kind: wanted.kind.clone(),
         foreign_id: wanted.foreign_id.clone(),
@@ -121,6 +143,14 @@ fn add(ledger: &mut Ledger, author: UserNo, id: ItemId, wanted: &Publish, finger
     let answer = answer(id, &row, true);
     ledger.items.insert(id, row);
     Some(answer)
+}
+
+/// The add, in its lane.
+fn append(ledger: &mut Ledger, author: UserNo, key: DisplayKey, route: Route) -> Option<OutboxSeq> {
+    let seq = ledger.append(author, Op::Add, route, key)?;
+    let aside = goes_aside(ledger.authors.get_mut(&author)?, key, ledger.now);
+    ledger.appended.last_mut()?.aside = aside;
+    Some(seq)
 }
 
 /// In step if it is newer than the last one there. A rank beyond the clock, such as that of a pinned item, goes aside,
@@ -140,6 +170,7 @@ fn goes_aside(author: &mut Author, key: DisplayKey, now: Millis) -> bool {
 /// and count. Two authors that draw the same one are told apart by the unique key of items: the loser draws again.
 fn new_id(ledger: &mut Ledger, author: UserNo) -> Option<ItemId> {
     let row = ledger.authors.get_mut(&author)?;
+    ledger.changed_authors.entry(author).or_default();
     let by_clock = ledger.now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
     loop {
         let id = match row.last_given {

@@ -20,7 +20,7 @@ use feedgate_common::error::{Result, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::{Answers, Ask, Sweep};
+use super::{Answers, Ask, Settings, Sweep};
 use crate::groups::{self, Groups};
 use crate::pool::{self, Pool};
 use crate::users::Users;
@@ -70,7 +70,7 @@ impl groups::Group<Asked, Answers> for Group {
 struct Worker {
     pool: Arc<Pool>,
     users: Arc<Users>,
-    layout: u16,
+    settings: Settings,
     sweep: Sweep,
 }
 
@@ -82,8 +82,8 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// On the current runtime.
-    pub(crate) fn start(pool: Arc<Pool>, users: Arc<Users>, layout: u16) -> Self {
-        let worker = Arc::new(Worker { pool, users, layout, sweep: Sweep::default() });
+    pub(crate) fn start(pool: Arc<Pool>, users: Arc<Users>, settings: Settings) -> Self {
+        let worker = Arc::new(Worker { pool, users, settings, sweep: Sweep::default() });
         let groups = Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
             let worker = worker.clone();
             async move { worker.carry_out(group.calls).await }
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     async fn write(&self, asks: &[Ask]) -> Result<Answers> {
-        let writing = super::write(&self.pool, &self.users, self.layout, asks);
+        let writing = super::write(&self.pool, &self.users, self.settings, asks);
         timeout(pool::CALL, writing).await.unwrap_or_else(|_| Err(pool::no_reply()))
     }
 }

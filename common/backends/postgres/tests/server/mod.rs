@@ -4,7 +4,8 @@
 
 use std::sync::OnceLock;
 
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::{Body, UserId};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
@@ -19,7 +20,12 @@ pub(crate) fn server() -> &'static Postgres {
 
 /// An Archive laid out for 16 buckets.
 pub(crate) async fn open(url: &str) -> PostgresArchive {
-    let options = Options { buckets: 16, ..Options::default() };
+    open_with(url, DEFAULT_PULL_ABOVE).await
+}
+
+/// The same with a pull threshold of its own.
+pub(crate) async fn open_with(url: &str, pull_above: u64) -> PostgresArchive {
+    let options = Options { buckets: 16, pull_above, ..Options::default() };
     PostgresArchive::connect(url, options).await.unwrap()
 }
 
@@ -53,6 +59,7 @@ pub(crate) fn post(author: &str, text: &str) -> Publish {
         published_at: None,
         rank: None,
         idempotency_key: None,
+        audience: Audience::Followers,
     }
 }
 

@@ -1,14 +1,13 @@
-//! What has come of the operations of a call, written: a statement for each kind of change there is.
+//! Items, authors, the records that are pushed, idempotency keys.
 
-use std::collections::BTreeMap;
-
-use feedgate_common::{Millis, UserNo};
+use feedgate_common::change::Route;
 use sqlx::PgConnection;
 
-use super::ledger::{Change, ItemState, Ledger};
+use super::column;
 use crate::rows;
+use crate::write::ledger::{Change, Door, ItemState, Ledger};
 
-/// Items, their records and the heads of their authors. The authors' push is outstanding since then, unless it was
+/// Items, their pushed records and the rows of their authors. The authors' push is outstanding since then, unless it was
 /// already.
 const APPEND: &str = "
 WITH made AS (
@@ -19,14 +18,16 @@ WITH made AS (
 moved AS (
     UPDATE authors a
     SET head = n.head, last_rank = n.last_rank, last_item = n.last_item, has_aside = n.has_aside,
-        last_given = n.last_given, due = coalesce(a.due, n.due)
-    FROM unnest($12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], $17::bigint[], $18::bigint[])
-        AS n(author, head, last_rank, last_item, has_aside, last_given, due)
+        last_given = n.last_given, due = coalesce(a.due, n.due), class = n.class, everyone_since = n.everyone_since
+    FROM unnest($12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], $17::bigint[], $18::bigint[],
+                $19::smallint[], $20::bigint[])
+        AS n(author, head, last_rank, last_item, has_aside, last_given, due, class, everyone_since)
     WHERE a.author = n.author
 )
 INSERT INTO records (author, seq, op, route, lane, rank, item, at, deleted_by)
-SELECT * FROM unnest($19::integer[], $20::bigint[], $21::smallint[], $22::smallint[], $23::smallint[],
-                     $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[])";
+SELECT author, seq, op, 1, lane, rank, item, at, deleted_by
+FROM unnest($21::integer[], $22::bigint[], $23::smallint[], $24::smallint[], $25::bigint[], $26::bigint[], $27::bigint[],
+            $28::bigint[]) AS n(author, seq, op, lane, rank, item, at, deleted_by)";
 
 const CHANGE_ITEMS: &str = "
 UPDATE items i SET version = n.version, body = n.body
@@ -44,38 +45,16 @@ SELECT * FROM unnest($1::integer[], $2::text[], $3::bigint[], $4::bytea[], $5::b
 ON CONFLICT (author, key) DO UPDATE
 SET item = excluded.item, fingerprint = excluded.fingerprint, expires = excluded.expires";
 
-/// Edges come in the order of their changes, which is that of the lists; they are written in the order in which
-/// finished events lock them.
-const CHANGE_EDGES: &str = "
-WITH counted AS (
-    UPDATE readers r SET counter = n.counter
-    FROM unnest($1::integer[], $2::bigint[]) AS n(reader, counter)
-    WHERE r.reader = n.reader
-),
-changed AS (
-    SELECT reader, author, bucket, is_on, generation, from_seq, at AS since, at AS due, nextval('follows') AS listed
-    FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[])
-        AS n(reader, author, bucket, is_on, generation, from_seq, at)
-)
-INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed)
-SELECT * FROM changed ORDER BY reader, author
-ON CONFLICT (reader, author) DO UPDATE
-SET is_on = excluded.is_on, generation = excluded.generation, from_seq = excluded.from_seq,
-    listed = excluded.listed, since = excluded.since, due = coalesce(e.due, excluded.due)";
-
-/// Everything, in the transaction that holds the locks.
-pub(super) async fn all(connection: &mut PgConnection, ledger: Ledger, layout: u16) -> sqlx::Result<()> {
-    if !ledger.appended.is_empty() {
-        append(connection, &ledger).await?;
+pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
+    // What makes an item changes its author's row, if only to give it its id; a given id of a direct item alone does not.
+    if !ledger.changed_authors.is_empty() || ledger.items.values().any(|row| row.change == Change::Made) {
+        append(connection, ledger).await?;
     }
     if ledger.items.values().any(|row| row.change == Change::Changed) {
-        change_items(connection, &ledger).await?;
+        change_items(connection, ledger).await?;
     }
     if ledger.retries.values().any(|retry| retry.changed) {
-        keep_retries(connection, &ledger).await?;
-    }
-    if ledger.edge_changes > 0 {
-        change_edges(connection, &ledger, layout).await?;
+        keep_retries(connection, ledger).await?;
     }
     Ok(())
 }
@@ -89,13 +68,12 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .collect();
     // Two calls that make the same items meet at the first of them.
     made.sort_unstable_by_key(|(id, _)| *id);
-    let records = &ledger.appended;
-    // Since when each author's push is outstanding, unless it was already.
-    let mut due: BTreeMap<UserNo, Millis> = BTreeMap::new();
-    for record in records {
-        due.entry(record.author).or_insert(record.at);
-    }
-    let authors: Vec<_> = due.iter().map(|(author, due)| (rows::user(*author), ledger.authors[author], *due)).collect();
+    let authors: Vec<_> = ledger
+        .changed_authors
+        .iter()
+        .map(|(author, due)| (rows::user(*author), &ledger.authors[author], *due))
+        .collect();
+    let pushed: Vec<_> = ledger.appended.iter().filter(|record| record.route == Route::Push).collect();
     let ended = |author, seq| ledger.ended.get(&(author, seq)).map(|by| rows::count(*by));
     sqlx::query(APPEND)
         .bind(column(&made, |(id, _)| *id))
@@ -104,7 +82,7 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&made, |(_, row)| row.published_at))
         .bind(column(&made, |(_, row)| row.rank))
         .bind(column(&made, |(_, row)| row.version.cast_signed()))
-        .bind(column(&made, |(_, row)| row.route as i16))
+        .bind(column(&made, |(_, row)| route(&row.door)))
         .bind(column(&made, |(_, row)| row.fingerprint.to_vec()))
         .bind(column(&made, |(_, row)| row.kind.as_deref()))
         .bind(column(&made, |(_, row)| row.foreign_id.as_deref()))
@@ -116,18 +94,26 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&authors, |(_, row, _)| row.has_aside))
         .bind(column(&authors, |(_, row, _)| row.last_given.map(rows::item)))
         .bind(column(&authors, |(.., due)| *due))
-        .bind(column(records, |record| rows::user(record.author)))
-        .bind(column(records, |record| rows::count(record.seq)))
-        .bind(column(records, |record| record.op as i16))
-        .bind(column(records, |record| record.route as i16))
-        .bind(column(records, |record| i16::from(record.aside)))
-        .bind(column(records, |record| record.key.rank))
-        .bind(column(records, |record| rows::item(record.key.item)))
-        .bind(column(records, |record| record.at))
-        .bind(column(records, |record| ended(record.author, record.seq)))
+        .bind(column(&authors, |(_, row, _)| row.class as i16))
+        .bind(column(&authors, |(_, row, _)| row.everyone_since.map(rows::count)))
+        .bind(column(&pushed, |record| rows::user(record.author)))
+        .bind(column(&pushed, |record| rows::count(record.seq)))
+        .bind(column(&pushed, |record| record.op as i16))
+        .bind(column(&pushed, |record| i16::from(record.aside)))
+        .bind(column(&pushed, |record| record.key.rank))
+        .bind(column(&pushed, |record| rows::item(record.key.item)))
+        .bind(column(&pushed, |record| record.at))
+        .bind(column(&pushed, |record| ended(record.author, record.seq)))
         .execute(connection)
         .await?;
     Ok(())
+}
+
+fn route(door: &Door) -> i16 {
+    match door {
+        Door::Outbox(route) => *route as i16,
+        Door::Direct(_) => rows::DIRECT,
+    }
 }
 
 /// New versions, and the ends of adds of earlier calls.
@@ -163,29 +149,4 @@ async fn keep_retries(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::R
         .execute(connection)
         .await?;
     Ok(())
-}
-
-async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, layout: u16) -> sqlx::Result<()> {
-    let readers: Vec<_> = ledger.changed_readers.iter().map(|reader| (*reader, ledger.readers[reader])).collect();
-    let mut edges: Vec<_> =
-        ledger.edges.iter().filter_map(|(edge, row)| Some((row.changed?, *edge, row.edge))).collect();
-    edges.sort_unstable_by_key(|((change, _), ..)| *change);
-    sqlx::query(CHANGE_EDGES)
-        .bind(column(&readers, |(reader, _)| rows::user(*reader)))
-        .bind(column(&readers, |(_, counter)| rows::count(*counter)))
-        .bind(column(&edges, |(_, (reader, _), _)| rows::user(*reader)))
-        .bind(column(&edges, |(_, (_, author), _)| rows::user(*author)))
-        .bind(column(&edges, |(_, (reader, _), _)| reader.bucket(layout).0.cast_signed()))
-        .bind(column(&edges, |(.., edge)| edge.on))
-        .bind(column(&edges, |(.., edge)| rows::count(edge.generation)))
-        .bind(column(&edges, |(.., edge)| rows::count(edge.from)))
-        .bind(column(&edges, |((_, at), ..)| *at))
-        .execute(connection)
-        .await?;
-    Ok(())
-}
-
-/// One column of many rows.
-fn column<'a, Row, T>(rows: &'a [Row], value: impl Fn(&'a Row) -> T) -> Vec<T> {
-    rows.iter().map(value).collect()
 }

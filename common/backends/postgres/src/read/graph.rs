@@ -1,0 +1,90 @@
+//! Who follows whom, in effect; what is known of an author; what is addressed to whom.
+
+use std::collections::HashSet;
+
+use feedgate_common::archive::{Author, Edge};
+use feedgate_common::{ItemId, UserNo};
+use sqlx::PgConnection;
+
+use crate::rows;
+
+/// Where there is no row, the reader may follow as everybody does.
+const EDGE: &str = "
+SELECT coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since)
+FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
+WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
+
+const FOLLOWEES: &str = "
+SELECT author FROM edges WHERE reader = $1 AND is_on
+UNION ALL
+SELECT a.author FROM authors a
+WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
+
+/// The smaller side drives: all followers, if they are fewer than those who are asked for; else each who is asked for.
+const AMONG: &str = "
+WITH of AS MATERIALIZED (
+    SELECT a.everyone_since IS NOT NULL AS everyone, a.everyone_since IS NULL AND cardinality($2::integer[]) >
+        (SELECT coalesce(sum(followers), 0) FROM follower_counts WHERE author = $1) AS few
+    FROM authors a WHERE a.author = $1
+)
+SELECT e.reader FROM of CROSS JOIN LATERAL (SELECT reader FROM edges WHERE of.few AND author = $1 AND is_on) e
+UNION ALL
+SELECT asked.reader
+FROM of CROSS JOIN unnest($2::integer[]) AS asked(reader)
+LEFT JOIN edges e ON e.reader = asked.reader AND e.author = $1
+WHERE NOT of.few AND coalesce(e.is_on, of.everyone)";
+
+const AUTHOR: &str = "
+SELECT class, head, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
+FROM authors a WHERE author = $1";
+
+/// 12: the bits of a block by either side.
+const ADDRESSED: &str = "
+SELECT d.item FROM direct d LEFT JOIN edges e ON e.reader = d.reader AND e.author = d.author
+WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
+
+pub(crate) async fn edge(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<Edge> {
+    let query = sqlx::query_as(EDGE).bind(rows::user(reader)).bind(rows::user(author));
+    let read: Option<(bool, i64, i64)> = query.fetch_optional(connection).await?;
+    let Some((on, generation, from)) = read else { return Ok(Edge::default()) };
+    Ok(Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? })
+}
+
+/// By number.
+pub(crate) async fn followees(connection: &mut PgConnection, reader: UserNo) -> sqlx::Result<Vec<UserNo>> {
+    let read: Vec<i32> = sqlx::query_scalar(FOLLOWEES).bind(rows::user(reader)).fetch_all(connection).await?;
+    let mut followees = read.into_iter().map(rows::user_of).collect::<sqlx::Result<Vec<_>>>()?;
+    followees.sort_unstable();
+    Ok(followees)
+}
+
+pub(crate) async fn followers_among(
+    connection: &mut PgConnection,
+    author: UserNo,
+    readers: &[UserNo],
+) -> sqlx::Result<Vec<UserNo>> {
+    let asked: HashSet<i32> = readers.iter().copied().map(rows::user).collect();
+    let numbers: Vec<i32> = asked.iter().copied().collect();
+    let query = sqlx::query_scalar(AMONG).bind(rows::user(author)).bind(numbers);
+    let read: Vec<i32> = query.fetch_all(connection).await?;
+    read.into_iter().filter(|reader| asked.contains(reader)).map(rows::user_of).collect()
+}
+
+pub(crate) async fn author(connection: &mut PgConnection, author: UserNo) -> sqlx::Result<Author> {
+    let query = sqlx::query_as(AUTHOR).bind(rows::user(author));
+    let read: Option<(i16, i64, Option<i64>)> = query.fetch_optional(connection).await?;
+    let Some((class, head, followers)) = read else { return Ok(Author::default()) };
+    let followers = followers.unwrap_or(0).max(0).cast_unsigned();
+    Ok(Author { class: rows::class_of(class)?, followers, head: rows::count_of(head)? })
+}
+
+pub(crate) async fn addressed(
+    connection: &mut PgConnection,
+    reader: UserNo,
+    items: &[ItemId],
+) -> sqlx::Result<Vec<ItemId>> {
+    let items: Vec<i64> = items.iter().copied().map(rows::item).collect();
+    let query = sqlx::query_scalar(ADDRESSED).bind(rows::user(reader)).bind(items);
+    let read: Vec<i64> = query.fetch_all(connection).await?;
+    Ok(read.into_iter().map(rows::item_of).collect())
+}

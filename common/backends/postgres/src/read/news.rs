@@ -1,0 +1,194 @@
+//! What no push brings: what a reader pulls, and what is addressed to the reader.
+//!
+//! ```text
+//!   authors beyond where the reader has pulled ─┐  the fewer of the two drive
+//!   the reader's edges in effect ───────────────┴─▶ their records beyond, by number, as many as are wanted
+//! ```
+//!
+//! One statement, so one snapshot: edges, records, and the counters that say how far it goes. Since numbers are given in
+//! commit order, a snapshot that shows a number shows every record below it.
+//!
+//! Readers who ask at the same moment share a statement, as they do when a hot author wakes them: a million wakes are not
+//! a million queries. Each gets what it would have got alone; a statement begins after each of its calls was made.
+
+use std::sync::Arc;
+
+use feedgate_common::archive::News;
+use feedgate_common::error::Result;
+use feedgate_common::{Entry, UserNo, Watermarks};
+use sqlx::PgConnection;
+
+use crate::fault::{self, corrupt};
+use crate::groups::{self, Groups};
+use crate::pool::{self, Pool, work};
+use crate::rows;
+
+/// Statements under way at once.
+const QUERIES: usize = 4;
+
+/// A statement takes no further call once it has so many.
+const READERS_MAX: usize = 128;
+
+/// Calls that stand in line; more wait for a place.
+const CALLS_MAX: usize = 16 * 1024;
+
+/// A line of kind 0 for each who asks: how far everything goes. Then, of kind 1 what is pulled and of kind 2 what is
+/// direct, each by number, as many as are wanted.
+///
+/// Up to 256 authors with news drive; beyond, it is the reader's edges.
+const NEWS: &str = "
+WITH asked AS MATERIALIZED (
+    SELECT a.*, (SELECT count(*) FROM (
+        SELECT FROM authors h WHERE h.last_pull > a.pull AND h.last_pull > 0 LIMIT 257
+    ) hot) <= 256 AS few
+    FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS a(reader, pull, direct, most, n)
+)
+SELECT a.n, 0::smallint AS kind, c.value AS number, 0 AS author, coalesce(r.direct, 0) AS seq,
+       coalesce(r.counter, 0) AS generation, 0::smallint AS op, 0::bigint AS rank, 0::bigint AS item
+FROM asked a JOIN counters c ON c.name = 'pull' LEFT JOIN readers r ON r.reader = a.reader
+UNION ALL
+SELECT a.n, 1::smallint, p.*
+FROM asked a CROSS JOIN LATERAL (
+    SELECT r.pull_seq, f.author, r.seq, f.generation, r.op, r.rank, r.item
+    FROM (
+        SELECT h.author, coalesce(e.generation, 0) AS generation, coalesce(e.from_seq, h.everyone_since) AS from_seq
+        FROM authors h LEFT JOIN edges e ON e.reader = a.reader AND e.author = h.author
+        WHERE a.few AND h.last_pull > a.pull AND h.last_pull > 0 AND coalesce(e.is_on, h.everyone_since IS NOT NULL)
+        UNION ALL
+        SELECT e.author, e.generation, e.from_seq
+        FROM edges e JOIN authors h ON h.author = e.author
+        WHERE NOT a.few AND e.reader = a.reader AND e.is_on AND h.last_pull > a.pull
+        UNION ALL
+        SELECT h.author, 0, h.everyone_since
+        FROM authors h LEFT JOIN edges e ON e.reader = a.reader AND e.author = h.author
+        WHERE NOT a.few AND h.everyone_since IS NOT NULL AND h.last_pull > a.pull AND e.reader IS NULL
+    ) f
+    CROSS JOIN LATERAL (
+        SELECT r.pull_seq, r.seq, r.op, r.rank, r.item FROM records r
+        WHERE r.author = f.author AND r.pull_seq > a.pull AND r.seq > f.from_seq ORDER BY r.pull_seq LIMIT a.most
+    ) r
+    ORDER BY r.pull_seq LIMIT a.most
+) p
+UNION ALL
+SELECT a.n, 2::smallint, d.*
+FROM asked a CROSS JOIN LATERAL (
+    SELECT d.seq, d.author, 0::bigint, 0::bigint, d.op, d.rank, d.item FROM direct d
+    WHERE d.reader = a.reader AND d.seq > a.direct ORDER BY d.seq LIMIT a.most
+) d";
+
+type Row = (i64, i16, i64, i32, i64, i64, i16, i64, i64);
+
+/// What one reader asks.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    reader: UserNo,
+    after: Watermarks,
+    limit: usize,
+}
+
+type Call = groups::Call<Asked, News>;
+
+/// What becomes one statement.
+#[derive(Default)]
+struct Query(Vec<Call>);
+
+impl groups::Group<Asked, News> for Query {
+    fn add(&mut self, call: Call) {
+        self.0.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.0.len() >= READERS_MAX
+    }
+}
+
+impl Query {
+    async fn carry_out(self, pool: &Pool) {
+        let asked: Vec<Asked> = self.0.iter().map(|call| call.asked).collect();
+        let asked = &asked[..];
+        match pool.read(work!(|connection| read(connection, asked))).await {
+            Ok(found) => {
+                for (call, found) in self.0.into_iter().zip(found) {
+                    let news = found.cut(call.asked).map_err(fault::store_error);
+                    call.answer(news);
+                }
+            }
+            Err(error) => self.0.into_iter().for_each(|call| call.answer(Err(error.clone()))),
+        }
+    }
+}
+
+/// What there is for one reader, by number.
+#[derive(Default)]
+struct Found {
+    /// Of everybody, of the reader, and of the reader's edges.
+    counters: Option<(u64, u64, u64)>,
+    pulled: Vec<(u64, Entry)>,
+    direct: Vec<(u64, Entry)>,
+}
+
+impl Found {
+    /// As much of it as is wanted, pulled ones first, and how far that is.
+    fn cut(mut self, Asked { after, limit, .. }: Asked) -> sqlx::Result<News> {
+        let (pull, direct, counter) = self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;
+        let pull = cut(&mut self.pulled, limit, after.pull, pull);
+        let direct = cut(&mut self.direct, limit - self.pulled.len(), after.direct, direct);
+        let entries = self.pulled.into_iter().chain(self.direct).map(|(_, entry)| entry).collect();
+        Ok(News { entries, upto: Watermarks { pull, direct }, counter })
+    }
+}
+
+/// Leaves the first `limit`; how far they go, where all of it goes up to `head`.
+fn cut(numbered: &mut Vec<(u64, Entry)>, limit: usize, after: u64, head: u64) -> u64 {
+    if numbered.len() <= limit {
+        return head;
+    }
+    numbered.truncate(limit);
+    numbered.last().map_or(after, |(number, _)| *number)
+}
+
+async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Vec<Found>> {
+    let column = |value: fn(&Asked) -> i64| asked.iter().map(value).collect::<Vec<i64>>();
+    let read: Vec<Row> = sqlx::query_as(NEWS)
+        .bind(asked.iter().map(|asked| rows::user(asked.reader)).collect::<Vec<_>>())
+        .bind(column(|asked| rows::count(asked.after.pull)))
+        .bind(column(|asked| rows::count(asked.after.direct)))
+        // One more tells whether that is all.
+        .bind(column(|asked| rows::limit(asked.limit.saturating_add(1))))
+        .fetch_all(connection)
+        .await?;
+    let mut found: Vec<Found> = asked.iter().map(|_| Found::default()).collect();
+    for (n, kind, number, author, seq, generation, op, rank, item) in read {
+        let of = &mut found[usize::try_from(n - 1).unwrap_or_default()];
+        let (number, outbox_seq, generation) =
+            (rows::count_of(number)?, rows::count_of(seq)?, rows::count_of(generation)?);
+        if kind == 0 {
+            of.counters = Some((number, outbox_seq, generation));
+            continue;
+        }
+        let (op, author, key) = (rows::op_of(op)?, rows::user_of(author)?, rows::key_of(rank, item));
+        match kind {
+            1 => of.pulled.push((number, Entry { op, author, outbox_seq, generation, key })),
+            _ => of.direct.push((number, Entry::direct(op, author, key))),
+        }
+    }
+    Ok(found)
+}
+
+/// See the module.
+pub(crate) struct SharedNews(Groups<Asked, News>);
+
+impl SharedNews {
+    /// On the current runtime.
+    pub(crate) fn start(pool: Arc<Pool>) -> Self {
+        Self(Groups::start(QUERIES, CALLS_MAX, move |query: Query| {
+            let pool = pool.clone();
+            async move { query.carry_out(&pool).await }
+        }))
+    }
+
+    /// One call; see [`feedgate_common::Archive::news`].
+    pub(crate) async fn get(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+        self.0.ask(Asked { reader, after, limit }).await.unwrap_or_else(|| Err(pool::unanswered()))
+    }
+}

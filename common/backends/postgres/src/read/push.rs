@@ -1,0 +1,124 @@
+//! What the fan-out reads: outboxes, recipients, who is pulled. Each a stretch of one index.
+
+use feedgate_common::archive::{Outbox, PullHead, Recipient};
+use feedgate_common::{Bucket, OutboxSeq, PullSeq, Record, UserNo};
+use sqlx::PgConnection;
+
+use crate::rows;
+
+const OUTBOX: &str = "
+SELECT a.head, a.last_pull, r.seq, r.op, r.route, r.rank, r.item
+FROM authors a
+LEFT JOIN LATERAL (
+    SELECT seq, op, route, rank, item FROM records WHERE author = a.author AND seq > $2 ORDER BY seq LIMIT $3
+) r ON true
+WHERE a.author = $1";
+
+macro_rules! recipients {
+    ($condition:literal) => {
+        concat!(
+            "SELECT e.reader, e.generation, e.from_seq, r.counter
+             FROM edges e JOIN readers r ON r.reader = e.reader
+             WHERE e.is_on AND e.author = $1 ",
+            $condition
+        )
+    };
+}
+
+/// In the division that the index has.
+const RECIPIENTS: &str = recipients!("AND e.bucket = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
+/// In another: reads all followers of the author.
+const RECIPIENTS_DIVIDED: &str = recipients!("AND e.reader % $5 = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
+const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
+
+const PULL_HEAD: &str = "SELECT value FROM counters WHERE name = 'pull'";
+
+const PULL_HEADS: &str = "
+SELECT last_pull, author FROM authors WHERE last_pull > $1 AND last_pull > 0 ORDER BY last_pull LIMIT $2";
+
+pub(crate) async fn outbox(
+    connection: &mut PgConnection,
+    author: UserNo,
+    after: OutboxSeq,
+    limit: usize,
+) -> sqlx::Result<Outbox> {
+    type Row = (i64, i64, Option<i64>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
+    let read: Vec<Row> = sqlx::query_as(OUTBOX)
+        .bind(rows::user(author))
+        .bind(rows::count(after))
+        .bind(rows::limit(limit))
+        .fetch_all(connection)
+        .await?;
+    let (head, last_pull) = read.first().map_or((0, 0), |row| (row.0, row.1));
+    let (head, last_pull) = (rows::count_of(head)?, rows::count_of(last_pull)?);
+    let mut records = Vec::with_capacity(read.len());
+    for row in read {
+        if let (_, _, Some(seq), Some(op), Some(route), Some(rank), Some(item)) = row {
+            let (op, route) = (rows::op_of(op)?, rows::route_of(route)?);
+            records.push(Record { seq: rows::count_of(seq)?, op, route, key: rows::key_of(rank, item) });
+        }
+    }
+    Ok(Outbox { records, head, last_pull })
+}
+
+/// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    pub(crate) author: UserNo,
+    pub(crate) bucket: Bucket,
+    pub(crate) buckets: u16,
+    /// By how many the index divides.
+    pub(crate) layout: u16,
+}
+
+pub(crate) async fn recipients(
+    connection: &mut PgConnection,
+    share: Share,
+    after: Option<UserNo>,
+    limit: usize,
+) -> sqlx::Result<Vec<Recipient>> {
+    let divided = share.buckets != share.layout;
+    let query = sqlx::query_as(if divided { RECIPIENTS_DIVIDED } else { RECIPIENTS })
+        .bind(rows::user(share.author))
+        .bind(after.map_or(-1, rows::user))
+        .bind(rows::limit(limit));
+    let query = match divided {
+        true => query.bind(i32::from(share.bucket.0)).bind(i32::from(share.buckets)),
+        false => query.bind(share.bucket.0.cast_signed()),
+    };
+    query.fetch_all(connection).await?.into_iter().map(recipient).collect()
+}
+
+pub(crate) async fn all_recipients(
+    connection: &mut PgConnection,
+    author: UserNo,
+    limit: usize,
+) -> sqlx::Result<Vec<Recipient>> {
+    let query = sqlx::query_as(ALL_RECIPIENTS).bind(rows::user(author)).bind(rows::limit(limit));
+    query.fetch_all(connection).await?.into_iter().map(recipient).collect()
+}
+
+fn recipient((reader, generation, from, counter): (i32, i64, i64, i64)) -> sqlx::Result<Recipient> {
+    Ok(Recipient {
+        reader: rows::user_of(reader)?,
+        generation: rows::count_of(generation)?,
+        from: rows::count_of(from)?,
+        counter: rows::count_of(counter)?,
+    })
+}
+
+pub(crate) async fn pull_head(connection: &mut PgConnection) -> sqlx::Result<PullSeq> {
+    rows::count_of(sqlx::query_scalar(PULL_HEAD).fetch_one(connection).await?)
+}
+
+pub(crate) async fn pull_heads(
+    connection: &mut PgConnection,
+    after: PullSeq,
+    limit: usize,
+) -> sqlx::Result<Vec<PullHead>> {
+    let query = sqlx::query_as(PULL_HEADS).bind(rows::count(after)).bind(rows::limit(limit));
+    let read: Vec<(i64, i32)> = query.fetch_all(connection).await?;
+    let head =
+        |(pull_seq, author)| Ok(PullHead { pull_seq: rows::count_of(pull_seq)?, author: rows::user_of(author)? });
+    read.into_iter().map(head).collect()
+}

@@ -1,0 +1,134 @@
+//! Items and keys, looked up. What is read here without a lock never changes.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use feedgate_common::archive::Write;
+use feedgate_common::{ItemId, UserNo};
+use sqlx::PgConnection;
+
+use super::Ask;
+use super::ledger::{Change, Door, ItemState, Retry};
+use crate::fault::corrupt;
+use crate::rows;
+
+const EDITED: &str = "
+SELECT i.author, d.reader FROM items i LEFT JOIN direct d ON i.route = 0 AND d.item = i.id AND d.op = 1
+WHERE i.id = ANY($1)";
+
+const RETRIES: &str = "
+SELECT r.author, r.key, r.item, r.fingerprint, r.expires
+FROM unnest($1::integer[], $2::text[]) AS asked(author, key)
+JOIN retries r ON r.author = asked.author AND r.key = asked.key";
+
+macro_rules! items {
+    ($column:literal, $array:literal) => {
+        concat!(
+            "SELECT id, author, seq, published_at, rank, version, route, fingerprint, foreign_id, body IS NOT NULL
+             FROM items WHERE ",
+            $column,
+            " = ANY(",
+            $array,
+            ")"
+        )
+    };
+}
+
+const ITEMS: &str = concat!(items!("id", "$1"), " UNION ALL ", items!("foreign_id", "$2"));
+
+const RECIPIENTS: &str = "SELECT item, reader FROM direct WHERE item = ANY($1) AND op = 1 ORDER BY item, reader";
+
+/// Whose rows an edit or a delete changes.
+#[derive(Default)]
+pub(super) struct Edited {
+    pub(super) authors: BTreeSet<UserNo>,
+    /// To whom direct ones are addressed.
+    pub(super) readers: BTreeSet<UserNo>,
+}
+
+/// Of the items that are to be edited and deleted.
+pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx::Result<Edited> {
+    let id = |ask: &Ask| match ask.write {
+        Write::Edit { item, .. } | Write::Delete { item, .. } => Some(rows::item(item)),
+        _ => None,
+    };
+    let ids: Vec<i64> = asks.iter().filter_map(id).collect();
+    let mut edited = Edited::default();
+    if !ids.is_empty() {
+        let read: Vec<(i32, Option<i32>)> = sqlx::query_as(EDITED).bind(ids).fetch_all(connection).await?;
+        for (author, reader) in read {
+            edited.authors.insert(rows::user_of(author)?);
+            edited.readers.extend(reader.map(rows::user_of).transpose()?);
+        }
+    }
+    Ok(edited)
+}
+
+/// Idempotency keys that are known, also if their time is over.
+pub(super) async fn retries(
+    connection: &mut PgConnection,
+    keys: &HashSet<(UserNo, &str)>,
+) -> sqlx::Result<Vec<((UserNo, String), Retry)>> {
+    if keys.is_empty() {
+        return Ok(vec![]);
+    }
+    let (authors, keys): (Vec<i32>, Vec<&str>) = keys.iter().map(|(author, key)| (rows::user(*author), *key)).unzip();
+    let read: Vec<(i32, String, i64, Vec<u8>, i64)> =
+        sqlx::query_as(RETRIES).bind(authors).bind(keys).fetch_all(connection).await?;
+    let retry = |(author, key, item, fingerprint, expires): (i32, String, i64, Vec<u8>, i64)| {
+        let retry = Retry { item: rows::item_of(item), fingerprint: print_of(&fingerprint)?, expires, changed: false };
+        Ok(((rows::user_of(author)?, key), retry))
+    };
+    read.into_iter().map(retry).collect()
+}
+
+/// Items by id or foreign id; one that was asked for by both may come twice.
+pub(super) async fn items(
+    connection: &mut PgConnection,
+    ids: &[ItemId],
+    foreign_ids: &[&str],
+) -> sqlx::Result<Vec<(ItemId, ItemState)>> {
+    type Row = (i64, i32, i64, i64, i64, i32, i16, Vec<u8>, Option<String>, bool);
+    let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
+    let read: Vec<Row> = sqlx::query_as(ITEMS).bind(ids).bind(foreign_ids).fetch_all(&mut *connection).await?;
+    let direct: Vec<i64> = read.iter().filter(|row| row.6 == rows::DIRECT).map(|row| row.0).collect();
+    let mut recipients = recipients(connection, &direct).await?;
+    let mut item = |row: Row| {
+        let (id, author, seq, published_at, rank, version, route, fingerprint, foreign_id, alive) = row;
+        let door = match route {
+            rows::DIRECT => Door::Direct(recipients.remove(&id).unwrap_or_default()),
+            route => Door::Outbox(rows::route_of(route)?),
+        };
+        let state = ItemState {
+            author: rows::user_of(author)?,
+            seq: rows::count_of(seq)?,
+            published_at,
+            rank,
+            version: version.cast_unsigned(),
+            door,
+            fingerprint: print_of(&fingerprint)?,
+            kind: None,
+            foreign_id: foreign_id.map(Into::into),
+            alive,
+            body: None,
+            change: Change::Nothing,
+        };
+        Ok((rows::item_of(id), state))
+    };
+    read.into_iter().map(&mut item).collect()
+}
+
+/// To whom direct items are addressed, by number.
+async fn recipients(connection: &mut PgConnection, direct: &[i64]) -> sqlx::Result<HashMap<i64, Vec<UserNo>>> {
+    let mut recipients: HashMap<i64, Vec<UserNo>> = HashMap::new();
+    if !direct.is_empty() {
+        let read: Vec<(i64, i32)> = sqlx::query_as(RECIPIENTS).bind(direct).fetch_all(connection).await?;
+        for (item, reader) in read {
+            recipients.entry(item).or_default().push(rows::user_of(reader)?);
+        }
+    }
+    Ok(recipients)
+}
+
+fn print_of(column: &[u8]) -> sqlx::Result<[u8; 16]> {
+    column.try_into().map_err(|_| corrupt(format_args!("a fingerprint of {} bytes instead of 16", column.len())))
+}

@@ -1,0 +1,110 @@
+//! Edges, how many there are of each author, and shields.
+
+use sqlx::PgConnection;
+
+use super::column;
+use crate::rows;
+use crate::write::ledger::Ledger;
+
+/// Edges come in the order of their follows, which is that of the lists; they are written in the order in which
+/// finished events lock them. The place in the lists changes with a follow alone, what is outstanding with the effect.
+const CHANGE_EDGES: &str = "
+WITH counted AS (
+    UPDATE readers r SET counter = n.counter
+    FROM unnest($1::integer[], $2::bigint[]) AS n(reader, counter)
+    WHERE r.reader = n.reader
+),
+changed AS (
+    SELECT reader, author, bucket, is_on, generation, from_seq, coalesce(since, 0) AS since, due,
+           CASE WHEN since IS NULL THEN 0 ELSE nextval('follows') END AS listed, shields, held_back
+    FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[],
+                $10::bigint[], $11::smallint[], $12::boolean[])
+        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back)
+)
+INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back)
+SELECT * FROM changed ORDER BY reader, author
+ON CONFLICT (reader, author) DO UPDATE
+SET is_on = excluded.is_on, generation = excluded.generation, from_seq = excluded.from_seq,
+    listed = CASE WHEN excluded.listed = 0 THEN e.listed ELSE excluded.listed END,
+    since = CASE WHEN excluded.listed = 0 THEN e.since ELSE excluded.since END,
+    due = coalesce(e.due, excluded.due), shields = excluded.shields, held_back = excluded.held_back";
+
+/// In a statement behind that of the edges: whoever waits for a count has locked all its edges. A connection counts in
+/// a row of its own, or nearly.
+const COUNT: &str = "
+INSERT INTO follower_counts AS c (author, slot, followers)
+SELECT author, pg_backend_pid() % 64, more FROM unnest($1::integer[], $2::bigint[]) AS n(author, more) ORDER BY author
+ON CONFLICT (author, slot) DO UPDATE SET followers = c.followers + excluded.followers";
+
+/// Shields that went down, and those that went up, in the order of the lists.
+const SHIELD: &str = "
+WITH down AS (
+    DELETE FROM shields s USING unnest($1::integer[], $2::smallint[], $3::integer[]) AS n(owner, kind, other)
+    WHERE s.owner = n.owner AND s.kind = n.kind AND s.other = n.other
+)
+INSERT INTO shields (owner, kind, other, since, listed)
+SELECT owner, kind, other, since, nextval('follows')
+FROM unnest($4::integer[], $5::smallint[], $6::integer[], $7::bigint[]) AS n(owner, kind, other, since)
+ON CONFLICT (owner, kind, other) DO UPDATE SET since = excluded.since, listed = excluded.listed";
+
+pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger, buckets: u16) -> sqlx::Result<()> {
+    if !ledger.changed_edges.is_empty() {
+        change_edges(connection, ledger, buckets).await?;
+    }
+    let counted: Vec<_> = ledger.counted.iter().filter(|(_, more)| **more != 0).collect();
+    if !counted.is_empty() {
+        sqlx::query(COUNT)
+            .bind(column(&counted, |(author, _)| rows::user(**author)))
+            .bind(column(&counted, |(_, more)| **more))
+            .execute(&mut *connection)
+            .await?;
+    }
+    if !ledger.shields.is_empty() {
+        shield(connection, ledger).await?;
+    }
+    Ok(())
+}
+
+async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, buckets: u16) -> sqlx::Result<()> {
+    let mut readers: Vec<_> = ledger.changed_edges.keys().map(|(reader, _)| *reader).collect();
+    readers.dedup();
+    let mut edges: Vec<_> = ledger
+        .changed_edges
+        .iter()
+        .map(|(edge, change)| (change.followed, *edge, ledger.edges[edge], change))
+        .collect();
+    edges.sort_by_key(|(followed, ..)| *followed);
+    sqlx::query(CHANGE_EDGES)
+        .bind(column(&readers, |reader| rows::user(*reader)))
+        .bind(column(&readers, |reader| rows::count(ledger.readers[reader].counter)))
+        .bind(column(&edges, |(_, (reader, _), ..)| rows::user(*reader)))
+        .bind(column(&edges, |(_, (_, author), ..)| rows::user(*author)))
+        .bind(column(&edges, |(_, (reader, _), ..)| reader.bucket(buckets).0.cast_signed()))
+        .bind(column(&edges, |(.., held, _)| held.edge().on))
+        .bind(column(&edges, |(.., held, _)| rows::count(held.generation)))
+        .bind(column(&edges, |(.., held, _)| rows::count(held.from)))
+        .bind(column(&edges, |(followed, ..)| followed.map(|(_, at)| at)))
+        .bind(column(&edges, |(.., change)| change.due))
+        .bind(column(&edges, |(.., held, _)| i16::from(held.shields.0)))
+        .bind(column(&edges, |(.., held, _)| held.follows && !held.edge().on))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+async fn shield(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
+    let down: Vec<_> = ledger.shields.iter().filter(|(_, since)| since.is_none()).map(|(owned, _)| *owned).collect();
+    let mut up: Vec<_> = ledger.shields.iter().filter_map(|(owned, since)| Some(((*since)?, *owned))).collect();
+    up.sort_unstable();
+    sqlx::query(SHIELD)
+        .bind(column(&down, |(owner, ..)| rows::user(*owner)))
+        .bind(column(&down, |(_, kind, _)| rows::shield(*kind)))
+        .bind(column(&down, |(.., other)| rows::user(*other)))
+        .bind(column(&up, |(_, (owner, ..))| rows::user(*owner)))
+        .bind(column(&up, |(_, (_, kind, _))| rows::shield(*kind)))
+        .bind(column(&up, |(_, (.., other))| rows::user(*other)))
+        .bind(column(&up, |((_, since), _)| *since))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
