@@ -15,7 +15,8 @@ use compact_str::CompactString;
 
 use crate::change::{Class, DisplayKey, Record};
 use crate::error::Result;
-use crate::graph::Shield;
+use crate::graph::{Shield, Shields};
+use crate::import::Import;
 use crate::{
     Body, Bucket, Cut, DirectSeq, Entry, Epoch, Generation, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
     UserNo, Watermarks,
@@ -156,6 +157,8 @@ pub enum Write {
         /// Up, or down.
         up: bool,
     },
+    /// Take in a line of history.
+    Import(Import),
     /// Give an author a class; it counts from the next item on.
     Classify {
         /// Whom.
@@ -280,6 +283,23 @@ pub struct Outbox {
     pub head: OutboxSeq,
     /// The number of the author's newest record of route pull; 0 if there never was one.
     pub last_pull: PullSeq,
+    /// Records up to here are history: nobody is told of them.
+    pub quiet: OutboxSeq,
+}
+
+/// What the store holds of one edge, for an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// Whose outbox.
+    pub author: UserNo,
+    /// Whether the reader follows, whatever the shields.
+    pub follows: bool,
+    /// Those that are up.
+    pub shields: Shields,
+    /// As [`Edge::from`].
+    pub from: OutboxSeq,
+    /// When the follow began, or else when the newest shield went up.
+    pub since: Millis,
 }
 
 /// An author who is pulled, and how far.
@@ -300,6 +320,8 @@ pub struct News {
     pub upto: Watermarks,
     /// As [`Recipient::counter`].
     pub counter: Generation,
+    /// What is addressed to the reader here is history: nobody is told of it.
+    pub quiet: bool,
 }
 
 /// What is known of an author.
@@ -311,6 +333,8 @@ pub struct Author {
     pub followers: u64,
     /// The last sequence number the author has given.
     pub head: OutboxSeq,
+    /// The head when everyone began to follow; `None` if whoever follows has an edge.
+    pub everyone_since: Option<OutboxSeq>,
 }
 
 /// What a follow or unfollow step brings to an inbox: one edge, and the adds it shows.
@@ -320,6 +344,8 @@ pub struct EdgeState {
     pub edge: Edge,
     /// The adds up to the cut, in outbox order; empty if the edge is off.
     pub adds: Vec<FeedAdd>,
+    /// The edge is history: nobody is told of it.
+    pub quiet: bool,
 }
 
 /// Everything a rebuilt inbox holds, read in one snapshot.
@@ -489,8 +515,19 @@ pub trait Archive: Send + Sync + 'static {
     /// The number of the newest record of route pull.
     async fn pull_head(&self) -> Result<PullSeq>;
 
-    /// Authors whose newest record of route pull is numbered beyond `after`, by that number, at most `limit`.
+    /// Authors whose newest record of route pull is numbered beyond `after`, by that number, at most `limit`; those of whom
+    /// that record is history are left out.
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>>;
+
+    /// Users after `after` by number, at most `limit`.
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>>;
+
+    /// What is held of `reader`'s edges, to authors after `after` by number, at most `limit`; edges that neither follow nor
+    /// have a shield up are left out.
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>>;
+
+    /// Living direct items after `after` by id, at most `limit`, with those to whom they are addressed.
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
     /// What the follow door brings: the newest `backfill` adds up to `edge.from` that no record up
     /// to `from` deletes, minus those deleted since; and the living adds beyond `from` that the cut is past: of route

@@ -20,6 +20,7 @@ pub mod failpoint;
 pub mod feed;
 pub mod graph;
 pub mod ids;
+pub mod import;
 pub mod inboxes;
 pub mod item;
 pub mod jobs;

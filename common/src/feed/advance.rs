@@ -27,7 +27,7 @@ const RECORDS_MAX: usize = 256;
 /// What one call of [`Feeds::advance_all`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Round {
-    /// Inboxes that have grown, bucket by bucket.
+    /// Inboxes that have grown, bucket by bucket; none for records that are history.
     pub grown: Vec<Growth>,
     /// The author, if records of route pull stood ahead: readers who are online may take them in.
     pub hot: Option<PullHead>,
@@ -50,7 +50,7 @@ pub enum Left {
 /// What one call of [`Feeds::advance`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// These inboxes, if any, have grown; there may be more to do.
+    /// These inboxes, if any, have grown, and are to be told; there may be more to do.
     Moved(Growth),
     /// Nothing was left: every record up to here has reached the bucket.
     AtHead(OutboxSeq),
@@ -79,6 +79,7 @@ impl Feeds {
             match self.inboxes.advance(step).await? {
                 Advanced::Moved(inboxes) => {
                     failpoint::hit("step-answered");
+                    let inboxes = if loud(&records, outbox.quiet) { inboxes } else { vec![] };
                     return Ok(Step::Moved(Growth { author, records, inboxes }));
                 }
                 Advanced::Overtaken(_) | Advanced::Stale => {}
@@ -105,7 +106,8 @@ impl Feeds {
             return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(least) });
         }
         let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
-        let hot = outbox.records.iter().any(|record| record.route == Route::Pull);
+        let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq > outbox.quiet;
+        let hot = outbox.records.iter().any(pulled_loudly);
         let hot = hot.then_some(PullHead { pull_seq: outbox.last_pull, author });
         let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
         let recipients =
@@ -132,7 +134,8 @@ impl Feeds {
             }
         });
         let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
-        Ok(Round { grown: grown.into_iter().flatten().collect(), hot, left: left(&reached, outbox.head) })
+        let told = grown.into_iter().flatten().filter(|growth| loud(&growth.records, outbox.quiet));
+        Ok(Round { grown: told.collect(), hot, left: left(&reached, outbox.head) })
     }
 
     /// What has grown by the step, and how far it has come; neither if it was not taken.
@@ -147,6 +150,11 @@ impl Feeds {
             Advanced::Overtaken(_) | Advanced::Stale => Ok((None, None)),
         }
     }
+}
+
+/// Whether anybody is to be told of these records: not if all of them are history.
+fn loud(records: &[Record], quiet: OutboxSeq) -> bool {
+    records.last().is_some_and(|newest| newest.seq > quiet)
 }
 
 /// Those whom the record in progress has not reached yet, by number.

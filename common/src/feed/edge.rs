@@ -34,6 +34,7 @@ impl Feeds {
             failpoint::hit("edge-step-done");
             let event = Event::Edge { reader, author, generation };
             match stepped {
+                EdgeStepped::Applied(_) if state.quiet => return Ok((event, None)),
                 EdgeStepped::Applied(head) => return Ok((event, Some(Growth::of_one(key, author, head)))),
                 EdgeStepped::Nothing | EdgeStepped::Missing => return Ok((event, None)),
                 EdgeStepped::Overtaken => {}

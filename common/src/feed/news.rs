@@ -109,7 +109,7 @@ impl Feeds {
             let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };
             match self.inboxes.take(step).await? {
                 Taken::Moved { head, appended } => {
-                    if appended > 0 {
+                    if appended > 0 && !news.quiet {
                         grown = Some(Growth::of_one(key, reader, head));
                     }
                     if whole {

@@ -1,0 +1,257 @@
+//! `GET /v1/export`: everything that readers' feeds are made of, a line each.
+//!
+//! ```text
+//!   1  outboxes, by author's number: the class, then adds and deletes in their order
+//!   2  direct items, by id, with their readers
+//!   3  edges, by reader's number: follows with their place in the outbox, shields
+//! ```
+//!
+//! A cursor line names where the export stands; `?cursor=` goes on from there. Memory holds one piece.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use feedgate_common::change::Class;
+use feedgate_common::error::Result;
+use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::import::Place;
+use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
+use futures_util::stream;
+
+use super::super::Api;
+use super::super::access::Backend;
+use super::super::problem::Problem;
+use super::super::query::Query;
+use super::NDJSON;
+use super::line::{Out, place_text};
+
+/// Records, items or edges read at a time.
+const PIECE: usize = 500;
+
+/// How far back one read looks for the record behind which an edge begins.
+const LOOK_BACK: OutboxSeq = 64;
+
+/// Where an export stands: what comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    /// This author's records behind this one.
+    Outbox(UserNo, OutboxSeq),
+    /// Direct items behind this one.
+    Direct(Option<ItemId>),
+    /// This reader's edges to authors behind this one.
+    Edges(UserNo, UserNo),
+}
+
+const START: Cursor = Cursor::Outbox(UserNo(0), 0);
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Outbox(author, seq) => write!(f, "1:{}:{seq}", author.0),
+            Self::Direct(None) => f.write_str("2"),
+            Self::Direct(Some(id)) => write!(f, "2:{id}"),
+            Self::Edges(reader, author) => write!(f, "3:{}:{}", reader.0, author.0),
+        }
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let number = |part: &str| part.parse::<u32>().map(UserNo).map_err(drop);
+        match parts[..] {
+            ["1", author, seq] => Ok(Self::Outbox(number(author)?, seq.parse().map_err(drop)?)),
+            ["2"] => Ok(Self::Direct(None)),
+            ["2", id] => Ok(Self::Direct(Some(id.parse().map_err(drop)?))),
+            ["3", reader, author] => Ok(Self::Edges(number(reader)?, number(author)?)),
+            _ => Err(()),
+        }
+    }
+}
+
+/// `GET /v1/export`
+pub(in super::super) async fn export(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    query: Query,
+) -> std::result::Result<Response, Problem> {
+    let cursor = match query.only(&["cursor"])?.text("cursor") {
+        None => START,
+        Some(text) => text.parse().map_err(|()| {
+            Problem::query("cursor", format!("must be a cursor that an export has given, not {text:?}"))
+        })?,
+    };
+    let pieces = stream::unfold((api, Some(cursor)), |(api, cursor)| async move {
+        let cursor = cursor?;
+        match piece(api.archive(), cursor).await {
+            Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (api, next))),
+            // The client sees a body that does not end, not one that ends too early.
+            Err(error) => {
+                tracing::warn!(%error, %cursor, "an export was broken off");
+                Some((Err(std::io::Error::other(error.to_string())), (api, None)))
+            }
+        }
+    });
+    Ok(([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(pieces)).into_response())
+}
+
+/// Some lines from `cursor` on, and where to go on; `None` at the end.
+async fn piece(archive: &dyn Archive, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
+    let mut lines = Lines(vec![]);
+    let next = match cursor {
+        Cursor::Outbox(author, after) => Some(outbox(archive, author, after, &mut lines).await?),
+        Cursor::Direct(after) => Some(direct(archive, after, &mut lines).await?),
+        Cursor::Edges(reader, after) => edges(archive, reader, after, &mut lines).await?,
+    };
+    if let Some(next) = next {
+        lines.put(&Out::Cursor { cursor: next.to_string() });
+    }
+    Ok((lines.0, next))
+}
+
+struct Lines(Vec<u8>);
+
+impl Lines {
+    fn put(&mut self, line: &Out<'_>) {
+        serde_json::to_writer(&mut self.0, line).expect("a line is JSON");
+        self.0.push(b'\n');
+    }
+}
+
+async fn outbox(archive: &dyn Archive, author: UserNo, after: OutboxSeq, lines: &mut Lines) -> Result<Cursor> {
+    let outbox = archive.outbox(author, after, PIECE).await?;
+    let Some(last) = outbox.records.last() else {
+        // Users who never published are passed by here.
+        let users = archive.users(Some(author), 1).await?;
+        return Ok(users.first().map_or(Cursor::Direct(None), |(next, _)| Cursor::Outbox(*next, 0)));
+    };
+    let name = &archive.user_ids(&[author]).await?[0];
+    let known = archive.author(author).await?;
+    if after == 0 && matches!(known.class, Class::Push | Class::Pull) {
+        lines.put(&Out::Class { author: name, class: known.class });
+    }
+    let adds: Vec<ItemId> = outbox.records.iter().filter(|r| r.op == Op::Add).map(|r| r.key.item).collect();
+    let items: HashMap<_, _> =
+        archive.items(&adds).await?.into_iter().flatten().map(|item| (item.id, item)).collect();
+    for record in &outbox.records {
+        if known.everyone_since == Some(record.seq - 1) {
+            lines.put(&Out::Class { author: name, class: Class::Everyone });
+        }
+        put_record(record, name, &items, lines);
+    }
+    if known.everyone_since == Some(last.seq) && outbox.head == last.seq {
+        lines.put(&Out::Class { author: name, class: Class::Everyone });
+    }
+    Ok(Cursor::Outbox(author, last.seq))
+}
+
+fn put_record(
+    record: &Record,
+    author: &UserId,
+    items: &HashMap<ItemId, Arc<feedgate_common::Item>>,
+    lines: &mut Lines,
+) {
+    let id = record.key.item;
+    match (record.op, items.get(&id)) {
+        (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None }),
+        (Op::Add, None) => {
+            let rank = record.key.rank;
+            lines.put(&Out::Gone { id, author, published_at: rank.max(0), rank, deleted: true });
+        }
+        (Op::Delete, _) => lines.put(&Out::Delete { id }),
+        // The item has its newest version already.
+        (Op::Update | Op::Forget, _) => {}
+    }
+}
+
+async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines) -> Result<Cursor> {
+    let found = archive.direct_items(after, PIECE).await?;
+    let Some((last, _)) = found.last() else { return Ok(Cursor::Edges(UserNo(0), UserNo(0))) };
+    let ids: Vec<ItemId> = found.iter().map(|(id, _)| *id).collect();
+    for ((_, readers), item) in found.iter().zip(archive.items(&ids).await?) {
+        if let Some(item) = item {
+            let to = archive.user_ids(readers).await?;
+            lines.put(&Out::Item { item: &item, to: Some(&to) });
+        }
+    }
+    Ok(Cursor::Direct(Some(*last)))
+}
+
+async fn edges(
+    archive: &dyn Archive,
+    reader: UserNo,
+    after: UserNo,
+    lines: &mut Lines,
+) -> Result<Option<Cursor>> {
+    let held = archive.held(reader, Some(after), PIECE).await?;
+    let Some(last) = held.last() else {
+        let next = archive.users(Some(reader), 1).await?;
+        return Ok(next.first().map(|(next, _)| Cursor::Edges(*next, UserNo(0))));
+    };
+    let reader_name = &archive.user_ids(&[reader]).await?[0];
+    let numbers: Vec<UserNo> = held.iter().map(|edge| edge.author).collect();
+    for (edge, author) in held.iter().zip(archive.user_ids(&numbers).await?) {
+        let (since, author) = (edge.since, &author);
+        if edge.follows {
+            let from = place_text(place(archive, edge.author, edge.from).await?);
+            lines.put(&Out::Follow { reader: reader_name, author, since, from });
+        }
+        for (bit, shield, by_reader) in [
+            (Shields::MUTED, Shield::Mute, true),
+            (Shields::HIDDEN, Shield::Hide, false),
+            (Shields::BLOCKED_BY_READER, Shield::Block, true),
+        ] {
+            if edge.shields.any_of(bit) {
+                let (user, other) = if by_reader { (reader_name, author) } else { (author, reader_name) };
+                lines.put(&Out::Shield { shield, user, other, since });
+            }
+        }
+    }
+    Ok(Some(Cursor::Edges(reader, last.author)))
+}
+
+/// The newest add or delete at or below `from`: updates are not exported.
+async fn place(archive: &dyn Archive, author: UserNo, from: OutboxSeq) -> Result<Place> {
+    let mut end = from;
+    while end > 0 {
+        let after = end.saturating_sub(LOOK_BACK);
+        let records = archive.outbox(author, after, (end - after) as usize).await?.records;
+        for record in records.iter().rev() {
+            match record.op {
+                Op::Add => return Ok(Place::Add(record.key.item)),
+                Op::Delete => return Ok(Place::Delete(record.key.item)),
+                Op::Update | Op::Forget => {}
+            }
+        }
+        end = after;
+    }
+    Ok(Place::Start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_comes_back_and_nothing_else_is_one() {
+        for cursor in [
+            START,
+            Cursor::Outbox(UserNo(7), 9),
+            Cursor::Direct(None),
+            Cursor::Direct(Some(ItemId(u64::MAX))),
+            Cursor::Edges(UserNo(u32::MAX), UserNo(3)),
+        ] {
+            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+        for bad in ["", "1", "1:2", "2:x", "3:1", "4:1:1", "1:-1:0", "1:1:1:1"] {
+            assert!(bad.parse::<Cursor>().is_err(), "{bad}");
+        }
+    }
+}

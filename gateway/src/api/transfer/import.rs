@@ -1,0 +1,307 @@
+//! `POST /v1/import`: lines in, a report out while they come.
+//!
+//! ```text
+//!   body ─▶ Lines (cut at newlines, numbered) ─▶ a group of lines ─▶ one commit ─▶ a line of the report
+//!                                                      │ a line that is none            │ new, unchanged
+//!                                                      └────────▶ refused, by number ◀──┘ what the Archive refuses
+//! ```
+//!
+//! Invariants: lines are taken in in their order; a bad one is reported and stops no other; memory holds one group. If a
+//! store is away for long, the report ends with the line from which to go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::{StoreError, error};
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use tokio::time::sleep;
+
+use super::super::Api;
+use super::super::access::Backend;
+use super::super::problem::Problem;
+use super::super::query::NoQuery;
+use super::NDJSON;
+use super::line::{self, Line};
+
+/// Lines of one commit.
+const LINES_MAX: usize = 500;
+
+/// Bytes of lines of one commit.
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// More than the largest item to the most readers.
+const LINE_MAX: usize = 256 * 1024;
+
+/// How often a group is tried while a store is away or busy.
+const TRIES: u32 = 5;
+
+/// The first pause between tries; it doubles.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A line of the report.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Report {
+    Refused { line: u64, refused: Problem },
+    Progress(Totals),
+    Stopped { resume_from_line: u64, stopped: Problem },
+    Done { done: bool, #[serde(flatten)] totals: Totals },
+}
+
+/// Up to here.
+#[derive(Debug, Default, Clone, Copy, Serialize)]
+struct Totals {
+    lines: u64,
+    new: u64,
+    unchanged: u64,
+    refused: u64,
+}
+
+/// `POST /v1/import`
+pub(in super::super) async fn import(_: Backend, State(api): State<Arc<Api>>, _: NoQuery, body: Body) -> Response {
+    let importer = Importer { api, lines: Lines::of(body), totals: Totals::default(), over: false };
+    let reports = stream::unfold(importer, |mut importer| async move {
+        let report = importer.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(Bytes::from(report)), importer))
+    });
+    ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(reports)).into_response()
+}
+
+struct Importer {
+    api: Arc<Api>,
+    lines: Lines,
+    totals: Totals,
+    over: bool,
+}
+
+impl Importer {
+    /// Takes in the next group and reports on it; `None` after the end.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        if self.over {
+            return None;
+        }
+        let mut report = Vec::new();
+        let group = self.lines.group().await;
+        if group.lines.is_empty() {
+            self.over = true;
+            match group.broken {
+                Some(why) => self.stop(&mut report, self.totals.lines + 1, Problem::at_pointer("", why)),
+                None => tell(&mut report, &Report::Done { done: true, totals: self.totals }),
+            }
+            return Some(report);
+        }
+        let (mut writes, mut numbers) = (vec![], vec![]);
+        for (number, text) in &group.lines {
+            match text.as_deref().map_err(|why| Problem::at_pointer("", why.clone())).and_then(line::read) {
+                Ok(Line::Import(import)) => {
+                    writes.push(Write::Import(import));
+                    numbers.push(*number);
+                }
+                Ok(Line::Cursor) => self.totals.unchanged += 1,
+                Err(problem) => self.refuse(&mut report, *number, problem),
+            }
+        }
+        match self.write(writes).await {
+            Ok(written) => {
+                for (number, written) in numbers.into_iter().zip(written) {
+                    match written {
+                        Ok(written) if is_fresh(&written) => self.totals.new += 1,
+                        Ok(_) => self.totals.unchanged += 1,
+                        Err(refused) => self.refuse(&mut report, number, refused.into()),
+                    }
+                }
+                self.totals.lines = group.lines.last().map_or(self.totals.lines, |(number, _)| *number);
+                tell(&mut report, &Report::Progress(self.totals));
+            }
+            Err(error) => {
+                self.over = true;
+                let from = group.lines.first().map_or(0, |(number, _)| *number);
+                self.stop(&mut report, from, error.into());
+            }
+        }
+        Some(report)
+    }
+
+    /// One commit, tried again while a store is away: an import is long, and its lines may be told twice.
+    async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+        if writes.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut pause = PAUSE;
+        for _ in 1..TRIES {
+            match self.api.write(writes.clone()).await {
+                Err(StoreError::Overloaded { retry_after_ms }) => {
+                    sleep(Duration::from_millis(retry_after_ms.into()).max(pause)).await;
+                }
+                Err(StoreError::Unavailable(_)) => sleep(pause).await,
+                answer => return answer,
+            }
+            pause *= 2;
+        }
+        self.api.write(writes).await
+    }
+
+    fn refuse(&mut self, report: &mut Vec<u8>, line: u64, refused: Problem) {
+        self.totals.refused += 1;
+        tell(report, &Report::Refused { line, refused });
+    }
+
+    fn stop(&self, report: &mut Vec<u8>, resume_from_line: u64, stopped: Problem) {
+        tell(report, &Report::Stopped { resume_from_line, stopped });
+    }
+}
+
+fn tell(report: &mut Vec<u8>, line: &Report) {
+    serde_json::to_writer(&mut *report, line).expect("a report is JSON");
+    report.push(b'\n');
+}
+
+fn is_fresh(written: &Written) -> bool {
+    match written {
+        Written::Published { fresh, .. }
+        | Written::Deleted { fresh, .. }
+        | Written::Edge { fresh, .. }
+        | Written::Shielded { fresh, .. }
+        | Written::Classified { fresh, .. } => *fresh,
+        Written::Edited { .. } => true,
+    }
+}
+
+/// A body cut into numbered lines. Empty ones count and are passed by.
+struct Lines {
+    body: BodyDataStream,
+    /// What came of a line that is not whole yet.
+    rest: Vec<u8>,
+    /// The line in `rest` is too long: the rest of it is thrown away.
+    too_long: bool,
+    /// The number of the last whole line.
+    number: u64,
+    ready: Vec<(u64, Result<String, String>)>,
+    over: bool,
+    broken: Option<String>,
+}
+
+/// Lines that are taken in together.
+struct Group {
+    lines: Vec<(u64, Result<String, String>)>,
+    /// Why nothing more will come, if that is not the end.
+    broken: Option<String>,
+}
+
+impl Lines {
+    fn of(body: Body) -> Self {
+        Self {
+            body: body.into_data_stream(),
+            rest: vec![],
+            too_long: false,
+            number: 0,
+            ready: vec![],
+            over: false,
+            broken: None,
+        }
+    }
+
+    /// The next lines; none at the end.
+    async fn group(&mut self) -> Group {
+        while !self.over && !self.is_full() {
+            match self.body.next().await {
+                Some(Ok(bytes)) => self.cut(&bytes),
+                Some(Err(why)) => {
+                    self.over = true;
+                    self.broken = Some(format!("the request ended in the middle: {why}"));
+                }
+                None => {
+                    self.over = true;
+                    if !self.rest.is_empty() || self.too_long {
+                        self.end_line();
+                    }
+                }
+            }
+        }
+        let all = std::mem::take(&mut self.ready);
+        let mut bytes = 0;
+        let fits = all.iter().take(LINES_MAX).take_while(|(_, text)| {
+            bytes += text.as_ref().map_or(0, String::len);
+            bytes <= BYTES_MAX.max(LINE_MAX)
+        });
+        let count = fits.count();
+        let mut lines = all;
+        self.ready = lines.split_off(count);
+        let broken = if lines.is_empty() { self.broken.take() } else { None };
+        Group { lines, broken }
+    }
+
+    fn is_full(&self) -> bool {
+        let bytes = || self.ready.iter().map(|(_, text)| text.as_ref().map_or(0, String::len)).sum::<usize>();
+        self.ready.len() >= LINES_MAX || bytes() >= BYTES_MAX
+    }
+
+    fn cut(&mut self, mut bytes: &[u8]) {
+        while let Some(at) = bytes.iter().position(|&byte| byte == b'\n') {
+            self.keep(&bytes[..at]);
+            self.end_line();
+            bytes = &bytes[at + 1..];
+        }
+        self.keep(bytes);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.too_long || self.rest.len() + bytes.len() > LINE_MAX {
+            self.too_long = true;
+            self.rest.clear();
+        } else {
+            self.rest.extend_from_slice(bytes);
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.number += 1;
+        let bytes = std::mem::take(&mut self.rest);
+        if std::mem::take(&mut self.too_long) {
+            self.ready.push((self.number, Err(format!("a line has at most {LINE_MAX} bytes, this one has more"))));
+        } else if !bytes.trim_ascii().is_empty() {
+            let text = String::from_utf8(bytes).map_err(|_| "a line must be UTF-8".to_owned());
+            self.ready.push((self.number, text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn numbered(parts: &'static [&'static str]) -> Vec<(u64, Result<String, String>)> {
+        let body = stream::iter(parts.iter().map(|part| Ok::<_, std::convert::Infallible>(Bytes::from(*part))));
+        let mut lines = Lines::of(Body::from_stream(body));
+        let mut all = vec![];
+        loop {
+            let group = lines.group().await;
+            if group.lines.is_empty() {
+                return all;
+            }
+            all.extend(group.lines);
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_are_numbered_as_an_editor_does_however_the_body_was_cut() {
+        let lines = numbered(&["{\"a\":1}\n\n{\"b\"", ":2}", "\n", "  \r\n{\"c\":3}"]).await;
+        let wanted = [(1, "{\"a\":1}"), (3, "{\"b\":2}"), (5, "{\"c\":3}")];
+        assert_eq!(lines, wanted.map(|(number, text)| (number, Ok(text.to_owned()))));
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_thrown_away_and_the_next_one_read() {
+        let long: &'static str = Box::leak("x".repeat(LINE_MAX + 1).into_boxed_str());
+        let parts: &'static [&'static str] = Box::leak(vec!["1\n", long, long, "\n2\n"].into_boxed_slice());
+        let lines = numbered(parts).await;
+        assert_eq!((lines.len(), lines[1].0, lines[2].clone()), (3, 2, (3, Ok("2".to_owned()))));
+        assert!(lines[1].1.as_ref().unwrap_err().contains("at most 262144 bytes"));
+    }
+}

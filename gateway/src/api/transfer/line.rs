@@ -1,0 +1,251 @@
+//! One line of a transfer, read and written.
+//!
+//! ```text
+//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}    also kind, foreign_id, rank, version, to, deleted
+//!   {"type":"delete","id":"7"}
+//!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
+//!   {"type":"shield","shield":"mute","user":"bob","other":"ann","since":…}
+//!   {"type":"class","author":"ann","class":"pull"}
+//!   {"type":"cursor","cursor":"…"}                                       where an export can be resumed; an import passes it by
+//! ```
+
+use feedgate_common::archive::{Audience, Publish};
+use feedgate_common::change::Class;
+use feedgate_common::graph::Shield;
+use feedgate_common::import::{Import, Place};
+use feedgate_common::{Body, Item, ItemId, Millis, UserId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::super::fields::{Field, Fields, Unit};
+use super::super::problem::Problem;
+use super::super::publish::{self, FOREIGN_ID_MAX_BYTES, KIND_MAX_CHARACTERS, READERS_MAX};
+
+/// What stands on a line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Line {
+    Import(Import),
+    /// To be passed by.
+    Cursor,
+}
+
+const KINDS: &[&str] = &["item", "delete", "follow", "shield", "class", "cursor"];
+
+/// `direct` says no more than `to` does, and an exported item has both.
+const ITEM: &[&str] = &[
+    "type", "id", "author", "kind", "foreign_id", "body", "published_at", "rank", "version", "to", "direct", "deleted",
+];
+
+/// Reads a line. The problem says what is wrong with it and what would be right.
+pub(super) fn read(text: &str) -> Result<Line, Problem> {
+    let raw: &RawValue = serde_json::from_str(text)
+        .map_err(|why| Problem::at_pointer("", format!("a line must be one JSON object: {why}")))?;
+    let kind = Fields::any(raw)?.required("type")?.string()?;
+    let import = match &*kind {
+        "item" => item(&Fields::of(raw, "", ITEM)?)?,
+        "delete" => Import::Delete { item: Fields::of(raw, "", &["type", "id"])?.required("id")?.name()? },
+        "follow" => {
+            let fields = Fields::of(raw, "", &["type", "reader", "author", "since", "from"])?;
+            Import::Follow {
+                reader: fields.required("reader")?.name()?,
+                author: fields.required("author")?.name()?,
+                since: time(&fields.required("since")?)?,
+                from: fields.get("from").map(|field| place(&field)).transpose()?.unwrap_or_default(),
+            }
+        }
+        "shield" => {
+            let fields = Fields::of(raw, "", &["type", "shield", "user", "other", "since"])?;
+            Import::Shield {
+                user: fields.required("user")?.name()?,
+                other: fields.required("other")?.name()?,
+                shield: one_of(&fields.required("shield")?, &["mute", "hide", "block"])?,
+                since: time(&fields.required("since")?)?,
+            }
+        }
+        "class" => {
+            let fields = Fields::of(raw, "", &["type", "author", "class"])?;
+            Import::Class {
+                author: fields.required("author")?.name()?,
+                class: one_of(&fields.required("class")?, &["auto", "push", "pull", "everyone"])?,
+            }
+        }
+        "cursor" => return Ok(Line::Cursor),
+        other => {
+            let why = format!("field \"type\": must be one of {KINDS:?}, not {other:?}");
+            return Err(Problem::at_pointer("/type", why));
+        }
+    };
+    Ok(Line::Import(import))
+}
+
+fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
+    let deleted = fields.get("deleted").map(|field| one_of(&field, &["true", "false"])).transpose()?.unwrap_or(false);
+    let published_at = time(&fields.required("published_at")?)?;
+    let body = if deleted { nothing() } else { publish::body(fields)? };
+    let to = fields.get("to").map(|field| {
+        let names = field.list(READERS_MAX)?;
+        let name = |name: &RawValue| serde_json::from_str(name.get()).map_err(|why| field.refuse(why));
+        names.into_iter().map(name).collect::<Result<Vec<UserId>, _>>()
+    });
+    let publish = Publish {
+        author: fields.required("author")?.name()?,
+        body,
+        kind: publish::printable(fields.get("kind"), KIND_MAX_CHARACTERS, Unit::Characters)?,
+        id: fields.get("id").map(|id| id.name()).transpose()?,
+        foreign_id: publish::printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        published_at: Some(published_at),
+        rank: fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?,
+        idempotency_key: None,
+        audience: to.transpose()?.map_or(Audience::Followers, Audience::Users),
+    };
+    if publish.id.is_none() && publish.foreign_id.is_none() {
+        let why = "field \"id\" or field \"foreign_id\" is missing: without one the same line would be another item next time";
+        return Err(Problem::at_pointer("/id", why));
+    }
+    let version = match fields.get("version") {
+        None => 1,
+        Some(field) => match u32::try_from(field.integer()?) {
+            Ok(version) if version > 0 => version,
+            _ => return Err(field.refuse("must be a version, 1 or greater")),
+        },
+    };
+    Ok(Import::Item { publish, version, deleted })
+}
+
+/// What a deleted item says.
+fn nothing() -> Body {
+    Body::parse("null".to_owned()).expect("null is JSON")
+}
+
+/// A time of the past: not bounded by this server's clock, as a live item's is.
+fn time(field: &Field<'_>) -> Result<Millis, Problem> {
+    let at = field.integer()?;
+    if at < 0 {
+        return Err(field.refuse(format_args!("must be a Unix time in milliseconds, not before 1970 ({at})")));
+    }
+    Ok(at)
+}
+
+/// One of a few words, which is also how the type reads it.
+fn one_of<T: serde::de::DeserializeOwned>(field: &Field<'_>, words: &[&str]) -> Result<T, Problem> {
+    serde_json::from_str(field.raw().get())
+        .map_err(|_| field.refuse(format_args!("must be one of {}, not {}", words.join(", "), field.raw().get())))
+}
+
+fn place(field: &Field<'_>) -> Result<Place, Problem> {
+    let text = field.string()?;
+    let read = |id: &str| id.parse::<ItemId>().map_err(|why| field.refuse(why));
+    match text.split_once(':') {
+        None if text == "start" => Ok(Place::Start),
+        None if text == "head" => Ok(Place::Head),
+        None => read(&text).map(Place::Add),
+        Some(("delete", id)) => read(id).map(Place::Delete),
+        Some(_) => Err(field.refuse("must be \"start\", \"head\", an item's id, or \"delete:\" and an item's id")),
+    }
+}
+
+/// A line as an export writes it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(super) enum Out<'a> {
+    Item {
+        #[serde(flatten)]
+        item: &'a Item,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<&'a [UserId]>,
+    },
+    #[serde(rename = "item")]
+    Gone {
+        id: ItemId,
+        author: &'a UserId,
+        published_at: Millis,
+        rank: i64,
+        deleted: bool,
+    },
+    Delete {
+        id: ItemId,
+    },
+    Follow {
+        reader: &'a UserId,
+        author: &'a UserId,
+        since: Millis,
+        from: String,
+    },
+    Shield {
+        shield: Shield,
+        user: &'a UserId,
+        other: &'a UserId,
+        since: Millis,
+    },
+    Class {
+        author: &'a UserId,
+        class: Class,
+    },
+    Cursor {
+        cursor: String,
+    },
+}
+
+/// Where an edge begins, as [`read`] reads it.
+pub(super) fn place_text(place: Place) -> String {
+    match place {
+        Place::Head => "head".to_owned(),
+        Place::Start => "start".to_owned(),
+        Place::Add(id) => id.to_string(),
+        Place::Delete(id) => format!("delete:{id}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_export_writes_an_import_reads() {
+        let (ann, bob): (UserId, UserId) = ("ann".parse().unwrap(), "bob".parse().unwrap());
+        for place in [Place::Head, Place::Start, Place::Add(ItemId(7)), Place::Delete(ItemId(7))] {
+            let out = Out::Follow { reader: &bob, author: &ann, since: 5, from: place_text(place) };
+            let follow = Import::Follow { reader: bob.clone(), author: ann.clone(), since: 5, from: place };
+            assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), Line::Import(follow));
+        }
+        for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
+            let out = serde_json::to_string(&Out::Shield { shield, user: &ann, other: &bob, since: 0 }).unwrap();
+            let up = Import::Shield { user: ann.clone(), other: bob.clone(), shield, since: 0 };
+            assert_eq!(read(&out).unwrap(), Line::Import(up), "{out}");
+        }
+        for class in [Class::Auto, Class::Push, Class::Pull, Class::Everyone] {
+            let out = serde_json::to_string(&Out::Class { author: &ann, class }).unwrap();
+            assert_eq!(read(&out).unwrap(), Line::Import(Import::Class { author: ann.clone(), class }), "{out}");
+        }
+        let gone = Out::Gone { id: ItemId(7), author: &ann, published_at: 5, rank: 6, deleted: true };
+        let Line::Import(Import::Item { publish, deleted: true, .. }) = read(&serde_json::to_string(&gone).unwrap()).unwrap()
+        else {
+            panic!("a deleted item")
+        };
+        assert_eq!((publish.id, publish.rank, publish.body.get()), (Some(ItemId(7)), Some(6), "null"));
+        assert_eq!(read(r#"{"type":"cursor","cursor":"1:2"}"#).unwrap(), Line::Cursor);
+    }
+
+    #[test]
+    fn a_bad_line_says_what_is_wrong_with_it() {
+        let cases = [
+            ("nonsense", "one JSON object"),
+            ("[1]", "must be a JSON object"),
+            (r#"{"id":"7"}"#, "\"type\" is missing"),
+            (r#"{"type":"post"}"#, "must be one of"),
+            (r#"{"type":"item","author":"ann","published_at":1,"body":1}"#, "\"id\" or field \"foreign_id\""),
+            (r#"{"type":"item","id":"7","author":"ann","body":1}"#, "\"published_at\" is missing"),
+            (r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"version":0}"#, "1 or greater"),
+            (r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"to":["a b"]}"#, "may hold only"),
+            (r#"{"type":"follow","reader":"bob","author":"ann","since":-1}"#, "not before 1970"),
+            (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"x:7"}"#, "\"start\""),
+            (r#"{"type":"shield","shield":"ban","user":"bob","other":"ann","since":1}"#, "mute, hide, block"),
+            (r#"{"type":"class","author":"ann","class":"big"}"#, "auto, push, pull, everyone"),
+            (r#"{"type":"delete","id":"7","why":1}"#, "unknown field"),
+        ];
+        for (text, detail) in cases {
+            let problem = serde_json::to_value(read(text).unwrap_err()).unwrap();
+            assert!(problem["detail"].as_str().unwrap().contains(detail), "{text}: {problem}");
+        }
+    }
+}
