@@ -523,7 +523,7 @@ pub trait Archive: Send + Sync + 'static {
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>>;
 
     /// What is held of `reader`'s edges, to authors after `after` by number, at most `limit`; edges that neither follow nor
-    /// have a shield up are left out.
+    /// have a shield up are left out, unless everyone else follows the author.
     async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>>;
 
     /// Living direct items after `after` by id, at most `limit`, with those to whom they are addressed.

@@ -40,6 +40,13 @@ pub enum Import {
         /// Where in the author's outbox.
         from: Place,
     },
+    /// Nobody's follow: only where everyone follows the author does it say anything, that this reader does not.
+    Unfollow {
+        /// Who does not follow.
+        reader: UserId,
+        /// Whom.
+        author: UserId,
+    },
     /// A shield that is up.
     Shield {
         /// Whose.

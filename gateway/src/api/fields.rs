@@ -52,6 +52,15 @@ impl<'a> Fields<'a> {
         Ok(Self { at, members })
     }
 
+    /// Takes `raw` apart whatever names it holds.
+    pub(crate) fn any(raw: &'a RawValue) -> Result<Self, Problem> {
+        let mut json = serde_json::Deserializer::from_str(raw.get());
+        let members = json.deserialize_map(Members).map_err(|_| {
+            Problem::at_pointer(String::new(), format!("this must be a JSON object, not {}", short(raw.get())))
+        })?;
+        Ok(Self { at: String::new(), members })
+    }
+
     /// The member if it is there.
     pub(crate) fn get(&self, name: &'static str) -> Option<Field<'a>> {
         let (_, raw) = self.members.iter().find(|(member, _)| member == name)?;

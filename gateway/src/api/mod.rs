@@ -30,6 +30,7 @@ mod sessions;
 mod shields;
 mod stats;
 mod token;
+mod transfer;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -126,6 +127,8 @@ const ROUTES: &[Route] = &[
     ("/v1/users/{user}/sessions/{device}", || delete(sessions::kick)),
     ("/v1/users/{user}/token", || post(token::mint)),
     ("/v1/authors/{author}", || get(authors::read).put(authors::classify)),
+    ("/v1/import", || post(transfer::import)),
+    ("/v1/export", || get(transfer::export)),
     ("/v1/stats", || get(stats::read)),
     ("/healthz", || get(health::alive)),
     ("/readyz", || get(health::ready)),

@@ -29,9 +29,12 @@ const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 /// 2^53 - 1.
 const RANK_MAX: i64 = (1 << 53) - 1;
 
-const FOREIGN_ID_MAX_BYTES: usize = 128;
-const KIND_MAX_CHARACTERS: usize = 64;
+pub(super) const FOREIGN_ID_MAX_BYTES: usize = 128;
+pub(super) const KIND_MAX_CHARACTERS: usize = 64;
 const KEY_MAX: usize = 255;
+
+/// The most readers of one item.
+pub(super) const READERS_MAX: usize = 1000;
 
 /// What an item may be published with; an operation of a batch has [`KEY`] besides.
 const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "published_at", "rank", "audience"];
@@ -137,7 +140,7 @@ pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
     Body::parse(field.raw().get().to_owned()).map_err(|why| field.refuse(why))
 }
 
-fn printable(field: Option<Field<'_>>, max: usize, unit: Unit) -> Result<Option<CompactString>, Problem> {
+pub(super) fn printable(field: Option<Field<'_>>, max: usize, unit: Unit) -> Result<Option<CompactString>, Problem> {
     field.map(|field| field.printable(max, unit).map(CompactString::from)).transpose()
 }
 
@@ -156,7 +159,7 @@ fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Problem> {
 }
 
 /// Clients compare ranks too, and most of them read numbers as doubles: beyond 2^53 their order would not be ours.
-fn rank(field: &Field<'_>) -> Result<i64, Problem> {
+pub(super) fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     let rank = field.integer()?;
     if (-RANK_MAX..=RANK_MAX).contains(&rank) {
         return Ok(rank);

@@ -82,10 +82,10 @@ pub(in super::super) async fn export(
     State(api): State<Arc<Api>>,
     query: Query,
 ) -> std::result::Result<Response, Problem> {
-    let cursor = match query.only(&["cursor"])?.text("cursor") {
+    let cursor = match query.only(&["cursor"])?.get("cursor") {
         None => START,
         Some(text) => text.parse().map_err(|()| {
-            Problem::query("cursor", format!("must be a cursor that an export has given, not {text:?}"))
+            Problem::parameter("cursor", format!("must be a cursor that an export has given, not {text:?}"))
         })?,
     };
     let pieces = stream::unfold((api, Some(cursor)), |(api, cursor)| async move {
@@ -138,8 +138,7 @@ async fn outbox(archive: &dyn Archive, author: UserNo, after: OutboxSeq, lines: 
         lines.put(&Out::Class { author: name, class: known.class });
     }
     let adds: Vec<ItemId> = outbox.records.iter().filter(|r| r.op == Op::Add).map(|r| r.key.item).collect();
-    let items: HashMap<_, _> =
-        archive.items(&adds).await?.into_iter().flatten().map(|item| (item.id, item)).collect();
+    let items: HashMap<_, _> = archive.items(&adds).await?.into_iter().flatten().map(|item| (item.id, item)).collect();
     for record in &outbox.records {
         if known.everyone_since == Some(record.seq - 1) {
             lines.put(&Out::Class { author: name, class: Class::Everyone });
@@ -184,12 +183,7 @@ async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines)
     Ok(Cursor::Direct(Some(*last)))
 }
 
-async fn edges(
-    archive: &dyn Archive,
-    reader: UserNo,
-    after: UserNo,
-    lines: &mut Lines,
-) -> Result<Option<Cursor>> {
+async fn edges(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
     let held = archive.held(reader, Some(after), PIECE).await?;
     let Some(last) = held.last() else {
         let next = archive.users(Some(reader), 1).await?;
@@ -202,6 +196,8 @@ async fn edges(
         if edge.follows {
             let from = place_text(place(archive, edge.author, edge.from).await?);
             lines.put(&Out::Follow { reader: reader_name, author, since, from });
+        } else if edge.shields == Shields(0) {
+            lines.put(&Out::Unfollow { reader: reader_name, author });
         }
         for (bit, shield, by_reader) in [
             (Shields::MUTED, Shield::Mute, true),

@@ -48,10 +48,20 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Report {
-    Refused { line: u64, refused: Problem },
+    Refused {
+        line: u64,
+        refused: Problem,
+    },
     Progress(Totals),
-    Stopped { resume_from_line: u64, stopped: Problem },
-    Done { done: bool, #[serde(flatten)] totals: Totals },
+    Stopped {
+        resume_from_line: u64,
+        stopped: Problem,
+    },
+    Done {
+        done: bool,
+        #[serde(flatten)]
+        totals: Totals,
+    },
 }
 
 /// Up to here.
@@ -91,14 +101,14 @@ impl Importer {
         if group.lines.is_empty() {
             self.over = true;
             match group.broken {
-                Some(why) => self.stop(&mut report, self.totals.lines + 1, Problem::at_pointer("", why)),
+                Some(why) => self.stop(&mut report, self.totals.lines + 1, Problem::at_pointer(String::new(), why)),
                 None => tell(&mut report, &Report::Done { done: true, totals: self.totals }),
             }
             return Some(report);
         }
         let (mut writes, mut numbers) = (vec![], vec![]);
         for (number, text) in &group.lines {
-            match text.as_deref().map_err(|why| Problem::at_pointer("", why.clone())).and_then(line::read) {
+            match text.as_deref().map_err(|why| Problem::at_pointer(String::new(), why.clone())).and_then(line::read) {
                 Ok(Line::Import(import)) => {
                     writes.push(Write::Import(import));
                     numbers.push(*number);
@@ -107,7 +117,7 @@ impl Importer {
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
-        match self.write(writes).await {
+        match write(&self.api.clone(), writes).await {
             Ok(written) => {
                 for (number, written) in numbers.into_iter().zip(written) {
                     match written {
@@ -128,25 +138,6 @@ impl Importer {
         Some(report)
     }
 
-    /// One commit, tried again while a store is away: an import is long, and its lines may be told twice.
-    async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        if writes.is_empty() {
-            return Ok(vec![]);
-        }
-        let mut pause = PAUSE;
-        for _ in 1..TRIES {
-            match self.api.write(writes.clone()).await {
-                Err(StoreError::Overloaded { retry_after_ms }) => {
-                    sleep(Duration::from_millis(retry_after_ms.into()).max(pause)).await;
-                }
-                Err(StoreError::Unavailable(_)) => sleep(pause).await,
-                answer => return answer,
-            }
-            pause *= 2;
-        }
-        self.api.write(writes).await
-    }
-
     fn refuse(&mut self, report: &mut Vec<u8>, line: u64, refused: Problem) {
         self.totals.refused += 1;
         tell(report, &Report::Refused { line, refused });
@@ -155,6 +146,25 @@ impl Importer {
     fn stop(&self, report: &mut Vec<u8>, resume_from_line: u64, stopped: Problem) {
         tell(report, &Report::Stopped { resume_from_line, stopped });
     }
+}
+
+/// One commit, tried again while a store is away: an import is long, and its lines may be told twice.
+async fn write(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+    if writes.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut pause = PAUSE;
+    for _ in 1..TRIES {
+        match api.write(writes.clone()).await {
+            Err(StoreError::Overloaded { retry_after_ms }) => {
+                sleep(Duration::from_millis(retry_after_ms.into()).max(pause)).await;
+            }
+            Err(StoreError::Unavailable(_)) => sleep(pause).await,
+            answer => return answer,
+        }
+        pause *= 2;
+    }
+    api.write(writes).await
 }
 
 fn tell(report: &mut Vec<u8>, line: &Report) {

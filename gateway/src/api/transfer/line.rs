@@ -4,6 +4,7 @@
 //!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}    also kind, foreign_id, rank, version, to, deleted
 //!   {"type":"delete","id":"7"}
 //!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
+//!   {"type":"unfollow","reader":"bob","author":"ann"}                   where everyone else follows ann
 //!   {"type":"shield","shield":"mute","user":"bob","other":"ann","since":…}
 //!   {"type":"class","author":"ann","class":"pull"}
 //!   {"type":"cursor","cursor":"…"}                                       where an export can be resumed; an import passes it by
@@ -29,17 +30,28 @@ pub(super) enum Line {
     Cursor,
 }
 
-const KINDS: &[&str] = &["item", "delete", "follow", "shield", "class", "cursor"];
+const KINDS: &[&str] = &["item", "delete", "follow", "unfollow", "shield", "class", "cursor"];
 
 /// `direct` says no more than `to` does, and an exported item has both.
 const ITEM: &[&str] = &[
-    "type", "id", "author", "kind", "foreign_id", "body", "published_at", "rank", "version", "to", "direct", "deleted",
+    "type",
+    "id",
+    "author",
+    "kind",
+    "foreign_id",
+    "body",
+    "published_at",
+    "rank",
+    "version",
+    "to",
+    "direct",
+    "deleted",
 ];
 
 /// Reads a line. The problem says what is wrong with it and what would be right.
 pub(super) fn read(text: &str) -> Result<Line, Problem> {
     let raw: &RawValue = serde_json::from_str(text)
-        .map_err(|why| Problem::at_pointer("", format!("a line must be one JSON object: {why}")))?;
+        .map_err(|why| Problem::at_pointer(String::new(), format!("a line must be one JSON object: {why}")))?;
     let kind = Fields::any(raw)?.required("type")?.string()?;
     let import = match &*kind {
         "item" => item(&Fields::of(raw, "", ITEM)?)?,
@@ -52,6 +64,10 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
                 since: time(&fields.required("since")?)?,
                 from: fields.get("from").map(|field| place(&field)).transpose()?.unwrap_or_default(),
             }
+        }
+        "unfollow" => {
+            let fields = Fields::of(raw, "", &["type", "reader", "author"])?;
+            Import::Unfollow { reader: fields.required("reader")?.name()?, author: fields.required("author")?.name()? }
         }
         "shield" => {
             let fields = Fields::of(raw, "", &["type", "shield", "user", "other", "since"])?;
@@ -72,7 +88,7 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
         "cursor" => return Ok(Line::Cursor),
         other => {
             let why = format!("field \"type\": must be one of {KINDS:?}, not {other:?}");
-            return Err(Problem::at_pointer("/type", why));
+            return Err(Problem::at_pointer("/type".into(), why));
         }
     };
     Ok(Line::Import(import))
@@ -100,7 +116,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     };
     if publish.id.is_none() && publish.foreign_id.is_none() {
         let why = "field \"id\" or field \"foreign_id\" is missing: without one the same line would be another item next time";
-        return Err(Problem::at_pointer("/id", why));
+        return Err(Problem::at_pointer("/id".into(), why));
     }
     let version = match fields.get("version") {
         None => 1,
@@ -171,6 +187,10 @@ pub(super) enum Out<'a> {
         since: Millis,
         from: String,
     },
+    Unfollow {
+        reader: &'a UserId,
+        author: &'a UserId,
+    },
     Shield {
         shield: Shield,
         user: &'a UserId,
@@ -208,6 +228,9 @@ mod tests {
             let follow = Import::Follow { reader: bob.clone(), author: ann.clone(), since: 5, from: place };
             assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), Line::Import(follow));
         }
+        let out = serde_json::to_string(&Out::Unfollow { reader: &bob, author: &ann }).unwrap();
+        let unfollow = Import::Unfollow { reader: bob.clone(), author: ann.clone() };
+        assert_eq!(read(&out).unwrap(), Line::Import(unfollow));
         for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
             let out = serde_json::to_string(&Out::Shield { shield, user: &ann, other: &bob, since: 0 }).unwrap();
             let up = Import::Shield { user: ann.clone(), other: bob.clone(), shield, since: 0 };
@@ -218,7 +241,8 @@ mod tests {
             assert_eq!(read(&out).unwrap(), Line::Import(Import::Class { author: ann.clone(), class }), "{out}");
         }
         let gone = Out::Gone { id: ItemId(7), author: &ann, published_at: 5, rank: 6, deleted: true };
-        let Line::Import(Import::Item { publish, deleted: true, .. }) = read(&serde_json::to_string(&gone).unwrap()).unwrap()
+        let Line::Import(Import::Item { publish, deleted: true, .. }) =
+            read(&serde_json::to_string(&gone).unwrap()).unwrap()
         else {
             panic!("a deleted item")
         };
