@@ -144,6 +144,35 @@ impl Api {
         }
     }
 
+    /// Asks for something long, and hands on each part of a success as it comes.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        mut take: impl FnMut(&[u8]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
+        let mut request = Request::builder().uri(format!("http://{}{path}", self.authority));
+        if let Some(key) = &self.key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        let request = request.body(Full::default()).map_err(|error| away(&error))?;
+        let in_time = |_| away(&format_args!("no answer within {} s", WITHIN.as_secs()));
+        let asked = tokio::time::timeout(WITHIN, self.http.request(request)).await;
+        let response = asked.map_err(in_time)?.map_err(|error| away(&error))?;
+        let status = response.status();
+        let mut body = response.into_body();
+        if !status.is_success() {
+            let body = Limited::new(body, ANSWER_MAX_BYTES).collect().await.map_err(|error| away(&error))?;
+            return Err(refusal(status.as_u16(), &String::from_utf8_lossy(&body.to_bytes())).into());
+        }
+        while let Some(frame) = tokio::time::timeout(WITHIN, body.frame()).await.map_err(in_time)? {
+            if let Ok(bytes) = frame.map_err(|error| away(&error))?.into_data() {
+                take(&bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A token for a user's device.
     pub(crate) async fn token(
         &self,

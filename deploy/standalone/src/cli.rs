@@ -78,6 +78,24 @@ pub(crate) enum Command {
         #[command(flatten)]
         server: Server,
     },
+    /// Take in a file of NDJSON lines, such as `export` prints; what is there already stays as it is
+    Import {
+        /// The file; - reads stdin
+        file: PathBuf,
+        /// Pass by the lines before this one
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        from_line: u64,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Print everything that readers' feeds are made of, as NDJSON lines
+    Export {
+        /// Go on behind this one of the cursors it printed
+        #[arg(long)]
+        cursor: Option<String>,
+        #[command(flatten)]
+        server: Server,
+    },
     /// Connect as a device and print a line of JSON for each change of a user's feed
     Tail(Tail),
     /// Succeed if the server at URL says that it is ready, as a health check

@@ -16,7 +16,7 @@ use crate::cli::{Cli, Command, Edge, Place, Publish, Serve};
 use crate::layers::{self, Given};
 use crate::serve::{self, Role};
 use crate::settings::Settings;
-use crate::{DEFAULT_CONFIG, secrets, tail};
+use crate::{DEFAULT_CONFIG, secrets, tail, transfer};
 
 /// Carries out a command line. Blocks until it is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
@@ -48,6 +48,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             let path = format!("/v1/users/{user}/feed?limit={limit}{cursor}");
             print(&Api::find(server)?.call(Method::GET, &path, None).await?)
         }),
+        Command::Import { file, from_line, server } => {
+            client(async move { transfer::import(&file, from_line, server).await })
+        }
+        Command::Export { cursor, server } => client(transfer::export(cursor, server)),
         Command::Tail(tail) => client(tail::run(tail)),
     }
 }
@@ -81,7 +85,7 @@ pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Res
 }
 
 /// Prints a line and leaves no part of it in a buffer. Nobody left to read it is no error.
-fn print(line: &str) -> anyhow::Result<()> {
+pub(crate) fn print(line: &str) -> anyhow::Result<()> {
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout cannot be written"),
         _ => Ok(()),

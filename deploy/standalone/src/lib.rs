@@ -31,6 +31,7 @@ mod serve;
 mod settings;
 mod stores;
 mod tail;
+mod transfer;
 mod url;
 
 use std::process::ExitCode;

@@ -1,0 +1,294 @@
+//! `import` and `export`: whole stores, a line of NDJSON for each thing that happened.
+//!
+//! ```text
+//!   import   file ─▶ some thousand lines ─▶ POST /v1/import ─▶ refused lines by number, a progress bar
+//!   export   GET /v1/export ─▶ a piece up to its cursor ─▶ stdout
+//! ```
+//!
+//! Invariants: what breaks off is gone on with, from the line or the cursor it stood at; a part of a piece is never printed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use hyper::Method;
+use serde::Deserialize;
+use tokio::time::sleep;
+
+use crate::api::{Api, ApiError, query, strange};
+use crate::cli::Server;
+
+/// Lines of one request.
+const LINES: usize = 5000;
+
+/// Bytes of one request, about.
+const BYTES: usize = 4 * 1024 * 1024;
+
+/// How often a request is tried again while the server is away.
+const TRIES: u32 = 6;
+
+/// How wide the bar is.
+const BAR: usize = 30;
+
+/// How often the bar is drawn.
+const REDRAWN: Duration = Duration::from_millis(200);
+
+/// A line of the server's report.
+#[derive(Deserialize)]
+struct Report {
+    line: Option<u64>,
+    refused: Option<serde_json::Value>,
+    resume_from_line: Option<u64>,
+    stopped: Option<serde_json::Value>,
+    done: Option<bool>,
+    #[serde(default)]
+    new: u64,
+    #[serde(default)]
+    unchanged: u64,
+}
+
+/// What an import has come to.
+#[derive(Default)]
+struct Totals {
+    new: u64,
+    unchanged: u64,
+    refused: u64,
+}
+
+/// Sends a file, or stdin for `-`, from this line on.
+pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyhow::Result<()> {
+    let stdin = file.as_os_str() == "-";
+    let (mut lines, bytes): (Box<dyn BufRead>, _) = if stdin {
+        (Box::new(BufReader::new(std::io::stdin())), None)
+    } else {
+        let opened = File::open(file).with_context(|| format!("{} cannot be opened", file.display()))?;
+        let bytes = opened.metadata().ok().map(|meta| meta.len());
+        (Box::new(BufReader::new(opened)), bytes)
+    };
+    let api = Api::find(server)?;
+    let (mut bar, mut totals) = (Bar::new(bytes), Totals::default());
+    let mut next = 1;
+    loop {
+        let mut part = Part::default();
+        while part.lines < LINES && part.text.len() < BYTES {
+            let before = part.text.len();
+            if lines.read_until(b'\n', &mut part.text).with_context(|| format!("{} cannot be read", file.display()))?
+                == 0
+            {
+                break;
+            }
+            bar.bytes += (part.text.len() - before) as u64;
+            if next + (part.lines as u64) < from_line {
+                // Counted, not sent.
+                part.text.truncate(before);
+                next += 1;
+            } else {
+                part.lines += 1;
+            }
+        }
+        if part.lines == 0 {
+            break;
+        }
+        part.send(&api, next, &mut totals, &mut bar).await?;
+        next += part.lines as u64;
+        bar.draw(next - 1, false);
+    }
+    bar.draw(next - 1, true);
+    let Totals { new, unchanged, refused } = totals;
+    crate::commands::print(&format!("{new} new, {unchanged} were there already, {refused} refused"))?;
+    if refused > 0 {
+        bail!("{refused} lines were refused; each is named above, everything else is in");
+    }
+    Ok(())
+}
+
+/// The lines of one request.
+#[derive(Default)]
+struct Part {
+    text: Vec<u8>,
+    lines: usize,
+}
+
+impl Part {
+    /// Sends them, the first of which has this number in the file, until all are in.
+    async fn send(&self, api: &Api, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
+        let text = String::from_utf8_lossy(&self.text).into_owned();
+        let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
+        let mut pause = Duration::from_millis(500);
+        for attempt in 1.. {
+            match api.call(Method::POST, "/v1/import", Some(text.clone())).await {
+                Ok(answer) => match read(&answer, first, bar)? {
+                    Answer::Whole(part) => {
+                        totals.new += part.new;
+                        totals.unchanged += part.unchanged;
+                        totals.refused += part.refused;
+                        return Ok(());
+                    }
+                    Answer::Stopped(line, why) if attempt == TRIES => bail!("{why}\n{}", resume(line)),
+                    Answer::Stopped(..) => {}
+                },
+                Err(error) if attempt == TRIES || !error.may_pass() => {
+                    return Err(error).context(resume(first));
+                }
+                Err(_) => {}
+            }
+            sleep(pause).await;
+            pause *= 2;
+        }
+        unreachable!("the last try returns")
+    }
+}
+
+/// What a report comes to.
+enum Answer {
+    Whole(Totals),
+    /// From this line of the file on nothing was taken in, and why.
+    Stopped(u64, String),
+}
+
+/// Reads a report on lines of which the first has this number in the file. Refused ones are shown once the report is whole.
+fn read(answer: &str, first: u64, bar: &mut Bar) -> anyhow::Result<Answer> {
+    let (mut refused, mut totals, mut done) = (vec![], Totals::default(), false);
+    for line in answer.lines() {
+        let report: Report = serde_json::from_str(line).map_err(|error| strange(&error))?;
+        let why = |problem: &serde_json::Value| problem["detail"].as_str().unwrap_or_default().to_owned();
+        match report {
+            Report { line: Some(line), refused: Some(problem), .. } => refused.push((first + line - 1, why(&problem))),
+            Report { resume_from_line: Some(line), stopped: Some(problem), .. } => {
+                return Ok(Answer::Stopped(first + line - 1, why(&problem)));
+            }
+            Report { new, unchanged, done: ended, .. } => {
+                (totals.new, totals.unchanged) = (new, unchanged);
+                done |= ended.unwrap_or(false);
+            }
+        }
+    }
+    if !done {
+        return Ok(Answer::Stopped(first, "the server's report breaks off".to_owned()));
+    }
+    for (line, why) in &refused {
+        bar.clear();
+        eprintln!("line {line}: {why}");
+    }
+    totals.refused = refused.len() as u64;
+    Ok(Answer::Whole(totals))
+}
+
+/// A bar on stderr, if somebody looks at it.
+struct Bar {
+    shown: bool,
+    /// Read so far, of how many.
+    bytes: u64,
+    of: Option<u64>,
+    begun: Instant,
+    drawn: Option<Instant>,
+}
+
+impl Bar {
+    fn new(of: Option<u64>) -> Self {
+        Self { shown: std::io::stderr().is_terminal(), bytes: 0, of, begun: Instant::now(), drawn: None }
+    }
+
+    fn draw(&mut self, lines: u64, last: bool) {
+        if !self.shown || (!last && self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAWN)) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let rate = lines as f64 / self.begun.elapsed().as_secs_f64().max(0.001);
+        let done = match self.of {
+            Some(of) if of > 0 => {
+                let full = (self.bytes.min(of) * BAR as u64 / of) as usize;
+                format!("[{}{}] {:3} %  ", "#".repeat(full), "-".repeat(BAR - full), self.bytes.min(of) * 100 / of)
+            }
+            _ => String::new(),
+        };
+        eprint!("\r{done}{lines} lines, {rate:.0}/s{}", if last { "\n" } else { "" });
+    }
+
+    fn clear(&self) {
+        if self.shown {
+            eprint!("\r{:79}\r", "");
+        }
+    }
+}
+
+/// Prints everything, or what comes behind a cursor.
+pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Result<()> {
+    let api = Api::find(server)?;
+    let mut at = cursor;
+    let (mut tries, mut pause) = (TRIES, Duration::from_millis(500));
+    loop {
+        let before = at.clone();
+        let path = at.as_deref().map_or("/v1/export".into(), |at| format!("/v1/export?cursor={}", query(at)));
+        let mut piece = Vec::new();
+        let broken = api
+            .stream(&path, |bytes| {
+                piece.extend_from_slice(bytes);
+                print_whole(&mut piece, &mut at)
+            })
+            .await;
+        match broken {
+            Ok(()) => return out(&piece),
+            Err(error) => {
+                let may_pass = error.downcast_ref::<ApiError>().is_some_and(ApiError::may_pass);
+                tries = if at == before { tries - 1 } else { TRIES };
+                if tries == 0 || !may_pass {
+                    let cursor = at.map_or("from the start".into(), |at| format!("with: --cursor {at}"));
+                    return Err(error).context(format!("it broke off; go on {cursor}"));
+                }
+            }
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(8));
+    }
+}
+
+/// Prints what of `piece` ends with a cursor, and remembers the newest.
+fn print_whole(piece: &mut Vec<u8>, at: &mut Option<String>) -> anyhow::Result<()> {
+    const MARK: &[u8] = br#"{"type":"cursor","cursor":""#;
+    let (mut end, mut start) = (0, 0);
+    while let Some(newline) = piece[start..].iter().position(|&byte| byte == b'\n') {
+        let line = &piece[start..start + newline];
+        start += newline + 1;
+        if let Some(rest) = line.strip_prefix(MARK) {
+            *at = Some(String::from_utf8_lossy(rest).trim_end_matches("\"}").to_owned());
+            end = start;
+        }
+    }
+    out(&piece[..end])?;
+    piece.drain(..end);
+    Ok(())
+}
+
+fn out(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("stdout cannot be written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_lines_by_their_number_in_the_file() {
+        let mut bar = Bar::new(None);
+        let answer = "{\"line\":2,\"refused\":{\"detail\":\"no\"}}\n{\"lines\":3,\"new\":2,\"unchanged\":0,\"refused\":1}\n\
+                      {\"done\":true,\"lines\":3,\"new\":2,\"unchanged\":0,\"refused\":1}\n";
+        let Answer::Whole(totals) = read(answer, 101, &mut bar).unwrap() else { panic!("it is whole") };
+        assert_eq!((totals.new, totals.unchanged, totals.refused), (2, 0, 1));
+        let answer = "{\"resume_from_line\":2,\"stopped\":{\"detail\":\"away\"}}\n";
+        let Answer::Stopped(102, why) = read(answer, 101, &mut bar).unwrap() else { panic!("it stopped at 102") };
+        assert_eq!(why, "away");
+        assert!(matches!(read("", 101, &mut bar).unwrap(), Answer::Stopped(101, _)), "a report that breaks off");
+    }
+
+    #[test]
+    fn a_piece_is_printed_up_to_its_last_cursor() {
+        let (mut at, whole) = (None, "{\"type\":\"cursor\",\"cursor\":\"1:2:3\"}\n");
+        let mut piece = format!("{whole}{{\"type\":\"del").into_bytes();
+        print_whole(&mut piece, &mut at).unwrap();
+        assert_eq!((at.as_deref(), &piece[..]), (Some("1:2:3"), &b"{\"type\":\"del"[..]));
+    }
+}
