@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Edge;
-use crate::{Generation, OutboxSeq};
+use crate::{Generation, Millis, OutboxSeq};
 
 /// What one user may put between themselves and another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,6 +72,14 @@ impl Shield {
     }
 }
 
+/// Where a follow or a shield that began at `since` stands in a list by time: `number`, which no two of one list share
+/// within a few minutes, tells those of one millisecond apart. So history that comes late takes its own place.
+pub fn listed_at(since: Millis, number: u64) -> u64 {
+    const BITS: u32 = 22;
+    let ms = since.max(0).cast_unsigned().min((1 << (63 - BITS)) - 1);
+    ms << BITS | number & ((1 << BITS) - 1)
+}
+
 /// The edge that fan-out sees of what the store holds of (reader, author): `follows`, `shields`, and the
 /// generation and `from` of the last time the effect changed. Where nothing is held, pass `None`: an
 /// author whom everyone follows since `everyone_since` (the outbox head then) is followed all the same.
@@ -96,6 +104,12 @@ mod tests {
         assert!(!edge(true, Shields::MUTED).on && !edge(false, Shields(0)).on);
         assert_eq!(effective_edge(None, Some(9)), Edge { on: true, generation: 0, from: 9 });
         assert_eq!(effective_edge(None, None), Edge::default());
+    }
+
+    #[test]
+    fn a_list_is_by_time_and_within_a_millisecond_by_number() {
+        assert!(listed_at(5, 9) < listed_at(6, 1) && listed_at(5, 8) < listed_at(5, 9));
+        assert!(listed_at(i64::MAX, u64::MAX) <= i64::MAX.cast_unsigned(), "a store may keep it with a sign");
     }
 
     #[test]

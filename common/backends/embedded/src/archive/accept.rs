@@ -2,12 +2,13 @@
 
 use feedgate_common::archive::{Audience, Refused, Write, Written};
 use feedgate_common::error::Result;
+use feedgate_common::import::Import;
 use feedgate_common::{ItemId, Millis, UserId};
 
 use super::ledger::{Ledger, Setup};
 use super::tables::Fingerprint;
 use super::users::KnownUsers;
-use super::{classify, edit, follow, publish, shield};
+use super::{classify, edit, follow, import, publish, shield};
 use crate::view::Tx;
 
 /// What one operation becomes: an error fails the whole call, a refusal only the operation.
@@ -25,7 +26,9 @@ impl Ask {
     pub(super) fn changes_item(&self) -> Option<ItemId> {
         match self.write {
             Write::Edit { item, .. } | Write::Delete { item, .. } => Some(item),
+            Write::Import(Import::Delete { item }) => Some(item),
             Write::Publish(_)
+            | Write::Import(_)
             | Write::Follow { .. }
             | Write::Unfollow { .. }
             | Write::Shield { .. }
@@ -41,7 +44,7 @@ pub(super) fn prepare(writes: Vec<Write>) -> (Vec<Ask>, usize) {
         bytes += size_of::<Ask>();
         let mut fingerprint = Fingerprint::default();
         match &write {
-            Write::Publish(publish) => {
+            Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => {
                 fingerprint = publish.fingerprint();
                 bytes += publish.body.get().len();
                 if let Audience::Users(users) = &publish.audience {
@@ -50,6 +53,7 @@ pub(super) fn prepare(writes: Vec<Write>) -> (Vec<Ask>, usize) {
             }
             Write::Edit { body, .. } => bytes += body.get().len(),
             Write::Delete { .. }
+            | Write::Import(_)
             | Write::Follow { .. }
             | Write::Unfollow { .. }
             | Write::Shield { .. }
@@ -83,6 +87,7 @@ fn one(ledger: &mut Ledger<'_, '_>, ask: Ask) -> Outcome {
         Write::Follow { reader, author } => follow::follow(ledger, &reader, &author),
         Write::Unfollow { reader, author } => follow::unfollow(ledger, &reader, &author),
         Write::Shield { user, other, shield, up } => shield::set(ledger, &user, &other, (shield, up)),
+        Write::Import(line) => import::import(ledger, line, ask.fingerprint),
         Write::Classify { author, class } => classify::classify(ledger, author, class),
     }
 }

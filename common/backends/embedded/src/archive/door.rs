@@ -26,7 +26,7 @@ use feedgate_common::feed::oldest_first;
 use feedgate_common::{Cut, DisplayKey, OutboxSeq, Progress, UserNo, Watermarks};
 
 use super::people;
-use super::tables::{Adds, AuthorRow, Authors, Counters, DirectHeads, Lane};
+use super::tables::{Adds, AuthorRow, Authors, Counters, DirectHeads, Edges, Lane};
 use crate::view::{Read, View};
 use merge::Newest;
 pub(super) use merge::Stretch;
@@ -49,8 +49,9 @@ impl Doors {
         backfill: usize,
     ) -> Result<EdgeState> {
         let edge = people::edge(view, reader, author)?;
+        let quiet = view.get::<Edges>(&(reader, author))?.is_some_and(|row| row.quiet);
         if !edge.on {
-            return Ok(EdgeState { edge, adds: vec![] });
+            return Ok(EdgeState { edge, adds: vec![], quiet });
         }
         let low = self.low(view, author, &edge, backfill)?;
         let pushed = cut.progress.cut_for(reader).max(edge.from);
@@ -71,7 +72,7 @@ impl Doors {
                 adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key: add.key });
             }
         }
-        Ok(EdgeState { edge, adds })
+        Ok(EdgeState { edge, adds, quiet })
     }
 
     /// What a rebuilt inbox holds.

@@ -57,6 +57,14 @@ fn tell(ledger: &mut Ledger<'_, '_>, row: &ItemRow, op: Op, key: DisplayKey) -> 
     Ok(vec![])
 }
 
+/// The record of a delete whose item is gone already.
+pub(super) fn delete_record(ledger: &mut Ledger<'_, '_>, row: &ItemRow, add: AddRow) -> Result<Written> {
+    let author = ledger.author(row.author)?;
+    let seq = ledger.append(row.author, author, (Op::Delete, add.route, add.key)).seq;
+    ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(seq), ..add });
+    Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true })
+}
+
 fn other_version(item: ItemId, version: u32, if_version: Option<u32>) -> Option<Refused> {
     if_version.is_some_and(|wanted| wanted != version).then_some(Refused::VersionMismatch { item, version })
 }

@@ -9,10 +9,10 @@
 //! Invariants: a row in `followers` for each row in `edges` that is in effect; a line in each list for each that
 //! follows, for as long as it does.
 
-use feedgate_common::UserNo;
 use feedgate_common::archive::Edge;
 use feedgate_common::error::Result;
-use feedgate_common::graph::effective_edge;
+use feedgate_common::graph::{effective_edge, listed_at};
+use feedgate_common::{Millis, OutboxSeq, UserNo};
 
 use super::ledger::Ledger;
 use super::tables::{
@@ -25,7 +25,7 @@ pub(super) struct Held {
     reader: UserNo,
     author: UserNo,
     /// Whether there is a row.
-    stands: bool,
+    pub(super) stands: bool,
     /// The edge as it is in effect until now.
     pub(super) before: Edge,
     /// Where there is none yet, what it would have to be so that nothing changes.
@@ -44,15 +44,29 @@ impl Held {
 
     /// Writes what has changed, and that taking it in is outstanding if the effect has; the edge now, and whether it
     /// has.
-    pub(super) fn keep(mut self, ledger: &mut Ledger<'_, '_>) -> Result<(Edge, bool)> {
+    pub(super) fn keep(self, ledger: &mut Ledger<'_, '_>) -> Result<(Edge, bool)> {
+        let since = ledger.now;
+        self.keep_as(ledger, since, None, false)
+    }
+
+    /// The same, of a follow that began at `since`, behind `from` if that is known; `quiet` if nobody is to be told.
+    pub(super) fn keep_as(
+        mut self,
+        ledger: &mut Ledger<'_, '_>,
+        since: Millis,
+        from: Option<OutboxSeq>,
+        quiet: bool,
+    ) -> Result<(Edge, bool)> {
         let number = ledger.new_generation();
-        self.list(ledger, number);
+        self.list(ledger, (listed_at(since, number), since));
         let on = self.row.edge().on;
         let changed = on != self.before.on;
         if changed {
             self.row.generation = number;
+            self.row.quiet = quiet;
             if on {
-                self.row.from = ledger.author(self.author)?.head;
+                let head = ledger.author(self.author)?.head;
+                self.row.from = from.map_or(head, |from| from.min(head));
             }
             let owed = Owed::Edge { reader: self.reader, author: self.author };
             self.row.due = Some(ledger.owe(self.row.due, owed));
@@ -63,9 +77,8 @@ impl Held {
     }
 
     /// Puts a follow that has begun into the lists, or takes one out that has ended.
-    fn list(&mut self, ledger: &mut Ledger<'_, '_>, number: u64) {
+    fn list(&mut self, ledger: &mut Ledger<'_, '_>, (number, since): (u64, Millis)) {
         let Self { reader, author, .. } = *self;
-        let since = ledger.now;
         match (self.row.follows, self.row.listed) {
             (true, 0) => {
                 self.row.listed = number;

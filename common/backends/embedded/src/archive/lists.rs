@@ -15,7 +15,7 @@ pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize
     let records = view.scan::<Records>(range).take(limit);
     let records = records.map(|row| row.map(|((_, seq), r)| Record { seq, op: r.op, route: r.route, key: r.key }));
     let row = view.get::<Authors>(&author)?.unwrap_or_default();
-    Ok(Outbox { records: records.collect::<Result<_>>()?, head: row.head, last_pull: row.last_pull })
+    Ok(Outbox { records: records.collect::<Result<_>>()?, head: row.head, last_pull: row.last_pull, quiet: row.quiet })
 }
 
 /// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.

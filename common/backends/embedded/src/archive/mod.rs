@@ -23,10 +23,12 @@ mod door;
 mod edit;
 mod epochs;
 mod events;
+mod export;
 mod follow;
 mod grown;
 mod held;
 mod hot;
+mod import;
 mod ledger;
 mod lists;
 mod news;
@@ -41,7 +43,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding,
+    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
@@ -265,6 +267,18 @@ impl Archive for EmbeddedArchive {
 
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
         news::pull_heads(&self.db.view(), after, limit)
+    }
+
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
+        export::users(&self.db.view(), &self.users, after, limit)
+    }
+
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
+        export::held(&self.db.view(), reader, after, limit)
+    }
+
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
+        export::direct_items(&self.db.view(), after, limit)
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {

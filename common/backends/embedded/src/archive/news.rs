@@ -27,7 +27,15 @@ pub(super) fn pull_head(view: &View) -> Result<PullSeq> {
 
 pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
     let heads = view.scan::<PullHeads>((Excluded(after), Unbounded)).take(limit);
-    heads.map(|row| row.map(|(pull_seq, author)| PullHead { pull_seq, author })).collect()
+    let mut found = vec![];
+    for row in heads {
+        let (pull_seq, author) = row?;
+        let newest = view.get::<Pulls>(&(author, pull_seq))?.map_or(0, |row| row.seq);
+        if newest > view.get::<Authors>(&author)?.unwrap_or_default().quiet {
+            found.push(PullHead { pull_seq, author });
+        }
+    }
+    Ok(found)
 }
 
 /// The answer if there is nothing: it costs three point reads.
@@ -36,7 +44,7 @@ pub(super) fn none(view: &View, reader: UserNo, after: Watermarks) -> Result<Opt
     let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
     let upto = Watermarks { pull: counters.pull, direct };
     let nothing = after.pull >= upto.pull && after.direct >= upto.direct;
-    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation }))
+    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet: false }))
 }
 
 pub(super) fn news(view: &View, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
@@ -47,7 +55,8 @@ pub(super) fn news(view: &View, reader: UserNo, after: Watermarks, limit: usize)
         false => pulled(view, reader, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
     };
     let direct = addressed(view, reader, after.direct, limit, &mut entries)?;
-    Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation })
+    let quiet = direct > 0 && direct <= view.get::<DirectHeads>(&reader)?.unwrap_or_default().quiet;
+    Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation, quiet })
 }
 
 /// Appends what the reader pulls beyond `after`; up to where that is all, if `limit` has cut it.

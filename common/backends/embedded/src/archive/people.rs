@@ -45,7 +45,8 @@ pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, Edge)>) -> Resu
 
 pub(super) fn author(view: &View, author: UserNo) -> Result<Author> {
     let row = view.get::<Authors>(&author)?.unwrap_or_default();
-    Ok(Author { class: row.class, followers: row.followers, head: row.head })
+    let everyone_since = view.get::<Everyones>(&author)?;
+    Ok(Author { class: row.class, followers: row.followers, head: row.head, everyone_since })
 }
 
 /// The smaller side drives: the readers asked about, or the followers there are.

@@ -41,7 +41,7 @@ pub(super) fn publish(ledger: &mut Ledger<'_, '_>, wanted: Publish, fingerprint:
             let author = ledger.intern(&wanted.author)?;
             let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;
             remember(ledger, author, &wanted, id, fingerprint)?;
-            let row = add(ledger, author, id, wanted, fingerprint)?;
+            let row = add(ledger, author, id, wanted, (1, fingerprint))?;
             Ok(Ok(answer(ledger, id, &row, true)?))
         }
     }
@@ -79,12 +79,12 @@ fn earlier(
     Ok(None)
 }
 
-fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<ItemRow> {
+pub(super) fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<ItemRow> {
     let row = ledger.tx.get::<Items>(&id)?;
     row.ok_or_else(|| StoreError::corrupt(format_args!("item {id} has keys but no row")))
 }
 
-fn answer(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow, fresh: bool) -> Result<Written> {
+pub(super) fn answer(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow, fresh: bool) -> Result<Written> {
     let readers = direct::readers(ledger, id, row)?;
     let ItemRow { author, seq, published_at, .. } = *row;
     Ok(Written::Published { id, author, outbox_seq: seq, published_at, readers, fresh })
@@ -112,12 +112,13 @@ fn remember(
     Ok(())
 }
 
-fn add(
+/// Writes an item that is there in this version.
+pub(super) fn add(
     ledger: &mut Ledger<'_, '_>,
     author: UserNo,
     id: ItemId,
     wanted: Publish,
-    fingerprint: Fingerprint,
+    (version, fingerprint): (u32, Fingerprint),
 ) -> Result<ItemRow> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
@@ -129,7 +130,7 @@ fn add(
         ledger.tx.put::<ForeignIds>(foreign_id, &id);
     }
     let life = Life::Living {
-        version: 1,
+        version,
         rank: key.rank,
         kind: wanted.kind,
         foreign_id: wanted.foreign_id,

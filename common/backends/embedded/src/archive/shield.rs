@@ -2,8 +2,8 @@
 
 use feedgate_common::archive::Written;
 use feedgate_common::error::Result;
-use feedgate_common::graph::{Shield, Shields};
-use feedgate_common::{UserId, UserNo};
+use feedgate_common::graph::{Shield, Shields, listed_at};
+use feedgate_common::{Millis, UserId, UserNo};
 
 use super::accept::Outcome;
 use super::held::Held;
@@ -12,13 +12,24 @@ use super::tables::{FollowLine, ShieldList, ShieldsUp};
 use crate::view::Read;
 
 pub(super) fn set(ledger: &mut Ledger<'_, '_>, user: &UserId, other: &UserId, (shield, up): (Shield, bool)) -> Outcome {
+    let since = ledger.now;
+    set_as(ledger, (user, other), (shield, up), (since, false))
+}
+
+/// The same, of a shield that went up at a time of its own, and `quiet` if nobody is to be told.
+pub(super) fn set_as(
+    ledger: &mut Ledger<'_, '_>,
+    (user, other): (&UserId, &UserId),
+    (shield, up): (Shield, bool),
+    (since, quiet): (Millis, bool),
+) -> Outcome {
     let (user, other) = (ledger.intern(user)?, ledger.intern(other)?);
-    let fresh = list(ledger, user, other, (shield, up))?;
+    let fresh = list(ledger, (user, other), (shield, up), since)?;
     let mut edges = vec![];
     if fresh {
         let (as_reader, as_author) = shield.bits();
         for (bit, reader, author) in [(as_reader, user, other), (as_author, other, user)] {
-            if bit != Shields::default() && change(ledger, reader, author, (bit, up))? {
+            if bit != Shields::default() && change(ledger, (reader, author), (bit, up), quiet)? {
                 edges.push((reader, author));
             }
         }
@@ -27,13 +38,18 @@ pub(super) fn set(ledger: &mut Ledger<'_, '_>, user: &UserId, other: &UserId, (s
 }
 
 /// Writes that it is up, or no longer; false if it already was so.
-fn list(ledger: &mut Ledger<'_, '_>, user: UserNo, other: UserNo, (shield, up): (Shield, bool)) -> Result<bool> {
+fn list(
+    ledger: &mut Ledger<'_, '_>,
+    (user, other): (UserNo, UserNo),
+    (shield, up): (Shield, bool),
+    since: Millis,
+) -> Result<bool> {
     let key = (user, shield, other);
     match (ledger.tx.get::<ShieldsUp>(&key)?, up) {
         (None, true) => {
-            let number = ledger.new_generation();
+            let number = listed_at(since, ledger.new_generation());
             ledger.tx.put::<ShieldsUp>(&key, &number);
-            ledger.tx.put::<ShieldList>(&(user, shield, number), &FollowLine { user: other, since: ledger.now });
+            ledger.tx.put::<ShieldList>(&(user, shield, number), &FollowLine { user: other, since });
             Ok(true)
         }
         (Some(number), false) => {
@@ -46,8 +62,14 @@ fn list(ledger: &mut Ledger<'_, '_>, user: UserNo, other: UserNo, (shield, up): 
 }
 
 /// One bit of one edge; whether the edge's effect has changed.
-fn change(ledger: &mut Ledger<'_, '_>, reader: UserNo, author: UserNo, (bit, up): (Shields, bool)) -> Result<bool> {
+fn change(
+    ledger: &mut Ledger<'_, '_>,
+    (reader, author): (UserNo, UserNo),
+    (bit, up): (Shields, bool),
+    quiet: bool,
+) -> Result<bool> {
     let mut held = Held::of(ledger, reader, author)?;
     held.row.shields = held.row.shields.with(bit, up);
-    Ok(held.keep(ledger)?.1)
+    let now = ledger.now;
+    Ok(held.keep_as(ledger, now, None, quiet)?.1)
 }

@@ -26,6 +26,8 @@ pub(crate) struct EdgeRow {
     pub(crate) shields: Shields,
     /// Where the follow stands in the lists; 0 if the reader does not follow.
     pub(crate) listed: u64,
+    /// The last change of the effect was imported: nobody is told of it.
+    pub(crate) quiet: bool,
 }
 
 impl EdgeRow {
@@ -37,16 +39,16 @@ impl EdgeRow {
 impl Code for EdgeRow {
     fn put(&self, out: &mut Vec<u8>) {
         (self.follows, self.generation, self.from, self.due).put(out);
-        (self.shields, self.listed).put(out);
+        (self.shields, self.listed, self.quiet).put(out);
     }
 
     /// A row from before there were shields ends behind `due`; its follow was listed by its generation.
     fn take(from: &mut &[u8]) -> Option<Self> {
         let (follows, generation, head, due) = Code::take(from)?;
-        let (shields, listed) = match from.is_empty() {
-            true => (Shields::default(), if follows { generation } else { 0 }),
+        let (shields, listed, quiet) = match from.is_empty() {
+            true => (Shields::default(), if follows { generation } else { 0 }, false),
             false => Code::take(from)?,
         };
-        Some(Self { follows, generation, from: head, due, shields, listed })
+        Some(Self { follows, generation, from: head, due, shields, listed, quiet })
     }
 }

@@ -1,0 +1,55 @@
+//! What an export reads: users, what is held of their edges, direct items.
+
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use feedgate_common::archive::Held;
+use feedgate_common::error::Result;
+use feedgate_common::graph::Shields;
+use feedgate_common::{ItemId, UserId, UserNo};
+
+use super::tables::{EdgeRow, Edges, Everyones, FollowingList, Items, Life, Recipients, Users};
+use super::users::KnownUsers;
+use crate::view::{Read, View};
+
+pub(super) fn users(
+    view: &View,
+    known: &KnownUsers,
+    after: Option<UserNo>,
+    limit: usize,
+) -> Result<Vec<(UserNo, UserId)>> {
+    let from = after.map_or(Unbounded, Excluded);
+    let rows = view.scan::<Users>((from, Unbounded)).take(limit);
+    rows.map(|row| row.and_then(|(no, _)| Ok((no, known.learn_id(view, no)?)))).collect()
+}
+
+pub(super) fn held(view: &View, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
+    let from = after.map_or(Included((reader, UserNo(0))), |after| Excluded((reader, after)));
+    let mut found = vec![];
+    for row in view.scan::<Edges>((from, Included((reader, UserNo(u32::MAX))))) {
+        if found.len() >= limit {
+            break;
+        }
+        let ((_, author), EdgeRow { follows, shields, from, listed, .. }) = row?;
+        if !follows && shields == Shields(0) && !view.has::<Everyones>(&author)? {
+            continue;
+        }
+        let line = view.get::<FollowingList>(&(reader, listed))?;
+        found.push(Held { author, follows, shields, from, since: line.map_or(0, |line| line.since) });
+    }
+    Ok(found)
+}
+
+pub(super) fn direct_items(view: &View, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
+    let mut found: Vec<(ItemId, Vec<UserNo>)> = vec![];
+    let mut from = after.map_or(Unbounded, |after| Excluded((after, UserNo(u32::MAX))));
+    while found.len() < limit {
+        let Some(row) = view.scan::<Recipients>((from, Unbounded)).next() else { break };
+        let ((id, _), _) = row?;
+        let all = view.scan::<Recipients>((id, UserNo(0))..=(id, UserNo(u32::MAX)));
+        if view.get::<Items>(&id)?.is_some_and(|row| row.life != Life::Gone) {
+            found.push((id, all.map(|row| row.map(|((_, reader), _)| reader)).collect::<Result<_>>()?));
+        }
+        from = Excluded((id, UserNo(u32::MAX)));
+    }
+    Ok(found)
+}

@@ -1,0 +1,163 @@
+//! A line of history. It adds what is missing and changes nothing that is there; nobody is told.
+
+use feedgate_common::archive::{Publish, Refused, Written};
+use feedgate_common::error::Result;
+use feedgate_common::import::{Import, Place};
+use feedgate_common::{ItemId, OutboxSeq, UserId};
+
+use super::accept::Outcome;
+use super::direct::{self, NO_SEQ};
+use super::held::Held;
+use super::ledger::Ledger;
+use super::tables::{AddRow, Adds, Authors, DirectHeads, Fingerprint, ForeignIds, ItemRow, Items, Life, Shown};
+use super::{classify, edit, publish, shield};
+use crate::view::Read;
+
+/// What stands for the record that deleted an add whose delete has not been imported: behind every `from`.
+const DELETED_LATER: OutboxSeq = OutboxSeq::MAX;
+
+pub(super) fn import(ledger: &mut Ledger<'_, '_>, line: Import, fingerprint: Fingerprint) -> Outcome {
+    match line {
+        Import::Item { publish, version, deleted } => item(ledger, publish, (version, fingerprint), deleted),
+        Import::Delete { item } => delete(ledger, item),
+        Import::Follow { reader, author, since, from } => {
+            let from = place(ledger, &author, from)?;
+            match from {
+                Ok(from) => follow(ledger, &reader, &author, (since, from)),
+                Err(refused) => Ok(Err(refused)),
+            }
+        }
+        Import::Unfollow { reader, author } => unfollow(ledger, &reader, &author),
+        Import::Shield { user, other, shield, since } => {
+            shield::set_as(ledger, (&user, &other), (shield, true), (since, true))
+        }
+        Import::Class { author, class } => classify::classify(ledger, author, class),
+    }
+}
+
+fn item(ledger: &mut Ledger<'_, '_>, wanted: Publish, version: (u32, Fingerprint), deleted: bool) -> Outcome {
+    let known = ledger.known(&wanted.author)?;
+    if let Some(id) = wanted.id
+        && let Some(row) = ledger.tx.get::<Items>(&id)?
+    {
+        let same = known == Some(row.author);
+        return if same { unchanged(ledger, id, &row) } else { Ok(Err(Refused::IdTaken(id))) };
+    }
+    if let Some(key) = &wanted.foreign_id
+        && let Some(id) = ledger.tx.get::<ForeignIds>(key)?
+    {
+        let row = publish::item(ledger, id)?;
+        let same = wanted.id.is_none() && known == Some(row.author);
+        return if same { unchanged(ledger, id, &row) } else { Ok(Err(Refused::ForeignIdTaken(key.clone(), id))) };
+    }
+    let author = ledger.intern(&wanted.author)?;
+    let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;
+    let mut row = publish::add(ledger, author, id, wanted, version)?;
+    let answer = publish::answer(ledger, id, &row, true)?;
+    if deleted {
+        end(ledger, id, &mut row)?;
+    }
+    hush(ledger, id, &row)?;
+    Ok(Ok(answer))
+}
+
+fn unchanged(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Outcome {
+    Ok(Ok(publish::answer(ledger, id, row, false)?))
+}
+
+/// Leaves of an item only its place in the outbox.
+fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &mut ItemRow) -> Result<()> {
+    if let Some(add) = ledger.tx.get::<Adds>(&(row.author, row.seq))? {
+        ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(DELETED_LATER), ..add });
+        ledger.tx.remove::<Shown>(&(row.author, add.lane, add.key));
+    }
+    row.life = Life::Gone;
+    ledger.tx.put::<Items>(&id, row);
+    ledger.counters.living_items -= 1;
+    Ok(())
+}
+
+/// Nobody is told of what was just written of this item.
+fn hush(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<()> {
+    if row.seq != NO_SEQ {
+        let mut author = ledger.author(row.author)?;
+        author.quiet = author.head;
+        ledger.tx.put::<Authors>(&row.author, &author);
+    }
+    for reader in direct::readers(ledger, id, row)? {
+        let mut heads = ledger.tx.get::<DirectHeads>(&reader)?.unwrap_or_default();
+        heads.quiet = heads.head;
+        ledger.tx.put::<DirectHeads>(&reader, &heads);
+    }
+    Ok(())
+}
+
+fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Outcome {
+    let Some(row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
+    let later = match row.seq {
+        NO_SEQ => None,
+        seq => ledger.tx.get::<Adds>(&(row.author, seq))?.filter(|add| add.deleted_by == Some(DELETED_LATER)),
+    };
+    let written = match later {
+        Some(add) => Ok(edit::delete_record(ledger, &row, add)?),
+        None => edit::delete(ledger, id, None)?,
+    };
+    if let Ok(Written::Deleted { fresh: true, .. }) = &written {
+        hush(ledger, id, &row)?;
+    }
+    Ok(written)
+}
+
+/// The place as a number in the author's outbox; `None` for its head.
+#[allow(clippy::type_complexity, reason = "a place, its absence, and why there is none")]
+fn place(
+    ledger: &Ledger<'_, '_>,
+    author: &UserId,
+    place: Place,
+) -> Result<std::result::Result<Option<OutboxSeq>, Refused>> {
+    let (id, of_delete) = match place {
+        Place::Head => return Ok(Ok(None)),
+        Place::Start => return Ok(Ok(Some(0))),
+        Place::Add(id) => (id, false),
+        Place::Delete(id) => (id, true),
+    };
+    let row = ledger.tx.get::<Items>(&id)?;
+    let known = ledger.known(author)?;
+    let Some(row) = row.filter(|row| row.seq != NO_SEQ && known == Some(row.author)) else {
+        return Ok(Err(Refused::NoSuchItem(id)));
+    };
+    let deleted_by = || Ok(ledger.tx.get::<Adds>(&(row.author, row.seq))?.and_then(|add| add.deleted_by));
+    let seq = if of_delete { deleted_by()?.filter(|&seq| seq != DELETED_LATER) } else { Some(row.seq) };
+    Ok(seq.map(Some).ok_or(Refused::NoSuchItem(id)))
+}
+
+/// Whoever has followed or unfollowed before stays as they are.
+fn follow(
+    ledger: &mut Ledger<'_, '_>,
+    reader: &UserId,
+    author: &UserId,
+    (since, from): (i64, Option<OutboxSeq>),
+) -> Outcome {
+    let (reader, author) = (ledger.intern(reader)?, ledger.intern(author)?);
+    let mut held = Held::of(ledger, reader, author)?;
+    let untold = held.row.listed == 0 && (!held.stands || held.row.generation == 0);
+    if !untold {
+        return Ok(Ok(Written::Edge { reader, author, edge: held.before, fresh: false }));
+    }
+    held.row.follows = true;
+    let (edge, _) = held.keep_as(ledger, since, from, true)?;
+    Ok(Ok(Written::Edge { reader, author, edge, fresh: true }))
+}
+
+/// Says something only where everyone follows, and this reader has not followed by themselves.
+fn unfollow(ledger: &mut Ledger<'_, '_>, reader: &UserId, author: &UserId) -> Outcome {
+    let (reader, author) = (ledger.intern(reader)?, ledger.intern(author)?);
+    let mut held = Held::of(ledger, reader, author)?;
+    if held.stands || !held.before.on {
+        return Ok(Ok(Written::Edge { reader, author, edge: held.before, fresh: false }));
+    }
+    held.row.follows = false;
+    let now = ledger.now;
+    let (edge, _) = held.keep_as(ledger, now, None, true)?;
+    Ok(Ok(Written::Edge { reader, author, edge, fresh: true }))
+}
