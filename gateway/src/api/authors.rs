@@ -33,7 +33,7 @@ pub(super) async fn read(
     Segment(author): Segment<UserId>,
     _: NoQuery,
 ) -> Result<Json<About>, Problem> {
-    let Author { class, followers, head } = match api.user_no(&author).await? {
+    let Author { class, followers, head, .. } = match api.user_no(&author).await? {
         Some(number) => api.archive().author(number).await?,
         None => Author::default(),
     };

@@ -33,14 +33,11 @@ pub(super) const FOREIGN_ID_MAX_BYTES: usize = 128;
 pub(super) const KIND_MAX_CHARACTERS: usize = 64;
 const KEY_MAX: usize = 255;
 
-/// The most readers of one item.
-pub(super) const READERS_MAX: usize = 1000;
-
 /// What an item may be published with; an operation of a batch has [`KEY`] besides.
 const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "published_at", "rank", "audience"];
 
 /// Readers to whom one item may be addressed.
-const READERS_MAX: usize = 1000;
+pub(super) const READERS_MAX: usize = 1000;
 
 /// Readers to whom the items of one batch may be addressed: each gets a record in the same commit.
 const BATCH_READERS_MAX: usize = 10_000;

@@ -87,7 +87,7 @@ impl Naive {
     pub(super) fn author(&self, author: UserNo) -> Author {
         let followers = self.held.iter().filter(|((_, whom), held)| *whom == author && held.on()).count() as u64;
         let class = self.outboxes.get(&author).map_or(Class::Auto, |outbox| outbox.class);
-        Author { class, followers, head: self.head(author) }
+        Author { class, followers, head: self.head(author), everyone_since: self.everyone_since(author) }
     }
 
     /// Ascending.
