@@ -11,12 +11,13 @@ use feedgate_common::archive::Write;
 use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, living};
 use feedgate_tests::town::{Town, item};
+use futures_util::future::join_all;
 use serde_json::Value;
 
 /// An item: its number in the example, and its time in ms.
 type Line = (u64, i64);
 
-/// Cases that are written together.
+/// Cases that go on together.
 const AT_ONCE: usize = 100;
 
 /// When the reader follows and first comes.
@@ -143,16 +144,18 @@ async fn the_pages_are(cases: &[Case], size: usize, expected: &[Vec<u64>]) {
             late.extend(after);
         }
         town.write(early).await.unwrap();
-        for case in cases {
+        let town = &town;
+        join_all(cases.iter().map(|case| async {
             town.feeds.head(town.key(&case.reader()).await.unwrap()).await.unwrap();
-        }
+        }))
+        .await;
         if !late.is_empty() {
             town.write(late).await.unwrap();
         }
     }
     town.settle().await.unwrap();
-    for case in cases {
-        check(&town, case, size, expected).await;
+    for cases in cases.chunks(AT_ONCE) {
+        join_all(cases.iter().map(|case| check(&town, case, size, expected))).await;
     }
     town.close().await.unwrap();
 }

@@ -75,6 +75,32 @@ async fn i8_a_page_is_short_only_at_the_end_whatever_was_deleted() {
 }
 
 #[tokio::test]
+async fn a_cursor_at_an_item_that_is_gone_leads_to_those_below_it() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    for rank in 1..=6 {
+        ranked(&server, "ann", rank).await;
+    }
+    server.settled().await;
+    let mut second_pages = vec![];
+    for path in ["/v1/users/bob/feed", "/v1/users/ann/outbox"] {
+        let first = server.get(&format!("{path}?limit=2")).await.expect(200).json;
+        assert_eq!(ids(&first), [6, 5], "{path}");
+        second_pages.push(format!("{path}?limit=2&cursor={}", first["next"].as_str().unwrap()));
+    }
+    for (deleted, left) in [(5, &[4, 3][..]), (4, &[3, 2]), (2, &[3, 1]), (3, &[1]), (1, &[])] {
+        server.call(&format!("DELETE /v1/items/{deleted}"), None).await.expect(204);
+        server.settled().await;
+        for path in &second_pages {
+            let page = server.get(path).await.expect(200).json;
+            assert_eq!(ids(&page), left, "{path} without {deleted}");
+            assert_eq!(page["next"].is_null(), deleted != 5 && deleted != 4, "{path} without {deleted}");
+        }
+    }
+    server.close().await;
+}
+
+#[tokio::test]
 async fn equal_ranks_fall_to_the_greater_id_and_ranks_may_be_negative() {
     let (server, _dir) = Server::start().await;
     server.follow("bob", "ann").await;
