@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding, PullHead,
+    ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding, PullHead,
     Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
@@ -164,6 +164,18 @@ impl Archive for Gated<dyn Archive> {
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
         self.gate.wait().await;
         self.store.pull_heads(after, limit).await
+    }
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
+        self.gate.wait().await;
+        self.store.users(after, limit).await
+    }
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
+        self.gate.wait().await;
+        self.store.held(reader, after, limit).await
+    }
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
+        self.gate.wait().await;
+        self.store.direct_items(after, limit).await
     }
     async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         self.gate.wait().await;
