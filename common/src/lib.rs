@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ids, position, change, item      the words
-//!   progress, marks                  the rules of one fan-out step, as pure functions
+//!   progress, marks, rules           the rules of one fan-out step, as pure functions
 //!   graph                            who follows whom, and who does not want to be seen by whom
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
@@ -28,6 +28,7 @@ pub mod marks;
 pub mod packing;
 pub mod position;
 pub mod progress;
+pub mod rules;
 pub mod sessions;
 pub mod varint;
 

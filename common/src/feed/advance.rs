@@ -183,8 +183,9 @@ fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     }
 }
 
-/// The largest step within `size`, or one record to one page of readers.
-fn plan(
+/// The largest step within `size`, or one record to one page of readers. `ahead` is not empty; `recipients` are the first
+/// of those whom the record in progress has not reached, or all.
+pub fn plan(
     (author, bucket): (UserNo, Bucket),
     expected: Progress,
     ahead: &[Record],

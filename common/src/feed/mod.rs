@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use futures_util::lock::Mutex;
 
-pub use advance::{Left, Round, Step};
+pub use advance::{Left, Round, Step, plan};
 pub use hydrate::Change;
 pub use order::oldest_first;
 pub use page::{Page, living};
@@ -47,9 +47,11 @@ pub const DEFAULT_BACKFILL: usize = 100;
 
 /// How much a push step takes on at most.
 #[derive(Debug, Clone, Copy)]
-struct StepSize {
-    recipients: usize,
-    appends: usize,
+pub struct StepSize {
+    /// Readers; one more than it has read of them is another step.
+    pub recipients: usize,
+    /// Records times readers, but for one record at least.
+    pub appends: usize,
 }
 
 /// The feed of every reader, over the Archive and the inboxes.

@@ -1,0 +1,111 @@
+//! What a feed shows of one outbox, over plain slices: the rule that every home of the Archive answers by from its
+//! indexes, said once in full.
+//!
+//! ```text
+//!   outbox    1 2 3 4 5 │ 6 7 8 9 10
+//!                  from ┘        └ cut
+//!             newest K, that  │  adds that the cut is past,
+//!             stood at `from` │  each by its own door
+//!                     and nothing deleted since
+//! ```
+//!
+//! A home never goes through a whole outbox; what checks a home may.
+
+use crate::archive::Edge;
+use crate::change::{Op, Route};
+use crate::{Cut, PullSeq, Record, UserNo};
+
+/// The adds of one author that a reader under `edge` sees, in outbox order.
+///
+/// `outbox` is the author's records from the first on, as far as they were read. Up to `edge.from` these are the newest
+/// `backfill` adds that no record up to there deletes; a reader who never followed (generation 0, an author whom everyone
+/// follows) gets none of them. Beyond it they are those that `reached` accepts. What any record of `outbox` deletes is left
+/// out in the end, so that a deleted item takes the place of another only if it was deleted later than the follow.
+pub fn shown(outbox: &[Record], edge: Edge, backfill: usize, reached: impl Fn(&Record) -> bool) -> Vec<Record> {
+    if !edge.on {
+        return vec![];
+    }
+    let adds = || outbox.iter().filter(|record| record.op == Op::Add);
+    let deleted = |add: &Record, upto| {
+        outbox.iter().any(|other| other.op == Op::Delete && other.key.item == add.key.item && other.seq <= upto)
+    };
+    let before: Vec<&Record> = adds().filter(|add| add.seq <= edge.from && !deleted(add, edge.from)).collect();
+    let most = if edge.generation == 0 { 0 } else { backfill };
+    let newest = &before[before.len().saturating_sub(most)..];
+    let since = adds().filter(|add| add.seq > edge.from && reached(add));
+    newest.iter().copied().chain(since).filter(|add| !deleted(add, u64::MAX)).copied().collect()
+}
+
+/// Whether push or pull, whichever brings it, has been past the record for `reader`: then whoever reads the Archive for
+/// that inbox has to bring it, else it must not. `pull_seq` is the record's own; of no matter if its route is push.
+pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> bool {
+    match record.route {
+        Route::Push => record.seq <= cut.progress.cut_for(reader),
+        Route::Pull => pull_seq <= cut.pull,
+    }
+}
+
+/// Whether a reader under `edge`, whose inbox has pulled up to `after`, pulls the record.
+pub fn is_news(record: &Record, pull_seq: PullSeq, edge: Edge, after: PullSeq) -> bool {
+    record.route == Route::Pull && pull_seq > after && edge.on && record.seq > edge.from
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DisplayKey, ItemId, Progress};
+
+    /// The n-th is record n; a delete names the record that added its item.
+    fn outbox(ops: &[(Op, u64)]) -> Vec<Record> {
+        let record = |(&(op, item), seq)| {
+            let key = DisplayKey { rank: 0, item: ItemId(item) };
+            Record { seq, op, route: Route::Push, key }
+        };
+        ops.iter().zip(1..).map(record).collect()
+    }
+
+    fn seqs(outbox: &[Record], edge: Edge, backfill: usize) -> Vec<u64> {
+        shown(outbox, edge, backfill, |_| true).iter().map(|add| add.seq).collect()
+    }
+
+    #[test]
+    fn a_follow_brings_the_newest_that_stood_then_and_all_since_but_for_what_is_deleted() {
+        use Op::{Add, Delete, Update};
+        let outbox = outbox(&[(Add, 1), (Add, 2), (Delete, 2), (Add, 4), (Update, 1), (Add, 6), (Delete, 4), (Add, 8)]);
+        let edge = |from| Edge { on: true, generation: 1, from };
+        assert_eq!(seqs(&outbox, edge(5), 2), [1, 6, 8], "2 was gone before, so 1 is of the newest two; 4 went later");
+        assert_eq!(seqs(&outbox, edge(5), 1), [6, 8], "nothing moves up for 4");
+        assert_eq!(seqs(&outbox, edge(0), 9), [1, 6, 8]);
+        assert_eq!(seqs(&outbox, Edge { on: false, ..edge(5) }, 9), [0; 0]);
+        assert_eq!(seqs(&outbox, Edge { generation: 0, ..edge(5) }, 9), [6, 8], "who never followed gets no past");
+    }
+
+    #[test]
+    fn beyond_the_follow_only_what_was_reached_is_shown() {
+        let outbox = outbox(&[(Op::Add, 1), (Op::Add, 2), (Op::Add, 3)]);
+        let edge = Edge { on: true, generation: 1, from: 1 };
+        let shown = shown(&outbox, edge, 9, |add| add.seq <= 2);
+        assert_eq!(shown.iter().map(|add| add.seq).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_cut_is_past_a_record_by_the_records_own_door() {
+        let [first, second] = *outbox(&[(Op::Add, 1), (Op::Add, 2)]) else { panic!() };
+        let pulled = Record { route: Route::Pull, ..second };
+        let cut = Cut { progress: Progress { done: 0, last: Some(UserNo(5)) }, pull: 7 };
+        assert!(is_past(cut, UserNo(5), &first, 0) && !is_past(cut, UserNo(6), &first, 0));
+        assert!(!is_past(cut, UserNo(5), &second, 0));
+        assert!(is_past(cut, UserNo(6), &pulled, 7) && !is_past(cut, UserNo(6), &pulled, 8));
+    }
+
+    #[test]
+    fn news_is_what_is_pulled_beyond_the_watermark_and_the_follow() {
+        let [first, second] = *outbox(&[(Op::Add, 1), (Op::Delete, 1)]) else { panic!() };
+        let [first, second] = [first, second].map(|record| Record { route: Route::Pull, ..record });
+        let edge = Edge { on: true, generation: 3, from: 1 };
+        assert!(is_news(&second, 9, edge, 8), "a delete of what the follow brought too");
+        assert!(!is_news(&second, 9, edge, 9) && !is_news(&first, 9, edge, 8));
+        assert!(!is_news(&second, 9, Edge { on: false, ..edge }, 8));
+        assert!(!is_news(&Record { route: Route::Push, ..second }, 0, edge, 0));
+    }
+}

@@ -1,0 +1,137 @@
+//! The truth, and what is read of it: each function here is one snapshot of the Archive.
+//!
+//! What an outbox shows to whom is said by [`feedgate_common::rules`], what an edge row means by
+//! [`feedgate_common::graph`].
+
+use feedgate_common::archive::{Edge, FeedAdd};
+use feedgate_common::change::{Entry, Op, Record, route_of};
+use feedgate_common::graph::{Shields, effective_edge};
+use feedgate_common::rules::{is_news, shown};
+use feedgate_common::{PullSeq, UserNo};
+
+use crate::Fanout;
+use crate::state::{
+    ADDRESSED_MAX, AUTHORS, Author, Item, Marks, OUTBOX_MAX, Posted, Seen, Truth, View, addressed_item, author_no,
+};
+use crate::variants::Variant;
+
+impl Truth {
+    /// The last sequence number that `author` has given.
+    pub(crate) fn head(&self, author: usize) -> u8 {
+        self.authors[author].outbox.len() as u8
+    }
+
+    /// The outbox up to `head`.
+    pub(crate) fn records(&self, model: &Fanout, author: usize, head: u8) -> Vec<Record> {
+        let Author { outbox, class, .. } = &self.authors[author];
+        let route = |posted: &Posted| match model.variant {
+            Some(Variant::CurrentClass) => route_of(*class, 0, 0),
+            _ => posted.route,
+        };
+        let record = |(posted, seq): (&Posted, u64)| Record {
+            seq,
+            op: posted.op,
+            route: route(posted),
+            key: model.bounds.key(posted.item),
+        };
+        outbox[..usize::from(head)].iter().zip(1..).map(record).collect()
+    }
+
+    /// The pull number of a record; 0 if its route is push.
+    pub(crate) fn pull_seq_of(&self, author: usize, record: &Record) -> PullSeq {
+        self.authors[author].outbox[record.seq as usize - 1].pull_seq.into()
+    }
+
+    /// The edge as fan-out sees it.
+    pub(crate) fn edge(&self, reader: usize, author: usize) -> Edge {
+        let row = self.readers[reader].rows[author];
+        let held = row.held.then(|| (row.follows, Shields(row.shields), row.generation.into(), row.from.into()));
+        effective_edge(held, self.authors[author].everyone_since.map(u64::from))
+    }
+
+    /// The edges of a reader to every author.
+    pub(crate) fn edges(&self, reader: usize) -> [Seen; AUTHORS] {
+        std::array::from_fn(|author| self.edge(reader, author).into())
+    }
+
+    /// How far the store's counters are for `reader`.
+    pub(crate) fn counters(&self, reader: usize) -> Marks {
+        Marks { pull: self.pull_seq, direct: self.readers[reader].direct.len() as u8 }
+    }
+
+    /// What `reader`, with these edges, has not taken in beyond `after`, up to `upto`: what is pulled in the order of its
+    /// numbers, then what is addressed. Each with its number.
+    pub(crate) fn news(
+        &self,
+        model: &Fanout,
+        reader: usize,
+        edges: [Seen; AUTHORS],
+        after: Marks,
+        upto: Marks,
+    ) -> [Vec<(u8, Entry)>; 2] {
+        let mut pulled = vec![];
+        for (author, edge) in edges.into_iter().enumerate().map(|(author, seen)| (author, Edge::from(seen))) {
+            for record in self.records(model, author, self.head(author)) {
+                let pull_seq = self.pull_seq_of(author, &record);
+                if is_news(&record, pull_seq, edge, after.pull.into()) && pull_seq <= upto.pull.into() {
+                    pulled.push((pull_seq as u8, Entry::of(&record, author_no(author), edge.generation)));
+                }
+            }
+        }
+        pulled.sort_unstable_by_key(|(pull_seq, _)| *pull_seq);
+        let direct =
+            self.readers[reader].direct.iter().zip(1..).filter(|(_, n)| (after.direct + 1..=upto.direct).contains(n));
+        let direct =
+            direct.map(|(to, n)| (n, Entry::direct(to.op, self.sender(to.item), model.bounds.key(to.item)))).collect();
+        [pulled, direct]
+    }
+
+    /// The adds among the first `upto` records addressed to `reader` that none of them deletes.
+    pub(crate) fn direct_adds(&self, model: &Fanout, reader: usize, upto: u8) -> Vec<FeedAdd> {
+        let records = &self.readers[reader].direct[..usize::from(upto)];
+        let deleted = |item| records.iter().any(|other| other.op == Op::Delete && other.item == item);
+        let adds = records.iter().filter(|to| to.op == Op::Add && !deleted(to.item));
+        let add =
+            |item| FeedAdd { author: self.sender(item), outbox_seq: 0, generation: 0, key: model.bounds.key(item) };
+        adds.map(|to| add(to.item)).collect()
+    }
+
+    fn sender(&self, item: Item) -> UserNo {
+        author_no(self.addressed[usize::from(item - addressed_item(0))].author.into())
+    }
+
+    /// The version of an item that lives; 0 if it does not.
+    pub(crate) fn version(&self, item: Item) -> u8 {
+        if item >= addressed_item(0) {
+            return self.addressed.get(usize::from(item - addressed_item(0))).map_or(0, |addressed| addressed.version);
+        }
+        let outbox = &self.authors[usize::from(item > OUTBOX_MAX)].outbox;
+        let last = outbox.iter().rposition(|posted| posted.item == item);
+        last.map_or(0, |at| if matches!(outbox[at].op, Op::Delete | Op::Forget) { 0 } else { at as u8 + 1 })
+    }
+
+    /// What `reader` is to see once everything has come to rest.
+    pub(crate) fn wanted(&self, model: &Fanout, reader: usize) -> View {
+        let mut view = View::default();
+        for author in 0..model.bounds.authors {
+            let outbox = self.records(model, author, self.head(author));
+            let edge = Edge { from: self.since(reader, author), ..self.edge(reader, author) };
+            for add in shown(&outbox, edge, model.bounds.backfill, |_| true) {
+                let item = add.key.item.0 as Item;
+                view.set(item, self.version(item));
+            }
+        }
+        for n in 0..usize::from(ADDRESSED_MAX).min(self.addressed.len()) {
+            if self.addressed[n].to >> reader & 1 == 1 {
+                view.set(addressed_item(n), self.addressed[n].version);
+            }
+        }
+        view
+    }
+
+    /// What an edge's `from` has to be, whatever it is.
+    fn since(&self, reader: usize, author: usize) -> u64 {
+        let row = self.readers[reader].rows[author];
+        if row.held { row.since.into() } else { self.edge(reader, author).from }
+    }
+}

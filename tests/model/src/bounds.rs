@@ -1,0 +1,131 @@
+//! How large a configuration is: who is there, how it begins, and how often each thing may happen.
+
+use feedgate_common::change::Class;
+use feedgate_common::feed::StepSize;
+use feedgate_common::{DisplayKey, ItemId};
+
+use crate::state::{AUTHORS, Item};
+
+/// How the display order of items relates to the order in which they are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranks {
+    /// Later is higher.
+    AsPosted,
+    /// Later is lower.
+    Reversed,
+    /// Neither.
+    Mixed,
+}
+
+/// See the module. What is not named is as in [`Bounds::SMALL`].
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Of the test, too.
+    pub name: &'static str,
+
+    /// 1 or 2, in one bucket.
+    pub readers: usize,
+    /// 1 or 2.
+    pub authors: usize,
+    /// Workers that fan out, at most 2; as for each process below.
+    pub executors: usize,
+    /// Workers that take follow steps.
+    pub follow_workers: usize,
+    /// Reads and workers that take in what is pulled and what is addressed.
+    pub takers: usize,
+    /// Nodes that rebuild.
+    pub rebuilds: usize,
+    /// Devices, of the readers in turn.
+    pub devices: usize,
+
+    /// Of each author, at first.
+    pub classes: [Class; AUTHORS],
+    /// Whether the readers follow each author, at first.
+    pub follows: [bool; AUTHORS],
+
+    /// The size of a push step.
+    pub step: StepSize,
+    /// What a follow brings from before it.
+    pub backfill: usize,
+    /// How many news one take brings.
+    pub news_limit: usize,
+    /// What a rebuilt log holds at most.
+    pub keep: usize,
+    /// The display order.
+    pub ranks: Ranks,
+    /// A node remembers that there was nothing to pull.
+    pub remembers: bool,
+
+    /// Records that authors write: adds, and updates and deletes if they are allowed.
+    pub records: u8,
+    /// Whether items may be updated.
+    pub edits: bool,
+    /// Whether items may be deleted.
+    pub deletes: bool,
+    /// Records addressed to readers, likewise.
+    pub addressed: u8,
+    /// How often a class may change.
+    pub classes_changed: u8,
+    /// Whether an author may become everyone's.
+    pub everyone: bool,
+    /// Follows and unfollows.
+    pub follows_changed: u8,
+    /// Shields that go up or down: a mute; where items are addressed, a block by the author.
+    pub shields_changed: u8,
+    /// How often an inbox may be dropped.
+    pub sleeps: u8,
+    /// How often a log may be cut, anywhere.
+    pub trims: u8,
+    /// How often a process may die, or die between its step and finishing the event.
+    pub crashes: u8,
+    /// How often the store may go back to what it was at any earlier time.
+    pub rollbacks: u8,
+}
+
+impl Bounds {
+    /// One author, followed by one reader with one device; one of each process; two records, no edits; nothing else happens.
+    pub const SMALL: Self = Self {
+        name: "small",
+        readers: 1,
+        authors: 1,
+        executors: 1,
+        follow_workers: 1,
+        takers: 1,
+        rebuilds: 1,
+        devices: 1,
+        classes: [Class::Push; AUTHORS],
+        follows: [true; AUTHORS],
+        step: StepSize { recipients: 9, appends: 1 },
+        backfill: 1,
+        news_limit: 9,
+        keep: 9,
+        ranks: Ranks::AsPosted,
+        remembers: false,
+        records: 2,
+        edits: false,
+        deletes: true,
+        addressed: 0,
+        classes_changed: 0,
+        everyone: false,
+        follows_changed: 0,
+        shields_changed: 0,
+        sleeps: 0,
+        trims: 0,
+        crashes: 0,
+        rollbacks: 0,
+    };
+
+    /// Where an item stands on a page. No two have one rank.
+    pub fn rank(&self, item: Item) -> u8 {
+        match self.ranks {
+            Ranks::AsPosted => item,
+            Ranks::Reversed => 16 - item,
+            Ranks::Mixed => item * 7 % 16,
+        }
+    }
+
+    /// The same as the product has it.
+    pub fn key(&self, item: Item) -> DisplayKey {
+        DisplayKey { rank: self.rank(item).into(), item: ItemId(item.into()) }
+    }
+}

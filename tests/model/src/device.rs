@@ -1,0 +1,103 @@
+//! A device: reads after its position, and starts over from page one when the answer is `Gone`.
+//!
+//! A page is two reads: the log with its head first, then the Archive for what lies at or below the floor and for which items
+//! live. Bodies come with the read that needs them, so what is shown is of the version that the item has then.
+
+use feedgate_common::Op;
+use feedgate_common::feed::living;
+use feedgate_common::inboxes::Numbered;
+
+use crate::state::{Device, HalfPage, Inbox, Item, OUTBOX_MAX, State, View, addressed_item};
+use crate::variants::Variant;
+use crate::{Action, Fanout};
+
+/// What devices can do next.
+pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) {
+    for (slot, device) in state.devices[..model.bounds.devices].iter().enumerate() {
+        if device.page.is_some() {
+            actions.push(Action::DevicePage { slot });
+        } else if let Some(inbox) = state.inbox(slot % model.bounds.readers)
+            && (is_gone(model, *device, inbox) || device.offset < readable_head(inbox))
+        {
+            actions.push(Action::DeviceRead { slot });
+        }
+    }
+}
+
+/// The last sequence id that is there; the head, unless places are given out before they are filled.
+fn readable_head(inbox: &Inbox) -> u8 {
+    inbox.log.iter().rposition(|line| !line.awaited).map_or(0, |at| at as u8 + 1)
+}
+
+fn is_gone(model: &Fanout, device: Device, inbox: &Inbox) -> bool {
+    let cut_off = device.offset < inbox.cut && model.variant != Some(Variant::CutOffIsNotGone);
+    device.epoch != inbox.epoch || cut_off || device.offset > readable_head(inbox)
+}
+
+/// The changes after the position; or `Gone`, and then the log's part of page one.
+pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
+    let mut device = state.devices[slot];
+    let Some(inbox) = state.inbox(slot % model.bounds.readers) else { return };
+    let head = readable_head(inbox);
+    if is_gone(model, device, inbox) {
+        device.page = Some(half_page(model, inbox, head));
+    } else {
+        let newest = device.view.items().map(|item| model.bounds.rank(item)).max();
+        for line in &inbox.log[usize::from(device.offset.max(inbox.cut))..usize::from(head)] {
+            let seen_by_time = newest.is_some_and(|newest| model.bounds.rank(line.item) < newest);
+            match line.op {
+                _ if line.awaited => {}
+                Op::Add if seen_by_time && model.variant == Some(Variant::CatchUpByTime) => {}
+                Op::Add => device.view.set(line.item, state.truth.version(line.item)),
+                Op::Update if device.view.version(line.item) > 0 => {
+                    device.view.set(line.item, state.truth.version(line.item));
+                }
+                Op::Update => {}
+                Op::Delete => device.view.set(line.item, 0),
+                Op::Forget => forget(model, &mut device.view, line.author),
+            }
+        }
+        device.offset = head;
+    }
+    state.devices[slot] = device;
+}
+
+/// Takes the author's items out of the view, but for those addressed to the reader.
+fn forget(model: &Fanout, view: &mut View, author: u8) {
+    let all = model.variant == Some(Variant::ForgetTakesDirect);
+    let is_gone = |item: &Item| (item - 1) / OUTBOX_MAX == author || all && *item >= addressed_item(0);
+    view.items().filter(is_gone).for_each(|item| view.set(item, 0));
+}
+
+fn half_page(model: &Fanout, inbox: &Inbox, offset: u8) -> HalfPage {
+    let kept: Vec<Numbered> = (1..).zip(inbox.kept(model)).map(|(seq, entry)| Numbered { seq, entry }).collect();
+    let floor = inbox.floor.filter(|_| model.variant != Some(Variant::NoFloor));
+    let above = |rank: i64| floor.is_none_or(|floor| rank > floor.into());
+    let shown = living(&kept).iter().filter(|key| above(key.rank)).fold(0, |shown, key| shown | 1 << key.item.0);
+    HalfPage { epoch: inbox.epoch, offset, shown, floor }
+}
+
+/// The Archive's part of the page, all of it: where the feed ends is where the page does.
+pub(crate) fn page(model: &Fanout, state: &mut State, slot: usize) {
+    let Some(HalfPage { epoch, offset, shown, floor }) = state.devices[slot].page else { return };
+    let view = whole_page(model, state, slot % model.bounds.readers, shown, floor);
+    state.devices[slot] = Device { epoch, offset, view, page: None };
+}
+
+fn whole_page(model: &Fanout, state: &State, reader: usize, shown: u16, floor: Option<u8>) -> View {
+    let mut view = View::default();
+    for item in (1..16).filter(|item| shown >> item & 1 == 1) {
+        view.set(item, state.truth.version(item));
+    }
+    let below = state.truth.wanted(model, reader);
+    for item in below.items().filter(|item| floor.is_some_and(|floor| model.bounds.rank(*item) <= floor)) {
+        view.set(item, below.version(item));
+    }
+    view
+}
+
+/// Page one, all of it, were it read now.
+pub(crate) fn page_now(model: &Fanout, state: &State, reader: usize) -> Option<View> {
+    let HalfPage { shown, floor, .. } = half_page(model, state.inbox(reader)?, 0);
+    Some(whole_page(model, state, reader, shown, floor))
+}

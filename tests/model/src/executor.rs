@@ -1,0 +1,149 @@
+//! The push door: progress and records, then recipients, then one step; and the events that make it happen.
+//!
+//! A crash between any two of these leaves nothing behind but the job, which comes again: whoever is idle may start.
+
+use feedgate_common::change::Route;
+use feedgate_common::feed::plan;
+use feedgate_common::{Bucket, Op, Progress};
+
+use crate::inbox::Outcome;
+use crate::state::{Executor, READERS, State, To, author_no, reader_no};
+use crate::variants::Variant;
+use crate::{Action, Fanout};
+
+/// What executors can do next.
+pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) {
+    for (slot, executor) in Fanout::distinct(&state.executors[..model.bounds.executors]) {
+        match executor {
+            Executor::Idle => {
+                let authors = (0..model.bounds.authors).filter(|author| is_due(model, state, *author));
+                actions.extend(authors.map(|author| Action::PushBegin { slot, author }));
+            }
+            Executor::Holding { author } => actions.push(Action::PushBegin { slot, author: usize::from(*author) }),
+            Executor::Records { .. } => actions.push(Action::PushRecipients { slot }),
+            Executor::Recipients { .. } => actions.push(Action::PushStep { slot }),
+            Executor::AtHead { .. } => actions.push(Action::PushFinish { slot }),
+            Executor::Filling { .. } => actions.push(Action::PushFill { slot }),
+        }
+    }
+}
+
+/// Whether there is a job for `author`. Events only matter where progress can go back; elsewhere there is one as long as
+/// there is something to do.
+fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
+    let head = state.truth.head(author);
+    if model.tracks_events() {
+        let author = &state.truth.authors[author];
+        author.job || author.finished < head || author.reopened > 0
+    } else {
+        state.store.progress[author].done < head.into()
+    }
+}
+
+/// Reads the progress and the records after it. (Records read later would be read after the same progress, or for nothing.)
+pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usize) {
+    let expected = state.store.progress[author];
+    let head = state.truth.head(author);
+    let of = &mut state.truth.authors[author];
+    if model.tracks_events() {
+        of.job = true;
+    }
+    if model.variant == Some(Variant::OutstandingUntilRelayed) {
+        of.finished = head;
+        of.job = false;
+    }
+    state.executors[slot] = if expected.done < head.into() {
+        Executor::Records { author: author as u8, expected, head }
+    } else {
+        Executor::AtHead { author: author as u8, upto: head }
+    };
+}
+
+/// Reads the recipients with their edges and counters: those who hold a row that is in effect.
+pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
+    let Executor::Records { author, expected, head } = state.executors[slot] else { return };
+    let of = usize::from(author);
+    let mut to = [None; READERS];
+    let first = state.truth.records(model, of, head)[expected.done as usize];
+    if first.route == Route::Push || expected.last.is_some() {
+        let mut room = model.bounds.step.recipients;
+        for (reader, to) in to.iter_mut().enumerate().take(model.bounds.readers) {
+            let held = state.truth.readers[reader].rows[of].held;
+            let edge = state.truth.edge(reader, of);
+            let ahead = expected.last.is_none_or(|last| reader_no(reader) > last);
+            if held && edge.on && ahead && room > 0 {
+                room -= 1;
+                *to = Some(To {
+                    generation: edge.generation as u8,
+                    from: edge.from as u8,
+                    counter: state.truth.readers[reader].counter,
+                    active: model.variant == Some(Variant::StaleActivity) && state.inbox(reader).is_some(),
+                });
+            }
+        }
+    }
+    state.executors[slot] = Executor::Recipients { author, expected, head, to };
+}
+
+/// The step.
+pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
+    let Executor::Recipients { author, expected, head, mut to } = state.executors[slot] else { return };
+    let of = usize::from(author);
+    if model.variant == Some(Variant::CounterAfterEdges) {
+        for (to, reader) in to.iter_mut().zip(&state.truth.readers) {
+            to.iter_mut().for_each(|to| to.counter = reader.counter);
+        }
+    }
+    let records = state.truth.records(model, of, head);
+    let recipients = (0..READERS).filter_map(|reader| Some(to[reader]?.recipient(reader))).collect();
+    let ahead = &records[expected.done as usize..];
+    let mut step = plan((author_no(of), Bucket(0)), expected, ahead, recipients, model.bounds.step);
+    step.records.retain(|record| record.op != Op::Forget);
+    let before: Vec<usize> = heads(state);
+    let active =
+        |reader: usize| model.variant != Some(Variant::StaleActivity) || to[reader].is_some_and(|to| to.active);
+    let outcome = state.advance(model, &step, active);
+    state.executors[slot] = if model.tracks_events() { Executor::Holding { author } } else { Executor::Idle };
+    if outcome == Outcome::Done && model.variant == Some(Variant::SequenceBeforeCommit) {
+        let grown = (0..READERS).find(|reader| heads(state)[*reader] > before[*reader]);
+        if let Some(reader) = grown
+            && let Some(inbox) = &mut state.store.inboxes[reader]
+        {
+            inbox.log[before[reader]].awaited = true;
+            state.executors[slot] = Executor::Filling { reader: reader as u8, at: before[reader] as u8 };
+        }
+    }
+}
+
+fn heads(state: &State) -> Vec<usize> {
+    state.store.inboxes.iter().map(|inbox| inbox.as_ref().map_or(0, |inbox| inbox.log.len())).collect()
+}
+
+/// Everything up to where the outbox was read to is pushed: finishes the events up to there. One that had been reopened
+/// may have been so after this looked: then the job is not acknowledged yet.
+pub(crate) fn finish(state: &mut State, slot: usize) {
+    let Executor::AtHead { author, upto } = std::mem::take(&mut state.executors[slot]) else { return };
+    let of = &mut state.truth.authors[usize::from(author)];
+    of.finished = of.finished.max(upto);
+    if (1..=upto).contains(&of.reopened) {
+        of.reopened = 0;
+        state.executors[slot] = Executor::Holding { author };
+    } else {
+        of.job = false;
+    }
+}
+
+/// Fills the place that was given out before.
+pub(crate) fn fill(state: &mut State, slot: usize) {
+    let Executor::Filling { reader, at } = std::mem::take(&mut state.executors[slot]) else { return };
+    let line = state.store.inboxes[usize::from(reader)].as_mut().and_then(|inbox| inbox.log.get_mut(usize::from(at)));
+    line.into_iter().for_each(|line| line.awaited = false);
+}
+
+/// Where whoever reads the Archive for an inbox cuts.
+pub(crate) fn cut_at(model: &Fanout, progress: Progress) -> Progress {
+    match model.variant {
+        Some(Variant::CutIgnoresLastReader) => Progress::at(progress.done),
+        _ => progress,
+    }
+}

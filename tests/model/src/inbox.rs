@@ -1,0 +1,215 @@
+//! The store of inboxes: each function here is one atomic step of the trait
+//! [`Inboxes`](feedgate_common::Inboxes), with the decisions made by the functions the product makes them with.
+
+use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take, floor_of_cut};
+use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
+use feedgate_common::{Entry, Generation};
+
+use crate::Fanout;
+use crate::state::{AUTHORS, Inbox, Line, Marks, State, Store, author_no, reader_no};
+use crate::variants::Variant;
+
+/// What became of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Done,
+    /// What was read is no longer so: nothing was done, read again.
+    Again,
+}
+
+impl Inbox {
+    /// The last sequence id.
+    pub(crate) fn head(&self) -> u8 {
+        self.log.len() as u8
+    }
+
+    fn entry_of(&self, author: usize) -> Option<Generation> {
+        Some(self.taken_in[author]).filter(|taken| *taken > 0).map(Generation::from)
+    }
+
+    /// [`push_verdict`], or what is put in its place.
+    fn verdict(&self, model: &Fanout, author: usize, generation: Generation, counter: Generation) -> Verdict {
+        let verdict = push_verdict(self.entry_of(author), self.built_at.into(), generation, counter);
+        match (model.variant, verdict) {
+            (Some(Variant::NoMarkCheck), _) => Verdict::Append,
+            (Some(Variant::SkipInsteadOfReadingAgain), Verdict::Stale) => Verdict::Skip,
+            (Some(Variant::NoCounterCompare), Verdict::Stale) => Verdict::Append,
+            _ => verdict,
+        }
+    }
+}
+
+impl State {
+    /// The inbox, if it is there.
+    pub(crate) fn inbox(&self, reader: usize) -> Option<&Inbox> {
+        self.store.inboxes[reader].as_ref()
+    }
+
+    fn append(&mut self, reader: usize, entry: Entry) {
+        let Some(inbox) = &mut self.store.inboxes[reader] else { return };
+        inbox.log.push(Line::of(entry));
+        let (epoch, upto) = self.lost[reader];
+        self.reused |= inbox.epoch == epoch && inbox.head() <= upto;
+    }
+
+    /// `Inboxes::advance`. `active`: the recipients whose inbox was seen, where that rule is broken.
+    pub(crate) fn advance(&mut self, model: &Fanout, step: &Advance, active: impl Fn(usize) -> bool) -> Outcome {
+        let author = (step.author.0 - author_no(0).0) as usize;
+        step.check(1);
+        if self.store.progress[author] != step.expected && model.variant != Some(Variant::NoProgressCompare) {
+            return Outcome::Again;
+        }
+        let mut verdicts = vec![];
+        for to in &step.recipients {
+            let reader = (to.reader.0 - reader_no(0).0) as usize;
+            match self.inbox(reader) {
+                Some(inbox) if active(reader) => {
+                    verdicts.push((reader, to, inbox.verdict(model, author, to.generation, to.counter)));
+                }
+                Some(_) | None => {}
+            }
+        }
+        if verdicts.iter().any(|(.., verdict)| *verdict == Verdict::Stale) {
+            return Outcome::Again;
+        }
+        for to in &step.recipients {
+            let reader = (to.reader.0 - reader_no(0).0) as usize;
+            if self.inbox(reader).is_none() {
+                self.store.tokens[reader] = 0;
+            }
+        }
+        for (reader, to, verdict) in verdicts {
+            for record in step.records.iter().filter(|record| verdict == Verdict::Append && record.seq > to.from) {
+                self.append(reader, Entry::of(record, step.author, to.generation));
+            }
+        }
+        self.went_back |= step.next < self.store.progress[author];
+        self.store.progress[author] = step.next;
+        Outcome::Done
+    }
+
+    /// `Inboxes::step_edge`. `counter` was read with the edge: only where that rule is broken.
+    pub(crate) fn step_edge(&mut self, model: &Fanout, reader: usize, step: &EdgeStep, counter: Generation) -> Outcome {
+        let author = (step.author.0 - author_no(0).0) as usize;
+        let Some(inbox) = self.inbox(reader) else {
+            self.store.tokens[reader] = 0;
+            return Outcome::Done;
+        };
+        let moved = self.store.progress[author] != step.expected.progress;
+        let pulled = u64::from(inbox.taken.pull) != step.expected.pull;
+        let acts = match model.variant {
+            Some(Variant::StaleForget) if !step.on => true,
+            Some(Variant::UnfollowWithoutNumber) if !step.on => step.generation >= inbox.taken_in[author].into(),
+            Some(Variant::FollowStepByPushVerdict) if step.on => {
+                inbox.verdict(model, author, step.generation, counter) != Verdict::Append
+            }
+            _ => edge_step_acts(inbox.entry_of(author), inbox.built_at.into(), step.generation),
+        };
+        if step.on && (moved || pulled && model.variant != Some(Variant::FollowIgnoresWatermark)) {
+            return Outcome::Again;
+        }
+        if !acts {
+            return Outcome::Done;
+        }
+        self.append(reader, Entry::forget(step.author, step.generation));
+        for entry in &step.adds {
+            self.append(reader, *entry);
+        }
+        let Some(inbox) = &mut self.store.inboxes[reader] else { return Outcome::Done };
+        let generation = step.generation as u8;
+        self.went_back |= generation < inbox.taken_in[author];
+        match model.variant {
+            Some(Variant::AppliedInsteadOfMarks) => inbox.built_at = inbox.built_at.max(generation),
+            Some(Variant::UnfollowRemovesItsEntry) if !step.on => inbox.taken_in[author] = 0,
+            _ => inbox.taken_in[author] = generation,
+        }
+        Outcome::Done
+    }
+
+    /// `Inboxes::take`.
+    pub(crate) fn take(&mut self, model: &Fanout, reader: usize, step: &Take) -> Outcome {
+        let Some(inbox) = self.inbox(reader) else {
+            self.store.tokens[reader] = 0;
+            return Outcome::Done;
+        };
+        let same_epoch = u64::from(inbox.epoch) == step.epoch.0;
+        let expected = Marks::from(step.expected);
+        if !same_epoch || inbox.taken != expected && model.variant != Some(Variant::TakeWithoutCompare) {
+            return Outcome::Again;
+        }
+        let verdict = |entry: &Entry| match entry.is_direct() {
+            true => Verdict::Append,
+            false => {
+                let author = (entry.author.0 - author_no(0).0) as usize;
+                inbox.verdict(model, author, entry.generation, step.counter)
+            }
+        };
+        let verdicts: Vec<Verdict> = step.entries.iter().map(verdict).collect();
+        if verdicts.contains(&Verdict::Stale) {
+            return Outcome::Again;
+        }
+        for (entry, verdict) in step.entries.iter().zip(verdicts) {
+            if verdict == Verdict::Append {
+                self.append(reader, *entry);
+            }
+        }
+        let Some(inbox) = &mut self.store.inboxes[reader] else { return Outcome::Done };
+        let next = Marks::from(step.next);
+        self.went_back |= next.pull < inbox.taken.pull || next.direct < inbox.taken.direct;
+        inbox.taken = next;
+        Outcome::Done
+    }
+
+    /// `Inboxes::finish_build`: whether it was swapped in.
+    pub(crate) fn finish_build(&mut self, model: &Fanout, reader: usize, build: &Build) -> Outcome {
+        let epoch = build.epoch.0 as u8;
+        let own = self.store.tokens[reader] == epoch && self.inbox(reader).is_none()
+            || model.variant == Some(Variant::SwapWithoutToken) && self.inbox(reader).is_none()
+            || model.variant == Some(Variant::ServeBeforeSwap);
+        if !own || epoch < self.least_epoch {
+            return Outcome::Again;
+        }
+        self.store.tokens[reader] = 0;
+        let log: Vec<Line> = build.entries.iter().copied().map(Line::of).collect();
+        if model.variant == Some(Variant::ServeBeforeSwap)
+            && let Some(inbox) = &mut self.store.inboxes[reader]
+        {
+            inbox.log.extend(log);
+            return Outcome::Done;
+        }
+        self.store.inboxes[reader] = Some(Inbox {
+            epoch,
+            log,
+            cut: 0,
+            floor: build.floor.map(|key| key.rank as u8),
+            built_at: build.built_at as u8,
+            taken_in: [0; AUTHORS],
+            taken: build.taken.into(),
+        });
+        Outcome::Done
+    }
+}
+
+impl Inbox {
+    /// What is still kept, as the product holds it.
+    pub(crate) fn kept(&self, model: &Fanout) -> impl Iterator<Item = Entry> {
+        let kept = self.log[usize::from(self.cut)..].iter();
+        kept.filter(|line| !line.awaited).map(|line| line.entry(model.bounds.key(line.item)))
+    }
+
+    /// Cuts what stands up to `upto` off.
+    pub(crate) fn trim(&mut self, model: &Fanout, upto: u8) {
+        let floor = floor_of_cut(self.kept(model), usize::from(upto - self.cut)).map(|key| key.rank as u8);
+        self.floor = self.floor.max(floor);
+        self.cut = upto;
+    }
+}
+
+impl Store {
+    /// Drops what lies below the epoch that counts.
+    pub(crate) fn drop_below(&mut self, least_epoch: u8) {
+        for inbox in &mut self.inboxes {
+            inbox.take_if(|inbox| inbox.epoch < least_epoch);
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The rules of fan-out, checked in every order in which things can happen.
+//!
+//! ```text
+//!   world ──▶ Truth (outboxes, edges, classes, counters)          what is wanted is computed from this alone
+//!               │ snapshots
+//!   processes:  executors   progress, records ─▶ recipients ─▶ step (─▶ finish)
+//!               follow      cut ─▶ edge and outbox ─▶ step and finish
+//!               takers      where the inbox stands, news ─▶ step (and finish)
+//!               rebuilds    token, progress ─▶ snapshot (─▶ reopen) ─▶ swap
+//!               │ atomic steps
+//!             Store (progress, inboxes, tokens)                   may be rolled back
+//!               │ read after a position, or Gone and page one
+//!             devices                                             what is shown
+//! ```
+//!
+//! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order, by breadth, and
+//! evaluates the properties in every state. The decisions are those of the product: `marks::push_verdict`,
+//! `marks::edge_step_acts`, `feed::plan`, `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`,
+//! `change::route_of`, `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::oldest_first`. What the homes do around them is
+//! written out in `inbox`.
+//!
+//! # What passes
+//!
+//! Everything reachable in these bounds, with nothing left out but what commutes (each place says why). Each configuration is a test;
+//! what its bounds are stands in [`configurations::ALL`]. One author, one reader, two records, one of each process, one device,
+//! where nothing else is said; deletes are among the records; K, what a follow brings from before, is 1.
+//!
+//! | configuration | with | states |
+//! |---|---|---|
+//! | `push` | two executors, 3 records, an unfollow, a sleep | 570 675 |
+//! | `push_in_batches` | 3 records in one step, 2 changes of the follow, a sleep | 495 773 |
+//! | `push_to_two_readers` | two readers, a step for each, two executors, an unfollow, a sleep; no device | 715 232 |
+//! | `follow` | two follow workers, two executors, 2 changes of the follow, a crash | 538 415 |
+//! | `follow_three_times` | two follow workers, 3 changes of the follow | 99 089 |
+//! | `follow_from_behind` | not followed at first, 3 records, 2 changes of the follow, a change of class | 572 962 |
+//! | `follow_two` | two authors, one followed, 2 changes of the follows, a sleep; no deletes | 253 788 |
+//! | `cross_classes` | 3 records, 2 changes of class, an unfollow, two takers | 1 205 153 |
+//! | `cross_classes_asleep` | a change of class, an unfollow, a sleep, two rebuilds at once | 438 391 |
+//! | `pull` | pulled, updates too, 2 changes of the follow, two takers | 215 848 |
+//! | `pull_two` | two pulled authors, one followed, 2 changes of the follows, two takers, a node that remembers; no deletes | 496 383 |
+//! | `pull_two_asleep` | two pulled authors, an unfollow, a sleep; no deletes | 183 311 |
+//! | `pull_little_by_little` | one pulled and one pushed author, 3 records, a take brings one, an unfollow, a change of class; no deletes | 301 040 |
+//! | `pull_asleep` | pulled, 2 changes of the follow, a sleep | 421 657 |
+//! | `trim` | not followed at first, 3 records in reversed display order, a follow, 2 cuts | 5 716 |
+//! | `trim_two` | one pulled and one pushed author, 3 records in mixed display order, a rebuilt log holds one, a sleep, a cut | 77 496 |
+//! | `trim_and_refollow` | pulled, 3 records in mixed display order, 2 changes of the follow, a cut; no deletes | 217 865 |
+//! | `roll_back` | a rollback to any earlier time, an unfollow, a crash | 268 950 |
+//! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 196 809 |
+//! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 596 967 |
+//! | `direct` | 1 record of a pulled author, 2 addressed, an unfollow, a block, two takers | 381 258 |
+//! | `direct_asleep` | 3 addressed, one at a time, 2 sleeps, two takers, a crash | 244 979 |
+//! | `shields` | pulled, a mute and its end, an unfollow, a change of class, a node that remembers | 247 901 |
+//! | `everyone` | not followed, a change of class, also to everyone's, a follow or unfollow, a mute, a sleep | 1 107 447 |
+//! | `everyone_and_another` | everyone's author and a pulled one, 2 changes of the follows; no deletes | 167 899 |
+//!
+//! # What does not
+//!
+//! Each of the [variants](variants::Variant) leaves a rule out and is refuted in one of the same configurations: what passes there, passes
+//! because of the rule. `cargo test -p feedgate-model --test variants -- --nocapture` prints the traces.
+//!
+//! # Larger
+//!
+//! `cargo run --release -p feedgate-model -- NAME+what=n…` goes through a configuration with other bounds. [ADR 9] tells how far that
+//! has been done.
+//!
+//! [ADR 9]: ../../../docs/adr/0009-one-pull-number.md
+//!
+//! # What is not covered
+//!
+//! - More than two authors, readers, records of one author beyond three, processes of a kind beyond two, K beyond 1; and more of what happens
+//!   at once than the table says. In particular no configuration has everything.
+//! - States are told apart by 64 bits: in a million states two are confused with a chance of 1 in 37 million, and then one of them is not gone on from.
+//! - Whether the homes keep the promises of their traits: the suites of the homes and the tests over real stores show that.
+//! - Two holders of one job, a rollback and a crash between an event's finishing and the second look that it asks for: the job may be gone
+//!   by then, and push waits for the author's next record. (`roll_back_two_workers+crashes=1` finds it.)
+//! - An edit's or delete's own race with its body: bodies come with the read that needs them. Windows of deep pages, cursors, `limit` of a
+//!   page; named feeds; tokens of connections (I17), memory (I18); the count of followers and its threshold (a class may change at
+//!   any moment instead).
+//! - Time: epochs of a store that is rolled back count no more at once, in every step, as the homes promise.
+//! - That work ends is seen from one state in 64, under one order of turns.
+
+mod archive;
+mod bounds;
+pub mod configurations;
+mod device;
+mod epochs;
+mod executor;
+mod follow;
+mod inbox;
+mod news;
+mod processes;
+mod properties;
+mod rebuild;
+mod state;
+pub mod variants;
+mod world;
+
+use std::fmt::Debug;
+
+use feedgate_common::change::Class;
+use feedgate_common::{Op, Progress};
+use stateright::{Model, Property};
+
+pub use bounds::{Bounds, Ranks};
+use state::{AUTHORS, Author, Device, Inbox, Item, READERS, Reader, Row, State, Store, Truth};
+use variants::Variant;
+
+/// The model: a configuration, and the rule that is broken in it, if one is.
+#[derive(Clone, Copy, Debug)]
+pub struct Fanout {
+    /// How large.
+    pub bounds: Bounds,
+    /// What is broken.
+    pub variant: Option<Variant>,
+}
+
+/// Who can crash without leaving more behind than work that comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// Fans out.
+    Executor,
+    /// Rebuilds an inbox.
+    Rebuild,
+}
+
+/// One thing that happens; a trace is a list of these. Numbers name authors, readers and items, `slot` the process that acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "a line of a trace says the same as the function it calls; fields are the words of the module"
+)]
+pub enum Action {
+    // The world.
+    Add { author: usize },
+    Edit { item: Item },
+    Delete { item: Item },
+    Send { author: usize },
+    Classify { author: usize, class: Class },
+    Follow { reader: usize, author: usize },
+    Unfollow { reader: usize, author: usize },
+    Shield { reader: usize, author: usize, shield: u8, up: bool },
+    Sleep { reader: usize },
+    Trim { reader: usize, upto: u8 },
+    CopyStore,
+    RollBack,
+    Notice,
+    Crash { process: Process, slot: usize },
+    CrashBeforeCommit { author: usize },
+    // Push.
+    PushBegin { slot: usize, author: usize },
+    PushRecipients { slot: usize },
+    PushStep { slot: usize },
+    PushFinish { slot: usize },
+    PushFill { slot: usize },
+    // Follow.
+    FollowBegin { slot: usize, reader: usize, author: usize },
+    FollowRead { slot: usize },
+    FollowStep { slot: usize, crash: bool },
+    // Pull and direct.
+    TakeBegin { slot: usize, reader: usize, worker: bool },
+    TakeStep { slot: usize, crash: bool },
+    TakeFinish { slot: usize },
+    // Rebuild.
+    RebuildBegin { slot: usize, reader: usize },
+    RebuildRead { slot: usize },
+    RebuildReopen { slot: usize },
+    RebuildSwap { slot: usize },
+    // Devices.
+    DeviceRead { slot: usize },
+    DevicePage { slot: usize },
+}
+
+impl Fanout {
+    /// The product, in a configuration.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, variant: None }
+    }
+
+    /// Every (reader, author).
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let authors = self.bounds.authors;
+        (0..self.bounds.readers).flat_map(move |reader| (0..authors).map(move |author| (reader, author)))
+    }
+
+    /// Whether the events of outboxes are followed: only where the progress can go back is an event more than the distance
+    /// between progress and outbox head.
+    fn tracks_events(&self) -> bool {
+        self.bounds.rollbacks > 0 || self.variant == Some(Variant::OutstandingUntilRelayed)
+    }
+
+    /// Slots are kept sorted and idle ones come first, so equal slots stand side by side; one of them speaks for all.
+    fn distinct<T: PartialEq>(slots: &[T]) -> impl Iterator<Item = (usize, &T)> {
+        slots.iter().enumerate().filter(move |(slot, process)| *slot == 0 || slots[slot - 1] != **process)
+    }
+
+    /// What the system does by itself.
+    fn internal(&self, state: &State, actions: &mut Vec<Action>) {
+        executor::actions(self, state, actions);
+        follow::actions(self, state, actions);
+        news::actions(self, state, actions);
+        rebuild::actions(self, state, actions);
+        device::actions(self, state, actions);
+        if state.unnoticed {
+            actions.push(Action::Notice);
+        }
+    }
+
+    fn apply(&self, state: &mut State, action: Action) {
+        match action {
+            Action::Add { author } => world::add(self, state, author),
+            Action::Edit { item } => world::change(self, state, Op::Update, item),
+            Action::Delete { item } => world::change(self, state, Op::Delete, item),
+            Action::Send { author } => world::send(self, state, author),
+            Action::Classify { author, class } => world::classify(state, author, class),
+            Action::Follow { reader, author } | Action::Unfollow { reader, author } => {
+                let follows = matches!(action, Action::Follow { .. });
+                world::change_row(self, state, reader, author, |row| row.follows = follows);
+                state.spent.follows += 1;
+            }
+            Action::Shield { reader, author, shield, up } => {
+                let set = |row: &mut Row| row.shields = if up { row.shields | shield } else { row.shields & !shield };
+                world::change_row(self, state, reader, author, set);
+                state.spent.shields += 1;
+            }
+            Action::Sleep { reader } => {
+                state.store.inboxes[reader] = None;
+                state.store.tokens[reader] = 0;
+                state.spent.sleeps += 1;
+            }
+            Action::Trim { reader, upto } => {
+                state.store.inboxes[reader].iter_mut().for_each(|inbox| inbox.trim(self, upto));
+                state.spent.trims += 1;
+            }
+            Action::CopyStore => state.snapshot = Some(Box::new(state.store.clone())),
+            Action::RollBack => world::roll_back(self, state),
+            Action::Notice => world::notice(state),
+            Action::Crash { process, slot } => {
+                match process {
+                    Process::Executor => state.executors[slot] = Default::default(),
+                    Process::Rebuild => state.rebuilds[slot] = Default::default(),
+                }
+                state.spent.crashes += 1;
+            }
+            Action::CrashBeforeCommit { author } => {
+                world::crash_before_commit(state, author);
+                state.spent.crashes += 1;
+            }
+            Action::PushBegin { slot, author } => executor::begin(self, state, slot, author),
+            Action::PushRecipients { slot } => executor::recipients(self, state, slot),
+            Action::PushStep { slot } => executor::step(self, state, slot),
+            Action::PushFinish { slot } => executor::finish(state, slot),
+            Action::PushFill { slot } => executor::fill(state, slot),
+            Action::FollowBegin { slot, reader, author } => follow::begin(self, state, slot, reader, author),
+            Action::FollowRead { slot } => follow::read(self, state, slot),
+            Action::FollowStep { slot, crash } => {
+                follow::step(self, state, slot, crash);
+                state.spent.crashes += u8::from(crash);
+            }
+            Action::TakeBegin { slot, reader, worker } => news::begin(self, state, slot, reader, worker),
+            Action::TakeStep { slot, crash } => {
+                news::step(self, state, slot, crash);
+                state.spent.crashes += u8::from(crash);
+            }
+            Action::TakeFinish { slot } => news::finish_all(state, slot),
+            Action::RebuildBegin { slot, reader } => rebuild::begin(self, state, slot, reader),
+            Action::RebuildRead { slot } => rebuild::read(self, state, slot),
+            Action::RebuildReopen { slot } => rebuild::reopen(state, slot),
+            Action::RebuildSwap { slot } => rebuild::swap(self, state, slot),
+            Action::DeviceRead { slot } => device::read(self, state, slot),
+            Action::DevicePage { slot } => device::page(self, state, slot),
+        }
+        epochs::renumber(state);
+        state.executors[..self.bounds.executors].sort_unstable();
+        state.follow_workers[..self.bounds.follow_workers].sort_unstable();
+        state.takers[..self.bounds.takers].sort_unstable();
+        state.rebuilds[..self.bounds.rebuilds].sort_unstable();
+    }
+}
+
+impl Model for Fanout {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let author = |class| Author {
+            outbox: vec![],
+            class,
+            everyone_since: (class == Class::Everyone).then_some(0),
+            finished: 0,
+            reopened: 0,
+            job: false,
+        };
+        let mut counter = 0;
+        let mut rows = [Row::default(); AUTHORS];
+        for (row, follows) in rows.iter_mut().zip(self.bounds.follows) {
+            if follows {
+                counter += 1;
+                *row = Row { held: true, follows, generation: counter, finished: counter, ..Row::default() };
+            }
+        }
+        let inbox = Inbox {
+            epoch: 1,
+            log: vec![],
+            cut: 0,
+            floor: None,
+            built_at: counter,
+            taken_in: [0; AUTHORS],
+            taken: state::Marks::default(),
+        };
+        let present = |reader: usize| (reader < self.bounds.readers).then(|| inbox.clone());
+        vec![State {
+            truth: Truth {
+                authors: self.bounds.classes.map(author),
+                readers: [(); READERS].map(|()| Reader { counter, rows, ..Reader::default() }),
+                addressed: vec![],
+                pull_seq: 0,
+                epoch: 1,
+            },
+            store: Store {
+                progress: [Progress::default(); AUTHORS],
+                inboxes: [present(0), present(1)],
+                tokens: [0; READERS],
+            },
+            least_epoch: 1,
+            snapshot: None,
+            unnoticed: false,
+            lost: [(0, 0); READERS],
+            looked: [(0, 0); READERS],
+            executors: Default::default(),
+            follow_workers: Default::default(),
+            takers: Default::default(),
+            rebuilds: Default::default(),
+            devices: [Device { epoch: 1, ..Device::default() }; 2],
+            spent: Default::default(),
+            reused: false,
+            went_back: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        self.internal(state, actions);
+        world::actions(self, state, actions);
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut next = last.clone();
+        self.apply(&mut next, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties::all()
+    }
+}

@@ -1,0 +1,156 @@
+//! How far each process has come, and what it has read. Ordered, so that equal processes can be kept sorted.
+
+use feedgate_common::archive::{Edge, Recipient};
+use feedgate_common::{Cut, Progress};
+
+use crate::state::{AUTHORS, Marks, READERS, View, reader_no};
+
+/// An edge as somebody read it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Seen {
+    pub on: bool,
+    pub generation: u8,
+    pub from: u8,
+}
+
+impl From<Edge> for Seen {
+    fn from(edge: Edge) -> Self {
+        Self { on: edge.on, generation: edge.generation as u8, from: edge.from as u8 }
+    }
+}
+
+impl From<Seen> for Edge {
+    fn from(seen: Seen) -> Self {
+        Self { on: seen.on, generation: seen.generation.into(), from: seen.from.into() }
+    }
+}
+
+/// A recipient as an executor read it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct To {
+    pub generation: u8,
+    pub from: u8,
+    pub counter: u8,
+    /// Whether the inbox was there: only where that rule is broken.
+    pub active: bool,
+}
+
+impl To {
+    /// The product's.
+    pub fn recipient(self, reader: usize) -> Recipient {
+        Recipient {
+            reader: reader_no(reader),
+            generation: self.generation.into(),
+            from: self.from.into(),
+            counter: self.counter.into(),
+        }
+    }
+}
+
+/// A worker that fans out.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Executor {
+    #[default]
+    Idle,
+    /// Has a job, and looks (again). Only where events are followed; elsewhere the same as idle.
+    Holding { author: u8 },
+    /// Has read the progress, then the records up to `head`.
+    Records { author: u8, expected: Progress, head: u8 },
+    /// Then the recipients.
+    Recipients { author: u8, expected: Progress, head: u8, to: [Option<To>; READERS] },
+    /// Has found nothing to do beyond here.
+    AtHead { author: u8, upto: u8 },
+    /// Has given out a sequence id and not filled it: only where that rule is broken.
+    Filling { reader: u8, at: u8 },
+}
+
+/// A worker that brings an inbox to an edge.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum FollowWorker {
+    #[default]
+    Idle,
+    /// Has read where to cut.
+    Cut { reader: u8, author: u8, progress: Progress, pull: u8, head: u8 },
+    /// Then the edge, and the outbox up to `head`.
+    Edge { reader: u8, author: u8, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8 },
+}
+
+impl FollowWorker {
+    /// The product's cut.
+    pub fn cut(progress: Progress, pull: u8) -> Cut {
+        Cut { progress, pull: pull.into() }
+    }
+}
+
+/// Somebody who takes in what no push brings: a read, or the worker for what is addressed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Taker {
+    #[default]
+    Idle,
+    /// Has read where the inbox stands, then the news beyond it.
+    News(News),
+    /// The worker has found no inbox, and will finish every event there is by then: only where that rule is broken.
+    Finishing { reader: u8 },
+}
+
+/// The news that somebody read.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct News {
+    pub reader: u8,
+    /// For the worker: finishes events. Else a read.
+    pub worker: bool,
+    /// 0 if there was no inbox.
+    pub epoch: u8,
+    pub expected: Marks,
+    /// What was asked: beyond `expected` if more is known to hold nothing.
+    pub after: Marks,
+    pub upto: Marks,
+    /// The events this finishes.
+    pub finishes: u8,
+    pub edges: [Seen; AUTHORS],
+    pub counter: u8,
+}
+
+/// Somebody who rebuilds an inbox.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Rebuild {
+    #[default]
+    Idle,
+    /// Has written the token and read the progress.
+    Begun { reader: u8, token: u8, cuts: [Progress; AUTHORS], counter: u8 },
+    /// Then everything else, in one snapshot; `lagging` may have to be reopened.
+    Read(Snapshot),
+}
+
+/// What a rebuild read.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Snapshot {
+    pub reader: u8,
+    pub token: u8,
+    pub cuts: [Progress; AUTHORS],
+    pub edges: [Seen; AUTHORS],
+    pub heads: [u8; AUTHORS],
+    pub counter: u8,
+    pub taken: Marks,
+    pub lagging: [bool; AUTHORS],
+}
+
+/// A device, at a position of its reader's log.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Device {
+    pub epoch: u8,
+    pub offset: u8,
+    pub view: View,
+    /// The answer was `Gone` and the log was read for page one; the Archive's part of it comes next.
+    pub page: Option<HalfPage>,
+}
+
+/// The part of a page that comes from the log.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HalfPage {
+    pub epoch: u8,
+    pub offset: u8,
+    /// Living in the log, above the floor: a bit an item.
+    pub shown: u16,
+    pub floor: Option<u8>,
+}

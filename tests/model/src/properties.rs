@@ -1,0 +1,215 @@
+//! What has to hold: the invariants, in every state or in every state at rest.
+//!
+//! The properties have their own way to read a log, so that they do not trust the functions they check.
+
+use std::hash::{Hash, Hasher};
+
+use feedgate_common::Op;
+use feedgate_common::change::Route;
+use feedgate_common::rules::{is_past, shown};
+use feedgate_common::{Cut, PullSeq};
+use stateright::Property;
+
+use crate::Fanout;
+use crate::device::page_now;
+use crate::state::{Inbox, Item, Line, OUTBOX_MAX, State, View, addressed_item, reader_no};
+
+/// All of them.
+pub(crate) fn all() -> Vec<Property<Fanout>> {
+    vec![
+        Property::always("i3_an_add_stands_once", |_, state| {
+            inboxes(state).all(|(_, inbox)| an_add_stands_once(inbox))
+        }),
+        Property::always("i5_nothing_of_an_author_that_was_left", |model, state| {
+            inboxes(state).all(|(reader, inbox)| nothing_of_whom_it_left(model, state, reader, inbox))
+        }),
+        Property::always("i6_only_what_was_accepted_is_shown", |_, state| {
+            inboxes(state).all(|(_, inbox)| only_what_was_accepted(state, inbox))
+        }),
+        Property::always("i9_nothing_is_missing_up_to_the_position", nothing_is_missing),
+        Property::always("i10_no_mark_passes_what_was_not_appended", |model, state| {
+            inboxes(state).all(|(reader, inbox)| no_mark_is_ahead(model, state, reader, inbox))
+        }),
+        Property::always("i10_marks_only_move_forward", |_, state: &State| !state.went_back),
+        Property::always("i11_a_delete_follows_its_add", |_, state| {
+            inboxes(state).all(|(_, inbox)| deletes_follow(inbox))
+        }),
+        Property::always("i12_no_device_is_ahead_of_its_log", no_device_is_ahead),
+        Property::always("i14_each_door_keeps_the_order_of_the_outbox", |model, state| {
+            inboxes(state).all(|(_, inbox)| each_door_keeps_order(model, state, inbox))
+        }),
+        Property::always("i16_no_sequence_id_is_used_twice", |_, state: &State| !state.reused),
+        Property::always("i4_at_rest_a_device_shows_what_is_wanted", |model, state| {
+            !at_rest(model, state) || devices_show_what_is_wanted(model, state)
+        }),
+        Property::always("i7_at_rest_a_page_is_what_is_wanted", |model, state| {
+            !at_rest(model, state) || pages_are_what_is_wanted(model, state)
+        }),
+        Property::always("comes_to_rest", comes_to_rest),
+    ]
+}
+
+fn inboxes(state: &State) -> impl Iterator<Item = (usize, &Inbox)> {
+    (0..).zip(&state.store.inboxes).filter_map(|(reader, inbox)| Some((reader, inbox.as_ref()?)))
+}
+
+/// What the log shows from its beginning: for each item the generation of its add.
+fn folded(lines: &[Line]) -> View {
+    let mut shown = View::default();
+    for line in lines.iter().filter(|line| !line.awaited) {
+        match line.op {
+            Op::Add => shown.set(line.item, 1),
+            Op::Update => {}
+            Op::Delete => shown.set(line.item, 0),
+            Op::Forget => forget(&mut shown, line.author),
+        }
+    }
+    shown
+}
+
+fn forget(shown: &mut View, author: u8) {
+    shown.items().filter(|item| (item - 1) / OUTBOX_MAX == author).for_each(|item| shown.set(item, 0));
+}
+
+/// No add meets its item shown already, be it of the same generation or of another.
+fn an_add_stands_once(inbox: &Inbox) -> bool {
+    let adds = inbox.log.iter().enumerate().filter(|(_, line)| line.op == Op::Add && !line.awaited);
+    adds.into_iter().all(|(at, line)| {
+        let again = inbox.log[..at].iter().any(|other| {
+            (other.op, other.item, other.generation) == (Op::Add, line.item, line.generation) && !other.awaited
+        });
+        !again && folded(&inbox.log[..at]).version(line.item) == 0
+    })
+}
+
+/// Once a log has taken in that an edge is off, it shows nothing of that author.
+fn nothing_of_whom_it_left(model: &Fanout, state: &State, reader: usize, inbox: &Inbox) -> bool {
+    (0..model.bounds.authors).all(|author| {
+        let is_off = !state.truth.edge(reader, author).on && has_taken_in_the_edge(state, reader, inbox, author);
+        !is_off || folded(&inbox.log).items().all(|item| usize::from((item - 1) / OUTBOX_MAX) != author)
+    })
+}
+
+/// Every add of a log is one of its author's outbox.
+fn only_what_was_accepted(state: &State, inbox: &Inbox) -> bool {
+    inbox.log.iter().filter(|line| line.op == Op::Add && line.outbox_seq > 0).all(|line| {
+        let outbox = &state.truth.authors[usize::from(line.author)].outbox;
+        outbox.get(usize::from(line.outbox_seq) - 1).is_some_and(|posted| posted.op == Op::Add)
+    })
+}
+
+/// A device at a position of its log shows all that lives up to there. But page one may know more than the log yet: what the
+/// log is going to forget, because the edge is another by now, need not be shown.
+fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
+    state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
+        let reader = slot % model.bounds.readers;
+        let Some(inbox) = state.inbox(reader) else { return true };
+        if device.epoch != inbox.epoch || !(inbox.cut..=inbox.head()).contains(&device.offset) {
+            return true;
+        }
+        let (seen, ahead) = inbox.log.split_at(device.offset.into());
+        let missing = |item: &Item| device.view.version(*item) == 0 && state.truth.version(*item) > 0;
+        folded(seen).items().filter(missing).all(|item| {
+            let author = (item - 1) / OUTBOX_MAX;
+            let is_forgotten = ahead.iter().any(|line| line.op == Op::Forget && line.author == author);
+            let is_addressed = item >= addressed_item(0);
+            let stays = || has_taken_in_the_edge(state, reader, inbox, author.into()) && !is_forgotten;
+            !(is_addressed || stays()) || state.truth.wanted(model, reader).version(item) == 0
+        })
+    })
+}
+
+/// Whether the inbox has taken in the edge as it is now.
+fn has_taken_in_the_edge(state: &State, reader: usize, inbox: &Inbox, author: usize) -> bool {
+    let generation = state.truth.edge(reader, author).generation;
+    match inbox.taken_in[author] {
+        0 => generation <= inbox.built_at.into(),
+        taken_in => generation == u64::from(taken_in),
+    }
+}
+
+/// An inbox that has taken in the edge holds all that push, pull and follow have been past.
+fn no_mark_is_ahead(model: &Fanout, state: &State, reader: usize, inbox: &Inbox) -> bool {
+    (0..model.bounds.authors).all(|author| {
+        let edge = state.truth.edge(reader, author);
+        if !edge.on || !has_taken_in_the_edge(state, reader, inbox, author) {
+            return true;
+        }
+        let outbox = state.truth.records(model, author, state.truth.head(author));
+        let cut = Cut { progress: state.store.progress[author], pull: PullSeq::from(inbox.taken.pull) };
+        let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
+        shown(&outbox, edge, model.bounds.backfill, past).iter().all(|add| {
+            let item = add.key.item.0 as Item;
+            let holds = |line: &Line| (line.op, line.item, line.generation.into()) == (Op::Add, item, edge.generation);
+            let below = inbox.floor.is_some_and(|floor| model.bounds.rank(item) <= floor);
+            below || inbox.log.iter().any(holds)
+        })
+    })
+}
+
+/// No add stands behind a delete of its item.
+fn deletes_follow(inbox: &Inbox) -> bool {
+    let adds = inbox.log.iter().enumerate().filter(|(_, line)| line.op == Op::Add);
+    adds.into_iter().all(|(at, add)| !inbox.log[..at].iter().any(|line| line.op == Op::Delete && line.item == add.item))
+}
+
+fn no_device_is_ahead(model: &Fanout, state: &State) -> bool {
+    state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
+        let inbox = state.inbox(slot % model.bounds.readers);
+        inbox.is_none_or(|inbox| inbox.epoch != device.epoch || device.offset <= inbox.head())
+    })
+}
+
+/// Under one generation, what push brings ascends, and what pull brings does.
+fn each_door_keeps_order(model: &Fanout, state: &State, inbox: &Inbox) -> bool {
+    (0..model.bounds.authors).all(|author| {
+        [Route::Push, Route::Pull].into_iter().all(|route| {
+            let by_route = |line: &&Line| {
+                let at = usize::from(line.outbox_seq);
+                let posted = at.checked_sub(1).and_then(|at| state.truth.authors[author].outbox.get(at));
+                usize::from(line.author) == author && posted.is_some_and(|posted| posted.route == route)
+            };
+            let lines: Vec<(u8, u8)> =
+                inbox.log.iter().filter(by_route).map(|line| (line.generation, line.outbox_seq)).collect();
+            lines.is_sorted_by(|a, b| a < b)
+        })
+    })
+}
+
+/// Nothing is left to do for the system itself.
+fn at_rest(model: &Fanout, state: &State) -> bool {
+    let mut actions = vec![];
+    model.internal(state, &mut actions);
+    actions.is_empty()
+}
+
+fn devices_show_what_is_wanted(model: &Fanout, state: &State) -> bool {
+    let readers = model.bounds.readers;
+    state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
+        state.inbox(slot % readers).is_none() || device.view == state.truth.wanted(model, slot % readers)
+    })
+}
+
+fn pages_are_what_is_wanted(model: &Fanout, state: &State) -> bool {
+    (0..model.bounds.readers)
+        .all(|reader| page_now(model, state, reader).is_none_or(|page| page == state.truth.wanted(model, reader)))
+}
+
+/// From one state in 64: taking turns, the system comes to rest soon, and right.
+fn comes_to_rest(model: &Fanout, state: &State) -> bool {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (state.spent, &state.store.progress, &state.truth.authors[0].outbox, state.executors[0]).hash(&mut hasher);
+    if !hasher.finish().is_multiple_of(64) {
+        return true;
+    }
+    let (mut state, mut actions) = (state.clone(), vec![]);
+    for turn in 0..400 {
+        actions.clear();
+        model.internal(&state, &mut actions);
+        if actions.is_empty() {
+            return devices_show_what_is_wanted(model, &state) && pages_are_what_is_wanted(model, &state);
+        }
+        model.apply(&mut state, actions[turn % actions.len()]);
+    }
+    false
+}

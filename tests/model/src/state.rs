@@ -1,0 +1,272 @@
+//! What a state of the model is: the truth, the store of inboxes, and how far each process has come (`processes`).
+//!
+//! Numbers are `u8` so that a state is small and hashed quickly; the product's own types are made from them where a
+//! rule of the product is asked. Nothing here decides anything.
+
+use feedgate_common::change::{Class, Entry, Op, Route};
+use feedgate_common::{DisplayKey, ItemId, Progress, UserNo, Watermarks};
+
+pub(crate) use crate::processes::{Device, Executor, FollowWorker, HalfPage, News, Rebuild, Seen, Snapshot, Taker, To};
+
+/// Authors are 0 and 1.
+pub(crate) const AUTHORS: usize = 2;
+/// Readers are 0 and 1, both of one bucket.
+pub(crate) const READERS: usize = 2;
+/// How many records an outbox can hold.
+pub(crate) const OUTBOX_MAX: u8 = 6;
+/// How many items can be addressed to readers.
+pub(crate) const ADDRESSED_MAX: u8 = 3;
+
+/// An item: 1 to 6 are the adds of author 0 by their place in the outbox, 7 to 12 those of author 1, 13 to 15 the
+/// addressed ones.
+pub(crate) type Item = u8;
+
+/// The item that record `seq` of `author` adds.
+pub(crate) fn item_of(author: usize, seq: u8) -> Item {
+    author as u8 * OUTBOX_MAX + seq
+}
+
+/// The `n`-th addressed item, from 0.
+pub(crate) fn addressed_item(n: usize) -> Item {
+    AUTHORS as u8 * OUTBOX_MAX + 1 + n as u8
+}
+
+/// Authors as the product numbers users.
+pub(crate) fn author_no(author: usize) -> UserNo {
+    UserNo(author as u32 + 11)
+}
+
+/// Readers as the product numbers users.
+pub(crate) fn reader_no(reader: usize) -> UserNo {
+    UserNo(reader as u32 + 1)
+}
+
+/// What somebody sees: the version of each item, 0 where it is not seen. A nibble an item.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct View(u64);
+
+impl View {
+    /// The version of `item`; 0 if it is not seen.
+    pub fn version(self, item: Item) -> u8 {
+        (self.0 >> (4 * item)) as u8 & 15
+    }
+
+    /// Shows `item` in `version`, or no longer if that is 0.
+    pub fn set(&mut self, item: Item, version: u8) {
+        self.0 = self.0 & !(15 << (4 * item)) | u64::from(version) << (4 * item);
+    }
+
+    /// All items that are seen.
+    pub fn items(self) -> impl Iterator<Item = Item> {
+        (1..16).filter(move |item| self.version(*item) > 0)
+    }
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.items().map(|item| (item, self.version(item)))).finish()
+    }
+}
+
+/// A record of an outbox; its place is its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Posted {
+    pub op: Op,
+    pub route: Route,
+    pub item: Item,
+    /// 0 if its route is push.
+    pub pull_seq: u8,
+}
+
+/// An author and the outstanding events of the outbox.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Author {
+    pub outbox: Vec<Posted>,
+    pub class: Class,
+    /// The outbox head when everyone began to follow.
+    pub everyone_since: Option<u8>,
+    /// Every event up to here is finished.
+    pub finished: u8,
+    /// The event that a rebuild has made outstanding again; 0 if there is none.
+    pub reopened: u8,
+    /// A job waits or is not acknowledged.
+    pub job: bool,
+}
+
+/// What the Archive holds of (reader, author).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Row {
+    /// Whether there is one at all.
+    pub held: bool,
+    pub follows: bool,
+    /// Bits of [`Shields`](feedgate_common::graph::Shields).
+    pub shields: u8,
+    pub generation: u8,
+    pub from: u8,
+    /// What `from` has to be. Not the product's: only to see that `from` is right.
+    pub since: u8,
+    /// The edge's events up to this generation are finished.
+    pub finished: u8,
+}
+
+/// A record of what was addressed to a reader; its place is its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ToReader {
+    pub op: Op,
+    pub item: Item,
+}
+
+/// What the Archive holds of a reader.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Reader {
+    /// The last generation that any edge of the reader took.
+    pub counter: u8,
+    pub rows: [Row; AUTHORS],
+    pub direct: Vec<ToReader>,
+    /// Direct events up to here are finished.
+    pub direct_finished: u8,
+}
+
+/// An item for named readers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Addressed {
+    pub author: u8,
+    /// A bit a reader.
+    pub to: u8,
+    /// 0 if it is deleted.
+    pub version: u8,
+}
+
+/// The truth.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Truth {
+    pub authors: [Author; AUTHORS],
+    pub readers: [Reader; READERS],
+    pub addressed: Vec<Addressed>,
+    pub pull_seq: u8,
+    /// The last one given.
+    pub epoch: u8,
+}
+
+/// A line of a log. Its sequence id is where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Line {
+    pub op: Op,
+    pub author: u8,
+    /// 0 for what is addressed, and for `Forget`.
+    pub outbox_seq: u8,
+    pub generation: u8,
+    pub item: Item,
+    /// Its sequence id is given but it is not there yet: only where that rule is broken.
+    pub awaited: bool,
+}
+
+impl Line {
+    /// The line that holds `entry`.
+    pub fn of(entry: Entry) -> Self {
+        let small = |n: u64| n as u8;
+        Self {
+            op: entry.op,
+            author: (entry.author.0 - author_no(0).0) as u8,
+            outbox_seq: small(entry.outbox_seq),
+            generation: small(entry.generation),
+            item: small(entry.key.item.0),
+            awaited: false,
+        }
+    }
+
+    /// What it holds.
+    pub fn entry(self, key: DisplayKey) -> Entry {
+        Entry {
+            op: self.op,
+            author: author_no(self.author.into()),
+            outbox_seq: self.outbox_seq.into(),
+            generation: self.generation.into(),
+            key: if self.op == Op::Forget { DisplayKey { rank: 0, item: ItemId(0) } } else { key },
+        }
+    }
+}
+
+/// How far an inbox has taken in what no push brings.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Marks {
+    pub pull: u8,
+    pub direct: u8,
+}
+
+impl From<Marks> for Watermarks {
+    fn from(marks: Marks) -> Self {
+        Self { pull: marks.pull.into(), direct: marks.direct.into() }
+    }
+}
+
+impl From<Watermarks> for Marks {
+    fn from(marks: Watermarks) -> Self {
+        Self { pull: marks.pull as u8, direct: marks.direct as u8 }
+    }
+}
+
+/// One log.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Inbox {
+    pub epoch: u8,
+    /// All there ever was in this epoch; the first `cut` are gone for everybody but the properties.
+    pub log: Vec<Line>,
+    pub cut: u8,
+    /// The rank; ranks of items differ.
+    pub floor: Option<u8>,
+    pub built_at: u8,
+    /// The generation taken in by a follow step; 0 if none has run.
+    pub taken_in: [u8; AUTHORS],
+    pub taken: Marks,
+}
+
+/// The store of inboxes: what a rollback takes back.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Store {
+    pub progress: [Progress; AUTHORS],
+    pub inboxes: [Option<Inbox>; READERS],
+    /// Build tokens; 0 is none.
+    pub tokens: [u8; READERS],
+}
+
+/// How much of what may happen has happened.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Spent {
+    pub records: u8,
+    pub addressed: u8,
+    pub classes: u8,
+    pub follows: u8,
+    pub shields: u8,
+    pub sleeps: u8,
+    pub trims: u8,
+    pub crashes: u8,
+    pub rollbacks: u8,
+}
+
+/// Everything.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    pub truth: Truth,
+    pub store: Store,
+    /// Inboxes of an epoch below are missing.
+    pub least_epoch: u8,
+    /// What the store may be rolled back to.
+    pub snapshot: Option<Box<Store>>,
+    /// Rolled back, and nobody has noticed yet: only where that rule is broken.
+    pub unnoticed: bool,
+    /// What each log had reached when it was rolled back, as (epoch, sequence id).
+    pub lost: [(u8, u8); READERS],
+    /// What a node knows to hold nothing for a reader, as (epoch, pull number).
+    pub looked: [(u8, u8); READERS],
+    pub executors: [Executor; 2],
+    pub follow_workers: [FollowWorker; 2],
+    pub takers: [Taker; 2],
+    pub rebuilds: [Rebuild; 2],
+    pub devices: [Device; 2],
+    pub spent: Spent,
+    /// A sequence id was used again within its epoch (I16).
+    pub reused: bool,
+    /// A mark, a watermark or the progress went back (I10).
+    pub went_back: bool,
+}

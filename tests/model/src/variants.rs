@@ -1,0 +1,94 @@
+//! Rules left out, or replaced by what seems to do as well. Each is refuted: the model finds a run in which a property breaks.
+
+use crate::configurations::named;
+use crate::{Action, Fanout};
+use stateright::{Checker, HasDiscoveries, Model};
+
+/// A rule that is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// A read pulls an author of whom the inbox holds nothing, instead of by a watermark.
+    PullIfAbsent,
+    /// A record goes by its author's class now, instead of by the route its add was given.
+    CurrentClass,
+    /// A push step appends whatever the inbox has taken in of the edge.
+    NoMarkCheck,
+    /// A follow worker reads the outbox before the edge.
+    BackfillBeforeTheEdge,
+    /// A record is fanned out that is not committed yet, and then never is.
+    FanOutBeforeOutbox,
+    /// A sequence id is given before what stands there is written.
+    SequenceBeforeCommit,
+    /// A device asks for what is newer than the newest that it has.
+    CatchUpByTime,
+    /// A push step does not compare the progress.
+    NoProgressCompare,
+    /// An executor reads which inboxes are there with the recipients, not in the step.
+    StaleActivity,
+    /// An inbox is served while it is being rebuilt.
+    ServeBeforeSwap,
+    /// A rebuild swaps in wherever no inbox is.
+    SwapWithoutToken,
+    /// A cut is `done`, also for readers that the next record has reached.
+    CutIgnoresLastReader,
+    /// A rebuild leaves an edge to the follow step that is outstanding.
+    RebuildSkipsPendingFollow,
+    /// A rebuild that finds push behind the outbox takes it for running.
+    NothingReopened,
+    /// A take does not compare the watermarks.
+    TakeWithoutCompare,
+    /// A step that turns an edge off acts also if the inbox knows a later generation.
+    StaleForget,
+    /// An update or delete takes the route of its author's class now.
+    DeleteByClass,
+    /// A page comes from the log alone.
+    NoFloor,
+    /// An event is outstanding until somebody was told of it.
+    OutstandingUntilRelayed,
+    /// Where the inbox knows of later edges, a push step passes it by.
+    SkipInsteadOfReadingAgain,
+    /// Where the inbox knows of later edges, a push step appends.
+    NoCounterCompare,
+    /// An inbox keeps the greatest generation it has taken in of any edge, and no entry for each.
+    AppliedInsteadOfMarks,
+    /// Turning an edge off takes no generation.
+    UnfollowWithoutNumber,
+    /// A step that turns an edge off removes the inbox's entry.
+    UnfollowRemovesItsEntry,
+    /// A follow step acts where a push step would not append.
+    FollowStepByPushVerdict,
+    /// An executor reads the counter after the edges.
+    CounterAfterEdges,
+    /// A rebuild reads the counter before the edges.
+    RebuildCounterBefore,
+    /// A rebuild reads the counter after the edges.
+    RebuildCounterAfter,
+    /// A follow step does not compare the pull watermark.
+    FollowIgnoresWatermark,
+    /// A take reads the edges first and then the records.
+    RecordsAfterEdges,
+    /// A follow step leaves what is pulled to pull, which may have passed it by.
+    FollowBringsNothingPulled,
+    /// `Forget` takes what was addressed to the reader too.
+    ForgetTakesDirect,
+    /// When a shield goes down, the edge has the `from` it had before.
+    UnmuteKeepsFrom,
+    /// A worker that finds no inbox finishes all there is to bring, not what it had read of.
+    MissingFinishesAll,
+    /// A position that was cut off is read from where the log begins.
+    CutOffIsNotGone,
+    /// A step does not notice that the store has been rolled back.
+    RollbackNoticedLate,
+}
+
+/// The run in which `property` breaks if `variant` is in force, in a configuration that passes without it.
+///
+/// # Errors
+/// If there is none: the number of states looked at.
+pub fn refute(variant: Variant, configuration: &str, property: &'static str) -> Result<Vec<Action>, usize> {
+    let Some(bounds) = named(configuration) else { return Err(0) };
+    let model = Fanout { bounds, variant: Some(variant) };
+    let until = HasDiscoveries::AnyOf([property].into());
+    let checker = model.checker().threads(1).finish_when(until).spawn_bfs().join();
+    checker.discovery(property).map(|path| path.into_actions()).ok_or(checker.unique_state_count())
+}

@@ -1,0 +1,47 @@
+//! Every configuration, gone through whole: no reachable state breaks a property, and there are as many states as the crate's documentation
+//! says. A change of the rules that changes the number is to be understood before the documentation is changed.
+
+#![expect(clippy::print_stdout, reason = "the numbers of states are what the tests show")]
+
+use feedgate_model::Fanout;
+use feedgate_model::configurations::{ALL, named};
+use stateright::{Checker, Model};
+
+fn passes(name: &str) {
+    let bounds = named(name).expect("a configuration");
+    let checker = Fanout::new(bounds).checker().threads(2).spawn_bfs().join();
+    println!("{name}: {} states, depth {}", checker.unique_state_count(), checker.max_depth());
+    let broken: Vec<_> = checker.discoveries().into_iter().map(|(name, path)| (name, path.into_actions())).collect();
+    assert!(broken.is_empty(), "{name} breaks {broken:#?}");
+    let documented = include_str!("../src/lib.rs").lines().find_map(|line| {
+        let (_, states) = line.strip_prefix(&format!("//! | `{name}` |"))?.trim_end_matches('|').rsplit_once('|')?;
+        states.replace(' ', "").parse().ok()
+    });
+    assert_eq!(Some(checker.unique_state_count()), documented, "states of {name} as documented");
+}
+
+macro_rules! passing {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            passes(stringify!($name));
+        })*
+
+        #[test]
+        fn every_configuration_is_a_test() {
+            let tested = [$(stringify!($name)),*];
+            assert_eq!(ALL.iter().map(|bounds| bounds.name).collect::<Vec<_>>(), tested);
+        }
+    };
+}
+
+passing! {
+    push push_in_batches push_to_two_readers
+    follow follow_three_times follow_from_behind follow_two
+    cross_classes cross_classes_asleep
+    pull pull_two pull_two_asleep pull_little_by_little pull_asleep
+    trim trim_two trim_and_refollow
+    roll_back roll_back_two_workers roll_back_across_classes
+    direct direct_asleep
+    shields everyone everyone_and_another
+}

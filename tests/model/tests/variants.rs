@@ -1,0 +1,63 @@
+//! Each rule, broken, is found: in a configuration that passes with it, the property that it keeps breaks without it.
+//!
+//! `cargo test -p feedgate-model --test variants -- --nocapture` prints how.
+
+#![expect(clippy::print_stdout, reason = "the traces are what the tests show")]
+
+use feedgate_model::variants::Variant::{self, *};
+use feedgate_model::variants::refute;
+
+fn refuted(variant: Variant, configuration: &str, property: &'static str) {
+    match refute(variant, configuration, property) {
+        Ok(trace) => println!("{variant:?} in {configuration} breaks {property}:\n  {trace:?}"),
+        Err(states) => panic!("{variant:?} does not break {property} in {configuration}: {states} states"),
+    }
+}
+
+macro_rules! variants {
+    ($($name:ident: $variant:ident in $configuration:ident breaks $property:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            refuted($variant, stringify!($configuration), stringify!($property));
+        })*
+    };
+}
+
+variants! {
+    pull_by_author_absent_from_the_inbox: PullIfAbsent in pull breaks i4_at_rest_a_device_shows_what_is_wanted;
+    the_current_class_instead_of_the_route: CurrentClass in cross_classes breaks i10_no_mark_passes_what_was_not_appended;
+    no_mark_check: NoMarkCheck in push breaks i5_nothing_of_an_author_that_was_left;
+    backfill_before_the_edge: BackfillBeforeTheEdge in follow breaks i10_no_mark_passes_what_was_not_appended;
+    fan_out_before_the_outbox: FanOutBeforeOutbox in follow breaks i6_only_what_was_accepted_is_shown;
+    a_sequence_id_before_the_commit: SequenceBeforeCommit in cross_classes breaks i9_nothing_is_missing_up_to_the_position;
+    catch_up_by_time: CatchUpByTime in trim breaks i9_nothing_is_missing_up_to_the_position;
+    no_progress_compare: NoProgressCompare in push breaks i3_an_add_stands_once;
+    a_stale_snapshot_of_activity: StaleActivity in push breaks i10_no_mark_passes_what_was_not_appended;
+    serving_before_the_swap: ServeBeforeSwap in push breaks i10_no_mark_passes_what_was_not_appended;
+    a_swap_without_its_token: SwapWithoutToken in push breaks i10_no_mark_passes_what_was_not_appended;
+    a_cut_that_ignores_the_last_reader: CutIgnoresLastReader in push_to_two_readers breaks i10_no_mark_passes_what_was_not_appended;
+    a_rebuild_that_skips_an_edge_whose_follow_is_pending: RebuildSkipsPendingFollow in pull_asleep breaks i10_no_mark_passes_what_was_not_appended;
+    finished_work_not_reopened_after_a_rollback: NothingReopened in roll_back breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_take_without_compare: TakeWithoutCompare in pull breaks i3_an_add_stands_once;
+    a_stale_forget: StaleForget in follow breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_delete_by_another_door: DeleteByClass in cross_classes breaks i11_a_delete_follows_its_add;
+    no_floor: NoFloor in trim breaks i7_at_rest_a_page_is_what_is_wanted;
+    outstanding_only_until_relayed: OutstandingUntilRelayed in roll_back breaks i4_at_rest_a_device_shows_what_is_wanted;
+    skip_instead_of_reading_again: SkipInsteadOfReadingAgain in follow_two breaks i10_no_mark_passes_what_was_not_appended;
+    no_counter_compare: NoCounterCompare in cross_classes_asleep breaks i5_nothing_of_an_author_that_was_left;
+    the_greatest_generation_applied: AppliedInsteadOfMarks in follow_two breaks i4_at_rest_a_device_shows_what_is_wanted;
+    an_unfollow_without_a_number: UnfollowWithoutNumber in follow breaks i5_nothing_of_an_author_that_was_left;
+    an_unfollow_that_removes_its_entry: UnfollowRemovesItsEntry in follow breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_follow_step_by_the_push_predicate: FollowStepByPushVerdict in follow_two breaks i3_an_add_stands_once;
+    an_executor_that_reads_the_counter_after_the_edges: CounterAfterEdges in cross_classes_asleep breaks i5_nothing_of_an_author_that_was_left;
+    a_rebuild_counter_from_before_the_snapshot: RebuildCounterBefore in pull_asleep breaks i3_an_add_stands_once;
+    a_rebuild_counter_from_after_the_snapshot: RebuildCounterAfter in cross_classes_asleep breaks i5_nothing_of_an_author_that_was_left;
+    a_follow_step_that_ignores_the_pull_watermark: FollowIgnoresWatermark in pull breaks i10_no_mark_passes_what_was_not_appended;
+    a_take_that_reads_records_after_edges: RecordsAfterEdges in pull breaks i10_no_mark_passes_what_was_not_appended;
+    a_watermark_past_what_the_follow_step_does_not_bring: FollowBringsNothingPulled in pull breaks i10_no_mark_passes_what_was_not_appended;
+    a_forget_that_takes_direct_items: ForgetTakesDirect in direct breaks i4_at_rest_a_device_shows_what_is_wanted;
+    an_unmute_with_the_old_from: UnmuteKeepsFrom in shields breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_missing_inbox_that_finishes_all: MissingFinishesAll in direct_asleep breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_cut_off_position_that_is_not_gone: CutOffIsNotGone in trim breaks i9_nothing_is_missing_up_to_the_position;
+    a_rollback_that_steps_do_not_notice: RollbackNoticedLate in roll_back breaks i16_no_sequence_id_is_used_twice;
+}
