@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
@@ -46,7 +47,9 @@ pub(crate) fn entry(seq: u64) -> Entry {
 
 /// Readers 1 to `READERS` with empty inboxes.
 pub(crate) async fn open(server: &Server) -> RedisInboxes {
-    let link = Link::connect(&server.redis.url(), Timeouts::default()).await.unwrap();
+    // Others' work may hold the machine up: that is waited for, not measured.
+    let patient = Timeouts { call: Duration::from_secs(30), ..Timeouts::default() };
+    let link = Link::connect(&server.redis.url(), patient).await.unwrap();
     let store = RedisInboxes::open(link, Arc::new(Counter::default()), 1).await.unwrap();
     for reader in 1..=READERS {
         build(&store, InboxKey::main(UserNo(reader)), vec![]).await;
