@@ -20,7 +20,7 @@ pub(super) struct Standing {
 
 impl Standing {
     /// See `scripts/stands.lua`.
-    fn of(numbers: &[u64]) -> Option<Self> {
+    pub(super) fn of(numbers: &[u64]) -> Option<Self> {
         let &[epoch, offset, kept, pull, direct] = numbers else { return None };
         let at = Stand { head: Position { epoch: Epoch(epoch), offset }, taken: Watermarks { pull, direct } };
         (epoch > 0).then_some(Self { at, kept })

@@ -38,7 +38,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
 use crate::{Epochs, Link};
-use batch::by_bucket;
+use batch::{Standing, by_bucket};
 use layout::{
     Header, bucket_key, entry_bytes, entry_of, field, layout, mark_author, mark_generation, progress_text,
     pull_watermark, token,
@@ -166,7 +166,8 @@ impl Inboxes for RedisInboxes {
     }
 
     async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
-        Ok(self.stands(&[key]).await?[0].map(|standing| standing.at))
+        let numbers = self.on_inbox(&self.scripts.stands, key, vec![]).await?.all_numbers()?;
+        Ok(Standing::of(&numbers).map(|standing| standing.at))
     }
 
     async fn begin_build(&self, key: InboxKey, epoch: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
