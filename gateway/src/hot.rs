@@ -13,13 +13,16 @@
 //! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. What finds no room was not
 //!   asked past, so it is asked for.
 
+mod followers;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use feedgate_common::archive::{PullHead, Recipient};
-use feedgate_common::change::Class;
+use feedgate_common::archive::PullHead;
 use feedgate_common::error::Result;
-use feedgate_common::{Bucket, PullSeq, UserNo};
+use feedgate_common::{PullSeq, UserNo};
 use futures_util::future::Either;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
@@ -28,9 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::Gateway;
-use crate::background::paced;
 use crate::bounded::bounded;
-use crate::pool::{Seat, Wake};
 
 /// Authors that may wait for their join.
 const WAITING_MAX: usize = 4096;
@@ -38,8 +39,8 @@ const WAITING_MAX: usize = 4096;
 /// Authors joined at a time, so that a few followers do not wait behind a million.
 const JOINS: usize = 4;
 
-/// Readers asked for in one call, of either side.
-const BATCH: usize = 500;
+/// Authors asked for in one call.
+const ASKED: usize = 500;
 
 /// After a call has failed.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -199,7 +200,7 @@ async fn ask_once(gateway: &Gateway) -> Result<()> {
         gateway.pool.missed();
         return Ok(());
     };
-    let limit = room.min(BATCH);
+    let limit = room.min(ASKED);
     if limit == 0 {
         return Ok(());
     }
@@ -215,115 +216,9 @@ async fn ask_once(gateway: &Gateway) -> Result<()> {
 
 /// Wakes the author's followers among the readers of this node.
 async fn join(gateway: &Gateway, head: PullHead) {
-    if let Err(error) = wake_followers(gateway, head.author).await {
+    if let Err(error) = followers::wake(gateway, head.author).await {
         tracing::warn!(%error, "an author's followers could not be told of news; trying again");
         sleep(AGAIN).await;
         gateway.hot.failed(head);
-    }
-}
-
-/// The smaller side drives.
-async fn wake_followers(gateway: &Gateway, author: UserNo) -> Result<()> {
-    let readers = gateway.pool.users();
-    if readers.is_empty() {
-        return Ok(());
-    }
-    let archive = gateway.parts.feeds.archive();
-    let about = bounded(archive.author(author)).await?;
-    if about.class != Class::Everyone && about.followers < readers.len() as u64 {
-        return wake_each_follower(gateway, author).await;
-    }
-    for some in readers.chunks(BATCH) {
-        wake(gateway, bounded(archive.followers_among(author, some)).await?).await;
-    }
-    Ok(())
-}
-
-async fn wake_each_follower(gateway: &Gateway, author: UserNo) -> Result<()> {
-    let feeds = &gateway.parts.feeds;
-    let (archive, buckets) = (feeds.archive(), feeds.inboxes().buckets());
-    let readers = |some: &[Recipient]| some.iter().map(|to| to.reader).collect();
-    let few = bounded(archive.all_recipients(author, BATCH)).await?;
-    if few.len() < BATCH {
-        wake(gateway, readers(&few)).await;
-        return Ok(());
-    }
-    for bucket in (0..buckets).map(Bucket) {
-        let mut after = None;
-        loop {
-            let some = bounded(archive.recipients(author, bucket, buckets, after, BATCH)).await?;
-            wake(gateway, readers(&some)).await;
-            if some.len() < BATCH {
-                break;
-            }
-            after = some.last().map(|to| to.reader);
-        }
-    }
-    Ok(())
-}
-
-/// Wakes every session of these readers that sits here, not all of them at once.
-async fn wake(gateway: &Gateway, readers: Vec<UserNo>) {
-    let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| gateway.pool.seats_of(reader)).collect();
-    let per_sec = gateway.parts.settings.pull_wakes_per_sec;
-    let time = Duration::from_secs(seats.len() as u64) / per_sec;
-    paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::Look)).await;
-    // A store that answers at once would keep the thread for as long as there are readers.
-    tokio::task::yield_now().await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn head(author: u32, pull_seq: PullSeq) -> PullHead {
-        PullHead { pull_seq, author: UserNo(author) }
-    }
-
-    fn from(asked: PullSeq) -> State {
-        State { asked: Some(asked), ..State::default() }
-    }
-
-    #[test]
-    fn an_author_waits_once_for_the_greatest_number() {
-        let mut state = from(0);
-        assert!(state.add(head(1, 3)) && state.add(head(1, 5)) && state.add(head(1, 4)));
-        assert_eq!((state.next(), state.next()), (Some(head(1, 5)), None));
-        assert!(!state.add(head(1, 5)), "it was joined for that");
-        assert!(state.add(head(1, 6)));
-    }
-
-    #[test]
-    fn what_was_joined_is_not_joined_again_when_it_is_asked_for() {
-        let mut state = from(2);
-        assert!(!state.add(head(9, 2)), "that was asked for");
-        state.add(head(1, 4));
-        state.next();
-        assert!(state.asked(&[head(2, 3), head(1, 4), head(3, 5)]));
-        assert_eq!((state.asked, state.joined.len(), state.waiting.len()), (Some(5), 0, 2));
-        assert!(!state.add(head(1, 4)));
-    }
-
-    #[test]
-    fn a_join_that_failed_waits_again() {
-        let mut state = from(0);
-        state.add(head(1, 3));
-        let taken = state.next().unwrap();
-        state.put_back(taken);
-        assert_eq!(state.next(), Some(head(1, 3)));
-    }
-
-    #[test]
-    fn i18_what_finds_no_room_is_not_asked_past() {
-        let mut state = from(0);
-        (1..=WAITING_MAX as u32).for_each(|author| assert!(state.add(head(author, author.into()))));
-        let beyond = WAITING_MAX as u64 + 1;
-        assert!(!state.add(head(0, beyond)), "there is no room");
-        assert!(state.add(head(7, beyond)), "it has its place already");
-        assert!(!state.asked(&[head(8, 8), head(0, beyond)]));
-        assert_eq!((state.asked, state.waiting.len()), (Some(8), WAITING_MAX));
-        state.next();
-        assert!(state.asked(&[head(0, beyond)]));
-        assert_eq!(state.asked, Some(beyond));
     }
 }

@@ -38,6 +38,8 @@ mod socket;
 mod surface;
 mod told;
 mod touches;
+#[cfg(test)]
+mod unserved;
 mod upgrade;
 mod vitals;
 

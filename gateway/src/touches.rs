@@ -49,18 +49,74 @@ pub(crate) async fn keep_touching(gateway: &Gateway) {
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in (0..ALL_EVERY).cycle() {
         due.tick().await;
-        if round == ALL_EVERY - 1 {
-            gateway.pool.users().into_iter().for_each(|reader| gateway.touches.note(InboxKey::main(reader)));
-        }
-        touch(gateway).await;
+        touch(gateway, round == ALL_EVERY - 1).await;
     }
 }
 
-async fn touch(gateway: &Gateway) {
+/// What was noted; and, if `all`, every inbox with a session here.
+async fn touch(gateway: &Gateway, all: bool) {
+    if all {
+        gateway.pool.users().into_iter().for_each(|reader| gateway.touches.note(InboxKey::main(reader)));
+    }
     let noted: Vec<InboxKey> = gateway.touches.0.lock().drain().collect();
     for chunk in noted.chunks(CHUNK) {
         if let Err(error) = bounded(gateway.parts.feeds.touch(chunk)).await {
             tracing::warn!(%error, "inboxes that are read could not be touched; some may be rebuilt early");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
+    use feedgate_common::{Inboxes, UserNo};
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+    use crate::unserved;
+
+    const HOUR: i64 = 3600 * 1000;
+
+    async fn kept(inboxes: &dyn Inboxes, keys: &[InboxKey], now: i64) -> Vec<bool> {
+        while inboxes.discard_expired(now, 100).await.unwrap() > 0 {}
+        inboxes.heads(keys).await.unwrap().iter().map(Option::is_some).collect()
+    }
+
+    #[tokio::test]
+    async fn an_inbox_that_is_read_or_has_a_session_here_outlives_one_that_nobody_reads() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let now = Arc::new(AtomicI64::new(0));
+        let clock = now.clone();
+        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL)
+            .with_retention(Duration::from_secs(24 * 3600), Arc::new(move || clock.load(Ordering::Relaxed)));
+        let gateway = unserved::gateway(&stores, feeds);
+        let names = ["seated0", "asks", "sleeps"].map(|name| name.parse().unwrap());
+        let readers: Vec<UserNo> = stores.archive.intern(&names).await.unwrap();
+        let keys: Vec<InboxKey> = readers.into_iter().map(InboxKey::main).collect();
+        for key in &keys {
+            gateway.parts.feeds.head(*key).await.unwrap();
+        }
+        unserved::seated(&gateway, "seated", 1).await;
+
+        now.store(20 * HOUR, Ordering::Relaxed);
+        gateway.touches.note(keys[1]);
+        touch(&gateway, true).await;
+        assert_eq!(kept(&*stores.inboxes, &keys, 23 * HOUR).await, [true, true, true]);
+        assert_eq!(kept(&*stores.inboxes, &keys, 25 * HOUR).await, [true, true, false]);
+
+        now.store(40 * HOUR, Ordering::Relaxed);
+        touch(&gateway, false).await;
+        assert_eq!(kept(&*stores.inboxes, &keys, 45 * HOUR).await, [false, false, false], "touched once, at 20");
+    }
+
+    #[test]
+    fn i18_what_finds_no_room_is_lost() {
+        let touches = Touches::default();
+        (0..=NOTED_MAX as u32).for_each(|reader| touches.note(InboxKey::main(UserNo(reader))));
+        assert_eq!(touches.0.lock().len(), NOTED_MAX);
     }
 }

@@ -26,6 +26,8 @@ mod lines;
 mod outages;
 #[path = "sockets/phone.rs"]
 mod phone;
+#[path = "sockets/pulling.rs"]
+mod pulling;
 #[path = "sockets/reaching.rs"]
 mod reaching;
 #[path = "sockets/replacing.rs"]

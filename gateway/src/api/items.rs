@@ -4,6 +4,7 @@
 //! stands before, or addressed to the reader; any other is answered like one that does not exist.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use axum::Json;
@@ -149,8 +150,8 @@ async fn visible(caller: &Caller, api: &Api, found: Vec<Option<Arc<Item>>>) -> R
     for item in found.iter().flatten().filter(|item| item.author_no != me) {
         if item.direct {
             direct.push(item.id);
-        } else if !follows.contains_key(&item.author_no) {
-            follows.insert(item.author_no, api.archive().edge(me, item.author_no).await?.on);
+        } else if let Entry::Vacant(unknown) = follows.entry(item.author_no) {
+            unknown.insert(api.archive().edge(me, item.author_no).await?.on);
         }
     }
     let addressed = if direct.is_empty() { vec![] } else { api.archive().addressed(me, &direct).await? };

@@ -18,6 +18,8 @@ pub(crate) struct Lines {
     ears: Mutex<HashMap<String, Vec<OnHeard>>>,
     /// Whether what is said now is lost.
     pub(crate) cut: AtomicBool,
+    /// Whether it is lost that authors who are pulled have news.
+    pub(crate) cold: AtomicBool,
     /// If there, wakes end here instead of at their node.
     pub(crate) caught: Mutex<Option<Vec<(String, Growth)>>>,
 }
@@ -30,7 +32,13 @@ pub(crate) struct Line {
 
 impl Lines {
     pub(crate) fn over(wakes: Arc<dyn Doorbell>) -> Arc<Self> {
-        Arc::new(Self { wakes, ears: Mutex::default(), cut: AtomicBool::new(false), caught: Mutex::default() })
+        Arc::new(Self {
+            wakes,
+            ears: Mutex::default(),
+            cut: AtomicBool::new(false),
+            cold: AtomicBool::new(false),
+            caught: Mutex::default(),
+        })
     }
 
     pub(crate) fn of(self: &Arc<Self>, node: &str) -> Arc<Line> {
@@ -69,6 +77,7 @@ impl Doorbell for Line {
         self.lines.wakes.listen(Arc::new(move |heard| {
             let Some(lines) = lines.upgrade().filter(|lines| !lines.is_cut()) else { return };
             match (&mut *lines.caught.lock(), heard) {
+                (_, Heard::Hot(_)) if lines.cold.load(Ordering::Acquire) => {}
                 (Some(caught), Heard::Growth(growth)) => caught.push((node.clone(), growth.clone())),
                 _ => on_heard(heard),
             }

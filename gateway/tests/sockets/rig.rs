@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::graph::Shield;
 use feedgate_common::{Body, InboxKey, Position, Sessions, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
@@ -137,6 +139,15 @@ impl Rig {
         for written in self.publisher.write(writes, clock::now()).await.unwrap() {
             written.unwrap();
         }
+    }
+
+    pub(crate) async fn classify(&self, author: &str, class: Class) {
+        self.write(vec![Write::Classify { author: author.parse().unwrap(), class }]).await;
+    }
+
+    pub(crate) async fn mute(&self, user: &str, other: &str) {
+        let (user, other) = (user.parse().unwrap(), other.parse().unwrap());
+        self.write(vec![Write::Shield { user, other, shield: Shield::Mute, up: true }]).await;
     }
 
     pub(crate) async fn post(&self, author: &str, count: usize) {

@@ -1,0 +1,150 @@
+//! Followers ∩ readers of this node, and their wakes.
+//!
+//! ```text
+//!   fewer followers than readers here:  page through the followers, look each up in the pool
+//!   else, and where everyone follows:   ask about the readers here, so many at a time
+//! ```
+//!
+//! An edge that is set on meanwhile begins behind what the wake is for, and one that is set off may wake for nothing.
+
+use std::time::Duration;
+
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Class;
+use feedgate_common::error::Result;
+use feedgate_common::{Bucket, UserNo};
+
+use crate::Gateway;
+use crate::background::paced;
+use crate::bounded::bounded;
+use crate::pool::{Seat, Wake};
+
+/// Readers asked for in one call, of either side.
+const BATCH: usize = 500;
+
+/// Wakes the author's followers among the readers of this node. Repeating it is harmless.
+pub(super) async fn wake(gateway: &Gateway, author: UserNo) -> Result<()> {
+    let readers = gateway.pool.users();
+    if readers.is_empty() {
+        return Ok(());
+    }
+    let archive = gateway.parts.feeds.archive();
+    let about = bounded(archive.author(author)).await?;
+    if about.class != Class::Everyone && about.followers < readers.len() as u64 {
+        return wake_each_follower(gateway, author).await;
+    }
+    for some in readers.chunks(BATCH) {
+        wake_all(gateway, bounded(archive.followers_among(author, some)).await?).await;
+    }
+    Ok(())
+}
+
+async fn wake_each_follower(gateway: &Gateway, author: UserNo) -> Result<()> {
+    let feeds = &gateway.parts.feeds;
+    let (archive, buckets) = (feeds.archive(), feeds.inboxes().buckets());
+    let readers = |some: &[Recipient]| some.iter().map(|to| to.reader).collect();
+    let few = bounded(archive.all_recipients(author, BATCH)).await?;
+    if few.len() < BATCH {
+        wake_all(gateway, readers(&few)).await;
+        return Ok(());
+    }
+    for bucket in (0..buckets).map(Bucket) {
+        let mut after = None;
+        loop {
+            let some = bounded(archive.recipients(author, bucket, buckets, after, BATCH)).await?;
+            wake_all(gateway, readers(&some)).await;
+            if some.len() < BATCH {
+                break;
+            }
+            after = some.last().map(|to| to.reader);
+        }
+    }
+    Ok(())
+}
+
+/// Wakes every session of these readers that sits here, not all of them at once.
+async fn wake_all(gateway: &Gateway, readers: Vec<UserNo>) {
+    let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| gateway.pool.seats_of(reader)).collect();
+    let per_sec = gateway.parts.settings.pull_wakes_per_sec;
+    let time = Duration::from_secs(seats.len() as u64) / per_sec;
+    paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::Look)).await;
+    // A store that answers at once would keep the thread for as long as there are readers.
+    tokio::task::yield_now().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use feedgate_common::archive::Write;
+    use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
+    use feedgate_common::graph::Shield;
+    use feedgate_common::{Archive, UserId};
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+    use crate::pool::Slot;
+    use crate::unserved;
+
+    fn name(who: &str, n: usize) -> UserId {
+        format!("{who}{n}").parse().unwrap()
+    }
+
+    fn gateway(stores: &Embedded) -> Arc<Gateway> {
+        unserved::gateway(stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL))
+    }
+
+    async fn write(archive: &dyn Archive, writes: impl Iterator<Item = Write>) {
+        for written in archive.write(writes.collect(), 1).await.unwrap() {
+            written.unwrap();
+        }
+    }
+
+    async fn woken(gateway: &Gateway, author: &str, seats: &[(UserId, Arc<Slot>)]) -> BTreeSet<UserId> {
+        let author = gateway.parts.feeds.archive().intern(&[author.parse().unwrap()]).await.unwrap()[0];
+        wake(gateway, author).await.unwrap();
+        let woken = seats.iter().filter(|(_, slot)| slot.take_wake() == Some(Wake::Look));
+        woken.map(|(id, _)| id.clone()).collect()
+    }
+
+    #[tokio::test]
+    async fn whichever_side_is_smaller_exactly_the_followers_who_are_here_are_woken() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let (gateway, archive) = (gateway(&stores), &*stores.archive);
+        assert!(woken(&gateway, "few", &[]).await.is_empty(), "nobody is here");
+        let seats = unserved::seated(&gateway, "here", 3 * BATCH).await;
+        let follow = |reader: UserId, author: &str| Write::Follow { reader, author: author.parse().unwrap() };
+        let every = |step: usize, author: &'static str| {
+            (0..3 * BATCH).step_by(step).map(move |n| follow(name("here", n), author))
+        };
+        // Of `few` one page holds all, `many` takes several of each bucket, `most` has more followers than are here.
+        write(archive, every(20, "few").chain((0..5).map(|n| follow(name("away", n), "few")))).await;
+        write(archive, every(2, "many").chain((0..BATCH).map(|n| follow(name("away", n), "many")))).await;
+        write(archive, every(3, "most").chain((0..3 * BATCH).map(|n| follow(name("away", n), "most")))).await;
+        for (author, step) in [("few", 20), ("many", 2), ("most", 3), ("none", usize::MAX)] {
+            let expected: BTreeSet<UserId> = (0..3 * BATCH).step_by(step).map(|n| name("here", n)).collect();
+            let expected = if author == "none" { BTreeSet::new() } else { expected };
+            assert_eq!(woken(&gateway, author, &seats).await, expected, "{author}");
+        }
+    }
+
+    #[tokio::test]
+    async fn where_everyone_follows_all_are_woken_but_those_who_said_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let gateway = gateway(&stores);
+        let seats = unserved::seated(&gateway, "here", BATCH + 3).await;
+        let news: UserId = "news".parse().unwrap();
+        let writes = [
+            Write::Classify { author: news.clone(), class: Class::Everyone },
+            Write::Shield { user: name("here", 1), other: news.clone(), shield: Shield::Mute, up: true },
+            Write::Unfollow { reader: name("here", 2), author: news },
+        ];
+        write(&*stores.archive, writes.into_iter()).await;
+        let expected: BTreeSet<UserId> =
+            (0..BATCH + 3).filter(|n| ![1, 2].contains(n)).map(|n| name("here", n)).collect();
+        assert_eq!(woken(&gateway, "news", &seats).await, expected);
+    }
+}

@@ -1,0 +1,39 @@
+//! For tests: a gateway over real stores that serves no port, and readers who sit there without a socket.
+
+use std::sync::Arc;
+
+use feedgate_common::UserId;
+use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::sessions::User;
+use feedgate_embedded::Embedded;
+
+use crate::identity::Identity;
+use crate::pool::Slot;
+use crate::{Gateway, Keys, Parts, Settings};
+
+pub(crate) fn gateway(stores: &Embedded, feeds: Feeds) -> Arc<Gateway> {
+    let Embedded { archive, sessions, jobs, doorbell, .. } = stores;
+    Gateway::new(Parts {
+        feeds: Arc::new(feeds),
+        publisher: Arc::new(Publisher::new(archive.clone(), jobs.clone())),
+        sessions: sessions.clone(),
+        doorbell: doorbell.clone(),
+        jobs: jobs.clone(),
+        keys: Keys::new("api-key", b"0123456789abcdef0123456789abcdef"),
+        settings: Settings { pull_wakes_per_sec: 1_000_000, ..Settings::default() },
+        node: "node".to_owned(),
+    })
+}
+
+/// So many readers with a session here, by the name `who` and a number.
+pub(crate) async fn seated(gateway: &Gateway, who: &str, count: usize) -> Vec<(UserId, Arc<Slot>)> {
+    let names: Vec<UserId> = (0..count).map(|n| format!("{who}{n}").parse().unwrap()).collect();
+    let numbers = gateway.parts.feeds.archive().intern(&names).await.unwrap();
+    let seat = |(id, no): (&UserId, _)| {
+        let slot = gateway.pool.arrive().unwrap();
+        let user = User { id: id.clone(), no };
+        gateway.pool.enter(&Identity::new(user, "phone".parse().unwrap(), true, 0), &slot).unwrap();
+        (id.clone(), slot)
+    };
+    names.iter().zip(numbers).map(seat).collect()
+}
