@@ -70,7 +70,7 @@ fn sorted(mut bodies: Vec<Value>) -> Vec<String> {
 
 #[tokio::test]
 async fn i3_pulled_and_pushed_items_reach_every_device_live_and_once_in_both_ways_to_be_told() {
-    let rig = Rig::start().await;
+    let rig = Rig::with(|settings| settings.pull_repair_interval_secs = 3600).await;
     rig.classify("star", Class::Pull).await;
     for (reader, author) in [("ann", "star"), ("ann", "bob"), ("joe", "star"), ("joe", "bob")] {
         rig.follow(reader, author).await;
