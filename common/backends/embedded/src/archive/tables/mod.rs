@@ -190,11 +190,11 @@ mod tests {
     proptest! {
         #[test]
         fn rows_that_have_grown_come_back_as_they_were(
-            (follows, shields) in any::<(bool, u8)>(),
+            (follows, quiet, shields) in any::<(bool, bool, u8)>(),
             (head, followers, last_pull, listed) in any::<(u64, u64, u64, u64)>(),
             due: Option<i64>,
         ) {
-            let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed };
+            let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed, quiet };
             prop_assert_eq!(value_of(&bytes_of(&edge)), Some(edge));
             let class = feedgate_common::change::Class::Pull;
             let author = AuthorRow { head, due, class, followers, last_pull, ..AuthorRow::default() };
