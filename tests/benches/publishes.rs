@@ -8,12 +8,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use feedgate_common::archive::{Audience, Publish, Write};
-use feedgate_common::{Archive, Body, Progress, UserId, UserNo};
+use feedgate_common::change::Class;
+use feedgate_common::{Archive, Body, Progress, UserId, UserNo, Watermarks};
 use feedgate_embedded::Embedded;
 
 /// How long each rate is measured.
 const MEASURED: Duration = Duration::from_secs(4);
 const FOLLOWEES: usize = 100;
+/// Authors who are pulled, and how often each has posted.
+const PULLED: usize = 50;
+const PULLED_EACH: usize = 100;
 const BODY_BYTES: usize = 200;
 
 fn main() -> anyhow::Result<()> {
@@ -29,6 +33,8 @@ async fn run() -> anyhow::Result<()> {
     }
     let reader = follow_and_fill(&stores.archive).await?;
     reads(&stores.archive, reader).await?;
+    let fan = follow_and_pull(&stores.archive).await?;
+    news(&stores.archive, fan).await?;
     stores.close().await?;
     let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output()?.stdout;
     say(&format!("commit: {}", String::from_utf8_lossy(&commit).trim()));
@@ -83,6 +89,34 @@ async fn reads(archive: &Arc<dyn Archive>, reader: UserNo) -> anyhow::Result<()>
         archive.feed_below(reader, None, None, 100, 21).await.map(drop)
     })
     .await?;
+    Ok(())
+}
+
+/// A reader of 1000 authors, of whom 50 are pulled and have posted in turn, 100 times each.
+async fn follow_and_pull(archive: &Arc<dyn Archive>) -> anyhow::Result<UserNo> {
+    let fan: UserId = "fan".parse()?;
+    let follow = |n: usize| Ok(Write::Follow { reader: fan.clone(), author: format!("star-{n}").parse()? });
+    archive.write((0..1000).map(follow).collect::<anyhow::Result<_>>()?, now()).await?;
+    let classify = |n: usize| Ok(Write::Classify { author: format!("star-{n}").parse()?, class: Class::Pull });
+    archive.write((0..PULLED).map(classify).collect::<anyhow::Result<_>>()?, now()).await?;
+    for _ in 0..PULLED_EACH {
+        archive.write((0..PULLED).map(|n| item(&format!("star-{n}"), now())).collect(), now()).await?;
+    }
+    Ok(archive.intern(&[fan]).await?[0])
+}
+
+async fn news(archive: &Arc<dyn Archive>, fan: UserNo) -> anyhow::Result<()> {
+    let head = archive.pull_head().await?;
+    let all = PULLED * PULLED_EACH;
+    let cases =
+        [("nothing", 0, 0), ("1 of each of 50 authors", PULLED, PULLED), ("100 of each, the first 1000", all, 1000)];
+    for (what, behind, wants) in cases {
+        let after = Watermarks { pull: head - behind as u64, direct: 0 };
+        let found = archive.news(fan, after, 1000).await?.entries.len();
+        anyhow::ensure!(found == wants, "{what}: {found} entries, not {wants}");
+        let what = format!("news of a reader of 1000, behind by {what}");
+        quantiles(&what, || async { archive.news(fan, after, 1000).await.map(drop) }).await?;
+    }
     Ok(())
 }
 

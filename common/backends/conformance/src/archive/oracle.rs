@@ -3,14 +3,14 @@
 mod happen;
 mod history;
 mod naive;
+mod people;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Built, Event, FeedAdd, FeedState, Follow, PullHead};
-use feedgate_common::graph::Shield;
-use feedgate_common::{Cut, DisplayKey, ItemId, Progress, UserNo, Watermarks};
+use feedgate_common::archive::{Archive, Built, Event, FeedAdd, FeedState, PullHead};
+use feedgate_common::{Cut, DisplayKey, Progress, UserNo, Watermarks};
 
 use super::{NOW, user};
 use happen::{World, name};
@@ -82,67 +82,6 @@ impl Asked<'_> {
             let first = &wants[..wants.len().min(1)];
             assert_eq!(self.archive.pull_heads(after, 1).await.unwrap(), first);
         }
-    }
-
-    async fn people_agree(&self, user: UserNo) {
-        let Self { archive, naive, users, .. } = self;
-        let mut followees = archive.followees(user).await.unwrap();
-        followees.sort_unstable();
-        assert_eq!(followees, naive.followees(user, users));
-        for &other in users {
-            assert_eq!(archive.edge(user, other).await.unwrap(), naive.edge(user, other));
-        }
-        for among in [&users[..], &users[..1], &users[1..]] {
-            let mut followers = archive.followers_among(user, among).await.unwrap();
-            followers.sort_unstable();
-            let follows = |reader: &UserNo| naive.edge(*reader, user).on;
-            assert_eq!(followers, among.iter().copied().filter(follows).collect::<Vec<_>>());
-        }
-        let following = naive.follows(user, true);
-        let back = |whom: UserNo| naive.held.get(&(whom, user)).is_some_and(|held| held.follows);
-        let mutual: Vec<_> = following.iter().copied().filter(|(whom, _)| back(*whom)).collect();
-        for limit in [1, 3] {
-            self.list_agrees(&following, limit, async |cursor| archive.following(user, cursor, limit).await).await;
-            let followers = naive.follows(user, false);
-            self.list_agrees(&followers, limit, async |cursor| archive.followers(user, cursor, limit).await).await;
-            self.list_agrees(&mutual, limit, async |cursor| archive.mutual(user, cursor, limit).await).await;
-            for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
-                let up = naive.shields.iter().rev().filter(|(of, what, ..)| (*of, *what) == (user, shield));
-                let wants: Vec<_> = up.map(|(.., whom, since)| (*whom, *since)).collect();
-                let page = async |cursor| archive.shielded(user, shield, cursor, limit).await;
-                self.list_agrees(&wants, limit, page).await;
-            }
-        }
-        let all: Vec<ItemId> = naive.items.iter().map(|item| item.key.item).collect();
-        let mut addressed = archive.addressed(user, &all).await.unwrap();
-        addressed.sort_unstable();
-        let to_user = naive.items.iter().filter(|i| i.readers.contains(&user) && !naive.blocks(user, i.author));
-        let mut wants: Vec<ItemId> = to_user.map(|item| item.key.item).collect();
-        wants.sort_unstable();
-        assert_eq!(addressed, wants);
-    }
-
-    /// A list read in pages shows these, in this order.
-    async fn list_agrees(
-        &self,
-        wants: &[(UserNo, i64)],
-        limit: usize,
-        page: impl AsyncFn(Option<u64>) -> feedgate_common::error::Result<Vec<Follow>>,
-    ) {
-        let (mut lines, mut cursor) = (vec![], None);
-        loop {
-            let some = page(cursor).await.unwrap();
-            cursor = some.last().map(|line| line.cursor);
-            let last = some.len() < limit;
-            lines.extend(some);
-            if last {
-                break;
-            }
-        }
-        let names: Vec<_> = lines.iter().map(|line| line.user.clone()).collect();
-        let numbers = self.archive.intern(&names).await.unwrap();
-        let lines: Vec<_> = numbers.into_iter().zip(lines.iter().map(|line| line.since)).collect();
-        assert_eq!(lines, wants);
     }
 
     /// From every watermark, in steps of any size, news are exactly what is pulled and what is addressed.
