@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use feedgate_common::archive::{Archive, Edge, Publish, Write, Written};
+use feedgate_common::archive::{Archive, Edge, Follow, Publish, Write, Written};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::Shield;
 use feedgate_common::{Body, UserId, UserNo, Watermarks};
@@ -51,13 +51,33 @@ async fn shorten<const TAG: u8>(db: &Database, by: usize) {
     db.write(Durability::Synced, write).await.unwrap();
 }
 
-/// Counters, authors, adds and edges as they were, and nothing that says they have grown.
+/// Puts the lines of one list where they stood before: at the generation of their edge. `side` is where the key of an edge
+/// holds whose list it is.
+async fn list_by_generation<const TAG: u8>(db: &Database, side: usize) {
+    let edges: Vec<(Bytes, Bytes)> = db.view().scan::<Raw<b'e'>>(..).map(Result::unwrap).collect();
+    let write = move |tx: &mut feedgate_embedded::view::Tx<'_>| {
+        for (Bytes(edge), Bytes(row)) in edges {
+            let (whose, generation, listed) = (&edge[side..side + 4], &row[1..9], &row[row.len() - 9..row.len() - 1]);
+            let (now, before) = (Bytes([whose, listed].concat()), Bytes([whose, generation].concat()));
+            if let Some(line) = tx.get::<Raw<TAG>>(&now)? {
+                tx.remove::<Raw<TAG>>(&now);
+                tx.put::<Raw<TAG>>(&before, &line);
+            }
+        }
+        Ok(())
+    };
+    db.write(Durability::Synced, write).await.unwrap();
+}
+
+/// Lists, counters, authors, adds and edges as they were, and nothing that says they have grown.
 async fn as_before(dir: &Path) {
     let db = Database::open(dir).unwrap();
+    list_by_generation::<b'g'>(&db, 0).await;
+    list_by_generation::<b'h'>(&db, 4).await;
     shorten::<b'0'>(&db, 8).await;
-    shorten::<b'a'>(&db, 1 + 8 + 8).await;
+    shorten::<b'a'>(&db, 1 + 3 * 8).await;
     shorten::<b'd'>(&db, 8).await;
-    shorten::<b'e'>(&db, 1 + 8).await;
+    shorten::<b'e'>(&db, 1 + 8 + 1).await;
     let forget = |tx: &mut feedgate_embedded::view::Tx<'_>| {
         tx.remove::<Raw<b'3'>>(&Bytes(vec![]));
         Ok(())
@@ -98,7 +118,10 @@ fn post(author: &str) -> Write {
 /// All that the version before could have been asked about a reader and an author.
 async fn seen(archive: &EmbeddedArchive, reader: UserNo, author: UserNo) -> String {
     let edge = archive.edge(reader, author).await.unwrap();
-    let (following, followers) = (archive.following(reader, None, 10).await, archive.followers(author, None, 10).await);
+    let following = archive.following(reader, None, 10).await.unwrap();
+    let followers = archive.followers(author, None, 10).await.unwrap();
+    let names = |lines: Vec<Follow>| lines.into_iter().map(|line| (line.user, line.since)).collect::<Vec<_>>();
+    let (following, followers) = (names(following), names(followers));
     let feed = archive.feed_below(reader, None, None, 10, 10).await.unwrap();
     let (due, counts) = (archive.outstanding(None, 99, 99).await.unwrap(), archive.counts().await.unwrap());
     format!("{edge:?} {following:?} {followers:?} {feed:?} {due:?} {counts:?}")

@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Built, Event, FeedAdd, FeedState, PullHead};
+use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, DisplayKey, Progress, UserNo, Watermarks};
 
 use super::{NOW, user};
 use happen::{World, name};
 use history::USERS;
 pub use history::{History, Step};
-use naive::{Naive, is_past};
+use naive::Naive;
 
 /// Lets `history` happen in an empty Archive that pulls above its number, and compares every answer about feeds with the
 /// naive rule.

@@ -1,4 +1,4 @@
-//! The truth in vectors: every question reads all of it.
+//! The truth in vectors: every question reads all of it, by the rules as they are said once.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use feedgate_common::archive::{Author, Edge, FeedAdd};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::{Shield, Shields, effective_edge};
-use feedgate_common::{Cut, DisplayKey, Entry, ItemId, Millis, Op, OutboxSeq, PullSeq, Record, UserNo};
+use feedgate_common::{DisplayKey, Entry, Millis, Op, OutboxSeq, PullSeq, Record, UserNo, rules};
 
 /// An author's records, each with its pull number, or 0; and how the author is classed.
 #[derive(Default)]
@@ -97,11 +97,6 @@ impl Naive {
         authors
     }
 
-    fn deleted(&self, author: UserNo, item: ItemId, upto: OutboxSeq) -> bool {
-        let deletes = |record: &Record| record.op == Op::Delete && record.key.item == item && record.seq <= upto;
-        self.records(author).iter().any(|(record, _)| deletes(record))
-    }
-
     /// The adds one edge shows, in outbox order: of those since the follow, the ones that were `reached`.
     pub(super) fn shown(
         &self,
@@ -111,22 +106,10 @@ impl Naive {
         reached: impl Fn(&Record, PullSeq) -> bool,
     ) -> Vec<FeedAdd> {
         let edge = self.edge(reader, author);
-        if !edge.on {
-            return vec![];
-        }
-        let adds = || self.records(author).iter().filter(|(record, _)| record.op == Op::Add);
-        let stood =
-            |(add, _): &&(Record, PullSeq)| add.seq <= edge.from && !self.deleted(author, add.key.item, edge.from);
-        // Who follows as everyone does has never followed.
-        let newest = adds().rev().filter(stood).take(if edge.generation == 0 { 0 } else { backfill });
-        let since = adds().filter(|(add, pull_seq)| add.seq > edge.from && reached(add, *pull_seq));
-        let mut shown: Vec<FeedAdd> = newest
-            .chain(since)
-            .filter(|(add, _)| !self.deleted(author, add.key.item, OutboxSeq::MAX))
-            .map(|(add, _)| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key })
-            .collect();
-        shown.sort_unstable_by_key(|add| add.outbox_seq);
-        shown
+        let (outbox, numbers): (Vec<Record>, Vec<PullSeq>) = self.records(author).iter().copied().unzip();
+        let adds = rules::shown(&outbox, edge, backfill, |add| reached(add, numbers[add.seq as usize - 1]));
+        let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key };
+        adds.iter().map(add).collect()
     }
 
     /// The whole feed, newest first: of those since the follow, what `pushed` and all that is pulled.
@@ -154,7 +137,7 @@ impl Naive {
         let mut all = vec![];
         for &author in among {
             let edge = self.edge(reader, author);
-            let records = self.records(author).iter().filter(|(r, n)| *n > 0 && edge.on && r.seq > edge.from);
+            let records = self.records(author).iter().filter(|(record, n)| rules::is_news(record, *n, edge, 0));
             all.extend(records.map(|(record, n)| (*n, Entry::of(record, author, edge.generation))));
         }
         all.sort_unstable_by_key(|(number, _)| *number);
@@ -180,13 +163,5 @@ impl Naive {
         };
         list.sort_unstable_by_key(|(_, since)| Reverse(*since));
         list
-    }
-}
-
-/// Whether whoever brings the record to the reader's inbox, push or pull, has been past it.
-pub(super) fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> bool {
-    match record.route {
-        Route::Push => record.seq <= cut.progress.cut_for(reader),
-        Route::Pull => pull_seq <= cut.pull,
     }
 }
