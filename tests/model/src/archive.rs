@@ -49,9 +49,16 @@ impl Truth {
         effective_edge(held, self.authors[author].everyone_since.map(u64::from))
     }
 
+    /// The same, with what the follow door needs besides.
+    pub(crate) fn seen(&self, reader: usize, author: usize) -> Seen {
+        let Edge { on, generation, from } = self.edge(reader, author);
+        let since = self.since(reader, author) as u8;
+        Seen { on, generation: generation as u8, from: from as u8, since }
+    }
+
     /// The edges of a reader to every author.
     pub(crate) fn edges(&self, reader: usize) -> [Seen; AUTHORS] {
-        std::array::from_fn(|author| self.edge(reader, author).into())
+        std::array::from_fn(|author| self.seen(reader, author))
     }
 
     /// How far the store's counters are for `reader`.
@@ -129,7 +136,7 @@ impl Truth {
         view
     }
 
-    /// What an edge's `from` has to be, whatever it is.
+    /// From where on everything is wanted, whatever the edge's `from` is.
     fn since(&self, reader: usize, author: usize) -> u64 {
         let row = self.readers[reader].rows[author];
         if row.held { row.since.into() } else { self.edge(reader, author).from }

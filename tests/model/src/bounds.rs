@@ -70,6 +70,8 @@ pub struct Bounds {
     pub everyone: bool,
     /// Follows and unfollows.
     pub follows_changed: u8,
+    /// Whether a follow that begins has all of the outbox beyond its `from`, as an imported one may.
+    pub imported: bool,
     /// Shields that go up or down: a mute; where items are addressed, a block by the author.
     pub shields_changed: u8,
     /// How often an inbox may be dropped.
@@ -108,6 +110,7 @@ impl Bounds {
         classes_changed: 0,
         everyone: false,
         follows_changed: 0,
+        imported: false,
         shields_changed: 0,
         sleeps: 0,
         trims: 0,

@@ -30,6 +30,8 @@ pub const ALL: &[Bounds] = &[
     Bounds { name: "pull_two_asleep", authors: 2, classes: [Pull; 2], deletes: false, follows_changed: 1, sleeps: 1, ..SMALL },
     Bounds { name: "pull_little_by_little", authors: 2, classes: [Pull, Push], records: 3, deletes: false, follows_changed: 1, classes_changed: 1, news_limit: 1, remembers: true, ..SMALL },
     Bounds { name: "pull_asleep", classes: [Pull; 2], follows_changed: 2, sleeps: 1, ..SMALL },
+    Bounds { name: "follow_imported", follow_workers: 2, executors: 2, follows_changed: 2, imported: true, ..SMALL },
+    Bounds { name: "pull_imported", classes: [Pull; 2], edits: true, follows_changed: 2, imported: true, remembers: true, ..SMALL },
     Bounds { name: "trim", records: 3, trims: 2, follows_changed: 1, ranks: Ranks::Reversed, follows: NO_FOLLOWS, ..SMALL },
     Bounds { name: "trim_two", authors: 2, records: 3, sleeps: 1, trims: 1, keep: 1, classes: [Push, Pull], ranks: Ranks::Mixed, ..SMALL },
     Bounds { name: "trim_and_refollow", records: 3, deletes: false, trims: 1, follows_changed: 2, classes: [Pull; 2], ranks: Ranks::Mixed, ..SMALL },

@@ -2,7 +2,7 @@
 
 use feedgate_common::inboxes::EdgeStep;
 use feedgate_common::rules::{is_past, shown};
-use feedgate_common::{Entry, InboxKey};
+use feedgate_common::{Entry, InboxKey, Record};
 
 use crate::executor::cut_at;
 use crate::inbox::Outcome;
@@ -41,7 +41,7 @@ pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, reader: usiz
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let FollowWorker::Cut { reader, author, progress, pull, head } = state.follow_workers[slot] else { return };
     let (r, a) = (usize::from(reader), usize::from(author));
-    let edge = state.truth.edge(r, a).into();
+    let edge = state.truth.seen(r, a);
     let early = model.variant == Some(Variant::BackfillBeforeTheEdge);
     let head = if early { head } else { state.truth.head(a) };
     let by_counter = model.variant == Some(Variant::FollowStepByPushVerdict);
@@ -63,8 +63,9 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
         cut.pull = 0;
     }
     let outbox = state.truth.records(model, of, head);
-    let reached = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(of, add));
-    let adds = shown(&outbox, edge.into(), model.bounds.backfill, reached);
+    let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(of, add));
+    let reached = |add: &Record| add.seq <= edge.from.into() || past(add);
+    let adds = shown(&outbox, edge.door(), model.bounds.backfill, reached);
     let step = EdgeStep {
         key: InboxKey::main(reader_no(reader)),
         author: author_no(of),

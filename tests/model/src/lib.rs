@@ -41,6 +41,8 @@
 //! | `pull_two_asleep` | two pulled authors, an unfollow, a sleep; no deletes | 183 311 |
 //! | `pull_little_by_little` | one pulled and one pushed author, 3 records, a take brings one, an unfollow, a change of class; no deletes | 301 040 |
 //! | `pull_asleep` | pulled, 2 changes of the follow, a sleep | 421 657 |
+//! | `follow_imported` | 2 changes of the follow, which brings the past whole; two follow workers, two executors | 140 284 |
+//! | `pull_imported` | pulled, updates too, the same, a node that remembers | 37 045 |
 //! | `trim` | not followed at first, 3 records in reversed display order, a follow, 2 cuts | 5 716 |
 //! | `trim_two` | one pulled and one pushed author, 3 records in mixed display order, a rebuilt log holds one, a sleep, a cut | 77 496 |
 //! | `trim_and_refollow` | pulled, 3 records in mixed display order, 2 changes of the follow, a cut; no deletes | 217 865 |
@@ -48,7 +50,7 @@
 //! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 196 809 |
 //! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 596 967 |
 //! | `direct` | 1 record of a pulled author, 2 addressed, an unfollow, a block, two takers | 381 258 |
-//! | `direct_asleep` | 3 addressed, one at a time, 2 sleeps, two takers, a crash | 244 979 |
+//! | `direct_asleep` | 3 addressed, one at a time, 2 sleeps, two takers, a crash | 237 180 |
 //! | `shields` | pulled, a mute and its end, an unfollow, a change of class, a node that remembers | 247 901 |
 //! | `everyone` | not followed, a change of class, also to everyone's, a follow or unfollow, a mute, a sleep | 1 107 447 |
 //! | `everyone_and_another` | everyone's author and a pulled one, 2 changes of the follows; no deletes | 167 899 |

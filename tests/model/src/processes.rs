@@ -11,11 +11,14 @@ pub struct Seen {
     pub on: bool,
     pub generation: u8,
     pub from: u8,
+    /// From where on the reader sees everything; before it, the newest. Where `from` is, unless the follow was imported.
+    pub since: u8,
 }
 
-impl From<Edge> for Seen {
-    fn from(edge: Edge) -> Self {
-        Self { on: edge.on, generation: edge.generation as u8, from: edge.from as u8 }
+impl Seen {
+    /// As the follow door sees it: what is shown of the past is reckoned from `since`.
+    pub(crate) fn door(self) -> Edge {
+        Edge { from: self.since.into(), ..self.into() }
     }
 }
 

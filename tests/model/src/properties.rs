@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use feedgate_common::Op;
 use feedgate_common::change::Route;
 use feedgate_common::rules::{is_past, shown};
-use feedgate_common::{Cut, PullSeq};
+use feedgate_common::{Cut, PullSeq, Record};
 use stateright::Property;
 
 use crate::Fanout;
@@ -131,13 +131,15 @@ fn has_taken_in_the_edge(state: &State, reader: usize, inbox: &Inbox, author: us
 /// An inbox that has taken in the edge holds all that push, pull and follow have been past.
 fn no_mark_is_ahead(model: &Fanout, state: &State, reader: usize, inbox: &Inbox) -> bool {
     (0..model.bounds.authors).all(|author| {
-        let edge = state.truth.edge(reader, author);
+        let seen = state.truth.seen(reader, author);
+        let edge = seen.door();
         if !edge.on || !has_taken_in_the_edge(state, reader, inbox, author) {
             return true;
         }
         let outbox = state.truth.records(model, author, state.truth.head(author));
         let cut = Cut { progress: state.store.progress[author], pull: PullSeq::from(inbox.taken.pull) };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
+        let past = |add: &Record| add.seq <= seen.from.into() || past(add);
         shown(&outbox, edge, model.bounds.backfill, past).iter().all(|add| {
             let item = add.key.item.0 as Item;
             let holds = |line: &Line| (line.op, line.item, line.generation.into()) == (Op::Add, item, edge.generation);

@@ -7,7 +7,7 @@ use feedgate_common::archive::FeedAdd;
 use feedgate_common::feed::oldest_first;
 use feedgate_common::inboxes::Build;
 use feedgate_common::rules::{is_past, shown};
-use feedgate_common::{Cut, Entry, Epoch, InboxKey, Op, PullSeq};
+use feedgate_common::{Cut, Entry, Epoch, InboxKey, Op, PullSeq, Record};
 
 use crate::executor::cut_at;
 use crate::state::{AUTHORS, Inbox, Rebuild, Snapshot, State, author_no, reader_no};
@@ -114,8 +114,9 @@ fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
         let outbox = state.truth.records(model, author, read.heads[author]);
         let cut = Cut { progress: read.cuts[author], pull: PullSeq::MAX };
         let edge = read.edges[author];
-        let reached = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
-        adds.extend(shown(&outbox, edge.into(), model.bounds.backfill, reached).into_iter().map(|add| FeedAdd {
+        let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
+        let reached = |add: &Record| add.seq <= edge.from.into() || past(add);
+        adds.extend(shown(&outbox, edge.door(), model.bounds.backfill, reached).into_iter().map(|add| FeedAdd {
             author: author_no(author),
             outbox_seq: add.seq,
             generation: edge.generation.into(),

@@ -103,7 +103,7 @@ pub struct Row {
     pub shields: u8,
     pub generation: u8,
     pub from: u8,
-    /// What `from` has to be. Not the product's: only to see that `from` is right.
+    /// From where on everything is wanted: where `from` is, unless the follow was imported.
     pub since: u8,
     /// The edge's events up to this generation are finished.
     pub finished: u8,

@@ -73,6 +73,8 @@ pub enum Variant {
     ForgetTakesDirect,
     /// When a shield goes down, the edge has the `from` it had before.
     UnmuteKeepsFrom,
+    /// An imported follow has its past by a `from` below the outbox head, not by a number of its own.
+    FromBehindTheHead,
     /// A worker that finds no inbox finishes all there is to bring, not what it had read of.
     MissingFinishesAll,
     /// A position that was cut off is read from where the log begins.

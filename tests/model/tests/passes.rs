@@ -40,6 +40,7 @@ passing! {
     follow follow_three_times follow_from_behind follow_two
     cross_classes cross_classes_asleep
     pull pull_two pull_two_asleep pull_little_by_little pull_asleep
+    follow_imported pull_imported
     trim trim_two trim_and_refollow
     roll_back roll_back_two_workers roll_back_across_classes
     direct direct_asleep
