@@ -27,7 +27,9 @@ ALTER TABLE authors
     -- The head when the author became everyone's: whoever has no edge follows from there.
     ADD COLUMN everyone_since bigint,
     -- The number of the newest record of route pull.
-    ADD COLUMN last_pull      bigint   NOT NULL DEFAULT 0;
+    ADD COLUMN last_pull      bigint   NOT NULL DEFAULT 0,
+    -- Records up to here are history: nobody is told of them.
+    ADD COLUMN quiet          bigint   NOT NULL DEFAULT 0;
 -- Who has something new to pull.
 CREATE INDEX authors_pulled ON authors (last_pull, author) WHERE last_pull > 0;
 CREATE INDEX authors_everyone ON authors (author) WHERE everyone_since IS NOT NULL;
@@ -43,9 +45,11 @@ CREATE TABLE follower_counts (
 
 ALTER TABLE readers
     -- The number of the newest thing that was addressed to the reader.
-    ADD COLUMN direct     bigint NOT NULL DEFAULT 0,
+    ADD COLUMN direct       bigint NOT NULL DEFAULT 0,
+    -- Up to here that is history: nobody is told of it.
+    ADD COLUMN direct_quiet bigint NOT NULL DEFAULT 0,
     -- Since when taking it in is outstanding: its event.
-    ADD COLUMN direct_due bigint;
+    ADD COLUMN direct_due   bigint;
 CREATE INDEX readers_due ON readers (direct_due, reader) WHERE direct_due IS NOT NULL;
 
 ALTER TABLE records
@@ -84,8 +88,10 @@ ALTER TABLE edges
     ADD COLUMN shields   smallint NOT NULL DEFAULT 0,
     -- The reader follows, but a shield is up.
     ADD COLUMN held_back boolean  NOT NULL DEFAULT false,
+    -- The last change of the effect is history: nobody is told of it.
+    ADD COLUMN quiet     boolean  NOT NULL DEFAULT false,
     ADD CONSTRAINT edges_shielded CHECK (CASE WHEN shields = 0 THEN NOT held_back ELSE NOT is_on END) NOT VALID;
--- Whom a reader follows, by time.
+-- Whom a reader follows, by time: listed is now milliseconds and then a count. Those of before, only a count, are older.
 CREATE INDEX edges_follows ON edges (reader, listed) WHERE is_on OR held_back;
 -- The rest of who follows an author, by time; see edges_followers.
 CREATE INDEX edges_held_back ON edges (author, listed) WHERE held_back;

@@ -21,8 +21,12 @@ use crate::pool::{self, Pool};
 /// The oldest server that is tried.
 const OLDEST: i32 = 14;
 
-/// How long a start waits for the server, and for another process that migrates.
+/// How long a start waits for the server.
 const START: Duration = Duration::from_secs(60);
+
+/// How long it waits for the tables to be brought to this version, by this process or by another one: an index over
+/// hundreds of millions of rows takes minutes, and what is given up half way is done for nothing.
+const MIGRATION: Duration = Duration::from_secs(3600);
 
 /// What every connection is set to. Every statement is made to walk along indexes, so it never gets slower with the size
 /// of the tables; a planner without statistics, as on a new store, might think otherwise.
@@ -66,8 +70,7 @@ impl Default for Options {
 /// The pool, and the layout of the store.
 pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
     let connect = parse(url)?;
-    let too_long = || Err(StoreError::unavailable(format_args!("PostgreSQL was not ready within {START:?}")));
-    let buckets = timeout(START, prepare(&connect, options.buckets.max(1))).await.unwrap_or_else(|_| too_long())?;
+    let buckets = prepare(&connect, options.buckets.max(1)).await?;
     let database = connect.get_database().unwrap_or(connect.get_username());
     if buckets != options.buckets {
         let other = options.buckets;
@@ -80,12 +83,22 @@ pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
 
 /// Sees to it that the server holds a store of this version; its number of buckets.
 async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
-    let mut connection = connect.connect().await.map_err(|error| pool::unreachable(connect, error))?;
-    check(&mut connection).await?;
-    migrate(&mut connection).await?;
-    let kept = layout(&mut connection, buckets).await.map_err(fault::store_error)?;
+    let starting = async {
+        let mut connection = connect.connect().await.map_err(|error| pool::unreachable(connect, error))?;
+        check(&mut connection).await.map(|()| connection)
+    };
+    let mut connection = timeout(START, starting).await.unwrap_or_else(|_| too_late(START))?;
+    let migrating = async {
+        migrate(&mut connection).await?;
+        layout(&mut connection, buckets).await.map_err(fault::store_error)
+    };
+    let kept = timeout(MIGRATION, migrating).await.unwrap_or_else(|_| too_late(MIGRATION))?;
     _ = connection.close().await;
     Ok(kept)
+}
+
+fn too_late<T>(waited: Duration) -> Result<T> {
+    Err(StoreError::unavailable(format_args!("PostgreSQL was not ready within {waited:?}")))
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions> {

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, News, Outbox, Outstanding,
+    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
@@ -51,7 +51,7 @@ pub use connect::Options;
 use epochs::Epochs;
 use pool::{Pool, work};
 use read::lists::List;
-use read::{Lows, SharedItems, SharedNews, counts, door, graph, items, lists, push};
+use read::{Lows, SharedItems, SharedNews, counts, door, export, graph, items, lists, push};
 use users::Users;
 use write::{Queue, Settings};
 
@@ -145,7 +145,7 @@ impl Archive for PostgresArchive {
     }
 
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        self.pool.read(work!(|connection| graph::edge(connection, reader, author))).await
+        self.pool.read(work!(|connection| graph::edge(connection, reader, author))).await.map(|(edge, _)| edge)
     }
 
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
@@ -190,6 +190,18 @@ impl Archive for PostgresArchive {
 
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
         self.pool.read(work!(|connection| push::pull_heads(connection, after, limit))).await
+    }
+
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
+        self.pool.read(work!(|connection| export::users(connection, after, limit))).await
+    }
+
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
+        self.pool.read(work!(|connection| export::held(connection, reader, after, limit))).await
+    }
+
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
+        self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
     }
 
     async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {

@@ -8,14 +8,15 @@
 mod server;
 
 use feedgate_common::archive::Built;
-use feedgate_common::{Archive, Bucket, Cut, DisplayKey, ItemId, Progress, UserNo};
+use feedgate_common::graph::Shield;
+use feedgate_common::{Archive, Bucket, Cut, DisplayKey, ItemId, Progress, UserNo, Watermarks};
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use server::{execute, open};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Row};
 
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 9] = [
     "fsync=off",
     "logging_collector=on",
     "log_directory=log",
@@ -23,6 +24,8 @@ const SETTINGS: [&str; 7] = [
     "session_preload_libraries=auto_explain",
     "auto_explain.log_min_duration=0",
     "auto_explain.log_format=text",
+    "auto_explain.log_analyze=on",
+    "auto_explain.log_buffers=on",
 ];
 
 /// A hundred authors with a thousand records each, whom ten thousand edges follow; then ANALYZE.
@@ -39,6 +42,28 @@ INSERT INTO edges (reader, author, generation, from_seq, since, listed, due, buc
     FROM generate_series(1, 100) r, generate_series(1, 100) a;
 INSERT INTO edges (reader, author, generation, from_seq, since, listed, due, bucket, is_on)
     SELECT r, 1, 1, 500, 0, nextval('follows'), NULL, r % 16, true FROM generate_series(101, 1000) r;
+INSERT INTO shields SELECT 7, 1, n, n, n FROM generate_series(1, 100) n;
+INSERT INTO direct (reader, seq, item, rank, at, author, op, deleted)
+    SELECT r, n, n, n, n, 5, 1, n % 2 = 0 FROM generate_series(1, 100) r, generate_series(1, 100) n;
+ANALYZE";
+
+/// Three authors have posted by pull since the last number a reader has seen, and four hundred since the first; one
+/// reader follows all of a thousand authors, another five.
+const FILL_NEWS: &str = "
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1100) n;
+INSERT INTO readers (reader, counter, direct) SELECT n, 1000, 0 FROM generate_series(1, 1100) n;
+INSERT INTO authors (author, head, last_pull)
+    SELECT n, 10, CASE WHEN n <= 3 THEN 5000 + n WHEN n <= 400 THEN 10 * n ELSE 0 END FROM generate_series(1, 1100) n;
+INSERT INTO records (author, seq, item, rank, at, op, route, lane, pull_seq)
+    SELECT a, n, a * 10000 + n, n, n, 1, 2, 0, 10 * (a - 1) + n FROM generate_series(1, 400) a, generate_series(1, 9) n;
+INSERT INTO records (author, seq, item, rank, at, op, route, lane, pull_seq)
+    SELECT a, 10, a * 10000 + 10, 10, 10, 1, 2, 0, 5000 + a FROM generate_series(1, 3) a;
+UPDATE counters SET value = 5003 WHERE name = 'pull';
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on)
+    SELECT 1001, a, a, 0, 0, nextval('follows'), 9, true FROM generate_series(1, 1000) a;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on)
+    SELECT 1002, a, a, 0, 0, nextval('follows'), 10, true FROM generate_series(1, 5) a;
+INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author;
 ANALYZE";
 
 /// What is logged so far.
@@ -47,6 +72,38 @@ async fn log(url: &str) -> String {
     let mut connection = options.connect().await.unwrap();
     let row = sqlx::query("SELECT pg_read_file('log/plans')").fetch_one(&mut connection).await.unwrap();
     row.get(0)
+}
+
+/// The plans of what `work` asks of an Archive over a database that was filled so.
+async fn plans(name: &str, fill: &str, work: impl AsyncFn(&PostgresArchive)) -> Vec<String> {
+    let arguments: Vec<&str> = SETTINGS.iter().flat_map(|setting| ["-c", setting]).collect();
+    let server = Postgres::start_with(&arguments);
+    let url = server.database(name);
+    let archive = open(&url).await;
+    execute(&url, fill).await;
+    let before = log(&url).await.len();
+    work(&archive).await;
+    let log = log(&url).await.split_off(before);
+    let plans = log.split("Query Text:").skip(1).filter(|plan| !plan.contains("pg_read_file"));
+    plans.map(str::to_owned).collect()
+}
+
+fn assert_without(plans: &[String], bad: &[&str]) {
+    for plan in plans {
+        for bad in bad {
+            assert!(!plan.contains(bad), "{bad} in a plan:\n{plan}");
+        }
+    }
+}
+
+fn assert_with(plans: &[String], wanted: &str) {
+    assert!(plans.iter().any(|plan| plan.contains(wanted)), "no plan is {wanted}:\n{}", plans.join("\n"));
+}
+
+/// How many pages of the server's memory each of these has touched.
+fn touched(plan: &str) -> u64 {
+    let hits = plan.split("Buffers: shared hit=").nth(1).expect("the whole plan comes first");
+    hits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
 }
 
 /// Every page there is, often enough that the server makes up its mind.
@@ -66,28 +123,63 @@ async fn read_everything(archive: &PostgresArchive) {
         assert_eq!(recipients.len(), 50);
         assert_eq!(archive.following(reader, None, 20).await.unwrap().len(), 20);
         assert_eq!(archive.followers(UserNo(1), None, 20).await.unwrap().len(), 20);
+        assert_eq!(archive.mutual(reader, None, 20).await.unwrap().len(), 20);
+        assert_eq!(archive.shielded(reader, Shield::Mute, None, 20).await.unwrap().len(), 20);
+        assert_eq!(archive.followees(reader).await.unwrap().len(), 100);
+        assert_eq!(archive.addressed(reader, &[ItemId(1 << 63 | 3)]).await.unwrap().len(), 1);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_walk_along_indexes_without_a_sort() {
-    let arguments: Vec<&str> = SETTINGS.iter().flat_map(|setting| ["-c", setting]).collect();
-    let server = Postgres::start_with(&arguments);
-    let url = server.database("plans");
-    let archive = open(&url).await;
-    execute(&url, FILL).await;
-    let before = log(&url).await.len();
-    read_everything(&archive).await;
-    let log = log(&url).await.split_off(before);
-    let plans: Vec<&str> = log.split("Query Text:").skip(1).filter(|plan| !plan.contains("pg_read_file")).collect();
+    let plans = plans("pages", FILL, read_everything).await;
     assert!(plans.len() >= 8 * 8, "{} plans are logged", plans.len());
-    for plan in &plans {
-        for bad in ["Sort  (", "Seq Scan", "Bitmap", "Hash", "Materialize"] {
-            assert!(!plan.contains(bad), "{bad} in a plan:\n{plan}");
-        }
-    }
+    assert_without(&plans, &["Sort  (", "Seq Scan", "Bitmap", "Hash", "Materialize"]);
     let backward = "Index Only Scan Backward using records_shown on records";
     for wanted in [backward, "using records_adds", "using edges_recipients", "Backward using edges_followers"] {
-        assert!(plans.iter().any(|plan| plan.contains(wanted)), "no plan is {wanted}:\n{log}");
+        assert_with(&plans, wanted);
+    }
+    assert_with(&plans, "Backward using edges_follows");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn news_touch_what_is_new_or_what_is_followed_whichever_is_less() {
+    let (many, few) = (UserNo(1001), UserNo(1002));
+    let plans = plans("news", FILL_NEWS, async |archive| {
+        for _ in 0..8 {
+            for (reader, pull, news) in [(many, 5000, 3), (few, 0, 5 * 9 + 3), (many, 5003, 0)] {
+                let after = Watermarks { pull, direct: 0 };
+                let found = archive.news(reader, after, 100).await.unwrap();
+                assert_eq!((found.entries.len(), found.upto.pull), (news, 5003), "{reader:?} after {pull}");
+            }
+        }
+    })
+    .await;
+    assert_eq!(plans.len(), 3 * 8);
+    assert_without(&plans, &["Seq Scan", "Bitmap", "Hash", "Materialize"]);
+    for wanted in ["using authors_pulled", "using edges_pkey", "using records_pull on", "using direct_pkey"] {
+        assert_with(&plans, wanted);
+    }
+    for plan in plans {
+        assert!(touched(&plan) < 120, "{} pages:\n{plan}", touched(&plan));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_smaller_side_drives_the_search_for_followers() {
+    let everybody: Vec<UserNo> = (1..=1100).map(UserNo).collect();
+    let plans = plans("among", FILL_NEWS, async |archive| {
+        for _ in 0..8 {
+            for (author, asked, found) in [(3, &everybody[..], 2), (3, &everybody[1001..1002], 1), (9, &[], 0)] {
+                let followers = archive.followers_among(UserNo(author), asked).await.unwrap();
+                assert_eq!(followers.len(), found, "of {author} among {}", asked.len());
+            }
+        }
+    })
+    .await;
+    assert_eq!(plans.len(), 3 * 8);
+    assert_without(&plans, &["Sort  (", "Seq Scan", "Bitmap", "Hash", "Materialize"]);
+    for plan in plans {
+        assert!(touched(&plan) < 40, "{} pages:\n{plan}", touched(&plan));
     }
 }

@@ -82,9 +82,9 @@ pub(crate) async fn edge_state(
     cut: Cut,
     backfill: usize,
 ) -> sqlx::Result<EdgeState> {
-    let edge = graph::edge(&mut *connection, reader, author).await?;
+    let (edge, quiet) = graph::edge(&mut *connection, reader, author).await?;
     if !edge.on {
-        return Ok(EdgeState { edge, adds: vec![] });
+        return Ok(EdgeState { edge, adds: vec![], quiet });
     }
     let Edge { generation, from, .. } = edge;
     let backfill = shown(generation, backfill);
@@ -100,7 +100,7 @@ pub(crate) async fn edge_state(
     let add = |(seq, rank, item)| {
         Ok(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) })
     };
-    Ok(EdgeState { edge, adds: read.into_iter().map(add).collect::<sqlx::Result<_>>()? })
+    Ok(EdgeState { edge, adds: read.into_iter().map(add).collect::<sqlx::Result<_>>()?, quiet })
 }
 
 /// What a rebuilt inbox holds.

@@ -10,7 +10,7 @@ use crate::rows;
 
 /// Where there is no row, the reader may follow as everybody does.
 const EDGE: &str = "
-SELECT coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since)
+SELECT coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since), coalesce(e.quiet, false)
 FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
 WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
 
@@ -31,11 +31,11 @@ SELECT e.reader FROM of CROSS JOIN LATERAL (SELECT reader FROM edges WHERE of.fe
 UNION ALL
 SELECT asked.reader
 FROM of CROSS JOIN unnest($2::integer[]) AS asked(reader)
-LEFT JOIN edges e ON e.reader = asked.reader AND e.author = $1
+LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = asked.reader AND author = $1 OFFSET 0) e ON true
 WHERE NOT of.few AND coalesce(e.is_on, of.everyone)";
 
 const AUTHOR: &str = "
-SELECT class, head, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
+SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
 FROM authors a WHERE author = $1";
 
 /// 12: the bits of a block by either side.
@@ -43,11 +43,12 @@ const ADDRESSED: &str = "
 SELECT d.item FROM direct d LEFT JOIN edges e ON e.reader = d.reader AND e.author = d.author
 WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
 
-pub(crate) async fn edge(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<Edge> {
+/// The edge, and whether its last change is history.
+pub(crate) async fn edge(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<(Edge, bool)> {
     let query = sqlx::query_as(EDGE).bind(rows::user(reader)).bind(rows::user(author));
-    let read: Option<(bool, i64, i64)> = query.fetch_optional(connection).await?;
-    let Some((on, generation, from)) = read else { return Ok(Edge::default()) };
-    Ok(Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? })
+    let read: Option<(bool, i64, i64, bool)> = query.fetch_optional(connection).await?;
+    let Some((on, generation, from, quiet)) = read else { return Ok((Edge::default(), false)) };
+    Ok((Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? }, quiet))
 }
 
 /// By number.
@@ -72,10 +73,11 @@ pub(crate) async fn followers_among(
 
 pub(crate) async fn author(connection: &mut PgConnection, author: UserNo) -> sqlx::Result<Author> {
     let query = sqlx::query_as(AUTHOR).bind(rows::user(author));
-    let read: Option<(i16, i64, Option<i64>)> = query.fetch_optional(connection).await?;
-    let Some((class, head, followers)) = read else { return Ok(Author::default()) };
+    let read: Option<(i16, i64, Option<i64>, Option<i64>)> = query.fetch_optional(connection).await?;
+    let Some((class, head, everyone_since, followers)) = read else { return Ok(Author::default()) };
     let followers = followers.unwrap_or(0).max(0).cast_unsigned();
-    Ok(Author { class: rows::class_of(class)?, followers, head: rows::count_of(head)? })
+    let everyone_since = everyone_since.map(rows::count_of).transpose()?;
+    Ok(Author { class: rows::class_of(class)?, followers, head: rows::count_of(head)?, everyone_since })
 }
 
 pub(crate) async fn addressed(

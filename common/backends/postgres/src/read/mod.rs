@@ -2,6 +2,7 @@
 
 pub(crate) mod counts;
 pub(crate) mod door;
+pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod items;
 pub(crate) mod lists;

@@ -32,19 +32,21 @@ const READERS_MAX: usize = 128;
 /// Calls that stand in line; more wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// A line of kind 0 for each who asks: how far everything goes. Then, of kind 1 what is pulled and of kind 2 what is
+/// A line of kind 0 for each who asks: how far everything goes, and in the place of the rank how far what is direct is
+/// history. Then, of kind 1 what is pulled and of kind 2 what is
 /// direct, each by number, as many as are wanted.
 ///
-/// Up to 256 authors with news drive; beyond, it is the reader's edges.
+/// Up to 256 authors with news drive; beyond, it is the reader's edges. (OFFSET 0 and LIMIT keep the planner, who cannot
+/// know which side is the smaller one this time, from turning that round.)
 const NEWS: &str = "
 WITH asked AS MATERIALIZED (
     SELECT a.*, (SELECT count(*) FROM (
-        SELECT FROM authors h WHERE h.last_pull > a.pull AND h.last_pull > 0 LIMIT 257
+        SELECT FROM authors h WHERE h.last_pull > a.pull AND h.last_pull > 0 ORDER BY h.last_pull LIMIT 257
     ) hot) <= 256 AS few
     FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS a(reader, pull, direct, most, n)
 )
 SELECT a.n, 0::smallint AS kind, c.value AS number, 0 AS author, coalesce(r.direct, 0) AS seq,
-       coalesce(r.counter, 0) AS generation, 0::smallint AS op, 0::bigint AS rank, 0::bigint AS item
+       coalesce(r.counter, 0) AS generation, 0::smallint AS op, coalesce(r.direct_quiet, 0) AS rank, 0::bigint AS item
 FROM asked a JOIN counters c ON c.name = 'pull' LEFT JOIN readers r ON r.reader = a.reader
 UNION ALL
 SELECT a.n, 1::smallint, p.*
@@ -52,12 +54,20 @@ FROM asked a CROSS JOIN LATERAL (
     SELECT r.pull_seq, f.author, r.seq, f.generation, r.op, r.rank, r.item
     FROM (
         SELECT h.author, coalesce(e.generation, 0) AS generation, coalesce(e.from_seq, h.everyone_since) AS from_seq
-        FROM authors h LEFT JOIN edges e ON e.reader = a.reader AND e.author = h.author
-        WHERE a.few AND h.last_pull > a.pull AND h.last_pull > 0 AND coalesce(e.is_on, h.everyone_since IS NOT NULL)
+        FROM (
+            SELECT author, everyone_since FROM authors
+            WHERE a.few AND last_pull > a.pull AND last_pull > 0 ORDER BY last_pull LIMIT 256
+        ) h
+        LEFT JOIN LATERAL (
+            SELECT is_on, generation, from_seq FROM edges WHERE reader = a.reader AND author = h.author OFFSET 0
+        ) e ON true
+        WHERE coalesce(e.is_on, h.everyone_since IS NOT NULL)
         UNION ALL
         SELECT e.author, e.generation, e.from_seq
-        FROM edges e JOIN authors h ON h.author = e.author
-        WHERE NOT a.few AND e.reader = a.reader AND e.is_on AND h.last_pull > a.pull
+        FROM (
+            SELECT author, generation, from_seq FROM edges WHERE NOT a.few AND reader = a.reader AND is_on OFFSET 0
+        ) e
+        CROSS JOIN LATERAL (SELECT FROM authors WHERE author = e.author AND last_pull > a.pull OFFSET 0) h
         UNION ALL
         SELECT h.author, 0, h.everyone_since
         FROM authors h LEFT JOIN edges e ON e.reader = a.reader AND e.author = h.author
@@ -121,8 +131,8 @@ impl Query {
 /// What there is for one reader, by number.
 #[derive(Default)]
 struct Found {
-    /// Of everybody, of the reader, and of the reader's edges.
-    counters: Option<(u64, u64, u64)>,
+    /// Of everybody, of the reader, of the reader's edges, and of what of the reader's is history.
+    counters: Option<(u64, u64, u64, u64)>,
     pulled: Vec<(u64, Entry)>,
     direct: Vec<(u64, Entry)>,
 }
@@ -130,11 +140,12 @@ struct Found {
 impl Found {
     /// As much of it as is wanted, pulled ones first, and how far that is.
     fn cut(mut self, Asked { after, limit, .. }: Asked) -> sqlx::Result<News> {
-        let (pull, direct, counter) = self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;
+        let (pull, direct, counter, quiet) = self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;
         let pull = cut(&mut self.pulled, limit, after.pull, pull);
         let direct = cut(&mut self.direct, limit - self.pulled.len(), after.direct, direct);
         let entries = self.pulled.into_iter().chain(self.direct).map(|(_, entry)| entry).collect();
-        Ok(News { entries, upto: Watermarks { pull, direct }, counter })
+        let quiet = direct > 0 && direct <= quiet;
+        Ok(News { entries, upto: Watermarks { pull, direct }, counter, quiet })
     }
 }
 
@@ -163,7 +174,7 @@ async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Ve
         let (number, outbox_seq, generation) =
             (rows::count_of(number)?, rows::count_of(seq)?, rows::count_of(generation)?);
         if kind == 0 {
-            of.counters = Some((number, outbox_seq, generation));
+            of.counters = Some((number, outbox_seq, generation, rows::count_of(rank)?));
             continue;
         }
         let (op, author, key) = (rows::op_of(op)?, rows::user_of(author)?, rows::key_of(rank, item));

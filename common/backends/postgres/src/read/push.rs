@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use crate::rows;
 
 const OUTBOX: &str = "
-SELECT a.head, a.last_pull, r.seq, r.op, r.route, r.rank, r.item
+SELECT a.head, a.last_pull, a.quiet, r.seq, r.op, r.route, r.rank, r.item
 FROM authors a
 LEFT JOIN LATERAL (
     SELECT seq, op, route, rank, item FROM records WHERE author = a.author AND seq > $2 ORDER BY seq LIMIT $3
@@ -34,7 +34,10 @@ const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
 const PULL_HEAD: &str = "SELECT value FROM counters WHERE name = 'pull'";
 
 const PULL_HEADS: &str = "
-SELECT last_pull, author FROM authors WHERE last_pull > $1 AND last_pull > 0 ORDER BY last_pull LIMIT $2";
+SELECT last_pull, author FROM authors a
+WHERE last_pull > $1 AND last_pull > 0
+  AND quiet < (SELECT seq FROM records r WHERE r.author = a.author AND r.pull_seq = a.last_pull)
+ORDER BY last_pull LIMIT $2";
 
 pub(crate) async fn outbox(
     connection: &mut PgConnection,
@@ -42,23 +45,23 @@ pub(crate) async fn outbox(
     after: OutboxSeq,
     limit: usize,
 ) -> sqlx::Result<Outbox> {
-    type Row = (i64, i64, Option<i64>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
+    type Row = (i64, i64, i64, Option<i64>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
     let read: Vec<Row> = sqlx::query_as(OUTBOX)
         .bind(rows::user(author))
         .bind(rows::count(after))
         .bind(rows::limit(limit))
         .fetch_all(connection)
         .await?;
-    let (head, last_pull) = read.first().map_or((0, 0), |row| (row.0, row.1));
-    let (head, last_pull) = (rows::count_of(head)?, rows::count_of(last_pull)?);
+    let (head, last_pull, quiet) = read.first().map_or((0, 0, 0), |row| (row.0, row.1, row.2));
+    let (head, last_pull, quiet) = (rows::count_of(head)?, rows::count_of(last_pull)?, rows::count_of(quiet)?);
     let mut records = Vec::with_capacity(read.len());
     for row in read {
-        if let (_, _, Some(seq), Some(op), Some(route), Some(rank), Some(item)) = row {
+        if let (_, _, _, Some(seq), Some(op), Some(route), Some(rank), Some(item)) = row {
             let (op, route) = (rows::op_of(op)?, rows::route_of(route)?);
             records.push(Record { seq: rows::count_of(seq)?, op, route, key: rows::key_of(rank, item) });
         }
     }
-    Ok(Outbox { records, head, last_pull })
+    Ok(Outbox { records, head, last_pull, quiet })
 }
 
 /// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.

@@ -27,6 +27,11 @@ pub(super) fn follow(ledger: &mut Ledger, edge: (UserNo, UserNo), follows: bool)
     Some(Ok(Written::Edge { reader, author, edge, fresh }))
 }
 
+pub(super) fn unchanged(ledger: &Ledger, (reader, author): (UserNo, UserNo)) -> Answer {
+    let edge = held(ledger, (reader, author))?.edge();
+    Some(Ok(Written::Edge { reader, author, edge, fresh: false }))
+}
+
 pub(super) fn shield(ledger: &mut Ledger, (user, other): (UserNo, UserNo), shield: Shield, up: bool) -> Answer {
     let (as_reader, as_author) = shield.bits();
     let sides = [((user, other), as_reader), ((other, user), as_author)];
@@ -66,7 +71,7 @@ pub(super) fn classify(ledger: &mut Ledger, author: UserNo, name: &UserId, class
 }
 
 /// The edge as it is held. One of an author whom everyone follows is there before it has a row.
-fn held(ledger: &Ledger, edge: (UserNo, UserNo)) -> Option<Held> {
+pub(super) fn held(ledger: &Ledger, edge: (UserNo, UserNo)) -> Option<Held> {
     let everyone_since = ledger.authors.get(&edge.1)?.everyone_since;
     let implicit = || Held { follows: everyone_since.is_some(), from: everyone_since.unwrap_or(0), ..Held::default() };
     Some(ledger.edges.get(&edge).copied().unwrap_or_else(implicit))
@@ -89,6 +94,7 @@ fn change(ledger: &mut Ledger, edge: (UserNo, UserNo), what: impl FnOnce(&mut He
     changed.followed = followed.or(changed.followed);
     if effect {
         changed.due.get_or_insert(ledger.now);
+        changed.quiet = false;
         let row = ledger.readers.get_mut(&reader)?;
         row.counter += 1;
         held.generation = row.counter;

@@ -20,6 +20,8 @@ pub(super) struct Author {
     pub(super) class: Class,
     /// The head when it became everyone's.
     pub(super) everyone_since: Option<OutboxSeq>,
+    /// Records up to here are history: nobody is told of them.
+    pub(super) quiet: OutboxSeq,
     /// Edges in effect; only read for class `auto` where something is published.
     pub(super) followers: i64,
 }
@@ -31,6 +33,8 @@ pub(super) struct Reader {
     pub(super) counter: Generation,
     /// The number of the newest thing addressed to the reader.
     pub(super) direct: DirectSeq,
+    /// What was addressed up to here is history: nobody is told of it.
+    pub(super) quiet: DirectSeq,
 }
 
 /// An item as far as writing needs it.
@@ -112,6 +116,8 @@ pub(super) struct EdgeChange {
     pub(super) due: Option<Millis>,
     /// When it was last followed: the how-manieth change of the call, and the time.
     pub(super) followed: Option<(usize, Millis)>,
+    /// Nobody is told of it: the change of its effect is history.
+    pub(super) quiet: bool,
 }
 
 /// A record this call appends.
@@ -165,6 +171,8 @@ pub(super) struct Ledger {
     pub(super) appended: Vec<Appended>,
     /// Which add each delete of this call ends.
     pub(super) ended: HashMap<(UserNo, OutboxSeq), OutboxSeq>,
+    /// The same of deletes before, where it was asked for.
+    pub(super) ended_before: HashMap<(UserNo, OutboxSeq), OutboxSeq>,
     pub(super) addressed: Vec<Addressed>,
     /// Direct items that a delete of this call ends.
     pub(super) ended_direct: BTreeSet<ItemId>,
@@ -190,6 +198,11 @@ impl Ledger {
             self.addressed.push(Addressed { reader, seq: row.direct, op, author, key, at: self.now });
         }
         Some(())
+    }
+
+    /// The record that has deleted this add, where it was asked for.
+    pub(super) fn ended_by(&self, author: UserNo, add: OutboxSeq) -> Option<OutboxSeq> {
+        self.ended.get(&(author, add)).or_else(|| self.ended_before.get(&(author, add))).copied()
     }
 
     /// The route of an `add` of this author now. `None` if its row is not locked.

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use feedgate_common::archive::Write;
 use feedgate_common::graph::Shields;
+use feedgate_common::import::{Import, Place};
 use feedgate_common::{ItemId, UserNo};
 use sqlx::PgConnection;
 
@@ -16,7 +17,7 @@ use crate::rows;
 macro_rules! lock_authors {
     ($followers:literal, $mode:literal) => {
         concat!(
-            "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, ",
+            "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, quiet, ",
             $followers,
             " FROM authors a WHERE author = ANY($1) ORDER BY author FOR ",
             $mode
@@ -35,7 +36,7 @@ const LOCK_TO_APPEND: &str = lock_authors!(
 const LOCK_TO_FOLLOW: &str = lock_authors!("NULL::bigint", "SHARE");
 
 const LOCK_READERS: &str =
-    "SELECT reader, counter, direct FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
+    "SELECT reader, counter, direct, direct_quiet FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
 
 const EDGES: &str = "
 SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.from_seq
@@ -52,11 +53,18 @@ pub(super) async fn all(
 ) -> sqlx::Result<()> {
     let Edited { mut authors, mut readers } = edited;
     let (mut edges, mut keys, mut ids, mut foreign_ids) = (BTreeSet::new(), HashSet::new(), HashSet::new(), vec![]);
+    let mut places = vec![];
     let mut appends = !authors.is_empty();
     let no = |name| numbers.get(name).copied();
     for ask in asks {
         edges.extend(names::edges_of(&ask.write).into_iter().filter_map(|(one, other)| no(one).zip(no(other))));
         match &ask.write {
+            Write::Import(Import::Item { publish, .. }) => {
+                appends = true;
+                authors.extend(no(&publish.author));
+                ids.extend(publish.id);
+                foreign_ids.extend(publish.foreign_id.as_deref());
+            }
             Write::Publish(publish) => {
                 appends = true;
                 authors.extend(no(&publish.author));
@@ -65,11 +73,17 @@ pub(super) async fn all(
                 foreign_ids.extend(publish.foreign_id.as_deref());
             }
             Write::Edit { item, .. } | Write::Delete { item, .. } => _ = ids.insert(*item),
-            Write::Classify { author, .. } => {
+            Write::Import(
+                Import::Delete { item } | Import::Follow { from: Place::Add(item) | Place::Delete(item), .. },
+            ) => {
+                ids.insert(*item);
+                places.push(*item);
+            }
+            Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => {
                 appends = true;
                 authors.extend(no(author));
             }
-            Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
+            Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } | Write::Import(_) => {}
         }
     }
     authors.extend(edges.iter().map(|(_, author)| *author));
@@ -92,6 +106,9 @@ pub(super) async fn all(
             ledger.items.insert(id, row);
         }
     }
+    if !places.is_empty() {
+        ledger.ended_before.extend(look::ended(connection, &places).await?);
+    }
     Ok(())
 }
 
@@ -101,11 +118,11 @@ async fn lock_authors(
     authors: &BTreeSet<UserNo>,
     appends: bool,
 ) -> sqlx::Result<()> {
-    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, Option<i64>);
+    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, i64, Option<i64>);
     let numbers: Vec<i32> = authors.iter().copied().map(rows::user).collect();
     let lock = if appends { LOCK_TO_APPEND } else { LOCK_TO_FOLLOW };
     let read: Vec<Row> = sqlx::query_as(lock).bind(numbers).fetch_all(connection).await?;
-    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, followers) in read {
+    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, quiet, followers) in read {
         let row = Author {
             head: rows::count_of(head)?,
             last_in_step: last_rank.zip(last_item).map(|(rank, item)| rows::key_of(rank, item)),
@@ -113,6 +130,7 @@ async fn lock_authors(
             last_given: last_given.map(rows::item_of),
             class: rows::class_of(class)?,
             everyone_since: everyone_since.map(rows::count_of).transpose()?,
+            quiet: rows::count_of(quiet)?,
             followers: followers.unwrap_or(0),
         };
         ledger.authors.insert(rows::user_of(author)?, row);
@@ -129,9 +147,10 @@ async fn lock_readers(
     readers: &BTreeSet<UserNo>,
 ) -> sqlx::Result<()> {
     let numbers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
-    let read: Vec<(i32, i64, i64)> = sqlx::query_as(LOCK_READERS).bind(numbers).fetch_all(connection).await?;
-    for (reader, counter, direct) in read {
-        let row = Reader { counter: rows::count_of(counter)?, direct: rows::count_of(direct)? };
+    let read: Vec<(i32, i64, i64, i64)> = sqlx::query_as(LOCK_READERS).bind(numbers).fetch_all(connection).await?;
+    for (reader, counter, direct, quiet) in read {
+        let (direct, quiet) = (rows::count_of(direct)?, rows::count_of(quiet)?);
+        let row = Reader { counter: rows::count_of(counter)?, direct, quiet };
         ledger.readers.insert(rows::user_of(reader)?, row);
     }
     match readers.iter().find(|reader| !ledger.readers.contains_key(reader)) {

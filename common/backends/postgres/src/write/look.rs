@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use feedgate_common::archive::Write;
-use feedgate_common::{ItemId, UserNo};
+use feedgate_common::import::Import;
+use feedgate_common::{ItemId, OutboxSeq, UserNo};
 use sqlx::PgConnection;
 
 use super::Ask;
@@ -37,6 +38,10 @@ const ITEMS: &str = concat!(items!("id", "$1"), " UNION ALL ", items!("foreign_i
 
 const RECIPIENTS: &str = "SELECT item, reader FROM direct WHERE item = ANY($1) AND op = 1 ORDER BY item, reader";
 
+const ENDED: &str = "
+SELECT r.author, r.seq, r.deleted_by FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq
+WHERE i.id = ANY($1) AND r.deleted_by IS NOT NULL";
+
 /// Whose rows an edit or a delete changes.
 #[derive(Default)]
 pub(super) struct Edited {
@@ -48,7 +53,9 @@ pub(super) struct Edited {
 /// Of the items that are to be edited and deleted.
 pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx::Result<Edited> {
     let id = |ask: &Ask| match ask.write {
-        Write::Edit { item, .. } | Write::Delete { item, .. } => Some(rows::item(item)),
+        Write::Edit { item, .. } | Write::Delete { item, .. } | Write::Import(Import::Delete { item }) => {
+            Some(rows::item(item))
+        }
         _ => None,
     };
     let ids: Vec<i64> = asks.iter().filter_map(id).collect();
@@ -115,6 +122,17 @@ pub(super) async fn items(
         Ok((rows::item_of(id), state))
     };
     read.into_iter().map(&mut item).collect()
+}
+
+/// The adds of these items that are deleted, each with the record that did it.
+pub(super) async fn ended(
+    connection: &mut PgConnection,
+    ids: &[ItemId],
+) -> sqlx::Result<Vec<((UserNo, OutboxSeq), OutboxSeq)>> {
+    let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
+    let read: Vec<(i32, i64, i64)> = sqlx::query_as(ENDED).bind(ids).fetch_all(connection).await?;
+    let ended = |(author, add, by)| Ok(((rows::user_of(author)?, rows::count_of(add)?), rows::count_of(by)?));
+    read.into_iter().map(ended).collect()
 }
 
 /// To whom direct items are addressed, by number.

@@ -24,6 +24,7 @@
 
 mod edit;
 mod graph;
+mod import;
 mod ledger;
 mod load;
 mod look;
@@ -37,6 +38,7 @@ use std::collections::HashMap;
 
 use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
 use feedgate_common::error::{Result, StoreError};
+use feedgate_common::import::Import;
 use feedgate_common::{Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
@@ -64,7 +66,7 @@ struct Ask {
 
 impl Ask {
     fn new(write: Write, now: Millis) -> Self {
-        let fingerprint = if let Write::Publish(publish) = &write { publish.fingerprint() } else { [0; 16] };
+        let fingerprint = published(&write).map_or([0; 16], Publish::fingerprint);
         Self { write, now, fingerprint }
     }
 
@@ -72,14 +74,25 @@ impl Ask {
     fn bytes(&self) -> usize {
         size_of::<Self>()
             + match &self.write {
-                Write::Publish(Publish { body, audience, .. }) => body.get().len() + named(audience),
+                Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => {
+                    publish.body.get().len() + named(&publish.audience)
+                }
                 Write::Edit { body, .. } => body.get().len(),
                 Write::Delete { .. }
                 | Write::Follow { .. }
                 | Write::Unfollow { .. }
                 | Write::Shield { .. }
+                | Write::Import(_)
                 | Write::Classify { .. } => 0,
             }
+    }
+}
+
+/// What is made an item, now or of old.
+fn published(write: &Write) -> Option<&Publish> {
+    match write {
+        Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => Some(publish),
+        _ => None,
     }
 }
 
@@ -181,6 +194,7 @@ fn one(ledger: &mut Ledger, numbers: &Numbers, ask: &Ask) -> Option<std::result:
         Write::Follow { reader, author } => graph::follow(ledger, (no(reader)?, no(author)?), true),
         Write::Unfollow { reader, author } => graph::follow(ledger, (no(reader)?, no(author)?), false),
         Write::Shield { user, other, shield, up } => graph::shield(ledger, (no(user)?, no(other)?), *shield, *up),
+        Write::Import(line) => import::import(ledger, numbers, line, ask),
         Write::Classify { author, class } => graph::classify(ledger, no(author)?, author, *class),
     }
 }

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
+use feedgate_common::import::Import;
 use feedgate_common::{Millis, UserId};
 
-use super::{Ask, Numbers, look};
+use super::{Ask, Numbers, look, published};
 use crate::pool::{Pool, work};
 use crate::users::Users;
 
@@ -18,9 +19,9 @@ use crate::users::Users;
 pub(super) async fn numbers(pool: &Pool, users: &Users, asks: &[Ask]) -> Result<Numbers> {
     let (mut names, mut doubtful) = (BTreeSet::new(), vec![]);
     for ask in asks {
-        match &ask.write {
-            Write::Publish(publish) if may_be_refused(publish) => doubtful.push((publish, ask.now)),
-            write => names.extend(spoken_of(write)),
+        match published(&ask.write) {
+            Some(publish) if may_be_refused(publish) => doubtful.push((publish, ask.now)),
+            _ => names.extend(spoken_of(&ask.write)),
         }
     }
     let asked: Vec<UserId> = doubtful.iter().flat_map(|(publish, _)| named(publish)).cloned().collect();
@@ -69,12 +70,16 @@ async fn free<'a>(pool: &Pool, numbers: &Numbers, of: &[(&'a Publish, Millis)]) 
 
 fn spoken_of(write: &Write) -> Vec<&UserId> {
     match write {
-        Write::Publish(publish) => named(publish).collect(),
+        Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => named(publish).collect(),
         Write::Follow { reader: one, author: other }
+        | Write::Import(
+            Import::Follow { reader: one, author: other, .. } | Import::Unfollow { reader: one, author: other },
+        )
+        | Write::Import(Import::Shield { user: one, other, .. })
         | Write::Unfollow { reader: one, author: other }
         | Write::Shield { user: one, other, .. } => vec![one, other],
-        Write::Classify { author, .. } => vec![author],
-        Write::Edit { .. } | Write::Delete { .. } => vec![],
+        Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => vec![author],
+        Write::Edit { .. } | Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
     }
 }
 
@@ -89,13 +94,22 @@ fn named(publish: &Publish) -> impl Iterator<Item = &UserId> {
 /// The edges an operation speaks of, by name, as (reader, author): their rows are to be read, and locked.
 pub(super) fn edges_of(write: &Write) -> Vec<(&UserId, &UserId)> {
     match write {
-        Write::Publish(publish) => named(publish).skip(1).map(|reader| (reader, &publish.author)).collect(),
-        Write::Follow { reader, author } | Write::Unfollow { reader, author } => vec![(reader, author)],
-        Write::Shield { user, other, shield, .. } => {
+        Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => {
+            named(publish).skip(1).map(|reader| (reader, &publish.author)).collect()
+        }
+        Write::Follow { reader, author }
+        | Write::Unfollow { reader, author }
+        | Write::Import(Import::Follow { reader, author, .. } | Import::Unfollow { reader, author }) => {
+            vec![(reader, author)]
+        }
+        Write::Shield { user, other, shield, .. } | Write::Import(Import::Shield { user, other, shield, .. }) => {
             let (as_reader, as_author) = shield.bits();
             let sides = [(as_reader, (user, other)), (as_author, (other, user))];
             sides.into_iter().filter(|(bits, _)| *bits != Shields(0)).map(|(_, edge)| edge).collect()
         }
-        Write::Edit { .. } | Write::Delete { .. } | Write::Classify { .. } => vec![],
+        Write::Edit { .. }
+        | Write::Delete { .. }
+        | Write::Classify { .. }
+        | Write::Import(Import::Delete { .. } | Import::Class { .. }) => vec![],
     }
 }

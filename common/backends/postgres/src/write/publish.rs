@@ -47,12 +47,9 @@ pub(super) fn publish(
         Some(Err(refused)) => Some(Err(refused)),
         None => {
             let author = author?;
-            let id = match wanted.id {
-                Some(id) => id,
-                None => new_id(ledger, author)?,
-            };
+            let id = id_for(ledger, author, wanted)?;
             remember(ledger, author, wanted, id, fingerprint);
-            add(ledger, numbers, (author, id), wanted, fingerprint).map(Ok)
+            add(ledger, numbers, (author, id), wanted, (1, fingerprint), false).map(Ok)
         }
     }
 }
@@ -86,7 +83,7 @@ fn earlier(
     Some(None)
 }
 
-fn answer(id: ItemId, row: &ItemState, fresh: bool) -> Written {
+pub(super) fn answer(id: ItemId, row: &ItemState, fresh: bool) -> Written {
     let readers = row.door.readers().to_vec();
     Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, readers, fresh }
 }
@@ -101,12 +98,14 @@ fn remember(ledger: &mut Ledger, author: UserNo, wanted: &Publish, item: ItemId,
     }
 }
 
-fn add(
+/// Makes the item, in this version. Named readers get it if they are in no block with the author, or if it is `history`.
+pub(super) fn add(
     ledger: &mut Ledger,
     numbers: &Numbers,
     (author, id): (UserNo, ItemId),
     wanted: &Publish,
-    fingerprint: [u8; 16],
+    (version, fingerprint): (u32, [u8; 16]),
+    history: bool,
 ) -> Option<Written> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
@@ -118,7 +117,7 @@ fn add(
         Audience::Users(users) => {
             let named: Option<BTreeSet<UserNo>> = users.iter().map(|user| numbers.get(user).copied()).collect();
             let blocked = |reader| ledger.edges.get(&(reader, author)).is_some_and(|held| held.shields.blocks());
-            let readers: Vec<UserNo> = named?.into_iter().filter(|&reader| !blocked(reader)).collect();
+            let readers: Vec<UserNo> = named?.into_iter().filter(|&reader| history || !blocked(reader)).collect();
             ledger.address(&readers, Op::Add, author, key)?;
             (0, Door::Direct(readers))
         }
@@ -131,7 +130,7 @@ fn add(
         seq,
         published_at,
         rank: key.rank,
-        version: 1,
+        version: version.min(i32::MAX as u32),
         door,
         fingerprint,
         kind: wanted.kind.clone(),
@@ -164,6 +163,11 @@ fn goes_aside(author: &mut Author, key: DisplayKey, now: Millis) -> bool {
         author.has_aside = true;
         true
     }
+}
+
+/// The id that was asked for, or a new one.
+pub(super) fn id_for(ledger: &mut Ledger, author: UserNo, wanted: &Publish) -> Option<ItemId> {
+    wanted.id.map_or_else(|| new_id(ledger, author), Some)
 }
 
 /// An id greater than every one given to this author before, ordered by time: 42 bits of milliseconds, 22 of chance

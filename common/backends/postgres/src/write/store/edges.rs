@@ -6,9 +6,18 @@ use super::column;
 use crate::rows;
 use crate::write::ledger::Ledger;
 
+/// What [`feedgate_common::graph::listed_at`] says of `since` and the next number.
+macro_rules! listed_at {
+    () => {
+        "(least(greatest(since, 0), 2199023255551) << 22) | (nextval('follows') & 4194303)"
+    };
+}
+
 /// Edges come in the order of their follows, which is that of the lists; they are written in the order in which
-/// finished events lock them. The place in the lists changes with a follow alone, what is outstanding with the effect.
-const CHANGE_EDGES: &str = "
+/// finished events lock them. The place in the lists, which is by time, changes with a follow alone; what is outstanding,
+/// and whether anybody is told, with the effect.
+const CHANGE_EDGES: &str = concat!(
+    "
 WITH counted AS (
     UPDATE readers r SET counter = n.counter
     FROM unnest($1::integer[], $2::bigint[]) AS n(reader, counter)
@@ -16,18 +25,22 @@ WITH counted AS (
 ),
 changed AS (
     SELECT reader, author, bucket, is_on, generation, from_seq, coalesce(since, 0) AS since, due,
-           CASE WHEN since IS NULL THEN 0 ELSE nextval('follows') END AS listed, shields, held_back
+           CASE WHEN since IS NULL THEN 0 ELSE ",
+    listed_at!(),
+    " END AS listed, shields, held_back, quiet
     FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[],
-                $10::bigint[], $11::smallint[], $12::boolean[])
-        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back)
+                $10::bigint[], $11::smallint[], $12::boolean[], $13::boolean[])
+        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back, quiet)
 )
-INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back)
+INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back, quiet)
 SELECT * FROM changed ORDER BY reader, author
 ON CONFLICT (reader, author) DO UPDATE
 SET is_on = excluded.is_on, generation = excluded.generation, from_seq = excluded.from_seq,
     listed = CASE WHEN excluded.listed = 0 THEN e.listed ELSE excluded.listed END,
     since = CASE WHEN excluded.listed = 0 THEN e.since ELSE excluded.since END,
-    due = coalesce(e.due, excluded.due), shields = excluded.shields, held_back = excluded.held_back";
+    due = coalesce(e.due, excluded.due), shields = excluded.shields, held_back = excluded.held_back,
+    quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet END"
+);
 
 /// In a statement behind that of the edges: whoever waits for a count has locked all its edges. A connection counts in
 /// a row of its own, or nearly.
@@ -37,15 +50,19 @@ SELECT author, pg_backend_pid() % 64, more FROM unnest($1::integer[], $2::bigint
 ON CONFLICT (author, slot) DO UPDATE SET followers = c.followers + excluded.followers";
 
 /// Shields that went down, and those that went up, in the order of the lists.
-const SHIELD: &str = "
+const SHIELD: &str = concat!(
+    "
 WITH down AS (
     DELETE FROM shields s USING unnest($1::integer[], $2::smallint[], $3::integer[]) AS n(owner, kind, other)
     WHERE s.owner = n.owner AND s.kind = n.kind AND s.other = n.other
 )
 INSERT INTO shields (owner, kind, other, since, listed)
-SELECT owner, kind, other, since, nextval('follows')
+SELECT owner, kind, other, since, ",
+    listed_at!(),
+    "
 FROM unnest($4::integer[], $5::smallint[], $6::integer[], $7::bigint[]) AS n(owner, kind, other, since)
-ON CONFLICT (owner, kind, other) DO UPDATE SET since = excluded.since, listed = excluded.listed";
+ON CONFLICT (owner, kind, other) DO UPDATE SET since = excluded.since, listed = excluded.listed"
+);
 
 pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger, buckets: u16) -> sqlx::Result<()> {
     if !ledger.changed_edges.is_empty() {
@@ -87,6 +104,7 @@ async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, buckets: u
         .bind(column(&edges, |(.., change)| change.due))
         .bind(column(&edges, |(.., held, _)| i16::from(held.shields.0)))
         .bind(column(&edges, |(.., held, _)| held.follows && !held.edge().on))
+        .bind(column(&edges, |(.., change)| change.quiet))
         .execute(connection)
         .await?;
     Ok(())

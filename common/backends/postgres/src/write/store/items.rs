@@ -18,10 +18,11 @@ WITH made AS (
 moved AS (
     UPDATE authors a
     SET head = n.head, last_rank = n.last_rank, last_item = n.last_item, has_aside = n.has_aside,
-        last_given = n.last_given, due = coalesce(a.due, n.due), class = n.class, everyone_since = n.everyone_since
+        last_given = n.last_given, due = coalesce(a.due, n.due), class = n.class, everyone_since = n.everyone_since,
+        quiet = n.quiet
     FROM unnest($12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], $17::bigint[], $18::bigint[],
-                $19::smallint[], $20::bigint[])
-        AS n(author, head, last_rank, last_item, has_aside, last_given, due, class, everyone_since)
+                $19::smallint[], $20::bigint[], $29::bigint[])
+        AS n(author, head, last_rank, last_item, has_aside, last_given, due, class, everyone_since, quiet)
     WHERE a.author = n.author
 )
 INSERT INTO records (author, seq, op, route, lane, rank, item, at, deleted_by)
@@ -104,6 +105,7 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&pushed, |record| rows::item(record.key.item)))
         .bind(column(&pushed, |record| record.at))
         .bind(column(&pushed, |record| ended(record.author, record.seq)))
+        .bind(column(&authors, |(_, row, _)| rows::count(row.quiet)))
         .execute(connection)
         .await?;
     Ok(())

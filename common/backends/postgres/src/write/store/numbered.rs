@@ -15,8 +15,8 @@ use crate::write::ledger::{Appended, Ledger};
 /// What is addressed to readers, and that taking it in is outstanding; the adds of items that are gone.
 const ADDRESS: &str = "
 WITH moved AS (
-    UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due)
-    FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS n(reader, direct, due)
+    UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due), direct_quiet = n.quiet
+    FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $13::bigint[]) AS n(reader, direct, due, quiet)
     WHERE r.reader = n.reader
 ),
 ended AS (
@@ -73,6 +73,7 @@ async fn address(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result
         .bind(column(addressed, |to| rows::user(to.author)))
         .bind(column(addressed, |to| to.op as i16))
         .bind(column(addressed, |to| gone(to.key.item)))
+        .bind(column(&readers, |(_, to)| rows::count(ledger.readers[&to.reader].quiet)))
         .execute(connection)
         .await?;
     Ok(())

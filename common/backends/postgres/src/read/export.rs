@@ -1,0 +1,71 @@
+//! What an export reads: users, what is held of their edges, direct items. Each in pages along one index.
+
+use feedgate_common::archive::Held;
+use feedgate_common::graph::Shields;
+use feedgate_common::{ItemId, UserId, UserNo};
+use sqlx::PgConnection;
+
+use crate::fault::corrupt;
+use crate::rows;
+use crate::users::user_id;
+
+const USERS: &str = "SELECT no, name FROM users WHERE no > $1 ORDER BY no LIMIT $2";
+
+/// The newest shield: of the reader's own (mute, block), or of the author's (hide, block).
+const HELD: &str = "
+SELECT e.author, e.is_on OR e.held_back, e.shields, e.from_seq,
+       CASE WHEN e.is_on OR e.held_back THEN e.since ELSE coalesce(greatest(
+           (SELECT max(since) FROM shields s WHERE s.owner = e.reader AND s.kind IN (1, 3) AND s.other = e.author),
+           (SELECT max(since) FROM shields s WHERE s.owner = e.author AND s.kind IN (2, 3) AND s.other = e.reader)), 0) END
+FROM edges e
+WHERE e.reader = $1 AND e.author > $2
+  AND (e.is_on OR e.held_back OR e.shields <> 0
+       OR EXISTS (SELECT FROM authors a WHERE a.author = e.author AND a.everyone_since IS NOT NULL))
+ORDER BY e.author LIMIT $3";
+
+const DIRECT_ITEMS: &str = "
+SELECT i.id, ARRAY(SELECT reader FROM direct d WHERE d.item = i.id AND d.op = 1 ORDER BY reader)
+FROM items i WHERE i.route = 0 AND i.body IS NOT NULL AND i.id >= $1 ORDER BY i.id LIMIT $2";
+
+pub(crate) async fn users(
+    connection: &mut PgConnection,
+    after: Option<UserNo>,
+    limit: usize,
+) -> sqlx::Result<Vec<(UserNo, UserId)>> {
+    let query = sqlx::query_as(USERS).bind(after.map_or(-1, rows::user)).bind(rows::limit(limit));
+    let read: Vec<(i32, String)> = query.fetch_all(connection).await?;
+    read.into_iter().map(|(no, name)| Ok((rows::user_of(no)?, user_id(&name)?))).collect()
+}
+
+pub(crate) async fn held(
+    connection: &mut PgConnection,
+    reader: UserNo,
+    after: Option<UserNo>,
+    limit: usize,
+) -> sqlx::Result<Vec<Held>> {
+    let read: Vec<(i32, bool, i16, i64, i64)> = sqlx::query_as(HELD)
+        .bind(rows::user(reader))
+        .bind(after.map_or(-1, rows::user))
+        .bind(rows::limit(limit))
+        .fetch_all(connection)
+        .await?;
+    let held = |(author, follows, shields, from, since)| {
+        let shields = Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?);
+        Ok(Held { author: rows::user_of(author)?, follows, shields, from: rows::count_of(from)?, since })
+    };
+    read.into_iter().map(held).collect()
+}
+
+pub(crate) async fn direct_items(
+    connection: &mut PgConnection,
+    after: Option<ItemId>,
+    limit: usize,
+) -> sqlx::Result<Vec<(ItemId, Vec<UserNo>)>> {
+    let Some(first) = after.map_or(Some(0), |after| after.0.checked_add(1)) else { return Ok(vec![]) };
+    let query = sqlx::query_as(DIRECT_ITEMS).bind(rows::item(ItemId(first))).bind(rows::limit(limit));
+    let read: Vec<(i64, Vec<i32>)> = query.fetch_all(connection).await?;
+    let item = |(id, readers): (i64, Vec<i32>)| {
+        Ok((rows::item_of(id), readers.into_iter().map(rows::user_of).collect::<sqlx::Result<_>>()?))
+    };
+    read.into_iter().map(item).collect()
+}

@@ -1,0 +1,126 @@
+//! History from elsewhere: it takes its own place and time, wakes nobody, and a second run changes nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+
+mod server;
+
+use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::change::Class;
+use feedgate_common::graph::Shield;
+use feedgate_common::import::{Import, Place};
+use feedgate_common::{Archive, Cut, ItemId, Millis, Progress, UserNo, Watermarks};
+use feedgate_postgres::PostgresArchive;
+use server::{follow, open, post, server, user};
+
+const NOW: Millis = 1_800_000_000_000;
+
+fn item(id: u64, author: &str, deleted: bool) -> Import {
+    let publish = Publish { id: Some(ItemId(id)), published_at: Some(id as i64), ..post(author, "then") };
+    Import::Item { publish, version: 3, deleted }
+}
+
+fn followed(reader: &str, since: Millis, from: Place) -> Import {
+    Import::Follow { reader: user(reader), author: user("ann"), since, from }
+}
+
+/// Items 1 to 4, of which 2 was deleted behind 3; who followed behind 3, behind that delete, and before everything.
+fn lines() -> Vec<Import> {
+    let named = Publish { audience: Audience::Users(vec![user("rea")]), id: Some(ItemId(9)), ..post("ann", "to you") };
+    vec![
+        item(1, "ann", false),
+        item(2, "ann", true),
+        item(3, "ann", false),
+        Import::Delete { item: ItemId(2) },
+        item(4, "ann", false),
+        followed("rea", 50, Place::Add(ItemId(3))),
+        followed("rob", 40, Place::Delete(ItemId(2))),
+        followed("roy", 60, Place::Start),
+        Import::Item { publish: named, version: 1, deleted: false },
+        Import::Shield { user: user("rea"), other: user("ben"), shield: Shield::Mute, since: 7 },
+        Import::Class { author: user("ann"), class: Class::Pull },
+    ]
+}
+
+async fn import(archive: &PostgresArchive, lines: Vec<Import>) -> Vec<Result<Written, Refused>> {
+    archive.write(lines.into_iter().map(Write::Import).collect(), NOW).await.unwrap()
+}
+
+fn fresh(answer: &Result<Written, Refused>) -> bool {
+    match answer.as_ref().unwrap() {
+        Written::Published { fresh, .. }
+        | Written::Deleted { fresh, .. }
+        | Written::Edge { fresh, .. }
+        | Written::Shielded { fresh, .. }
+        | Written::Classified { fresh, .. } => *fresh,
+        Written::Edited { .. } => true,
+    }
+}
+
+async fn adds(archive: &PostgresArchive, reader: UserNo, author: UserNo, backfill: usize) -> (Vec<u64>, bool) {
+    let cut = Cut { progress: Progress::at(100), pull: 100 };
+    let state = archive.edge_state(reader, author, cut, backfill).await.unwrap();
+    (state.adds.iter().map(|add| add.key.item.0).collect(), state.quiet)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_takes_its_own_place_wakes_nobody_and_comes_once() {
+    let archive = open(&server().database("history")).await;
+    archive.intern(&["ann", "ben", "rea", "rob", "roy"].map(user)).await.unwrap();
+    // One line a call, and all of them in one: no difference.
+    for line in lines().into_iter().take(6) {
+        assert!(import(&archive, vec![line]).await.iter().all(fresh));
+    }
+    let fresh_ones = import(&archive, lines()).await.iter().filter(|answer| fresh(answer)).count();
+    assert_eq!(fresh_ones, lines().len() - 6);
+    assert!(!import(&archive, lines()).await.iter().any(fresh), "a second run changes nothing");
+
+    let [ann, rea, rob, roy] = [1, 3, 4, 5].map(UserNo);
+    let outbox = archive.outbox(ann, 0, 100).await.unwrap();
+    assert_eq!((outbox.records.len(), outbox.head, outbox.quiet), (5, 5, 5));
+    // Behind item 3 the two newest were 2 and 3; behind the delete, 1 and 3.
+    assert_eq!(adds(&archive, rea, ann, 2).await, (vec![3, 4], true));
+    assert_eq!(adds(&archive, rob, ann, 2).await, (vec![1, 3, 4], true));
+    assert_eq!(adds(&archive, roy, ann, 2).await, (vec![1, 3, 4], true));
+    let followers = archive.followers(ann, None, 10).await.unwrap();
+    assert_eq!(followers.iter().map(|line| line.since).collect::<Vec<_>>(), [60, 50, 40], "by their own time");
+    let news = archive.news(rea, Watermarks::default(), 10).await.unwrap();
+    assert_eq!((news.entries.len(), news.quiet), (1, true));
+    let read = archive.items(&[ItemId(2), ItemId(3)]).await.unwrap();
+    assert_eq!((read[0].is_none(), read[1].as_ref().unwrap().version), (true, 3));
+
+    archive.write(vec![Write::Publish(post("ann", "now")), follow("ben", "ann")], NOW).await.unwrap();
+    assert_eq!(archive.pull_heads(0, 10).await.unwrap().len(), 1, "what comes now is told");
+    assert!(!archive.edge_state(UserNo(2), ann, Cut::default(), 2).await.unwrap().quiet);
+    assert_eq!(archive.outbox(ann, 0, 100).await.unwrap().quiet, 5);
+
+    assert_eq!(archive.users(Some(ann), 2).await.unwrap(), [(UserNo(2), user("ben")), (rea, user("rea"))]);
+    let held = archive.held(rea, None, 10).await.unwrap();
+    let held: Vec<_> = held.iter().map(|held| (held.author, held.follows, held.from, held.since)).collect();
+    assert_eq!(held, [(ann, true, 3, 50), (UserNo(2), false, 0, 7)]);
+    assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(ItemId(9), vec![rea])]);
+    assert_eq!(archive.direct_items(Some(ItemId(9)), 10).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by() {
+    let archive = open(&server().database("otherwise")).await;
+    let unfollow = Write::Unfollow { reader: user("rea"), author: user("ann") };
+    archive.write(vec![follow("rea", "ann"), unfollow], NOW).await.unwrap();
+    let answers = import(&archive, vec![item(1, "ann", false), item(1, "ben", false)]).await;
+    assert_eq!(answers[1], Err(Refused::IdTaken(ItemId(1))));
+    let answers = import(
+        &archive,
+        vec![
+            followed("rea", 5, Place::Start),
+            followed("rob", 5, Place::Add(ItemId(7))),
+            followed("rob", 5, Place::Delete(ItemId(1))),
+            Import::Delete { item: ItemId(7) },
+            Import::Unfollow { reader: user("rob"), author: user("ann") },
+        ],
+    )
+    .await;
+    assert!(!fresh(&answers[0]), "who has unfollowed stays so");
+    assert_eq!(answers[1..3], [ItemId(7), ItemId(1)].map(|id| Err(Refused::NoSuchItem(id))));
+    assert_eq!(answers[3], Err(Refused::NoSuchItem(ItemId(7))));
+    assert!(!fresh(&answers[4]), "nobody follows ann but by an edge");
+}
