@@ -106,7 +106,7 @@ async fn i2_what_two_nodes_number_is_dense_in_commit_order_and_never_blocks_them
 
 /// A node of one connection, whose number is not that of `other`'s among the rows in which followers are counted.
 async fn counts_apart(url: &str, other: Option<&PostgresArchive>) -> PostgresArchive {
-    const APART: &str = "SELECT (count(pid) - count(DISTINCT pid % 64))::bigint FROM pg_stat_activity
+    const APART: &str = "SELECT (count(pid) - count(DISTINCT pid % 16))::bigint FROM pg_stat_activity
                          WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let options = Options { max_connections: 1, buckets: 16, ..Options::default() };
     loop {

@@ -43,10 +43,10 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
 );
 
 /// In a statement behind that of the edges: whoever waits for a count has locked all its edges. A connection counts in
-/// a row of its own, or nearly.
+/// one row of sixteen, its own or nearly: more would make every publish add up more, and take their room.
 const COUNT: &str = "
 INSERT INTO follower_counts AS c (author, slot, followers)
-SELECT author, pg_backend_pid() % 64, more FROM unnest($1::integer[], $2::bigint[]) AS n(author, more) ORDER BY author
+SELECT author, pg_backend_pid() % 16, more FROM unnest($1::integer[], $2::bigint[]) AS n(author, more) ORDER BY author
 ON CONFLICT (author, slot) DO UPDATE SET followers = c.followers + excluded.followers";
 
 /// Shields that went down, and those that went up, in the order of the lists.
