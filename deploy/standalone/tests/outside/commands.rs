@@ -29,6 +29,38 @@ fn publish_prints_what_was_accepted() {
 }
 
 #[test]
+fn publish_to_named_readers_reaches_them_and_nobody_else() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    ok(&here, &["follow", "joe", "ann"]);
+    let accepted = json(&ok(&here, &["publish", "--author", "ann", "--to", "bob,eve", "1"]));
+    assert_eq!(accepted["outbox_seq"], serde_json::Value::Null);
+    for reader in ["bob", "eve"] {
+        let line = json(&tail(&here, &["--user", reader]).line().unwrap());
+        assert_eq!((&line["item"]["id"], &line["item"]["direct"]), (&accepted["id"], &true.into()));
+    }
+    assert_eq!(json(&ok(&here, &["feed", "--user", "joe"]))["items"], serde_json::json!([]));
+    let (_, stderr) = refused(&here, &["publish", "--author", "ann", "--to", "bob,e e", "1"]);
+    assert!(stderr.contains("A-Z a-z 0-9"), "{stderr}");
+}
+
+#[test]
+fn class_says_what_is_now_and_what_cannot_be() {
+    let (_kept, here) = directory();
+    let _server = Server::start(&here);
+    assert_eq!(ok(&here, &["class", "ann", "pull"]), "ann is of class pull\n");
+    ok(&here, &["follow", "bob", "ann"]);
+    let tail = tail(&here, &["--user", "bob"]);
+    ok(&here, &["publish", "--author", "ann", "1"]);
+    assert_eq!(json(&tail.line().unwrap())["item"]["author"], "ann");
+    ok(&here, &["class", "news", "everyone"]);
+    let (_, stderr) = refused(&here, &["class", "news", "push"]);
+    assert!(stderr.contains("everyone follows news"), "{stderr}");
+    let (_, stderr) = refused(&here, &["class", "ann", "star"]);
+    assert!(stderr.contains("[possible values: auto, push, pull, everyone]"), "{stderr}");
+}
+
+#[test]
 fn publish_reads_stdin_for_a_dash() {
     let (_kept, here) = directory();
     let _server = Server::start(&here);
