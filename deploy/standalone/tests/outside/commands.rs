@@ -226,7 +226,10 @@ fn every_bad_argument_is_refused_with_what_would_be_right() {
         (&["follow", "a", "b", "--key", "two words"], 1, "printable ASCII"),
         (&["--listen", "8080"], 2, "--listen"),
         (&["serve", "--config", "nowhere.toml"], 1, "nowhere.toml cannot be read"),
-        (&["import"], 2, "unrecognized subcommand"),
+        (&["publish", "--author", "ann", "--to", "", "1"], 2, "1 to 64 characters"),
+        (&["class", "ann"], 2, "<CLASS>"),
+        (&["import"], 2, "<FILE>"),
+        (&["likes"], 2, "unrecognized subcommand"),
     ];
     for (args, wants_code, wants) in cases {
         let (code, stderr) = refused(&here, args);
