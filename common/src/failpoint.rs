@@ -14,6 +14,8 @@ pub const NAMES: &[&str] = &[
     "bucket-finished",
     "event-finished",
     "edge-step-done",
+    "news-read",
+    "news-taken",
     "build-begun",
     "build-swapped",
     "inbox-snapshot-written",

@@ -83,11 +83,12 @@ class Day {
     return { author, body: { text: name }, published_at: 1_700_000_000_000 + this.posts.size };
   }
 
-  async publish(author, name) {
-    const payload = this.#payload(author, name);
+  /** To the followers, or to these readers alone. */
+  async publish(author, name, to) {
+    const payload = { ...this.#payload(author, name), ...(to && { audience: { users: to } }) };
     const { status, body } = await this.ask("POST", "/v1/items", payload, { "idempotency-key": name });
     assert.ok(status === 201 || status === 200, `${status} ${JSON.stringify(body)}`);
-    this.posts.set(name, { payload, author, id: body.id, at: payload.published_at, text: name });
+    this.posts.set(name, { payload, author, id: body.id, at: payload.published_at, text: name, to });
   }
 
   async publishBatch(author, names) {
@@ -146,6 +147,11 @@ class Day {
     await this.survivor.drained();
     await this.visit("r5");
 
+    for (const name of ["letter-1", "letter-2", "letter-3"]) {
+      await this.publish("a3", name, ["r1", "r5"]);
+      await this.survivor.drained();
+    }
+
     await this.catchUp(t, "r1");
     for (const author of AUTHORS) await this.publish(author, `${author}-evening`);
     await this.delete("morning-5");
@@ -192,7 +198,7 @@ class Day {
   async feedsAreRight() {
     for (const reader of READERS) {
       const wants = [...this.posts.values()]
-        .filter(({ author, deleted }) => !deleted && this.follows.get(reader).has(author))
+        .filter(({ author, deleted, to }) => !deleted && (to?.includes(reader) ?? this.follows.get(reader).has(author)))
         .sort((a, b) => b.at - a.at)
         .map(({ text }) => text);
       const shown = (await this.survivor.server.feed(reader)).map(({ body }) => body.text);

@@ -30,7 +30,8 @@ use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::oracle::{
-    Device, Imagined, NOW, Node, Op, Oracle, Shown, User, World, given, hold, seeds, walk, work_off, work_off_all,
+    AUTHORS, BACKFILL, Device, Imagined, NOW, Node, Op, Oracle, Shown, USERS, User, World, given, hold, seeds, walk,
+    work_off, work_off_all,
 };
 use feedgate_tests::park::{block_on, poll_until};
 use futures_util::lock::Mutex;
@@ -39,12 +40,9 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 const BUCKETS: u16 = 2;
-const BACKFILL: usize = 2;
 const PULL_ABOVE: u64 = 2;
-const SEEDS: u64 = 2000;
-const TICKS: usize = 160;
-const USERS: usize = 6;
-const AUTHORS: usize = 3;
+const SEEDS: u64 = 1000;
+const TICKS: usize = 240;
 const NODES: usize = 2;
 /// How many of them are under way at most.
 const ACTORS: usize = 5;
@@ -97,20 +95,22 @@ fn imagine(seed: u64) -> Vec<Step> {
 }
 
 fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
-    let (author, user) = (rng.random_range(0..AUTHORS), rng.random_range(0..USERS));
+    let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..AUTHORS) };
+    let users = if rng.random_bool(0.6) { 2 } else { USERS };
+    let user = rng.random_range(0..users);
     match rng.random_range(0..100) {
-        0..32 => Action::Write(history.op(rng)),
-        32..50 => Action::Work(rng.random_range(0..4)),
+        0..38 => Action::Write(history.op(rng)),
+        38..50 => Action::Work(rng.random_range(0..4)),
         50..56 => Action::Push(author, rng.random_range(0..BUCKETS)),
         56..60 => Action::Round(author),
         60..65 => Action::Edge(user, author),
         65..68 => Action::Direct(user),
         68..71 => Action::Visit(user),
-        71..85 => Action::Sync(user),
-        85..90 => Action::Walk(user, rng.random_range(1..4)),
-        90..92 => Action::Touch(user),
-        92..94 => Action::Sleep(user),
-        94..95 => Action::Expire,
+        71..84 => Action::Sync(user),
+        84..87 => Action::Walk(user, rng.random_range(1..4)),
+        87..88 => Action::Touch(user),
+        88..91 => Action::Sleep(user),
+        91..92 => Action::Expire,
         _ => Action::Hear,
     }
 }
@@ -166,7 +166,7 @@ impl Simulation {
                 // The last is more than anybody has followers: a round takes all buckets at once.
                 .with_step_max([1, USERS + 1][n])
                 .with_retention(Duration::from_millis(UNREAD), Arc::new(move || now.load(Ordering::Relaxed)));
-            Arc::new(Node { feeds, world: world.clone(), numbers: numbers.clone() })
+            Arc::new(Node { feeds: Arc::new(feeds), world: world.clone(), numbers: numbers.clone() })
         };
         Self {
             archive: stores.archive.clone(),

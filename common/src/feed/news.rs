@@ -17,7 +17,7 @@ use crate::archive::Event;
 use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{Take, Taken};
-use crate::{DirectSeq, Epoch, InboxKey, PullSeq, UserNo, Watermarks};
+use crate::{DirectSeq, Epoch, InboxKey, PullSeq, UserNo, Watermarks, failpoint};
 
 /// How many entries one step takes on.
 const NEWS_MAX: usize = 1000;
@@ -89,6 +89,7 @@ impl Feeds {
             return Ok(());
         }
         let step = Take { key, epoch, expected: taken, next: news.upto, entries: news.entries, counter: news.counter };
+        failpoint::hit("news-read");
         self.inboxes.take(step).await.map(drop)
     }
 
@@ -107,7 +108,10 @@ impl Feeds {
             let whole = news.entries.len() < NEWS_MAX;
             let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
             let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };
-            match self.inboxes.take(step).await? {
+            failpoint::hit("news-read");
+            let taken = self.inboxes.take(step).await?;
+            failpoint::hit("news-taken");
+            match taken {
                 Taken::Moved { head, appended } => {
                     if appended > 0 && !news.quiet {
                         grown = Some(Growth::of_one(key, reader, head));

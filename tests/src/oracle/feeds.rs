@@ -24,13 +24,10 @@ type Moment = u64;
 
 #[derive(Debug)]
 struct Post {
-    item: Item,
     rank: i64,
     version: u32,
     accepted: Moment,
     deleted: Option<Moment>,
-    /// To whom it is addressed; `None`: to the followers.
-    to: Option<BTreeSet<User>>,
 }
 
 impl Post {
@@ -62,9 +59,11 @@ impl Edge {
 pub struct Oracle {
     backfill: usize,
     now: Moment,
-    /// Each author's, in the order they were accepted.
-    posts: HashMap<User, Vec<Post>>,
-    author_of: HashMap<Item, User>,
+    posts: HashMap<Item, Post>,
+    /// Each author's to the followers, in the order they were accepted.
+    published: HashMap<User, Vec<Item>>,
+    /// What was addressed to each reader.
+    addressed: HashMap<User, BTreeSet<Item>>,
     /// By reader, then by author.
     edges: HashMap<User, HashMap<User, Edge>>,
     /// Since when everyone follows them.
@@ -78,7 +77,8 @@ impl Oracle {
             backfill,
             now: 0,
             posts: HashMap::new(),
-            author_of: HashMap::new(),
+            published: HashMap::new(),
+            addressed: HashMap::new(),
             edges: HashMap::new(),
             everyones: HashMap::new(),
         }
@@ -90,22 +90,28 @@ impl Oracle {
         let now = self.now;
         match op {
             Op::Publish { author, item, rank, to } => {
-                let named = to.iter().copied().filter(|reader| !self.blocked(*reader, *author));
-                let to = (!to.is_empty()).then(|| named.collect());
-                let post = Post { item: *item, rank: *rank, version: 1, accepted: now, deleted: None, to };
-                if self.author_of.insert(*item, *author).is_none() {
-                    self.posts.entry(*author).or_default().push(post);
+                if self.posts.contains_key(item) {
+                    return true;
+                }
+                self.posts.insert(*item, Post { rank: *rank, version: 1, accepted: now, deleted: None });
+                if to.is_empty() {
+                    self.published.entry(*author).or_default().push(*item);
+                }
+                for reader in to {
+                    if !self.blocked(*reader, *author) {
+                        self.addressed.entry(*reader).or_default().insert(*item);
+                    }
                 }
                 true
             }
-            Op::Edit(item) => match self.post(*item) {
+            Op::Edit(item) => match self.posts.get_mut(item) {
                 Some(post) if post.deleted.is_none() => {
                     post.version += 1;
                     true
                 }
                 _ => false,
             },
-            Op::Delete(item) => match self.post(*item) {
+            Op::Delete(item) => match self.posts.get_mut(item) {
                 Some(post) => {
                     post.deleted.get_or_insert(now);
                     true
@@ -136,20 +142,23 @@ impl Oracle {
 
     /// What the reader's feed holds now, newest first.
     pub fn feed(&self, reader: User) -> Vec<Shown> {
-        let mut shown: Vec<Shown> = vec![];
-        let mut show = |post: &Post| {
-            if post.deleted.is_none() {
-                shown.push(Shown { rank: post.rank, item: post.item, version: post.version });
-            }
-        };
-        for (author, posts) in &self.posts {
-            posts.iter().filter(|post| post.to.as_ref().is_some_and(|to| to.contains(&reader))).for_each(&mut show);
+        let mut items: Vec<Item> = self.addressed.get(&reader).into_iter().flatten().copied().collect();
+        let decided = self.edges.get(&reader).into_iter().flat_map(HashMap::keys);
+        let authors: BTreeSet<&User> = decided.chain(self.everyones.keys()).collect();
+        for author in authors {
             let edge = self.edge(reader, *author);
             if edge.sees() {
                 let since = edge.seen_since;
-                let published = || posts.iter().filter(|post| post.to.is_none());
-                published().rev().filter(|post| post.stood_at(since)).take(edge.backfill).for_each(&mut show);
-                published().filter(|post| post.accepted > since).for_each(&mut show);
+                let published = || self.published.get(author).into_iter().flatten().rev().copied();
+                items.extend(published().filter(|item| self.posts[item].stood_at(since)).take(edge.backfill));
+                items.extend(published().filter(|item| self.posts[item].accepted > since));
+            }
+        }
+        let mut shown: Vec<Shown> = vec![];
+        for item in items {
+            let Post { rank, version, deleted, .. } = self.posts[&item];
+            if deleted.is_none() {
+                shown.push(Shown { rank, item, version });
             }
         }
         shown.sort_unstable_by(|a, b| b.cmp(a));
@@ -179,11 +188,6 @@ impl Oracle {
 
     fn blocked(&self, reader: User, author: User) -> bool {
         self.edge(reader, author).shields.iter().any(|(_, shield)| *shield == Shield::Block)
-    }
-
-    fn post(&mut self, item: Item) -> Option<&mut Post> {
-        let author = self.author_of.get(&item)?;
-        self.posts.get_mut(author)?.iter_mut().find(|post| post.item == item)
     }
 }
 

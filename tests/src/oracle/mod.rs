@@ -5,20 +5,23 @@
 //!      ├────▶ feeds     the oracle: the feed of each reader, from the history alone
 //!      └────▶ a real server ─▶ device: reads by position, keeps its own view
 //!                                  └── must equal the oracle's, and so must every walk over pages
+//!   node      the real rules over real stores; child: the same in a process that may be killed
 //!   shrink    the least part of a failing schedule that still fails
 //! ```
 //!
 //! Users are small numbers here, and so are items: a [`World`] gives them names of their own, so that many schedules may
 //! share one store.
 
+mod child;
 mod device;
 mod feeds;
 mod history;
 mod node;
 mod shrink;
 
+pub use child::{Answer, Ask, Survivor};
 pub use device::{Changes, Device, Page, Seen, Serves, Shown, walk};
 pub use feeds::Oracle;
-pub use history::{Imagined, Item, NOW, Op, User, World};
+pub use history::{AUTHORS, BACKFILL, Imagined, Item, NOW, Op, USERS, User, World};
 pub use node::{Node, work_off, work_off_all};
 pub use shrink::{given, hold, seeds};

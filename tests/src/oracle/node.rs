@@ -1,10 +1,12 @@
 //! The real rules over real stores, as a worker and a gateway have them, for the users of one world.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Left, Step};
-use feedgate_common::inboxes::Read;
+use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
 use feedgate_common::{Bucket, DisplayKey, InboxKey, Millis, OutboxSeq, Position, UserNo};
 
@@ -14,7 +16,7 @@ use super::history::{User, World};
 /// See the module.
 pub struct Node {
     /// The rules.
-    pub feeds: Feeds,
+    pub feeds: Arc<Feeds>,
     /// The names.
     pub world: World,
     /// The numbers behind them.
@@ -90,31 +92,47 @@ async fn fan_out(feeds: &Feeds, author: UserNo) -> Result<OutboxSeq> {
     Ok(least)
 }
 
-#[async_trait]
-impl Serves for Node {
-    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
-        match self.feeds.read(self.key(reader), after, limit).await.expect("a read") {
-            Read::Entries { entries, head, .. } => {
-                let seen = entries.into_iter().map(|numbered| Seen {
-                    seq: numbered.seq,
-                    op: numbered.entry.op,
-                    item: numbered.entry.key.item.0.saturating_sub(self.world.first_item),
-                    author: numbered.entry.author.0,
-                    direct: numbered.entry.is_direct(),
-                });
-                Changes::After(seen.collect(), head)
-            }
+impl Node {
+    /// [`Serves::changes`].
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn try_changes(&self, reader: User, after: Position, limit: usize) -> Result<Changes> {
+        let seen = |numbered: &Numbered| Seen {
+            seq: numbered.seq,
+            op: numbered.entry.op,
+            item: numbered.entry.key.item.0.saturating_sub(self.world.first_item),
+            author: numbered.entry.author.0,
+            direct: numbered.entry.is_direct(),
+        };
+        Ok(match self.feeds.read(self.key(reader), after, limit).await? {
+            Read::Entries { entries, head, .. } => Changes::After(entries.iter().map(seen).collect(), head),
             Read::Gone { .. } => Changes::Gone,
             Read::Missing => unreachable!("a missing inbox is rebuilt before it is read"),
-        }
+        })
     }
 
-    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
-        let page = self.feeds.page(self.key(reader), before, limit).await.expect("a page");
+    /// [`Serves::page`].
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn try_page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
+        let page = self.feeds.page(self.key(reader), before, limit).await?;
         let items = page.items.iter().map(|item| {
             let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
             (shown, item.author_no.0, item.direct)
         });
-        (items.collect(), page.next, page.position)
+        Ok((items.collect(), page.next, page.position))
+    }
+}
+
+#[async_trait]
+impl Serves for Node {
+    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
+        self.try_changes(reader, after, limit).await.expect("a read")
+    }
+
+    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
+        self.try_page(reader, before, limit).await.expect("a page")
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// How long a schedule is made smaller.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The seeds to try: the one that `FEEDGATE_SEED` names, or as many as `FEEDGATE_SEEDS` says, or `usual`.
 ///

@@ -1,0 +1,194 @@
+//! Random histories through the backends of the cluster, PostgreSQL, Redis and NATS as real servers, against the oracle.
+//!
+//! ```text
+//!   world 1 ─┐                        ┌ process a: worker, node ┐
+//!   world …  ├ writes, reads, sleeps ─┤                         ├─ one PostgreSQL, one Redis, one NATS
+//!   world n ─┘        at once         └ process b: worker, node ┘        └ killed, emptied, rolled back meanwhile
+//! ```
+//!
+//! A round is a few worlds at once, each with users of its own, and one thing that may happen to Redis. Where a follow
+//! brings little from before it, a world's writes come one by one; where it brings everything, several at once that
+//! could be accepted in any order. Then all is worked off, and every device and every walk over pages must show what the
+//! oracle says.
+//!
+//! `FEEDGATE_SEED=n` repeats one round, `FEEDGATE_SEEDS=n` is how many there are.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
+#[path = "feeds/process.rs"]
+mod process;
+
+use std::collections::BTreeSet;
+
+use feedgate_common::Millis;
+use feedgate_common::change::Class;
+use feedgate_engines::Redis;
+use feedgate_tests::oracle::{AUTHORS, Device, Imagined, Op, Oracle, USERS, World, seeds, walk};
+use futures_util::future::join_all;
+use process::{Engines, Patient, Process, patient};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const ROUNDS: u64 = 30;
+/// At once in a round.
+const WORLDS: u64 = 8;
+const STEPS: usize = 60;
+/// What a follow brings from before it: little in rounds of even number, all in others.
+const BACKFILLS: [usize; 2] = [2, 1000];
+
+/// What may happen to Redis in the middle of a round.
+const LOSSES: &[fn(&mut Redis, &std::path::Path)] = &[
+    |_, _| {},
+    |redis, _| {
+        redis.cli(&["flushall"]);
+    },
+    |_, _| {},
+    |redis, _| {
+        redis.kill();
+        redis.restart();
+    },
+    |_, _| {},
+    |redis, copy| redis.roll_back(copy),
+];
+
+struct Story {
+    rng: SmallRng,
+    history: Imagined,
+    oracle: Oracle,
+    nodes: Vec<Patient>,
+    /// By node, then by reader.
+    devices: Vec<Vec<Device>>,
+    together: bool,
+    for_everyone: bool,
+}
+
+impl Story {
+    async fn new(seed: u64, number: u64, processes: &[Process], for_everyone: bool) -> Self {
+        let world = World::new(number, USERS);
+        let numbers = processes[0].archive.intern(&world.names).await.unwrap();
+        let backfill = BACKFILLS[seed as usize % 2];
+        Self {
+            rng: SmallRng::seed_from_u64(seed * WORLDS + number % WORLDS),
+            history: Imagined::new(USERS, AUTHORS),
+            oracle: Oracle::new(backfill),
+            nodes: processes.iter().map(|process| process.node(&world, &numbers)).collect(),
+            devices: processes.iter().map(|_| (0..USERS).map(|_| Device::default()).collect()).collect(),
+            together: backfill > STEPS,
+            for_everyone,
+        }
+    }
+
+    async fn live(&mut self) {
+        for _ in 0..STEPS {
+            let (at, reader) = (self.rng.random_range(0..self.nodes.len()), self.rng.random_range(0..USERS));
+            match self.rng.random_range(0..100) {
+                0..50 => self.write().await,
+                50..85 => _ = self.devices[at][reader].sync(&self.nodes[at], reader, 2, 3).await,
+                85..92 => _ = walk(&self.nodes[at], reader, 2).await,
+                92..97 => self.nodes[at].sleep(reader).await,
+                _ => self.nodes[at].hear().await,
+            }
+        }
+    }
+
+    /// One operation, or several at once whose order makes no difference.
+    async fn write(&mut self) {
+        let most = if self.together { self.rng.random_range(1..5) } else { 1 };
+        let (mut ops, mut touched) = (vec![], BTreeSet::new());
+        for _ in 0..most {
+            let op = match self.history.op(&mut self.rng) {
+                // Everyone is everyone in the store, the readers of all other worlds too.
+                Op::Classify(author, Class::Everyone) if !self.for_everyone => Op::Classify(author, Class::Pull),
+                op => op,
+            };
+            let touches = op.touches();
+            if ops.is_empty() || touches.as_ref().is_some_and(|touches| touches.iter().all(|on| !touched.contains(on)))
+            {
+                let alone = touches.is_none();
+                touched.extend(touches.unwrap_or_default());
+                ops.push(op);
+                if alone {
+                    break;
+                }
+            }
+        }
+        let writes = ops.iter().map(|op| self.nodes[self.rng.random_range(0..self.nodes.len())].write(op));
+        let accepted: Vec<_> = join_all(writes.collect::<Vec<_>>()).await;
+        for (op, accepted) in ops.iter().zip(accepted) {
+            assert_eq!(accepted, self.oracle.accept(op), "{op:?}");
+        }
+    }
+
+    async fn check(&mut self, seed: u64) {
+        for reader in 0..USERS {
+            let expected = self.oracle.feed(reader);
+            let mut items: Vec<_> = expected.iter().map(|shown| shown.item).collect();
+            items.sort_unstable();
+            for (node, devices) in self.nodes.iter().zip(&mut self.devices) {
+                let name = &node.world().names[reader];
+                assert_eq!(walk(node, reader, 3).await, expected, "FEEDGATE_SEED={seed}: I7/I13: the pages of {name}");
+                assert!(devices[reader].sync(node, reader, usize::MAX, 3).await);
+                assert_eq!(devices[reader].items(), items, "FEEDGATE_SEED={seed}: I4/I5: the device of {name}");
+            }
+        }
+    }
+}
+
+async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
+    let processes = engines.processes(BACKFILLS[seed as usize % 2]).await;
+    let mut stories = vec![];
+    // Whom everyone follows has no world beside it and none after it.
+    for number in first_world..first_world + if last { 1 } else { WORLDS } {
+        stories.push(Story::new(seed, number, &processes, last).await);
+    }
+    let copy = tempfile::tempdir().unwrap();
+    engines.redis.copy_files(copy.path());
+    let lost = LOSSES[seed as usize % LOSSES.len()];
+    let redis = &mut engines.redis;
+    let middle = stories.len() / 2;
+    let (half, other) = stories.split_at_mut(middle);
+    // Some before, the others while it happens.
+    join_all(half.iter_mut().map(Story::live)).await;
+    std::thread::scope(|scope| {
+        let losing = scope.spawn(|| lost(redis, copy.path()));
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(join_all(other.iter_mut().map(Story::live)))
+        });
+        losing.join().unwrap();
+    });
+    settle(&processes, &stories).await;
+    for story in &stories {
+        for reader in 0..USERS {
+            walk(&story.nodes[0], reader, 100).await;
+        }
+    }
+    // Who comes back may make work outstanding again.
+    settle(&processes, &stories).await;
+    for story in &mut stories {
+        story.check(seed).await;
+    }
+    for process in processes {
+        process.stop().await;
+    }
+}
+
+/// Until nothing is outstanding and every node has heard of everything.
+async fn settle(processes: &[Process], stories: &[Story]) {
+    let archive = &processes[0].archive;
+    while !patient(|| archive.outstanding(None, Millis::MAX, 1)).await.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    for story in stories {
+        join_all(story.nodes.iter().map(Patient::hear)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn i13_through_the_cluster_every_device_ends_with_its_feed_whatever_redis_loses() {
+    let mut engines = tokio::task::spawn_blocking(Engines::start).await.unwrap();
+    let seeds = seeds(ROUNDS);
+    let end = seeds.end;
+    for seed in seeds {
+        round(&mut engines, seed, 1 + seed * WORLDS, seed + 1 == end).await;
+    }
+}

@@ -1,0 +1,154 @@
+//! Two processes of the cluster over one set of engines, each a worker and a node.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use feedgate_common::doorbell::{Heard, Listening};
+use feedgate_common::error::Result;
+use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::{Archive, DisplayKey, Doorbell, Inboxes, Jobs, Position, UserNo};
+use feedgate_engines::{Nats, Postgres, Redis};
+use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
+use feedgate_postgres::{Options, PostgresArchive};
+use feedgate_redis::{Epochs, Link, RedisInboxes, RedisSessions, Spans, Timeouts};
+use feedgate_tests::oracle::{Changes, NOW, Node, Op, Page, Serves, User, World};
+use feedgate_timeline::{Settings, Worker};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+const BUCKETS: u16 = 4;
+const PULL_ABOVE: u64 = 2;
+/// Of one step: fewer than some authors have followers, so that a step may stop within a record.
+const STEP_MAX: usize = 3;
+/// Longer than a Redis takes to come back.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The engines, with a database of this test.
+pub(crate) struct Engines {
+    postgres: String,
+    pub(crate) redis: Redis,
+    nats: Nats,
+}
+
+impl Engines {
+    pub(crate) fn start() -> Self {
+        let redis = Redis::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
+        Self { postgres: Postgres::shared().database("feeds_of_the_oracle"), redis, nats: Nats::start() }
+    }
+
+    pub(crate) async fn processes(&self, backfill: usize) -> Vec<Process> {
+        let mut processes = vec![];
+        for name in ["a", "b"] {
+            processes.push(Process::start(self, name, backfill).await);
+        }
+        processes
+    }
+}
+
+/// Asks again as long as a store is away.
+pub(crate) async fn patient<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> F) -> T {
+    let started = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) if started.elapsed() > PATIENCE => panic!("after {PATIENCE:?}: {error}"),
+            Err(_) => sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct Process {
+    pub(crate) archive: Arc<dyn Archive>,
+    jobs: Arc<dyn Jobs>,
+    feeds: Arc<Feeds>,
+    worker: JoinHandle<()>,
+    shutdown: CancellationToken,
+    _listening: Listening,
+}
+
+impl Process {
+    async fn start(engines: &Engines, name: &str, backfill: usize) -> Self {
+        let options = Options { max_connections: 8, buckets: BUCKETS, pull_above: PULL_ABOVE };
+        let archive: Arc<dyn Archive> =
+            Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
+        let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
+        let url = engines.redis.url();
+        let link = patient(|| Link::connect(&url, Timeouts::default())).await;
+        let inboxes = patient(|| RedisInboxes::open(link.clone(), epochs.clone(), BUCKETS)).await;
+        let inboxes: Arc<dyn Inboxes> = Arc::new(inboxes);
+        let sessions = Arc::new(RedisSessions::new(link, epochs, BUCKETS, Spans::default()));
+        let bus = Bus::connect(&engines.nats.url()).await.unwrap();
+        let jobs: Arc<dyn Jobs> = Arc::new(NatsJobs::open(bus.clone(), JobSettings::default()).await.unwrap());
+        let doorbell: Arc<dyn Doorbell> = Arc::new(NatsDoorbell::open(bus, name, sessions));
+        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, backfill).with_step_max(STEP_MAX));
+        let hearing = feeds.clone();
+        let listening = doorbell.listen(Arc::new(move |heard| {
+            if let Heard::Hot(head) = heard {
+                hearing.heard_pull(head.pull_seq);
+            }
+        }));
+        let settings = Settings {
+            sweep_every: Duration::from_millis(200),
+            overdue: Duration::from_millis(300),
+            retry_first: Duration::from_millis(10),
+            retry_max: Duration::from_millis(200),
+            ..Settings::default()
+        };
+        let worker = Worker::new(feeds.clone(), jobs.clone(), doorbell, settings);
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        let worker = tokio::spawn(async move { worker.run(stop).await });
+        Self { archive, jobs, feeds, worker, shutdown, _listening: listening }
+    }
+
+    /// This process as the users of a world meet it.
+    pub(crate) fn node(&self, world: &World, numbers: &[UserNo]) -> Patient {
+        let node = Node { feeds: self.feeds.clone(), world: world.clone(), numbers: numbers.to_vec() };
+        Patient { node, publisher: Publisher::new(self.archive.clone(), self.jobs.clone()) }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.worker.await.unwrap();
+    }
+}
+
+/// A node of which everything is asked again as long as a store is away.
+pub(crate) struct Patient {
+    node: Node,
+    publisher: Publisher,
+}
+
+impl Patient {
+    pub(crate) fn world(&self) -> &World {
+        &self.node.world
+    }
+
+    /// Whether it was accepted.
+    pub(crate) async fn write(&self, op: &Op) -> bool {
+        patient(|| self.publisher.write(vec![self.node.world.write(op)], NOW)).await.remove(0).is_ok()
+    }
+
+    pub(crate) async fn sleep(&self, reader: User) {
+        patient(|| self.node.feeds.inboxes().discard(self.node.key(reader))).await;
+    }
+
+    pub(crate) async fn hear(&self) {
+        patient(|| self.node.hear()).await;
+    }
+}
+
+#[async_trait]
+impl Serves for Patient {
+    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
+        patient(|| self.node.try_changes(reader, after, limit)).await
+    }
+
+    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
+        patient(|| self.node.try_page(reader, before, limit)).await
+    }
+}

@@ -1,0 +1,83 @@
+//! The child of `tests/feeds_killed.rs`: embedded stores on disk with a worker and a node, asked line by line.
+//!
+//! It is built with failpoints, and dies at the one that `FEEDGATE_FAILPOINT` names.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use feedgate_common::Millis;
+use feedgate_common::doorbell::Heard;
+use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_embedded::Embedded;
+use feedgate_tests::oracle::{Answer, Ask, BACKFILL, NOW, Node, Serves, USERS, World};
+use feedgate_timeline::{Settings, Worker};
+use tokio_util::sync::CancellationToken;
+
+const BUCKETS: u16 = 2;
+const PULL_ABOVE: u64 = 2;
+/// Of one step: fewer than some authors have followers, so that a step may stop within a record.
+const STEP_MAX: usize = 3;
+/// Long: the time of these worlds stands nearly still.
+const UNREAD: Duration = Duration::from_secs(3600);
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let dir = std::env::args().nth(1).context("usage: feedgate-killed DIRECTORY")?;
+    let stores = Embedded::open_with(Path::new(&dir), BUCKETS, PULL_ABOVE)?;
+    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL)
+        .with_step_max(STEP_MAX)
+        .with_retention(UNREAD, Arc::new(|| NOW));
+    let feeds = Arc::new(feeds);
+    let world = World::new(1, USERS);
+    let node = Node { numbers: stores.archive.intern(&world.names).await?, feeds: feeds.clone(), world };
+    let hearing = feeds.clone();
+    let _listening = stores.doorbell.listen(Arc::new(move |heard| {
+        if let Heard::Hot(head) = heard {
+            hearing.heard_pull(head.pull_seq);
+        }
+    }));
+    let settings = Settings {
+        sweep_every: Duration::from_millis(10),
+        overdue: Duration::from_millis(0),
+        retry_first: Duration::from_millis(1),
+        retry_max: Duration::from_millis(5),
+        ..Settings::default()
+    };
+    let worker = Worker::new(feeds, stores.jobs.clone(), stores.doorbell.clone(), settings);
+    tokio::spawn(async move { worker.run(CancellationToken::new()).await });
+    for line in std::io::stdin().lock().lines() {
+        let answer = answer(&stores, &node, serde_json::from_str(&line?)?).await?;
+        writeln!(std::io::stdout(), "{}", serde_json::to_string(&answer)?)?;
+    }
+    Ok(())
+}
+
+async fn answer(stores: &Embedded, node: &Node, ask: Ask) -> anyhow::Result<Answer> {
+    Ok(match ask {
+        Ask::Write(op, now) => {
+            let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
+            Answer::Accepted(publisher.write(vec![node.world.write(&op)], now).await?.remove(0).is_ok())
+        }
+        Ask::Changes(reader, after, limit) => Answer::Changes(node.changes(reader, after, limit).await),
+        Ask::Page(reader, before, limit) => Answer::Page(node.page(reader, before, limit).await),
+        Ask::Sleep(reader) => {
+            stores.inboxes.discard(node.key(reader)).await?;
+            Answer::Done
+        }
+        Ask::Settle => {
+            while !is_settled(stores).await? {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            node.hear().await?;
+            Answer::Done
+        }
+    })
+}
+
+async fn is_settled(stores: &Embedded) -> anyhow::Result<bool> {
+    let outstanding = stores.archive.outstanding(None, Millis::MAX, 1).await?;
+    Ok(outstanding.is_empty() && stores.jobs.pending().await? == 0)
+}

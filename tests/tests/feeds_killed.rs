@@ -1,0 +1,119 @@
+//! The embedded product killed over and over, at named points and anywhere else, against the oracle.
+//!
+//! Each seed is a store on disk and a child over it (`src/killed.rs`), which is asked to accept, to serve and to forget,
+//! and dies on the way at some failpoint's nth passing; whoever lost an answer asks again. In the end nothing is killed
+//! any more, and every device and every walk over pages must show what the oracle says.
+//!
+//! `FEEDGATE_SEED=n cargo test -p feedgate-tests --features failpoints --test feeds_killed` repeats one seed;
+//! `FEEDGATE_SEEDS` and `FEEDGATE_SCHEDULE` are as in `schedules.rs`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use feedgate_common::failpoint;
+use feedgate_tests::oracle::{
+    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, NOW, Op, Oracle, Shown, Survivor, USERS, User, given, hold,
+    seeds, walk,
+};
+use feedgate_tests::park::block_on;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+const CHILD: &str = env!("CARGO_BIN_EXE_feedgate-killed");
+const SEEDS: u64 = 24;
+const STEPS: usize = 400;
+
+/// Passed by connections, which the child has none of.
+const ELSEWHERE: &[&str] = &["catch-up-batch"];
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Step {
+    Write(Op),
+    Sync(User),
+    Walk(User),
+    Sleep(User),
+    /// Killed where it stands, and then at this point.
+    Kill(String),
+}
+
+fn imagine(seed: u64) -> Vec<Step> {
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let mut history = Imagined::new(USERS, AUTHORS);
+    let points: Vec<&str> = failpoint::NAMES.iter().copied().filter(|name| !ELSEWHERE.contains(name)).collect();
+    let mut step = |at: usize| {
+        let user = rng.random_range(0..USERS);
+        match rng.random_range(0..100) {
+            // Each point in turn.
+            0..7 => Step::Kill(format!("{}:{}", points[(seed as usize + at) % points.len()], rng.random_range(1..4))),
+            7..65 => Step::Write(history.op(&mut rng)),
+            65..90 => Step::Sync(user),
+            90..94 => Step::Walk(user),
+            _ => Step::Sleep(user),
+        }
+    };
+    (0..STEPS).map(&mut step).collect()
+}
+
+/// How often children were killed, and where.
+fn live(steps: &[Step]) -> BTreeMap<String, u64> {
+    let dir = tempfile::tempdir().unwrap();
+    let survivor = Survivor::new(CHILD, dir.path());
+    let mut oracle = Oracle::new(BACKFILL);
+    let mut devices: Vec<Device> = (0..USERS).map(|_| Device::default()).collect();
+    for (now, step) in (NOW..).zip(steps) {
+        match step {
+            Step::Write(op) => {
+                let (answer, deaths) = survivor.ask(&Ask::Write(op.clone(), now));
+                let expected = Answer::Accepted(oracle.accept(op));
+                assert!(answer == expected || deaths > 0, "{op:?} was answered {answer:?}");
+            }
+            Step::Sync(reader) => _ = block_on(devices[*reader].sync(&survivor, *reader, 2, 3)),
+            Step::Walk(reader) => _ = block_on(walk(&survivor, *reader, 2)),
+            Step::Sleep(reader) => _ = survivor.ask(&Ask::Sleep(*reader)),
+            Step::Kill(failpoint) => survivor.kill(Some(failpoint.clone())),
+        }
+    }
+    survivor.kill(None);
+    survivor.ask(&Ask::Settle);
+    // Who comes by now may find an inbox missing, and what it is behind of becomes outstanding again.
+    (0..USERS).for_each(|reader| _ = block_on(walk(&survivor, reader, 100)));
+    survivor.ask(&Ask::Settle);
+    for (reader, device) in devices.iter_mut().enumerate() {
+        // An edit whose answer was lost was asked for twice: the number of versions says nothing here.
+        let place = |shown: &Shown| (shown.rank, shown.item);
+        let expected: Vec<_> = oracle.feed(reader).iter().map(place).collect();
+        let walked: Vec<_> = block_on(walk(&survivor, reader, 2)).iter().map(place).collect();
+        assert_eq!(walked, expected, "I7/I14: the pages of {reader}");
+        assert!(block_on(device.sync(&survivor, reader, usize::MAX, 3)));
+        let mut items: Vec<_> = expected.iter().map(|(_, item)| *item).collect();
+        items.sort_unstable();
+        assert_eq!(device.items(), items, "I4/I14: the device of {reader}");
+    }
+    survivor.deaths()
+}
+
+#[test]
+fn i14_killed_anywhere_and_as_often_as_it_takes_every_device_ends_with_its_feed() {
+    if let Some(steps) = given::<Step>("FEEDGATE_SCHEDULE") {
+        live(&steps);
+        return;
+    }
+    let deaths = Mutex::new(BTreeMap::<String, u64>::new());
+    let seeds = seeds(SEEDS);
+    let all = seeds.end - seeds.start >= SEEDS;
+    for seed in seeds {
+        hold(seed, imagine(seed), |steps| {
+            let died = live(steps);
+            let mut deaths = deaths.lock().unwrap();
+            died.into_iter().for_each(|(at, times)| *deaths.entry(at).or_default() += times);
+        });
+    }
+    let deaths = deaths.into_inner().unwrap();
+    eprintln!("{} deaths: {deaths:?}", deaths.values().sum::<u64>());
+    for name in failpoint::NAMES.iter().filter(|name| all && !ELSEWHERE.contains(name)) {
+        assert!(deaths.contains_key(*name), "nobody died at {name}: {deaths:?}");
+    }
+}
