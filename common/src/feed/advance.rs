@@ -218,7 +218,7 @@ mod tests {
     use crate::ItemId;
     use crate::change::{DisplayKey, Op};
 
-    const SIZE: StepSize = StepSize { recipients: 1000, appends: 4000 };
+    const SIZE: StepSize = StepSize { recipients: 1000, appends: 4000, news: 1 };
 
     fn records(from: u64, n: u64) -> Vec<Record> {
         (from..from + n)

@@ -45,13 +45,21 @@ const TRIES: usize = 64;
 /// What a follow brings from before it.
 pub const DEFAULT_BACKFILL: usize = 100;
 
-/// How much a push step takes on at most.
+/// How much a step takes on at most.
 #[derive(Debug, Clone, Copy)]
 pub struct StepSize {
     /// Readers; one more than it has read of them is another step.
     pub recipients: usize,
     /// Records times readers, but for one record at least.
     pub appends: usize,
+    /// Entries of what no push brings.
+    pub news: usize,
+}
+
+impl Default for StepSize {
+    fn default() -> Self {
+        Self { recipients: STEP_MAX, appends: APPENDS_MAX, news: STEP_MAX }
+    }
 }
 
 /// The feed of every reader, over the Archive and the inboxes.
@@ -75,7 +83,7 @@ impl Feeds {
             archive,
             inboxes,
             backfill,
-            step: StepSize { recipients: STEP_MAX, appends: APPENDS_MAX },
+            step: StepSize::default(),
             retention: None,
             looked: Looked::default(),
             windows: Windows::default(),
@@ -88,11 +96,11 @@ impl Feeds {
         Self { retention: Some(Retention { unread, clock }), ..self }
     }
 
-    /// The same with at most `step_max` recipients and appends in a push step; at least 1, at most
-    /// [`STEP_MAX`].
+    /// The same with at most `step_max` recipients and appends in a push step, and entries in a take; at least 1, at
+    /// most [`STEP_MAX`].
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
-        Self { step: StepSize { recipients: most, appends: most }, ..self }
+        Self { step: StepSize { recipients: most, appends: most, news: most }, ..self }
     }
 
     /// The truth behind the feeds.

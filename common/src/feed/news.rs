@@ -19,9 +19,6 @@ use crate::error::Result;
 use crate::inboxes::{Take, Taken};
 use crate::{DirectSeq, Epoch, InboxKey, PullSeq, UserNo, Watermarks, failpoint};
 
-/// How many entries one step takes on.
-const NEWS_MAX: usize = 1000;
-
 /// How far the watermark may lag behind what was looked at and found empty before that is written down.
 const LAG_MAX: PullSeq = 4096;
 
@@ -47,6 +44,14 @@ impl Looked {
         match nothing.get(slot(key)) {
             Some(Some((of, at, upto))) if (*of, *at) == (key, epoch) => *upto,
             _ => 0,
+        }
+    }
+
+    /// What was heard of before a snapshot, and is not in it, is not there: an Archive that was put back knows less
+    /// than it told, and every read would look for the rest in vain.
+    fn unhear(&self, heard: PullSeq, there: PullSeq) {
+        if there < heard {
+            _ = self.head.compare_exchange(heard, there, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
@@ -80,40 +85,55 @@ impl Feeds {
         taken.pull < head && self.looked.nothing_up_to(key, epoch) < head
     }
 
-    /// Takes in what the inbox can pull, beyond `stand`. One step: read again, there may be more.
-    pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, taken: Watermarks) -> Result<()> {
-        let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
-        let news = self.archive.news(key.reader, after, NEWS_MAX).await?;
-        if news.entries.is_empty() && news.upto.pull < taken.pull + LAG_MAX {
-            self.looked.remember(key, epoch, news.upto.pull);
-            return Ok(());
+    /// Takes in what the inbox can pull, beyond `taken`: all there was, unless others overtake it. Read again.
+    ///
+    /// Cancelling loses nothing.
+    pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, mut taken: Watermarks) -> Result<()> {
+        loop {
+            let heard = self.pull_head();
+            let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
+            let news = self.archive.news(key.reader, after, self.step.news).await?;
+            let whole = news.entries.len() < self.step.news;
+            if whole {
+                self.looked.unhear(heard, news.upto.pull);
+            }
+            if news.entries.is_empty() && news.upto.pull < taken.pull + LAG_MAX {
+                self.looked.remember(key, epoch, news.upto.pull);
+                return Ok(());
+            }
+            let (expected, next) = (taken, news.upto);
+            let step = Take { key, epoch, expected, next, entries: news.entries, counter: news.counter };
+            failpoint::hit("news-read");
+            match self.inboxes.take(step).await? {
+                // However much there is, each step is nearer to its end.
+                Taken::Moved { .. } if !whole => taken = next,
+                Taken::Moved { .. } | Taken::Overtaken | Taken::Missing => return Ok(()),
+            }
         }
-        let step = Take { key, epoch, expected: taken, next: news.upto, entries: news.entries, counter: news.counter };
-        failpoint::hit("news-read");
-        self.inboxes.take(step).await.map(drop)
     }
 
     /// Brings what is addressed to the reader to the reader's inbox. Answers what is thereby finished, and where the log
-    /// stands if it has grown.
+    /// stands: whether it has grown now or by a read of one device just before, the others are to be told.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Option<Growth>)> {
         let key = InboxKey::main(reader);
         let mut grown = None;
-        for _ in 0..TRIES {
+        let mut overtaken = 0;
+        while overtaken < TRIES {
             let stand = self.inboxes.stand(key).await?;
             let after = stand.map_or(NOTHING, |stand| stand.taken);
-            let news = self.archive.news(reader, after, NEWS_MAX).await?;
+            let news = self.archive.news(reader, after, self.step.news).await?;
             let finished = Event::Direct { reader, seq: news.upto.direct };
-            let whole = news.entries.len() < NEWS_MAX;
+            let whole = news.entries.len() < self.step.news;
             let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
             let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };
             failpoint::hit("news-read");
             let taken = self.inboxes.take(step).await?;
             failpoint::hit("news-taken");
             match taken {
-                Taken::Moved { head, appended } => {
-                    if appended > 0 && !news.quiet {
+                Taken::Moved { head, .. } => {
+                    if !news.quiet {
                         grown = Some(Growth::of_one(key, reader, head));
                     }
                     if whole {
@@ -122,7 +142,7 @@ impl Feeds {
                 }
                 // Whoever builds it from now on brings all that was read here.
                 Taken::Missing => return Ok((finished, grown)),
-                Taken::Overtaken => {}
+                Taken::Overtaken => overtaken += 1,
             }
         }
         Err(contended("the delivery of what is addressed to a reader"))

@@ -97,7 +97,7 @@ impl Bounds {
         devices: 1,
         classes: [Class::Push; AUTHORS],
         follows: [true; AUTHORS],
-        step: StepSize { recipients: 9, appends: 1 },
+        step: StepSize { recipients: 9, appends: 1, news: 9 },
         backfill: 1,
         news_limit: 9,
         keep: 9,

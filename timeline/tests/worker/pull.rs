@@ -213,3 +213,50 @@ async fn i4_an_inbox_that_the_cleaner_has_dropped_is_passed_by_and_rebuilt_exact
     assert!(town.log(1).await.head.epoch > before.epoch);
     assert_eq!(town.shown(2).await, BTreeSet::from([100, 101, 102]), "who is kept stays as it was");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_the_archive_does_not_have_holds_up_no_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 2).await;
+    town.classify(0, Class::Pull).await;
+    town.publish(0, 100).await;
+    town.feeds.heard_pull(1000);
+    assert_eq!(town.shown(1).await, BTreeSet::from([100]));
+    town.publish(0, 101).await;
+    town.deliver().await;
+    assert_eq!(town.shown(1).await, BTreeSet::from([100, 101]), "what comes is heard of as ever");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_been_away_takes_in_however_much_there_is_by_one_read() {
+    const POSTS: u64 = 200;
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 2).await;
+    town.classify(0, Class::Pull).await;
+    let before = stands(&town, 1).await.1;
+    let posts = (1..=POSTS).map(|id| Write::Publish(town.item(0, id))).collect();
+    town.stores.archive.write(posts, NOW).await.unwrap();
+    town.feeds.heard_pull(POSTS);
+    assert_eq!(town.log(1).await.head.offset, before + POSTS, "a hundred steps");
+    town.publish_to(0, POSTS + 1, &[1]).await;
+    let posts = (POSTS + 2..=2 * POSTS).map(|id| Write::Publish(town.item(0, id))).collect();
+    town.stores.archive.write(posts, NOW).await.unwrap();
+    town.deliver().await;
+    assert_eq!(stands(&town, 1).await.1, before + 2 * POSTS, "and so does the worker for what is addressed");
+}
+
+/// The reader's own read is quicker than the worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_addressed_to_a_reader_wakes_all_the_devices_whoever_has_taken_it_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 2).await;
+    town.classify(0, Class::Pull).await;
+    town.publish(0, 100).await;
+    town.feeds.heard_pull(1);
+    town.publish_to(0, 200, &[1]).await;
+    assert_eq!(town.shown(1).await, BTreeSet::from([100, 200]));
+    let told = Arc::new(Told::default());
+    let _listening = told.listen(&town);
+    town.deliver().await;
+    assert_eq!(BTreeSet::from_iter(told.grown.lock().unwrap().clone()), BTreeSet::from([town.key(1)]));
+}

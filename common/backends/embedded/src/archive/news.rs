@@ -18,7 +18,7 @@ use feedgate_common::error::Result;
 use feedgate_common::{DirectSeq, Entry, PullSeq, Record, UserNo, Watermarks};
 
 use super::people;
-use super::tables::{Authors, Counters, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls};
+use super::tables::{Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls};
 use crate::view::{Read, Rows, View};
 
 pub(super) fn pull_head(view: &View) -> Result<PullSeq> {
@@ -41,10 +41,11 @@ pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Ve
 /// The answer if there is nothing: it costs three point reads.
 pub(super) fn none(view: &View, reader: UserNo, after: Watermarks) -> Result<Option<News>> {
     let counters = view.get::<Counters>(&())?.unwrap_or_default();
-    let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
-    let upto = Watermarks { pull: counters.pull, direct };
+    let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default();
+    let upto = Watermarks { pull: counters.pull, direct: direct.head };
     let nothing = after.pull >= upto.pull && after.direct >= upto.direct;
-    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet: false }))
+    let quiet = is_history(direct.head, direct);
+    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet }))
 }
 
 pub(super) fn news(view: &View, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
@@ -55,8 +56,13 @@ pub(super) fn news(view: &View, reader: UserNo, after: Watermarks, limit: usize)
         false => pulled(view, reader, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
     };
     let direct = addressed(view, reader, after.direct, limit, &mut entries)?;
-    let quiet = direct > 0 && direct <= view.get::<DirectHeads>(&reader)?.unwrap_or_default().quiet;
+    let quiet = is_history(direct, view.get::<DirectHeads>(&reader)?.unwrap_or_default());
     Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation, quiet })
+}
+
+/// Whether nobody is to be told of what is addressed to the reader up to `upto`.
+fn is_history(upto: DirectSeq, row: DirectHeadRow) -> bool {
+    upto > 0 && upto <= row.quiet
 }
 
 /// Appends what the reader pulls beyond `after`; up to where that is all, if `limit` has cut it.

@@ -48,7 +48,7 @@ mod users;
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use counters::{Counters, CountersRow};
-pub(crate) use directs::{DirectHeads, DirectRow, DirectShown, Directs, Recipients};
+pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, Recipients};
 pub(crate) use due::{Due, Owed};
 pub(crate) use edges::{EdgeRow, Edges};
 pub(crate) use everyones::Everyones;
