@@ -2,7 +2,7 @@
 //!
 //! Imported lines are the past. Their times are kept, no device is woken for them, and what is there
 //! already stays as it is, so that running a file twice changes nothing. A reader who is online finds them
-//! with the next change; pages show them at once.
+//! with the next change; pages show them within seconds.
 //!
 //! An outbox is imported in its own order, and an edge names the place in it from which its reader
 //! followed. So a store that takes in what another gave ends with the same feeds.

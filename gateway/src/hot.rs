@@ -129,8 +129,8 @@ impl State {
     }
 
     /// These, in the order of their numbers, are all that is new beyond what was asked for before, or the first of
-    /// it. True if all found room.
-    fn asked(&mut self, heads: &[PullHead]) -> bool {
+    /// it. If they are all, what else there is up to `upto` is history. True if all found room.
+    fn asked(&mut self, heads: &[PullHead], upto: Option<PullSeq>) -> bool {
         for head in heads {
             let known = self.joined.get(&head.author).is_some_and(|joined| *joined >= head.pull_seq);
             if !known && !self.add(*head) {
@@ -138,6 +138,7 @@ impl State {
             }
             self.asked = self.asked.max(Some(head.pull_seq));
         }
+        self.asked = self.asked.max(upto);
         self.joined.retain(|_, joined| Some(*joined) > self.asked);
         true
     }
@@ -200,15 +201,15 @@ async fn ask_once(gateway: &Gateway) -> Result<()> {
         gateway.pool.missed();
         return Ok(());
     };
+    // With what nobody is told of: it is history, yet whoever reads is to find it.
+    let head = bounded(feeds.archive().pull_head()).await?;
+    feeds.heard_pull(head);
     let limit = room.min(ASKED);
-    if limit == 0 {
+    if limit == 0 || head <= after {
         return Ok(());
     }
     let heads = bounded(feeds.archive().pull_heads(after, limit)).await?;
-    if let Some(last) = heads.last() {
-        feeds.heard_pull(last.pull_seq);
-    }
-    if hot.state.lock().asked(&heads) && heads.len() == limit {
+    if hot.state.lock().asked(&heads, (heads.len() < limit).then_some(head)) && heads.len() == limit {
         hot.missed();
     }
     Ok(())

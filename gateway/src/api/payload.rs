@@ -80,9 +80,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) ->
     }
     let expected = hint.upper().map_or(max, |upper| usize::try_from(upper).unwrap_or(max).min(max));
     let kib = u32::try_from(expected.div_ceil(1024)).expect("a payload's bound fits into 32 bits");
-    let Ok(held) = api.budget.clone().try_acquire_many_owned(kib) else {
-        return Err(Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read"));
-    };
+    let held = hold(api, kib)?;
     let arrived = tokio::time::timeout(WITHIN, Limited::new(body, max).collect()).await;
     if let Some(whole) = head.extensions.get::<Whole>() {
         whole.tell();
@@ -95,6 +93,12 @@ async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) ->
             Err(Problem::new(Kind::TooSlow, format!("the request body did not arrive within {} s", WITHIN.as_secs())))
         }
     }
+}
+
+/// So much of the budget; nothing of the request has been read yet.
+pub(super) fn hold(api: &Api, kib: u32) -> Result<OwnedSemaphorePermit, Problem> {
+    let busy = |_| Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read");
+    api.budget.clone().try_acquire_many_owned(kib).map_err(busy)
 }
 
 /// 415 unless the body says that it is JSON, in UTF-8.

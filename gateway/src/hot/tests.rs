@@ -1,6 +1,14 @@
 //! What waits, what was joined, what was asked past.
 
+use feedgate_common::archive::{Publish, Write};
+use feedgate_common::change::Class;
+use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
+use feedgate_common::import::Import;
+use feedgate_common::{Body, InboxKey, ItemId};
+use feedgate_embedded::Embedded;
+
 use super::*;
+use crate::unserved;
 
 fn head(author: u32, pull_seq: PullSeq) -> PullHead {
     PullHead { pull_seq, author: UserNo(author) }
@@ -25,7 +33,7 @@ fn what_was_joined_is_not_joined_again_when_it_is_asked_for() {
     assert!(!state.add(head(9, 2)), "that was asked for");
     state.add(head(1, 4));
     state.next();
-    assert!(state.asked(&[head(2, 3), head(1, 4), head(3, 5)]));
+    assert!(state.asked(&[head(2, 3), head(1, 4), head(3, 5)], None));
     assert_eq!((state.asked, state.joined.len(), state.waiting.len()), (Some(5), 0, 2));
     assert!(!state.add(head(1, 4)));
 }
@@ -46,9 +54,56 @@ fn i18_what_finds_no_room_is_not_asked_past() {
     let beyond = WAITING_MAX as u64 + 1;
     assert!(!state.add(head(0, beyond)), "there is no room");
     assert!(state.add(head(7, beyond)), "it has its place already");
-    assert!(!state.asked(&[head(8, 8), head(0, beyond)]));
+    assert!(!state.asked(&[head(8, 8), head(0, beyond)], Some(beyond)));
     assert_eq!((state.asked, state.waiting.len()), (Some(8), WAITING_MAX));
     state.next();
-    assert!(state.asked(&[head(0, beyond)]));
+    assert!(state.asked(&[head(0, beyond)], None));
     assert_eq!(state.asked, Some(beyond));
+}
+
+/// An item of this author by its id, as history has it.
+fn history(author: &str, id: u64) -> Write {
+    let publish = Publish {
+        author: author.parse().unwrap(),
+        body: Body::parse("{}".to_owned()).unwrap(),
+        kind: None,
+        id: Some(ItemId(id)),
+        foreign_id: None,
+        published_at: Some(1),
+        rank: None,
+        idempotency_key: None,
+        audience: Default::default(),
+    };
+    Write::Import(Import::Item { publish, version: 1, deleted: false })
+}
+
+#[tokio::test]
+async fn of_history_nobody_is_told_yet_whoever_reads_finds_it_and_what_comes_behind_it_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores = Embedded::open(dir.path(), 4).unwrap();
+    let gateway =
+        unserved::gateway(&stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+    let authors: Vec<String> = (0..=ASKED).map(|n| format!("author{n}")).collect();
+    let pull = |author: &String| Write::Classify { author: author.parse().unwrap(), class: Class::Pull };
+    let follow = Write::Follow { reader: "ann".parse().unwrap(), author: authors[0].parse().unwrap() };
+    stores.archive.write(authors.iter().map(pull).chain([follow]).collect(), 1).await.unwrap();
+    let ann = stores.archive.intern(&["ann".parse().unwrap()]).await.unwrap()[0];
+    let (feeds, key) = (&gateway.parts.feeds, InboxKey::main(ann));
+    begin(&gateway).await;
+    assert_eq!(feeds.page(key, None, 9).await.unwrap().items.len(), 0);
+
+    let lines = authors.iter().zip(1..).map(|(author, id)| history(author, id));
+    stores.archive.write(lines.collect(), 2).await.unwrap();
+    ask_once(&gateway).await.unwrap();
+    let page = feeds.page(key, None, 9).await.unwrap();
+    assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [ItemId(1)]);
+    assert_eq!(gateway.hot.next(), None, "nobody is told");
+
+    // The first of many more authors in the order of their numbers, all of them history but the last.
+    let Write::Import(Import::Item { publish, .. }) = history("author1", 10_000) else { panic!() };
+    let lines = authors.iter().zip(1_000..).map(|(author, id)| history(author, id));
+    stores.archive.write(lines.chain([Write::Publish(publish)]).collect(), 3).await.unwrap();
+    ask_once(&gateway).await.unwrap();
+    let author = stores.archive.intern(&["author1".parse().unwrap()]).await.unwrap()[0];
+    assert_eq!(gateway.hot.next().map(|head| head.author), Some(author));
 }

@@ -18,3 +18,4 @@ mod pages;
 mod server;
 mod sessions;
 mod shields;
+mod transfer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Request, header};
+use axum::http::{HeaderMap, Request, Response, header};
 use feedgate_common::Sessions;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_embedded::Embedded;
@@ -131,7 +131,7 @@ impl Server {
     /// Any request, as it is.
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
-        let response = TowerToHyperService::new(self.router.clone()).call(request).await.unwrap();
+        let response = self.begin(request).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
@@ -139,6 +139,11 @@ impl Server {
         let answer = Answer { status, headers, text, json };
         self.hold_against_the_document(&method, &path, &answer);
         answer
+    }
+
+    /// An answer whose body is still to come.
+    pub(crate) async fn begin(&self, request: Request<Body>) -> Response<Body> {
+        TowerToHyperService::new(self.router.clone()).call(request).await.unwrap()
     }
 
     /// The status that a port of readers answers with.

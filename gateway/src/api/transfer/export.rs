@@ -127,13 +127,17 @@ impl Lines {
 
 async fn outbox(archive: &dyn Archive, author: UserNo, after: OutboxSeq, lines: &mut Lines) -> Result<Cursor> {
     let outbox = archive.outbox(author, after, PIECE).await?;
+    let known = archive.author(author).await?;
     let Some(last) = outbox.records.last() else {
-        // Users who never published are passed by here.
+        // Users who never published are passed by here, unless it is known how they will.
+        if after == 0 && known.class != Class::Auto {
+            let author = &archive.user_ids(&[author]).await?[0];
+            lines.put(&Out::Class { author, class: known.class });
+        }
         let users = archive.users(Some(author), 1).await?;
         return Ok(users.first().map_or(Cursor::Direct(None), |(next, _)| Cursor::Outbox(*next, 0)));
     };
     let name = &archive.user_ids(&[author]).await?[0];
-    let known = archive.author(author).await?;
     if after == 0 && matches!(known.class, Class::Push | Class::Pull) {
         lines.put(&Out::Class { author: name, class: known.class });
     }

@@ -6,8 +6,9 @@
 //!                                                      └────────▶ refused, by number ◀──┘ what the Archive refuses
 //! ```
 //!
-//! Invariants: lines are taken in in their order; a bad one is reported and stops no other; memory holds one group. If a
-//! store is away for long, the report ends with the line from which to go on.
+//! Invariants: lines are taken in in their order; a bad one is reported and stops no other; memory holds one group, out of
+//! the budget of all request bodies. If a store is away for long, or no more lines come, the report ends with the line from
+//! which to go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,12 @@ use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::{StoreError, error};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use tokio::time::sleep;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{sleep, timeout};
 
 use super::super::Api;
 use super::super::access::Backend;
+use super::super::payload;
 use super::super::problem::Problem;
 use super::super::query::NoQuery;
 use super::NDJSON;
@@ -37,6 +40,9 @@ const BYTES_MAX: usize = 1024 * 1024;
 
 /// More than the largest item to the most readers.
 const LINE_MAX: usize = 256 * 1024;
+
+/// KiB of the budget that an import holds: a group as it came, and twice as what is to be written.
+const HELD_KIB: u32 = 4 * 1024;
 
 /// How often a group is tried while a store is away or busy.
 const TRIES: u32 = 5;
@@ -74,13 +80,19 @@ struct Totals {
 }
 
 /// `POST /v1/import`
-pub(in super::super) async fn import(_: Backend, State(api): State<Arc<Api>>, _: NoQuery, body: Body) -> Response {
-    let importer = Importer { api, lines: Lines::of(body), totals: Totals::default(), over: false };
+pub(in super::super) async fn import(
+    _: Backend,
+    State(api): State<Arc<Api>>,
+    _: NoQuery,
+    body: Body,
+) -> Result<Response, Problem> {
+    let held = payload::hold(&api, HELD_KIB)?;
+    let importer = Importer { api, lines: Lines::of(body), totals: Totals::default(), over: false, _held: held };
     let reports = stream::unfold(importer, |mut importer| async move {
         let report = importer.next().await?;
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(report)), importer))
     });
-    ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(reports)).into_response()
+    Ok(([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(reports)).into_response())
 }
 
 struct Importer {
@@ -88,6 +100,7 @@ struct Importer {
     lines: Lines,
     totals: Totals,
     over: bool,
+    _held: OwnedSemaphorePermit,
 }
 
 impl Importer {
@@ -220,13 +233,17 @@ impl Lines {
     /// The next lines; none at the end.
     async fn group(&mut self) -> Group {
         while !self.over && !self.is_full() {
-            match self.body.next().await {
-                Some(Ok(bytes)) => self.cut(&bytes),
-                Some(Err(why)) => {
+            match timeout(payload::WITHIN, self.body.next()).await {
+                Ok(Some(Ok(bytes))) => self.cut(&bytes),
+                Ok(Some(Err(why))) => {
                     self.over = true;
                     self.broken = Some(format!("the request ended in the middle: {why}"));
                 }
-                None => {
+                Err(_) => {
+                    self.over = true;
+                    self.broken = Some(format!("no more of the request came within {} s", payload::WITHIN.as_secs()));
+                }
+                Ok(None) => {
                     self.over = true;
                     if !self.rest.is_empty() || self.too_long {
                         self.end_line();
@@ -304,6 +321,15 @@ mod tests {
         let lines = numbered(&["{\"a\":1}\n\n{\"b\"", ":2}", "\n", "  \r\n{\"c\":3}"]).await;
         let wanted = [(1, "{\"a\":1}"), (3, "{\"b\":2}"), (5, "{\"c\":3}")];
         assert_eq!(lines, wanted.map(|(number, text)| (number, Ok(text.to_owned()))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_before_a_silence_is_taken_in_and_then_it_is_over() {
+        let first = stream::once(async { Ok::<_, std::convert::Infallible>(Bytes::from("1\n2")) });
+        let mut lines = Lines::of(Body::from_stream(first.chain(stream::pending())));
+        assert_eq!(lines.group().await.lines, [(1, Ok("1".to_owned()))]);
+        let end = lines.group().await;
+        assert_eq!((end.lines.len(), end.broken.unwrap()), (0, "no more of the request came within 30 s".to_owned()));
     }
 
     #[tokio::test]

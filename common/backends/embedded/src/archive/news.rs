@@ -26,9 +26,11 @@ pub(super) fn pull_head(view: &View) -> Result<PullSeq> {
 }
 
 pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
-    let heads = view.scan::<PullHeads>((Excluded(after), Unbounded)).take(limit);
+    let mut heads = view.scan::<PullHeads>((Excluded(after), Unbounded));
     let mut found = vec![];
-    for row in heads {
+    while found.len() < limit
+        && let Some(row) = heads.next()
+    {
         let (pull_seq, author) = row?;
         let newest = view.get::<Pulls>(&(author, pull_seq))?.map_or(0, |row| row.seq);
         if newest > view.get::<Authors>(&author)?.unwrap_or_default().quiet {

@@ -1,0 +1,75 @@
+//! Whole stores, out of one and into another.
+
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use futures_util::stream;
+use serde_json::json;
+
+use crate::server::{API_KEY, Server, request};
+
+/// An import whose lines are still to come.
+fn silent() -> Request<Body> {
+    let never = stream::pending::<Result<Bytes, std::convert::Infallible>>();
+    request("POST /v1/import", Some(API_KEY), None).map(|_| Body::from_stream(never))
+}
+
+/// Without the cursors: two stores may number their users in another order.
+async fn exported(server: &Server) -> Vec<String> {
+    let export = server.get("/v1/export").await.expect(200).text;
+    export.lines().filter(|line| !line.contains("cursor")).map(str::to_owned).collect()
+}
+
+async fn classify(server: &Server, author: &str, class: &str) {
+    let body = json!({"class": class}).to_string();
+    server.call(&format!("PUT /v1/authors/{author}"), Some(&body)).await.expect(204);
+}
+
+#[tokio::test]
+async fn what_one_store_exports_another_takes_in_and_exports_again() {
+    let ((from, _dir), (to, _other_dir)) = (Server::start().await, Server::start().await);
+    for (author, class) in [("news", "everyone"), ("star", "pull"), ("shop", "push"), ("ann", "everyone")] {
+        classify(&from, author, class).await;
+    }
+    let gone = from.publish("ann", "1").await;
+    from.publish("ann", "2").await;
+    from.follow("bob", "ann").await;
+    from.publish("ann", "3").await;
+    from.call(&format!("DELETE /v1/items/{gone}"), None).await.expect(204);
+    from.call("DELETE /v1/users/eve/following/ann", None).await.expect(204);
+    from.call("PUT /v1/users/eve/blocked/bob", None).await.expect(204);
+    let direct = json!({"author": "bob", "body": 4, "audience": {"users": ["ann", "eve"]}});
+    from.post("/v1/items", direct).await.expect(201);
+
+    let lines = exported(&from).await;
+    let report = to.call("POST /v1/import", Some(&lines.join("\n"))).await.expect(200).text;
+    let done = json!({"done": true, "lines": lines.len(), "new": lines.len(), "unchanged": 0, "refused": 0});
+    assert_eq!(report.lines().last().unwrap().parse::<serde_json::Value>().unwrap(), done, "{report}");
+    let (mut ours, mut theirs) = (lines, exported(&to).await);
+    ours.sort_unstable();
+    theirs.sort_unstable();
+    assert_eq!(ours, theirs);
+    for (author, class) in [("news", "everyone"), ("star", "pull"), ("shop", "push")] {
+        let about = to.get(&format!("/v1/authors/{author}")).await.expect(200).json;
+        assert_eq!(about["class"], class, "{author} has published nothing yet");
+    }
+    from.close().await;
+    to.close().await;
+}
+
+#[tokio::test]
+async fn i18_imports_hold_their_share_of_what_all_requests_may_hold() {
+    let (server, _dir) = Server::start().await;
+    let mut under_way = vec![];
+    let refused = loop {
+        let answer = server.begin(silent()).await;
+        if answer.status() != 200 {
+            break answer.status();
+        }
+        under_way.push(answer);
+        assert!(under_way.len() < 100);
+    };
+    assert_eq!((refused.as_u16(), under_way.len()), (503, 32));
+    under_way.clear();
+    assert_eq!(server.begin(silent()).await.status(), 200);
+    server.close().await;
+}
