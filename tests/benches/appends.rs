@@ -33,7 +33,8 @@ use anyhow::{Context, ensure};
 use feedgate_common::inboxes::Inboxes;
 use feedgate_embedded::EmbeddedInboxes;
 use feedgate_embedded::inboxes::Settings;
-use process::{Used, directory_size, resident};
+use feedgate_tests::process::directory_size;
+use process::{Used, resident};
 use world::World;
 
 #[global_allocator]

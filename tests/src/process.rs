@@ -1,6 +1,7 @@
-//! What a process costs, as the kernel counts it: processor time and memory.
+//! What a process costs, as the kernel counts it: processor time, memory, what lies on its disk; and who else works.
 
 use std::io;
+use std::path::Path;
 
 use anyhow::{Context, anyhow};
 
@@ -39,6 +40,30 @@ pub fn cpu_seconds_with_children(pid: u32) -> anyhow::Result<f64> {
     // One that ends meanwhile is no longer there to be read.
     let children = processes.filter_map(|other| Stat::of(other).ok()).filter(|other| other.parent == u64::from(pid));
     Ok(parent.own + parent.ended_children + children.map(|child| child.own).sum::<f64>())
+}
+
+/// How many tasks wanted a processor in the last minute, by the kernel's reckoning.
+pub fn load_average() -> anyhow::Result<String> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split(' ').next().context("the first of several")?.to_owned())
+}
+
+/// Bytes that this process has given to `write(2)` and its like so far, to whatever.
+pub fn written_bytes() -> anyhow::Result<u64> {
+    let text = read(std::process::id(), "io")?;
+    let bytes = text.lines().find_map(|line| line.strip_prefix("wchar:")).context("io has no wchar")?;
+    Ok(bytes.trim().parse()?)
+}
+
+/// Bytes of the files in a directory and below it.
+pub fn directory_size(dir: &Path) -> anyhow::Result<u64> {
+    let mut size = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let is = entry.metadata()?;
+        size += if is.is_dir() { directory_size(&entry.path())? } else { is.len() };
+    }
+    Ok(size)
 }
 
 /// What the kernel says of a process, times in seconds.

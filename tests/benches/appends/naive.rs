@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use feedgate_tests::process::directory_size;
 use fjall::{Database, KeyspaceCreateOptions, PersistMode};
 
-use super::process::{Used, directory_size};
+use super::process::Used;
 use super::{Wanted, figure};
 
 /// Readers of a step.

@@ -1,6 +1,5 @@
 //! What this process has used, from `/proc`.
 
-use std::path::Path;
 use std::{fs, process};
 
 /// CPU seconds of all threads, user and system.
@@ -30,17 +29,6 @@ pub(crate) fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux shows every process its own");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("every process has memory");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of KiB") * 1024
-}
-
-/// Bytes of the files in a directory.
-pub(crate) fn directory_size(dir: &Path) -> anyhow::Result<u64> {
-    let mut size = 0;
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let is = entry.metadata()?;
-        size += if is.is_dir() { directory_size(&entry.path())? } else { is.len() };
-    }
-    Ok(size)
 }
 
 /// The commit that was measured.

@@ -22,8 +22,9 @@ mod world;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use feedgate_tests::load::{self, Deliver, Report};
+use feedgate_tests::process::load_average;
 
 use crate::measure::Measured;
 use crate::options::Options;
@@ -79,10 +80,4 @@ async fn installation(world: &World, options: &Options, report: &mut Report) -> 
     let items = measure::both(world, Deliver::Items, options, report).await?;
     let notify = measure::both(world, Deliver::Notify, options, report).await?;
     Ok([items, notify])
-}
-
-/// How many tasks wanted a processor in the last minute, by the kernel's reckoning.
-fn load_average() -> anyhow::Result<String> {
-    let text = std::fs::read_to_string("/proc/loadavg")?;
-    Ok(text.split(' ').next().context("the first of several")?.to_owned())
 }

@@ -42,11 +42,11 @@ pub(crate) struct Delivered {
 pub(crate) async fn measure(world: &World, fleet: Fleet, mode: &str, report: &mut Report) -> anyhow::Result<Delivered> {
     // The first post finds cold caches.
     let mut warm = Times::default();
-    to_all(world, &fleet, 1, &mut warm).await?;
+    to_all(world, &fleet, STAR, 1, &mut warm).await?;
     let frames = fleet.tally()?.frames;
 
     let mut times = Times::default();
-    let single = per_million(world, 1, async || to_all(world, &fleet, 1, &mut times).await).await?;
+    let single = per_million(world, 1, async || to_all(world, &fleet, STAR, 1, &mut times).await).await?;
     let frame = fleet.last_frame();
     report.figure(&format!("{mode}: whole path"), single, "CPU-s/M");
     times.tell(mode, world.sessions(), report);
@@ -55,7 +55,7 @@ pub(crate) async fn measure(world: &World, fleet: Fleet, mode: &str, report: &mu
 
     let before = fleet.tally()?.frames;
     let mut times = Times::default();
-    let burst = per_million(world, BURST, async || to_all(world, &fleet, BURST, &mut times).await).await?;
+    let burst = per_million(world, BURST, async || to_all(world, &fleet, STAR, BURST, &mut times).await).await?;
     report.figure(&format!("{mode}, burst of ten: whole path"), burst, "CPU-s/M");
     times.tell(&format!("{mode}, burst of ten"), world.sessions(), report);
     let frames = fleet.tally()?.frames - before;
@@ -75,7 +75,7 @@ pub(crate) async fn appends(world: &World, report: &mut Report) -> anyhow::Resul
         sleep(Duration::from_millis(50)).await;
     }
     let alone = async |burst| {
-        post(world, burst).await?;
+        post(world, STAR, burst).await?;
         sleep(Duration::from_millis(50)).await;
         world.server.backend.quiet().await
     };
@@ -143,18 +143,25 @@ async fn per_million(
     Ok((world.server.cpu_seconds()? - before) * 1e6 / changes)
 }
 
-async fn post(world: &World, burst: u64) -> anyhow::Result<()> {
+async fn post(world: &World, author: &str, burst: u64) -> anyhow::Result<()> {
     match burst {
-        1 => world.server.backend.publish(STAR, POST_BYTES).await,
-        burst => world.server.backend.publish_burst(STAR, POST_BYTES, burst).await,
+        1 => world.server.backend.publish(author, POST_BYTES).await,
+        burst => world.server.backend.publish_burst(author, POST_BYTES, burst).await,
     }
 }
 
-async fn to_all(world: &World, fleet: &Fleet, burst: u64, times: &mut Times) -> anyhow::Result<()> {
+/// Posts of an author whom all follow, until the last has them.
+pub(crate) async fn to_all(
+    world: &World,
+    fleet: &Fleet,
+    author: &str,
+    burst: u64,
+    times: &mut Times,
+) -> anyhow::Result<()> {
     let everyone = 0..world.sessions();
     fleet.expect(everyone.clone(), burst);
     let started = Instant::now();
-    let (posted, arrivals) = tokio::join!(post(world, burst), fleet.arrived(everyone));
+    let (posted, arrivals) = tokio::join!(post(world, author, burst), fleet.arrived(everyone));
     posted?;
     times.add(started, &arrivals?);
     Ok(())

@@ -8,7 +8,8 @@
 //!   world ─▶ notify: memory, posts, bursts, latency ─▶ appends alone ─▶ items: the same ─▶ stalled readers
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes.
+//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--pull` it measures
+//! something else: a post that all of them pull, beside the same post pushed.
 //!
 //! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
 //! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On
@@ -18,13 +19,15 @@ mod delivery;
 mod floor;
 mod idle;
 mod options;
+mod pulled;
 mod stalled;
 mod world;
 
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
-use feedgate_tests::load::{self, Deliver, Report};
+use feedgate_tests::load::{self, Deliver, Report, Tally};
+use feedgate_tests::process::load_average;
 
 use crate::options::Options;
 use crate::world::World;
@@ -41,37 +44,50 @@ fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result<()> {
-    let started = Instant::now();
+    let (started, load) = (Instant::now(), load_average()?);
     let mut report = Report::default();
     let world = World::make(options, binaries).await?;
-
-    report.heading("idle, then one notification to each, in notify mode");
-    let fleet = idle::measure(&world, Deliver::Notify, Some(&mut report)).await?;
-    let notify = delivery::measure(&world, fleet, "notify", &mut report).await?;
-    report.heading("the appends alone, nobody online");
-    let appends = delivery::appends(&world, &mut report).await?;
-    report.heading("the same with items");
-    let fleet = idle::measure(&world, Deliver::Items, None).await?;
-    let items = delivery::measure(&world, fleet, "items", &mut report).await?;
-    report.heading("beside the bare send loop");
-    for (name, cost) in [("notify", &notify), ("items", &items)] {
-        delivery::compare(&world, name, cost, &appends, &mut report).await?;
-    }
-    report.heading("readers that stopped reading");
-    let stalled = stalled::measure(&world, &mut report).await?;
+    let seen = if world.options.pull {
+        vec![
+            pulled::measure(&world, Deliver::Notify, &mut report).await?,
+            pulled::measure(&world, Deliver::Items, &mut report).await?,
+        ]
+    } else {
+        pushed(&world, &mut report).await?
+    };
 
     report.heading("this run");
-    let (missing, repeated) = [notify.tally, items.tally, stalled]
-        .iter()
-        .fold((0, 0), |(missing, repeated), tally| (missing + tally.missing, repeated + tally.repeated));
+    let (missing, repeated) =
+        seen.iter().fold((0, 0), |(missing, repeated), tally| (missing + tally.missing, repeated + tally.repeated));
     report.count("n", world.sessions() as u64, "sessions");
     report.figure("seconds", started.elapsed().as_secs_f64(), "s");
     report.count("missing", missing, "notifications");
     report.count("repeated", repeated, "notifications");
+    report.text("load average before, 1 min", &load);
     report.origin("sessions", world.options.binaries.as_deref());
     if let Some(path) = &world.options.json {
         report.write(path)?;
     }
     ensure!(missing == 0 && repeated == 0, "a device was told too little or too much");
     Ok(())
+}
+
+/// Everything of posts that are pushed, and of sessions that are idle or stalled.
+async fn pushed(world: &World, report: &mut Report) -> anyhow::Result<Vec<Tally>> {
+    report.heading("idle, then one notification to each, in notify mode");
+    let fleet = idle::measure(world, Deliver::Notify, Some(report)).await?;
+    let notify = delivery::measure(world, fleet, "notify", report).await?;
+    report.heading("the appends alone, nobody online");
+    let appends = delivery::appends(world, report).await?;
+    report.heading("the same with items");
+    let fleet = idle::measure(world, Deliver::Items, None).await?;
+    let items = delivery::measure(world, fleet, "items", report).await?;
+    report.heading("beside the bare send loop");
+    for (name, cost) in [("notify", &notify), ("items", &items)] {
+        delivery::compare(world, name, cost, &appends, report).await?;
+    }
+    report.heading("readers that stopped reading");
+    let stalled = stalled::measure(world, report).await?;
+
+    Ok(vec![notify.tally, items.tally, stalled])
 }

@@ -10,6 +10,8 @@ pub(crate) struct Options {
     pub(crate) sessions: usize,
     /// Posts to all of them, per measurement.
     pub(crate) rounds: usize,
+    /// Measures a post that readers pull beside one that is pushed to them, and nothing else.
+    pub(crate) pull: bool,
     /// The directory of the server to measure; else the release build, made first.
     pub(crate) binaries: Option<PathBuf>,
     /// Where to write the figures as JSON.
@@ -18,7 +20,7 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { sessions: 10_000, rounds: 20, binaries: None, json: None }
+        Self { sessions: 10_000, rounds: 20, pull: false, binaries: None, json: None }
     }
 }
 
@@ -33,9 +35,10 @@ impl Options {
                 "--bench" => {}
                 "--sessions" => options.sessions = value()?.parse().context("--sessions N")?,
                 "--rounds" => options.rounds = value()?.parse().context("--rounds N")?,
+                "--pull" => options.pull = true,
                 "--binaries" => options.binaries = Some(value()?.into()),
                 "--json" => options.json = Some(value()?.into()),
-                other => bail!("{other}? There are --sessions N, --rounds N, --binaries DIR and --json FILE"),
+                other => bail!("{other}? There are --sessions N, --rounds N, --pull, --binaries DIR and --json FILE"),
             }
         }
         if !(500..=19_000).contains(&options.sessions) || options.rounds == 0 {

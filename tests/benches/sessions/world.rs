@@ -1,7 +1,8 @@
 //! Who is there: readers with an inbox each, and the authors they follow.
 //!
 //! ```text
-//!   star  ◀── every reader           posts to all
+//!   star  ◀── every reader           posts to all, pushed however many they are
+//!   idol  ◀── every reader           posts to all, pulled; only where that is measured
 //!   loud  ◀── the first 201          large posts, for readers that stall
 //!   quiet ◀── the last reader        single posts, for the latency
 //! ```
@@ -17,6 +18,9 @@ use crate::options::Options;
 
 /// Followed by all.
 pub(crate) const STAR: &str = "star";
+
+/// Followed by all, who pull.
+pub(crate) const IDOL: &str = "idol";
 
 /// Followed by [`LOUD_READERS`].
 pub(crate) const LOUD: &str = "loud";
@@ -50,7 +54,12 @@ impl World {
         let mut server = home.start("server", &["feedgate", "serve"], "--listen", &settings).await?;
         let backend = &server.backend;
         let users: Vec<String> = (0..options.sessions).map(|n| format!("reader-{n}")).collect();
+        backend.classify(STAR, "push").await?;
         backend.follow(&users, STAR).await?;
+        if options.pull {
+            backend.classify(IDOL, "pull").await?;
+            backend.follow(&users, IDOL).await?;
+        }
         backend.follow(&users[LOUD_READERS], LOUD).await?;
         backend.follow(&users[users.len() - 1..], QUIET).await?;
         backend.quiet().await?;

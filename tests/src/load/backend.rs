@@ -49,6 +49,11 @@ impl Backend {
         Ok(())
     }
 
+    /// Gives an author a class, which counts from the next item on.
+    pub async fn classify(&self, author: &str, class: &str) -> anyhow::Result<()> {
+        self.request(Method::PUT, &format!("/v1/authors/{author}"), Some(json!({ "class": class }))).await.map(|_| ())
+    }
+
     /// Publishes one item of `author` with a body of about `bytes` bytes.
     pub async fn publish(&self, author: &str, bytes: usize) -> anyhow::Result<()> {
         let item = json!({"author": author, "body": {"text": "x".repeat(bytes)}});

@@ -1,0 +1,52 @@
+//! A post that every session pulls, beside the same post pushed to every inbox, in turn.
+//!
+//! ```text
+//!   pushed:  accepted ─▶ appended to every inbox, a step for a thousand ─▶ wakes ─▶ frames, without a read
+//!   pulled:  accepted ─▶ one broadcast ─▶ wakes, so many a second ─▶ each session reads, which appends ─▶ frames
+//! ```
+//!
+//! A pull defers the appends to those who are online; here all are, so all the work is done all the same, one inbox at a
+//! time. What it saves, those who are not online, is in the benchmark `followers`.
+
+use feedgate_tests::load::{Deliver, Report, Tally, Times};
+
+use crate::delivery::to_all;
+use crate::world::{IDOL, STAR, World};
+
+/// How both posts go, and who posts.
+const WAYS: [(&str, &str); 2] = [("pushed", STAR), ("pulled", IDOL)];
+
+/// See the module.
+pub(crate) async fn measure(world: &World, deliver: Deliver, report: &mut Report) -> anyhow::Result<Tally> {
+    let mode = if deliver == Deliver::Items { "items" } else { "notify" };
+    report.heading(&format!("one post to all, pushed and pulled, with {mode}"));
+    let (fleet, backend) = (world.connect(deliver).await?, &world.server.backend);
+    for (_, author) in WAYS {
+        // The first post finds cold caches.
+        to_all(world, &fleet, author, 1, &mut Times::default()).await?;
+    }
+    let (mut times, mut spent) = ([Times::default(), Times::default()], [0.0; 2]);
+    for _ in 0..world.options.rounds {
+        for (way, (_, author)) in WAYS.iter().enumerate() {
+            backend.quiet().await?;
+            let before = world.server.cpu_seconds()?;
+            to_all(world, &fleet, author, 1, &mut times[way]).await?;
+            backend.quiet().await?;
+            spent[way] += world.server.cpu_seconds()? - before;
+        }
+    }
+    let per_million = 1e6 / (world.sessions() * world.options.rounds) as f64;
+    let mut last = [0.0; 2];
+    for (way, (times, (what, _))) in times.into_iter().zip(WAYS).enumerate() {
+        let name = format!("{mode}, {what}");
+        last[way] = times.tell(&name, world.sessions(), report);
+        report.figure(&format!("{name}: whole path"), spent[way] * per_million, "CPU-s/M");
+    }
+    report.figure(&format!("{mode}: the last has it, pulled / pushed"), last[1] / last[0], "x");
+    report.figure(&format!("{mode}: whole path, pulled / pushed"), spent[1] / spent[0], "x processor time");
+    let tally = fleet.tally()?;
+    report.count(&format!("{mode}: missing"), tally.missing, "notifications");
+    report.count(&format!("{mode}: repeated"), tally.repeated, "notifications");
+    fleet.hang_up().await;
+    Ok(tally)
+}
