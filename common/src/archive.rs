@@ -296,6 +296,8 @@ pub struct Held {
     pub follows: bool,
     /// Those that are up.
     pub shields: Shields,
+    /// As [`Edge::generation`]; 0 if the reader follows as everyone does.
+    pub generation: Generation,
     /// As [`Edge::from`].
     pub from: OutboxSeq,
     /// When the follow began, or else when the newest shield went up.

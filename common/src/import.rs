@@ -73,6 +73,8 @@ pub enum Place {
     /// Behind everything that is there.
     #[default]
     Head,
+    /// As everyone follows the author; behind everything if not everyone does.
+    Everyone,
     /// Before everything.
     Start,
     /// Right behind the add of this item.

@@ -11,6 +11,7 @@ mod bad_inputs;
 mod changes;
 mod direct;
 mod document;
+mod equal_feeds;
 mod follows;
 mod hybrid_feed;
 mod items;

@@ -3,7 +3,7 @@
 //! ```text
 //!   1  outboxes, by author's number: the class, then adds and deletes in their order
 //!   2  direct items, by id, with their readers
-//!   3  edges, by reader's number: follows with their place in the outbox, shields
+//!   3  edges, by reader's number: follows with their place in the outbox; then the reader's own shields
 //! ```
 //!
 //! A cursor line names where the export stands; `?cursor=` goes on from there. Memory holds one piece.
@@ -190,6 +190,7 @@ async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines)
 async fn edges(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
     let held = archive.held(reader, Some(after), PIECE).await?;
     let Some(last) = held.last() else {
+        shields(archive, reader, lines).await?;
         let next = archive.users(Some(reader), 1).await?;
         return Ok(next.first().map(|(next, _)| Cursor::Edges(*next, UserNo(0))));
     };
@@ -198,23 +199,36 @@ async fn edges(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut
     for (edge, author) in held.iter().zip(archive.user_ids(&numbers).await?) {
         let (since, author) = (edge.since, &author);
         if edge.follows {
-            let from = place_text(place(archive, edge.author, edge.from).await?);
+            let from = match edge.generation {
+                // It begins anew when the last shield goes down.
+                _ if edge.shields != Shields(0) => Place::Head,
+                0 => Place::Everyone,
+                _ => place(archive, edge.author, edge.from).await?,
+            };
+            let from = place_text(from);
             lines.put(&Out::Follow { reader: reader_name, author, since, from });
         } else if edge.shields == Shields(0) {
             lines.put(&Out::Unfollow { reader: reader_name, author });
         }
-        for (bit, shield, by_reader) in [
-            (Shields::MUTED, Shield::Mute, true),
-            (Shields::HIDDEN, Shield::Hide, false),
-            (Shields::BLOCKED_BY_READER, Shield::Block, true),
-        ] {
-            if edge.shields.any_of(bit) {
-                let (user, other) = if by_reader { (reader_name, author) } else { (author, reader_name) };
-                lines.put(&Out::Shield { shield, user, other, since });
+    }
+    Ok(Some(Cursor::Edges(reader, last.author)))
+}
+
+/// Every shield that the user has up.
+async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Result<()> {
+    for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
+        let mut cursor = None;
+        loop {
+            let listed = archive.shielded(user, shield, cursor, PIECE).await?;
+            let Some(last) = listed.last() else { break };
+            cursor = Some(last.cursor);
+            let name = &archive.user_ids(&[user]).await?[0];
+            for line in &listed {
+                lines.put(&Out::Shield { shield, user: name, other: &line.user, since: line.since });
             }
         }
     }
-    Ok(Some(Cursor::Edges(reader, last.author)))
+    Ok(())
 }
 
 /// The newest add or delete at or below `from`: updates are not exported.

@@ -154,9 +154,13 @@ fn place(field: &Field<'_>) -> Result<Place, Problem> {
     match text.split_once(':') {
         None if text == "start" => Ok(Place::Start),
         None if text == "head" => Ok(Place::Head),
+        None if text == "everyone" => Ok(Place::Everyone),
         None => read(&text).map(Place::Add),
         Some(("delete", id)) => read(id).map(Place::Delete),
-        Some(_) => Err(field.refuse("must be \"start\", \"head\", an item's id, or \"delete:\" and an item's id")),
+        Some(_) => {
+            Err(field
+                .refuse("must be \"start\", \"head\", \"everyone\", an item's id, or \"delete:\" and an item's id"))
+        }
     }
 }
 
@@ -210,6 +214,7 @@ pub(super) enum Out<'a> {
 pub(super) fn place_text(place: Place) -> String {
     match place {
         Place::Head => "head".to_owned(),
+        Place::Everyone => "everyone".to_owned(),
         Place::Start => "start".to_owned(),
         Place::Add(id) => id.to_string(),
         Place::Delete(id) => format!("delete:{id}"),
@@ -223,7 +228,7 @@ mod tests {
     #[test]
     fn what_an_export_writes_an_import_reads() {
         let (ann, bob): (UserId, UserId) = ("ann".parse().unwrap(), "bob".parse().unwrap());
-        for place in [Place::Head, Place::Start, Place::Add(ItemId(7)), Place::Delete(ItemId(7))] {
+        for place in [Place::Head, Place::Everyone, Place::Start, Place::Add(ItemId(7)), Place::Delete(ItemId(7))] {
             let out = Out::Follow { reader: &bob, author: &ann, since: 5, from: place_text(place) };
             let follow = Import::Follow { reader: bob.clone(), author: ann.clone(), since: 5, from: place };
             assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), Line::Import(follow));

@@ -60,7 +60,9 @@ impl Held {
         let number = ledger.new_generation();
         self.list(ledger, (listed_at(since, number), since));
         let on = self.row.edge().on;
-        let changed = on != self.before.on;
+        // Who followed as everyone does may have followed by themselves before that.
+        let moved = on && from.is_some();
+        let changed = on != self.before.on || moved;
         if changed {
             self.row.generation = number;
             self.row.quiet = quiet;

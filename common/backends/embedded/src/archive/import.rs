@@ -116,7 +116,7 @@ fn place(
     place: Place,
 ) -> Result<std::result::Result<Option<OutboxSeq>, Refused>> {
     let (id, of_delete) = match place {
-        Place::Head => return Ok(Ok(None)),
+        Place::Head | Place::Everyone => return Ok(Ok(None)),
         Place::Start => return Ok(Ok(Some(0))),
         Place::Add(id) => (id, false),
         Place::Delete(id) => (id, true),
