@@ -298,8 +298,8 @@ pub struct Held {
     pub shields: Shields,
     /// As [`Edge::generation`]; 0 if the reader follows as everyone does.
     pub generation: Generation,
-    /// As [`Edge::from`].
-    pub from: OutboxSeq,
+    /// Where what came before the follow ends.
+    pub past: OutboxSeq,
     /// When the follow began, or else when the newest shield went up.
     pub since: Millis,
 }

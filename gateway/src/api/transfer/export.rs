@@ -3,7 +3,8 @@
 //! ```text
 //!   1  outboxes, by author's number: the class, then adds and deletes in their order
 //!   2  direct items, by id, with their readers
-//!   3  edges, by reader's number: follows with their place in the outbox; then the reader's own shields
+//!   3  follows, by reader's number, with their place in the outbox
+//!   4  shields, by user's number: behind the follows, for they act on what is held
 //! ```
 //!
 //! A cursor line names where the export stands; `?cursor=` goes on from there. Memory holds one piece.
@@ -43,8 +44,10 @@ enum Cursor {
     Outbox(UserNo, OutboxSeq),
     /// Direct items behind this one.
     Direct(Option<ItemId>),
-    /// This reader's edges to authors behind this one.
-    Edges(UserNo, UserNo),
+    /// This reader's follows of authors behind this one.
+    Follows(UserNo, UserNo),
+    /// This user's shields.
+    Shields(UserNo),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -55,7 +58,8 @@ impl std::fmt::Display for Cursor {
             Self::Outbox(author, seq) => write!(f, "1:{}:{seq}", author.0),
             Self::Direct(None) => f.write_str("2"),
             Self::Direct(Some(id)) => write!(f, "2:{id}"),
-            Self::Edges(reader, author) => write!(f, "3:{}:{}", reader.0, author.0),
+            Self::Follows(reader, author) => write!(f, "3:{}:{}", reader.0, author.0),
+            Self::Shields(user) => write!(f, "4:{}", user.0),
         }
     }
 }
@@ -70,7 +74,8 @@ impl FromStr for Cursor {
             ["1", author, seq] => Ok(Self::Outbox(number(author)?, seq.parse().map_err(drop)?)),
             ["2"] => Ok(Self::Direct(None)),
             ["2", id] => Ok(Self::Direct(Some(id.parse().map_err(drop)?))),
-            ["3", reader, author] => Ok(Self::Edges(number(reader)?, number(author)?)),
+            ["3", reader, author] => Ok(Self::Follows(number(reader)?, number(author)?)),
+            ["4", user] => Ok(Self::Shields(number(user)?)),
             _ => Err(()),
         }
     }
@@ -108,7 +113,8 @@ async fn piece(archive: &dyn Archive, cursor: Cursor) -> Result<(Vec<u8>, Option
     let next = match cursor {
         Cursor::Outbox(author, after) => Some(outbox(archive, author, after, &mut lines).await?),
         Cursor::Direct(after) => Some(direct(archive, after, &mut lines).await?),
-        Cursor::Edges(reader, after) => edges(archive, reader, after, &mut lines).await?,
+        Cursor::Follows(reader, after) => Some(follows(archive, reader, after, &mut lines).await?),
+        Cursor::Shields(user) => shields(archive, user, &mut lines).await?,
     };
     if let Some(next) = next {
         lines.put(&Out::Cursor { cursor: next.to_string() });
@@ -176,7 +182,7 @@ fn put_record(
 
 async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines) -> Result<Cursor> {
     let found = archive.direct_items(after, PIECE).await?;
-    let Some((last, _)) = found.last() else { return Ok(Cursor::Edges(UserNo(0), UserNo(0))) };
+    let Some((last, _)) = found.last() else { return Ok(Cursor::Follows(UserNo(0), UserNo(0))) };
     let ids: Vec<ItemId> = found.iter().map(|(id, _)| *id).collect();
     for ((_, readers), item) in found.iter().zip(archive.items(&ids).await?) {
         if let Some(item) = item {
@@ -187,12 +193,11 @@ async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines)
     Ok(Cursor::Direct(Some(*last)))
 }
 
-async fn edges(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
+async fn follows(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
     let held = archive.held(reader, Some(after), PIECE).await?;
     let Some(last) = held.last() else {
-        shields(archive, reader, lines).await?;
         let next = archive.users(Some(reader), 1).await?;
-        return Ok(next.first().map(|(next, _)| Cursor::Edges(*next, UserNo(0))));
+        return Ok(next.first().map_or(Cursor::Shields(UserNo(0)), |(next, _)| Cursor::Follows(*next, UserNo(0))));
     };
     let reader_name = &archive.user_ids(&[reader]).await?[0];
     let numbers: Vec<UserNo> = held.iter().map(|edge| edge.author).collect();
@@ -203,19 +208,19 @@ async fn edges(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut
                 // It begins anew when the last shield goes down.
                 _ if edge.shields != Shields(0) => Place::Head,
                 0 => Place::Everyone,
-                _ => place(archive, edge.author, edge.from).await?,
+                _ => place(archive, edge.author, edge.past).await?,
             };
             let from = place_text(from);
             lines.put(&Out::Follow { reader: reader_name, author, since, from });
-        } else if edge.shields == Shields(0) {
+        } else if archive.author(edge.author).await?.everyone_since.is_some() {
             lines.put(&Out::Unfollow { reader: reader_name, author });
         }
     }
-    Ok(Some(Cursor::Edges(reader, last.author)))
+    Ok(Cursor::Follows(reader, last.author))
 }
 
 /// Every shield that the user has up.
-async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Result<()> {
+async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
     for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
         let mut cursor = None;
         loop {
@@ -228,7 +233,8 @@ async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Resu
             }
         }
     }
-    Ok(())
+    let next = archive.users(Some(user), 1).await?;
+    Ok(next.first().map(|(next, _)| Cursor::Shields(*next)))
 }
 
 /// The newest add or delete at or below `from`: updates are not exported.
@@ -260,11 +266,12 @@ mod tests {
             Cursor::Outbox(UserNo(7), 9),
             Cursor::Direct(None),
             Cursor::Direct(Some(ItemId(u64::MAX))),
-            Cursor::Edges(UserNo(u32::MAX), UserNo(3)),
+            Cursor::Follows(UserNo(u32::MAX), UserNo(3)),
+            Cursor::Shields(UserNo(7)),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
-        for bad in ["", "1", "1:2", "2:x", "3:1", "4:1:1", "1:-1:0", "1:1:1:1"] {
+        for bad in ["", "1", "1:2", "2:x", "3:1", "4:1:1", "5:1", "1:-1:0", "1:1:1:1"] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
     }

@@ -19,14 +19,14 @@ mod window;
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, Edge, EdgeState, FeedAdd, FeedState};
+use feedgate_common::archive::{Built, EdgeState, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
 use feedgate_common::{Cut, DisplayKey, OutboxSeq, Progress, UserNo, Watermarks};
 
 use super::people;
-use super::tables::{Adds, AuthorRow, Authors, Counters, DirectHeads, Edges, Lane};
+use super::tables::{Adds, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
 use crate::view::{Read, View};
 use merge::Newest;
 pub(super) use merge::Stretch;
@@ -48,12 +48,12 @@ impl Doors {
         cut: Cut,
         backfill: usize,
     ) -> Result<EdgeState> {
-        let edge = people::edge(view, reader, author)?;
-        let quiet = view.get::<Edges>(&(reader, author))?.is_some_and(|row| row.quiet);
+        let row = people::held(view, reader, author)?;
+        let (edge, quiet) = (row.edge(), row.quiet);
         if !edge.on {
             return Ok(EdgeState { edge, adds: vec![], quiet });
         }
-        let low = self.low(view, author, &edge, backfill)?;
+        let low = self.low(view, author, &row, backfill)?;
         let pushed = cut.progress.cut_for(reader).max(edge.from);
         let has_pulls = view.get::<Authors>(&author)?.is_some_and(|row| row.last_pull > 0);
         let end = if has_pulls { OutboxSeq::MAX } else { pushed };
@@ -125,14 +125,14 @@ impl Doors {
         newest(view, windows, Some(reader), stretch, limit)
     }
 
-    fn window(&self, view: &View, author: UserNo, edge: &Edge, cut: OutboxSeq, backfill: usize) -> Result<Window> {
+    fn window(&self, view: &View, author: UserNo, edge: &EdgeRow, cut: OutboxSeq, backfill: usize) -> Result<Window> {
         let low = self.low(view, author, edge, backfill)?;
         Ok(Window { author, generation: edge.generation, low, push_up_to: cut.max(edge.from) })
     }
 
     /// Who follows as everyone does has never followed, and gets no past.
-    fn low(&self, view: &View, author: UserNo, edge: &Edge, backfill: usize) -> Result<OutboxSeq> {
-        self.lows.low(view, author, edge.from, if edge.generation == 0 { 0 } else { backfill })
+    fn low(&self, view: &View, author: UserNo, edge: &EdgeRow, backfill: usize) -> Result<OutboxSeq> {
+        self.lows.low(view, author, edge.past, if edge.generation == 0 { 0 } else { backfill })
     }
 }
 

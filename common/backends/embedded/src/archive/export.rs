@@ -29,12 +29,12 @@ pub(super) fn held(view: &View, reader: UserNo, after: Option<UserNo>, limit: us
         if found.len() >= limit {
             break;
         }
-        let ((_, author), EdgeRow { follows, shields, generation, from, listed, .. }) = row?;
+        let ((_, author), EdgeRow { follows, shields, generation, past, listed, .. }) = row?;
         if !follows && shields == Shields(0) && !view.has::<Everyones>(&author)? {
             continue;
         }
         let line = view.get::<FollowingList>(&(reader, listed))?;
-        found.push(Held { author, follows, shields, generation, from, since: line.map_or(0, |line| line.since) });
+        found.push(Held { author, follows, shields, generation, past, since: line.map_or(0, |line| line.since) });
     }
     Ok(found)
 }

@@ -38,7 +38,7 @@ impl Held {
             return Ok(Self { reader, author, stands: true, before: row.edge(), row });
         }
         let before = effective_edge(None, ledger.tx.get::<Everyones>(&author)?);
-        let row = EdgeRow { follows: before.on, from: before.from, ..EdgeRow::default() };
+        let row = EdgeRow { follows: before.on, from: before.from, past: before.from, ..EdgeRow::default() };
         Ok(Self { reader, author, stands: false, before, row })
     }
 
@@ -49,26 +49,27 @@ impl Held {
         self.keep_as(ledger, since, None, false)
     }
 
-    /// The same, of a follow that began at `since`, behind `from` if that is known; `quiet` if nobody is to be told.
+    /// The same, of a follow that began at `since`, behind `past` if that is known; `quiet` if nobody is to be told.
     pub(super) fn keep_as(
         mut self,
         ledger: &mut Ledger<'_, '_>,
         since: Millis,
-        from: Option<OutboxSeq>,
+        past: Option<OutboxSeq>,
         quiet: bool,
     ) -> Result<(Edge, bool)> {
         let number = ledger.new_generation();
         self.list(ledger, (listed_at(since, number), since));
         let on = self.row.edge().on;
         // Who followed as everyone does may have followed by themselves before that.
-        let moved = on && from.is_some();
+        let moved = on && past.is_some();
         let changed = on != self.before.on || moved;
         if changed {
             self.row.generation = number;
             self.row.quiet = quiet;
             if on {
                 let head = ledger.author(self.author)?.head;
-                self.row.from = from.map_or(head, |from| from.min(head));
+                self.row.from = head;
+                self.row.past = past.map_or(head, |past| past.min(head));
             }
             let owed = Owed::Edge { reader: self.reader, author: self.author };
             self.row.due = Some(ledger.owe(self.row.due, owed));

@@ -131,8 +131,11 @@ fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo,
             None => return in_effect(view, reader, authors),
         }
         match rows.next().transpose()? {
-            Some(((_, author), row)) => held.push((author, row.edge())),
-            None => return beyond(view, after, people::with_everyones(view, held)?),
+            Some(((_, author), row)) => held.push((author, row)),
+            None => {
+                let edges = people::with_everyones(view, held)?.into_iter();
+                return beyond(view, after, edges.map(|(author, row)| (author, row.edge())).collect());
+            }
         }
     }
 }

@@ -6,40 +6,45 @@ use std::ops::Bound::{Excluded, Included};
 
 use feedgate_common::archive::{Author, Edge, Follow};
 use feedgate_common::error::Result;
-use feedgate_common::graph::{Shield, effective_edge};
+use feedgate_common::graph::Shield;
 use feedgate_common::{Bucket, ItemId, OutboxSeq, UserNo};
 
-use super::tables::{Authors, Edges, Everyones, FollowLine, Followers, FollowingList, Recipients, ShieldList};
+use super::tables::{Authors, EdgeRow, Edges, Everyones, FollowLine, Followers, FollowingList, Recipients, ShieldList};
 use super::users::KnownUsers;
 use crate::table::Table;
 use crate::view::{Read, View};
 
 /// The edge in effect.
 pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> {
-    match view.get::<Edges>(&(reader, author))? {
-        Some(row) => Ok(row.edge()),
-        None => Ok(effective_edge(None, view.get::<Everyones>(&author)?)),
+    Ok(held(view, reader, author)?.edge())
+}
+
+/// What is held of an edge, or what its absence means.
+pub(super) fn held(view: &View, reader: UserNo, author: UserNo) -> Result<EdgeRow> {
+    if let Some(row) = view.get::<Edges>(&(reader, author))? {
+        return Ok(row);
     }
+    Ok(view.get::<Everyones>(&author)?.map_or_else(EdgeRow::default, EdgeRow::of_everyone))
 }
 
 /// Every edge of the reader that is in effect, by author.
-pub(super) fn edges(view: &View, reader: UserNo) -> Result<Vec<(UserNo, Edge)>> {
+pub(super) fn edges(view: &View, reader: UserNo) -> Result<Vec<(UserNo, EdgeRow)>> {
     let rows = view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
-    let held = rows.map(|row| row.map(|((_, author), row)| (author, row.edge()))).collect::<Result<_>>()?;
+    let held = rows.map(|row| row.map(|((_, author), row)| (author, row))).collect::<Result<_>>()?;
     with_everyones(view, held)
 }
 
 /// What is in effect where the reader's rows say `held`, ascending by author.
-pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, Edge)>) -> Result<Vec<(UserNo, Edge)>> {
+pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, EdgeRow)>) -> Result<Vec<(UserNo, EdgeRow)>> {
     let mut everyones = view.scan::<Everyones>(..).collect::<Result<BTreeMap<UserNo, OutboxSeq>>>()?;
     if !everyones.is_empty() {
         for (author, _) in &held {
             everyones.remove(author);
         }
-        held.extend(everyones.into_iter().map(|(author, since)| (author, effective_edge(None, Some(since)))));
+        held.extend(everyones.into_iter().map(|(author, since)| (author, EdgeRow::of_everyone(since))));
         held.sort_unstable_by_key(|(author, _)| *author);
     }
-    held.retain(|(_, edge)| edge.on);
+    held.retain(|(_, row)| row.edge().on);
     Ok(held)
 }
 

@@ -21,6 +21,9 @@ pub(crate) struct EdgeRow {
     pub(crate) generation: Generation,
     /// The outbox head when the edge last came into effect.
     pub(crate) from: OutboxSeq,
+    /// Where what came before the follow ends, of which only the newest are shown: `from`, or below it if the follow was
+    /// imported. No door but the follow's goes by it: records that others have in hand may lie between the two.
+    pub(crate) past: OutboxSeq,
     /// When the oldest change that is not taken in was accepted. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
     pub(crate) shields: Shields,
@@ -31,6 +34,11 @@ pub(crate) struct EdgeRow {
 }
 
 impl EdgeRow {
+    /// What the absence of a row means for an author whom everyone follows since then.
+    pub(crate) fn of_everyone(since: OutboxSeq) -> Self {
+        Self { follows: true, from: since, past: since, ..Self::default() }
+    }
+
     pub(crate) fn edge(&self) -> Edge {
         effective_edge(Some((self.follows, self.shields, self.generation, self.from)), None)
     }
@@ -39,16 +47,16 @@ impl EdgeRow {
 impl Code for EdgeRow {
     fn put(&self, out: &mut Vec<u8>) {
         (self.follows, self.generation, self.from, self.due).put(out);
-        (self.shields, self.listed, self.quiet).put(out);
+        (self.shields, self.listed, self.quiet, self.past).put(out);
     }
 
     /// A row from before there were shields ends behind `due`; its follow was listed by its generation.
     fn take(from: &mut &[u8]) -> Option<Self> {
         let (follows, generation, head, due) = Code::take(from)?;
-        let (shields, listed, quiet) = match from.is_empty() {
-            true => (Shields::default(), if follows { generation } else { 0 }, false),
+        let (shields, listed, quiet, past) = match from.is_empty() {
+            true => (Shields::default(), if follows { generation } else { 0 }, false, head),
             false => Code::take(from)?,
         };
-        Some(Self { follows, generation, from: head, due, shields, listed, quiet })
+        Some(Self { follows, generation, from: head, past, due, shields, listed, quiet })
     }
 }
