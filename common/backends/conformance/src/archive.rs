@@ -6,6 +6,7 @@ mod direct;
 mod events;
 mod everyone;
 mod follows;
+mod history;
 mod items;
 mod news;
 pub mod oracle;
@@ -88,6 +89,10 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     everyone::a_reader_may_leave_whom_everyone_follows_and_come_back(open("leave").await).await;
     everyone::a_follow_beside_everyones_is_listed_and_changes_no_feed(open("beside").await).await;
     everyone::who_had_an_edge_before_keeps_it(open("kept").await).await;
+
+    history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
+    history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;
+    history::i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(open("past").await).await;
 
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
     window::cuts_that_are_missing_are_named(open("cuts").await).await;

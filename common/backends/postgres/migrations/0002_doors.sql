@@ -90,6 +90,9 @@ ALTER TABLE edges
     ADD COLUMN held_back boolean  NOT NULL DEFAULT false,
     -- The last change of the effect is history: nobody is told of it.
     ADD COLUMN quiet     boolean  NOT NULL DEFAULT false,
+    -- Where what came before the follow ends, if that is below from_seq: the follow was imported. Only the follow's own door
+    -- goes by it, for others may have records between the two in hand.
+    ADD COLUMN past_seq  bigint,
     ADD CONSTRAINT edges_shielded CHECK (CASE WHEN shields = 0 THEN NOT held_back ELSE NOT is_on END) NOT VALID;
 -- Whom a reader follows, by time: listed is now milliseconds and then a count. Those of before, only a count, are older.
 CREATE INDEX edges_follows ON edges (reader, listed) WHERE is_on OR held_back;

@@ -145,7 +145,8 @@ impl Archive for PostgresArchive {
     }
 
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        self.pool.read(work!(|connection| graph::edge(connection, reader, author))).await.map(|(edge, _)| edge)
+        let held = self.pool.read(work!(|connection| graph::held(connection, reader, author))).await?;
+        Ok(held.map_or_else(Edge::default, |held| held.edge))
     }
 
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {

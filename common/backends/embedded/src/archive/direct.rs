@@ -13,11 +13,16 @@ use crate::view::Read;
 /// What stands for the place in the outbox of an item that is in none.
 pub(super) const NO_SEQ: OutboxSeq = 0;
 
-/// Gives the new item to everyone named who is in no block with the author, each once.
-pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], author: UserNo, key: DisplayKey) -> Result<()> {
+/// Gives the new item to everyone named, each once; blocks count unless it is history.
+pub(super) fn address(
+    ledger: &mut Ledger<'_, '_>,
+    names: &[UserId],
+    (author, key): (UserNo, DisplayKey),
+    history: bool,
+) -> Result<()> {
     for name in names {
         let reader = ledger.intern(name)?;
-        let blocked = ledger.tx.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks());
+        let blocked = !history && ledger.tx.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks());
         if blocked || ledger.tx.has::<Recipients>(&(key.item, reader))? {
             continue;
         }

@@ -52,7 +52,7 @@ fn item(ledger: &mut Ledger<'_, '_>, wanted: Publish, version: (u32, Fingerprint
     }
     let author = ledger.intern(&wanted.author)?;
     let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;
-    let mut row = publish::add(ledger, author, id, wanted, version)?;
+    let mut row = publish::add(ledger, (author, id), wanted, version, true)?;
     let answer = publish::answer(ledger, id, &row, true)?;
     if deleted {
         end(ledger, id, &mut row)?;

@@ -26,11 +26,11 @@ use crate::rows;
 
 /// The reader's edges in effect, with their outboxes.
 const EDGES_ON: &str = "
-SELECT e.author, e.generation, e.from_seq, a.head, a.has_aside
+SELECT e.author, e.generation, e.from_seq, coalesce(e.past_seq, e.from_seq), a.head, a.has_aside
 FROM edges e JOIN authors a ON a.author = e.author
 WHERE e.reader = $1 AND e.is_on
 UNION ALL
-SELECT a.author, 0, a.everyone_since, a.head, a.has_aside
+SELECT a.author, 0, a.everyone_since, a.everyone_since, a.head, a.has_aside
 FROM authors a
 WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
@@ -51,18 +51,19 @@ ORDER BY seq";
 /// An edge that is on, and the author's outbox.
 struct Followed {
     edge: Shown,
+    from: OutboxSeq,
     head: OutboxSeq,
     has_aside: bool,
 }
 
 /// By author.
 async fn edges_on(connection: &mut PgConnection, reader: UserNo, backfill: usize) -> sqlx::Result<Vec<Followed>> {
-    let read: Vec<(i32, i64, i64, i64, bool)> =
+    let read: Vec<(i32, i64, i64, i64, i64, bool)> =
         sqlx::query_as(EDGES_ON).bind(rows::user(reader)).fetch_all(connection).await?;
-    let followed = |(author, generation, from, head, has_aside)| {
-        let (generation, from) = (rows::count_of(generation)?, rows::count_of(from)?);
-        let edge = Shown { author: rows::user_of(author)?, generation, from, backfill: shown(generation, backfill) };
-        Ok(Followed { edge, head: rows::count_of(head)?, has_aside })
+    let followed = |(author, generation, from, past, head, has_aside)| {
+        let (generation, past) = (rows::count_of(generation)?, rows::count_of(past)?);
+        let edge = Shown { author: rows::user_of(author)?, generation, past, backfill: shown(generation, backfill) };
+        Ok(Followed { edge, from: rows::count_of(from)?, head: rows::count_of(head)?, has_aside })
     };
     let mut followed: Vec<Followed> = read.into_iter().map(followed).collect::<sqlx::Result<_>>()?;
     followed.sort_unstable_by_key(|f| f.edge.author);
@@ -82,13 +83,15 @@ pub(crate) async fn edge_state(
     cut: Cut,
     backfill: usize,
 ) -> sqlx::Result<EdgeState> {
-    let (edge, quiet) = graph::edge(&mut *connection, reader, author).await?;
+    let Some(graph::Held { edge, past, quiet }) = graph::held(&mut *connection, reader, author).await? else {
+        return Ok(EdgeState { edge: Edge::default(), adds: vec![], quiet: false });
+    };
     if !edge.on {
         return Ok(EdgeState { edge, adds: vec![], quiet });
     }
     let Edge { generation, from, .. } = edge;
     let backfill = shown(generation, backfill);
-    let low = lows.of(&mut *connection, &[Shown { author, generation, from, backfill }]).await?;
+    let low = lows.of(&mut *connection, &[Shown { author, generation, past, backfill }]).await?;
     let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS)
         .bind(rows::user(author))
         .bind(rows::count(low[0].seq))
@@ -185,8 +188,8 @@ async fn windows(
     let edges: Vec<Shown> = followed.iter().map(|f| f.edge).collect();
     let lows = lows.of(connection, &edges).await?;
     let window = |(f, low): (&Followed, Low)| {
-        let Shown { author, generation, from, .. } = f.edge;
-        (Window { author, generation, low, push_up_to: cut(author).max(from) }, f.has_aside)
+        let Shown { author, generation, .. } = f.edge;
+        (Window { author, generation, low, push_up_to: cut(author).max(f.from) }, f.has_aside)
     };
     Ok(followed.iter().zip(lows).map(window).collect())
 }

@@ -13,7 +13,7 @@ const USERS: &str = "SELECT no, name FROM users WHERE no > $1 ORDER BY no LIMIT 
 
 /// The newest shield: of the reader's own (mute, block), or of the author's (hide, block).
 const HELD: &str = "
-SELECT e.author, e.is_on OR e.held_back, e.shields, e.from_seq,
+SELECT e.author, e.is_on OR e.held_back, e.shields, e.generation, coalesce(e.past_seq, e.from_seq),
        CASE WHEN e.is_on OR e.held_back THEN e.since ELSE coalesce(greatest(
            (SELECT max(since) FROM shields s WHERE s.owner = e.reader AND s.kind IN (1, 3) AND s.other = e.author),
            (SELECT max(since) FROM shields s WHERE s.owner = e.author AND s.kind IN (2, 3) AND s.other = e.reader)), 0) END
@@ -43,15 +43,16 @@ pub(crate) async fn held(
     after: Option<UserNo>,
     limit: usize,
 ) -> sqlx::Result<Vec<Held>> {
-    let read: Vec<(i32, bool, i16, i64, i64)> = sqlx::query_as(HELD)
+    let read: Vec<(i32, bool, i16, i64, i64, i64)> = sqlx::query_as(HELD)
         .bind(rows::user(reader))
         .bind(after.map_or(-1, rows::user))
         .bind(rows::limit(limit))
         .fetch_all(connection)
         .await?;
-    let held = |(author, follows, shields, from, since)| {
+    let held = |(author, follows, shields, generation, past, since)| {
         let shields = Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?);
-        Ok(Held { author: rows::user_of(author)?, follows, shields, from: rows::count_of(from)?, since })
+        let (generation, past) = (rows::count_of(generation)?, rows::count_of(past)?);
+        Ok(Held { author: rows::user_of(author)?, follows, shields, generation, past, since })
     };
     read.into_iter().map(held).collect()
 }

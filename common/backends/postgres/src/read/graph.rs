@@ -3,14 +3,15 @@
 use std::collections::HashSet;
 
 use feedgate_common::archive::{Author, Edge};
-use feedgate_common::{ItemId, UserNo};
+use feedgate_common::{ItemId, OutboxSeq, UserNo};
 use sqlx::PgConnection;
 
 use crate::rows;
 
 /// Where there is no row, the reader may follow as everybody does.
 const EDGE: &str = "
-SELECT coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since), coalesce(e.quiet, false)
+SELECT coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
+       coalesce(e.past_seq, e.from_seq, a.everyone_since), coalesce(e.quiet, false)
 FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
 WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
 
@@ -43,12 +44,23 @@ const ADDRESSED: &str = "
 SELECT d.item FROM direct d LEFT JOIN edges e ON e.reader = d.reader AND e.author = d.author
 WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
 
-/// The edge, and whether its last change is history.
-pub(crate) async fn edge(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<(Edge, bool)> {
+/// An edge that has a row, or that everybody has.
+pub(crate) struct Held {
+    pub(crate) edge: Edge,
+    /// Where what came before the follow ends.
+    pub(crate) past: OutboxSeq,
+    /// Its last change is history.
+    pub(crate) quiet: bool,
+}
+
+pub(crate) async fn held(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<Option<Held>> {
     let query = sqlx::query_as(EDGE).bind(rows::user(reader)).bind(rows::user(author));
-    let read: Option<(bool, i64, i64, bool)> = query.fetch_optional(connection).await?;
-    let Some((on, generation, from, quiet)) = read else { return Ok((Edge::default(), false)) };
-    Ok((Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? }, quiet))
+    let read: Option<(bool, i64, i64, i64, bool)> = query.fetch_optional(connection).await?;
+    let held = |(on, generation, from, past, quiet)| {
+        let edge = Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? };
+        Ok(Held { edge, past: rows::count_of(past)?, quiet })
+    };
+    read.map(held).transpose()
 }
 
 /// By number.

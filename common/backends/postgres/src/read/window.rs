@@ -11,16 +11,16 @@ use crate::rows;
 /// Where backfills begin, remembered: at most about 80 bytes each.
 const REMEMBERED: usize = 50_000;
 
-/// For each (author, from, backfill): the oldest of the newest `backfill` adds up to `from` that no record up to `from`
-/// deletes, 1 if there are fewer, `from` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
+/// For each (author, past, backfill): the oldest of the newest `backfill` adds up to `past` that no record up to `past`
+/// deletes, 1 if there are fewer, `past` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
 const LOWS: &str = "
 SELECT asked.n, low.seq, first.rank, first.item
-FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, from_seq, backfill, n)
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN asked.backfill = 0 THEN asked.from_seq + 1 ELSE coalesce((
+    SELECT CASE WHEN asked.backfill = 0 THEN asked.past + 1 ELSE coalesce((
         SELECT seq FROM records
-        WHERE author = asked.author AND op = 1 AND seq <= asked.from_seq
-          AND (deleted_by IS NULL OR deleted_by > asked.from_seq)
+        WHERE author = asked.author AND op = 1 AND seq <= asked.past
+          AND (deleted_by IS NULL OR deleted_by > asked.past)
         ORDER BY seq DESC OFFSET greatest(asked.backfill - 1, 0) LIMIT 1
     ), 1) END AS seq
 ) low
@@ -35,8 +35,9 @@ LEFT JOIN LATERAL (
 pub(super) struct Shown {
     pub(super) author: UserNo,
     pub(super) generation: Generation,
-    pub(super) from: OutboxSeq,
-    /// How many adds up to `from` it shows.
+    /// Where what came before the follow ends.
+    pub(super) past: OutboxSeq,
+    /// How many adds up to there it shows.
     pub(super) backfill: usize,
 }
 
@@ -67,7 +68,7 @@ impl Low {
         Self { seq: 1, key: Some(DisplayKey { rank: i64::MIN, item: feedgate_common::ItemId(0) }) };
 }
 
-/// Remembers where windows begin. What that depends on lies at or below `from`, or is the first of its kind, so it never
+/// Remembers where windows begin. What that depends on lies at or below `past`, or is the first of its kind, so it never
 /// changes and is right for every snapshot that has it.
 pub(crate) struct Lows(Cache<(UserNo, OutboxSeq, usize), Low>);
 
@@ -91,8 +92,8 @@ impl Lows {
                 let low = counted[&at];
                 // Without a key the next add decides it.
                 if low.key.is_some() {
-                    let Shown { author, from, backfill, .. } = edges[at];
-                    self.0.insert((author, from, backfill), low);
+                    let Shown { author, past, backfill, .. } = edges[at];
+                    self.0.insert((author, past, backfill), low);
                 }
                 low
             })
@@ -100,9 +101,9 @@ impl Lows {
         Ok(known.into_iter().enumerate().map(remember).collect())
     }
 
-    fn known(&self, &Shown { author, from, backfill, .. }: &Shown) -> Option<Low> {
-        let everything = backfill > 0 && from <= backfill as OutboxSeq;
-        if everything { Some(Low::LEAST) } else { self.0.get(&(author, from, backfill)) }
+    fn known(&self, &Shown { author, past, backfill, .. }: &Shown) -> Option<Low> {
+        let everything = backfill > 0 && past <= backfill as OutboxSeq;
+        if everything { Some(Low::LEAST) } else { self.0.get(&(author, past, backfill)) }
     }
 }
 
@@ -112,10 +113,10 @@ async fn count_back(
     edges: &[Shown],
 ) -> sqlx::Result<HashMap<usize, Low>> {
     let authors: Vec<i32> = unknown.iter().map(|&at| rows::user(edges[at].author)).collect();
-    let froms: Vec<i64> = unknown.iter().map(|&at| rows::count(edges[at].from)).collect();
+    let pasts: Vec<i64> = unknown.iter().map(|&at| rows::count(edges[at].past)).collect();
     let backfills: Vec<i64> = unknown.iter().map(|&at| rows::limit(edges[at].backfill)).collect();
     let read: Vec<(i64, i64, Option<i64>, Option<i64>)> =
-        sqlx::query_as(LOWS).bind(&authors).bind(&froms).bind(&backfills).fetch_all(connection).await?;
+        sqlx::query_as(LOWS).bind(&authors).bind(&pasts).bind(&backfills).fetch_all(connection).await?;
     read.into_iter()
         .map(|(n, seq, rank, item)| {
             let at = unknown[usize::try_from(n - 1).unwrap_or_default()];

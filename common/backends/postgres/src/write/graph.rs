@@ -4,7 +4,7 @@
 use feedgate_common::archive::{Edge, Refused, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::{Shield, Shields};
-use feedgate_common::{UserId, UserNo};
+use feedgate_common::{OutboxSeq, UserId, UserNo};
 
 use super::ledger::{Held, Ledger};
 
@@ -12,12 +12,17 @@ use super::ledger::{Held, Ledger};
 type Answer = Option<std::result::Result<Written, Refused>>;
 
 pub(super) fn follow(ledger: &mut Ledger, edge: (UserNo, UserNo), follows: bool) -> Answer {
+    set(ledger, edge, follows, None)
+}
+
+/// The same, of a follow that began behind `past` if that is known.
+pub(super) fn set(ledger: &mut Ledger, edge: (UserNo, UserNo), follows: bool, past: Option<OutboxSeq>) -> Answer {
     let (reader, author) = edge;
     // Who follows as everybody does can still follow by name, and shows in the lists from then on.
     let implicit = !ledger.edges.contains_key(&edge);
     let fresh = held(ledger, edge)?.follows != follows || (follows && implicit);
     if fresh {
-        change(ledger, edge, |held| held.follows = follows)?;
+        change(ledger, edge, past, |held| held.follows = follows)?;
         if follows {
             let followed = Some(ledger.stamp());
             ledger.changed_edges.entry(edge).or_default().followed = followed;
@@ -41,7 +46,7 @@ pub(super) fn shield(ledger: &mut Ledger, (user, other): (UserNo, UserNo), shiel
         let shields = held(ledger, edge)?.shields;
         if shields.with(bits, up) != shields {
             fresh = true;
-            if change(ledger, edge, |held| held.shields = shields.with(bits, up))? {
+            if change(ledger, edge, None, |held| held.shields = shields.with(bits, up))? {
                 edges.push(edge);
             }
         }
@@ -78,7 +83,12 @@ pub(super) fn held(ledger: &Ledger, edge: (UserNo, UserNo)) -> Option<Held> {
 }
 
 /// Whether that changed the edge's effect. It has a row from then on.
-fn change(ledger: &mut Ledger, edge: (UserNo, UserNo), what: impl FnOnce(&mut Held)) -> Option<bool> {
+fn change(
+    ledger: &mut Ledger,
+    edge: (UserNo, UserNo),
+    past: Option<OutboxSeq>,
+    what: impl FnOnce(&mut Held),
+) -> Option<bool> {
     let (reader, author) = edge;
     let row = ledger.edges.get(&edge);
     let counted = row.is_some_and(|held| held.edge().on);
@@ -89,7 +99,8 @@ fn change(ledger: &mut Ledger, edge: (UserNo, UserNo), what: impl FnOnce(&mut He
     let followed = (new && held.follows).then(|| ledger.stamp());
     what(&mut held);
     let Edge { on, .. } = held.edge();
-    let effect = on != was.on;
+    // Who followed as everybody does may have followed by name before that.
+    let effect = on != was.on || (on && past.is_some());
     let changed = ledger.changed_edges.entry(edge).or_default();
     changed.followed = followed.or(changed.followed);
     if effect {
@@ -100,6 +111,7 @@ fn change(ledger: &mut Ledger, edge: (UserNo, UserNo), what: impl FnOnce(&mut He
         held.generation = row.counter;
         if on {
             held.from = ledger.authors.get(&author)?.head;
+            held.past = past.filter(|past| *past < held.from);
         }
     }
     if on != counted {

@@ -110,7 +110,7 @@ fn hush(ledger: &mut Ledger, id: ItemId) -> Option<()> {
 /// The place as a number in the author's outbox; `None` for its head.
 fn place(ledger: &Ledger, author: Option<UserNo>, place: Place) -> Result<Option<OutboxSeq>, Refused> {
     let (id, of_delete) = match place {
-        Place::Head => return Ok(None),
+        Place::Head | Place::Everyone => return Ok(None),
         Place::Start => return Ok(Some(0)),
         Place::Add(id) => (id, false),
         Place::Delete(id) => (id, true),
@@ -123,17 +123,12 @@ fn place(ledger: &Ledger, author: Option<UserNo>, place: Place) -> Result<Option
 }
 
 /// Whoever has followed or unfollowed before stays as they are.
-fn follow(ledger: &mut Ledger, edge: (UserNo, UserNo), since: Millis, from: Option<OutboxSeq>) -> Answer {
+fn follow(ledger: &mut Ledger, edge: (UserNo, UserNo), since: Millis, past: Option<OutboxSeq>) -> Answer {
     let told = ledger.edges.get(&edge).is_some_and(|held| held.follows || held.generation > 0);
     if told {
         return graph::unchanged(ledger, edge);
     }
-    let was = graph::held(ledger, edge)?.edge();
-    _ = graph::follow(ledger, edge, true)?;
-    let held = ledger.edges.get_mut(&edge)?;
-    if held.edge() != was {
-        held.from = from.map_or(held.from, |from| from.min(held.from));
-    }
+    _ = graph::set(ledger, edge, true, past)?;
     let change = ledger.changed_edges.get_mut(&edge)?;
     change.followed = change.followed.map(|(nth, _)| (nth, since));
     change.quiet = true;

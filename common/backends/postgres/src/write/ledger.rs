@@ -101,6 +101,8 @@ pub(super) struct Held {
     pub(super) generation: Generation,
     /// The author's head when it last took effect.
     pub(super) from: OutboxSeq,
+    /// Where what came before the follow ends, if that is below `from`: the follow was imported.
+    pub(super) past: Option<OutboxSeq>,
 }
 
 impl Held {

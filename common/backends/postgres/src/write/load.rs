@@ -39,7 +39,7 @@ const LOCK_READERS: &str =
     "SELECT reader, counter, direct, direct_quiet FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
 
 const EDGES: &str = "
-SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.from_seq
+SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.from_seq, e.past_seq
 FROM unnest($1::integer[], $2::integer[]) AS asked(reader, author)
 JOIN edges e ON e.reader = asked.reader AND e.author = asked.author";
 
@@ -166,14 +166,15 @@ async fn load_edges(
 ) -> sqlx::Result<()> {
     let (readers, authors): (Vec<i32>, Vec<i32>) =
         edges.iter().map(|(reader, author)| (rows::user(*reader), rows::user(*author))).unzip();
-    let read: Vec<(i32, i32, bool, i16, i64, i64)> =
+    let read: Vec<(i32, i32, bool, i16, i64, i64, Option<i64>)> =
         sqlx::query_as(EDGES).bind(readers).bind(authors).fetch_all(connection).await?;
-    for (reader, author, follows, shields, generation, from) in read {
+    for (reader, author, follows, shields, generation, from, past) in read {
         let held = Held {
             follows,
             shields: Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?),
             generation: rows::count_of(generation)?,
             from: rows::count_of(from)?,
+            past: past.map(rows::count_of).transpose()?,
         };
         ledger.edges.insert((rows::user_of(reader)?, rows::user_of(author)?), held);
     }

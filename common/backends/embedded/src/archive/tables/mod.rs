@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(value_of(&author), Some(AuthorRow { head: 7, has_aside: true, ..AuthorRow::default() }));
 
         let edge = |on: u8| [&[on][..], &number(5), &number(4), &[0]].concat();
-        let wants = EdgeRow { follows: true, generation: 5, from: 4, listed: 5, ..EdgeRow::default() };
+        let wants = EdgeRow { follows: true, generation: 5, from: 4, past: 4, listed: 5, ..EdgeRow::default() };
         assert_eq!(value_of(&edge(1)), Some(wants), "it was listed by its generation");
         assert_eq!(value_of(&edge(0)), Some(EdgeRow { follows: false, listed: 0, ..wants }));
 
@@ -194,7 +194,7 @@ mod tests {
             (head, followers, last_pull, listed) in any::<(u64, u64, u64, u64)>(),
             due: Option<i64>,
         ) {
-            let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed, quiet };
+            let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed, quiet, past: head };
             prop_assert_eq!(value_of(&bytes_of(&edge)), Some(edge));
             let class = feedgate_common::change::Class::Pull;
             let author = AuthorRow { head, due, class, followers, last_pull, ..AuthorRow::default() };

@@ -27,15 +27,16 @@ changed AS (
     SELECT reader, author, bucket, is_on, generation, from_seq, coalesce(since, 0) AS since, due,
            CASE WHEN since IS NULL THEN 0 ELSE ",
     listed_at!(),
-    " END AS listed, shields, held_back, quiet
+    " END AS listed, shields, held_back, quiet, past_seq
     FROM unnest($3::integer[], $4::integer[], $5::smallint[], $6::boolean[], $7::bigint[], $8::bigint[], $9::bigint[],
-                $10::bigint[], $11::smallint[], $12::boolean[], $13::boolean[])
-        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back, quiet)
+                $10::bigint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::bigint[])
+        AS n(reader, author, bucket, is_on, generation, from_seq, since, due, shields, held_back, quiet, past_seq)
 )
-INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back, quiet)
+INSERT INTO edges AS e (reader, author, bucket, is_on, generation, from_seq, since, due, listed, shields, held_back, quiet, past_seq)
 SELECT * FROM changed ORDER BY reader, author
 ON CONFLICT (reader, author) DO UPDATE
 SET is_on = excluded.is_on, generation = excluded.generation, from_seq = excluded.from_seq,
+    past_seq = excluded.past_seq,
     listed = CASE WHEN excluded.listed = 0 THEN e.listed ELSE excluded.listed END,
     since = CASE WHEN excluded.listed = 0 THEN e.since ELSE excluded.since END,
     due = coalesce(e.due, excluded.due), shields = excluded.shields, held_back = excluded.held_back,
@@ -105,6 +106,7 @@ async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, buckets: u
         .bind(column(&edges, |(.., held, _)| i16::from(held.shields.0)))
         .bind(column(&edges, |(.., held, _)| held.follows && !held.edge().on))
         .bind(column(&edges, |(.., change)| change.quiet))
+        .bind(column(&edges, |(.., held, _)| held.past.map(rows::count)))
         .execute(connection)
         .await?;
     Ok(())

@@ -1,18 +1,14 @@
 //! History from elsewhere: it takes its own place and time, wakes nobody, and a second run changes nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
+use std::sync::Arc;
 
-mod server;
-
-use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
-use feedgate_common::{Archive, Cut, ItemId, Millis, Progress, UserNo, Watermarks};
-use feedgate_postgres::PostgresArchive;
-use server::{follow, open, post, server, user};
+use feedgate_common::{Cut, ItemId, Millis, Progress, UserNo, Watermarks};
 
-const NOW: Millis = 1_800_000_000_000;
+use super::{NOW, follow, number, post, user};
 
 fn item(id: u64, author: &str, deleted: bool) -> Import {
     let publish = Publish { id: Some(ItemId(id)), published_at: Some(id as i64), ..post(author, "then") };
@@ -41,7 +37,7 @@ fn lines() -> Vec<Import> {
     ]
 }
 
-async fn import(archive: &PostgresArchive, lines: Vec<Import>) -> Vec<Result<Written, Refused>> {
+async fn import(archive: &dyn Archive, lines: Vec<Import>) -> Vec<Result<Written, Refused>> {
     archive.write(lines.into_iter().map(Write::Import).collect(), NOW).await.unwrap()
 }
 
@@ -56,31 +52,30 @@ fn fresh(answer: &Result<Written, Refused>) -> bool {
     }
 }
 
-async fn adds(archive: &PostgresArchive, reader: UserNo, author: UserNo, backfill: usize) -> (Vec<u64>, bool) {
+async fn adds(archive: &dyn Archive, reader: UserNo, author: UserNo, backfill: usize) -> (Vec<u64>, bool) {
     let cut = Cut { progress: Progress::at(100), pull: 100 };
     let state = archive.edge_state(reader, author, cut, backfill).await.unwrap();
     (state.adds.iter().map(|add| add.key.item.0).collect(), state.quiet)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_takes_its_own_place_wakes_nobody_and_comes_once() {
-    let archive = open(&server().database("history")).await;
+pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
     archive.intern(&["ann", "ben", "rea", "rob", "roy"].map(user)).await.unwrap();
     // One line a call, and all of them in one: no difference.
     for line in lines().into_iter().take(6) {
-        assert!(import(&archive, vec![line]).await.iter().all(fresh));
+        assert!(import(archive, vec![line]).await.iter().all(fresh));
     }
-    let fresh_ones = import(&archive, lines()).await.iter().filter(|answer| fresh(answer)).count();
+    let fresh_ones = import(archive, lines()).await.iter().filter(|answer| fresh(answer)).count();
     assert_eq!(fresh_ones, lines().len() - 6);
-    assert!(!import(&archive, lines()).await.iter().any(fresh), "a second run changes nothing");
+    assert!(!import(archive, lines()).await.iter().any(fresh), "a second run changes nothing");
 
     let [ann, rea, rob, roy] = [1, 3, 4, 5].map(UserNo);
     let outbox = archive.outbox(ann, 0, 100).await.unwrap();
     assert_eq!((outbox.records.len(), outbox.head, outbox.quiet), (5, 5, 5));
     // Behind item 3 the two newest were 2 and 3; behind the delete, 1 and 3.
-    assert_eq!(adds(&archive, rea, ann, 2).await, (vec![3, 4], true));
-    assert_eq!(adds(&archive, rob, ann, 2).await, (vec![1, 3, 4], true));
-    assert_eq!(adds(&archive, roy, ann, 2).await, (vec![1, 3, 4], true));
+    assert_eq!(adds(archive, rea, ann, 2).await, (vec![3, 4], true));
+    assert_eq!(adds(archive, rob, ann, 2).await, (vec![1, 3, 4], true));
+    assert_eq!(adds(archive, roy, ann, 2).await, (vec![1, 3, 4], true));
     let followers = archive.followers(ann, None, 10).await.unwrap();
     assert_eq!(followers.iter().map(|line| line.since).collect::<Vec<_>>(), [60, 50, 40], "by their own time");
     let news = archive.news(rea, Watermarks::default(), 10).await.unwrap();
@@ -95,21 +90,20 @@ async fn history_takes_its_own_place_wakes_nobody_and_comes_once() {
 
     assert_eq!(archive.users(Some(ann), 2).await.unwrap(), [(UserNo(2), user("ben")), (rea, user("rea"))]);
     let held = archive.held(rea, None, 10).await.unwrap();
-    let held: Vec<_> = held.iter().map(|held| (held.author, held.follows, held.from, held.since)).collect();
+    let held: Vec<_> = held.iter().map(|held| (held.author, held.follows, held.past, held.since)).collect();
     assert_eq!(held, [(ann, true, 3, 50), (UserNo(2), false, 0, 7)]);
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(ItemId(9), vec![rea])]);
     assert_eq!(archive.direct_items(Some(ItemId(9)), 10).await.unwrap(), []);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by() {
-    let archive = open(&server().database("otherwise")).await;
+pub(super) async fn history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
     let unfollow = Write::Unfollow { reader: user("rea"), author: user("ann") };
     archive.write(vec![follow("rea", "ann"), unfollow], NOW).await.unwrap();
-    let answers = import(&archive, vec![item(1, "ann", false), item(1, "ben", false)]).await;
+    let answers = import(archive, vec![item(1, "ann", false), item(1, "ben", false)]).await;
     assert_eq!(answers[1], Err(Refused::IdTaken(ItemId(1))));
     let answers = import(
-        &archive,
+        archive,
         vec![
             followed("rea", 5, Place::Start),
             followed("rob", 5, Place::Add(ItemId(7))),
@@ -123,4 +117,27 @@ async fn history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(
     assert_eq!(answers[1..3], [ItemId(7), ItemId(1)].map(|id| Err(Refused::NoSuchItem(id))));
     assert_eq!(answers[3], Err(Refused::NoSuchItem(ItemId(7))));
     assert!(!fresh(&answers[4]), "nobody follows ann but by an edge");
+}
+
+/// Between the place and the head lie records that others may have in hand: the gate of every other door is the head, as
+/// of any follow.
+pub(super) async fn i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    import(archive, vec![item(1, "ann", false), item(2, "ann", false), item(3, "ann", false)]).await;
+    import(archive, vec![followed("rea", 5, Place::Add(ItemId(1)))]).await;
+    let [ann, rea] = [number(archive, "ann").await, number(archive, "rea").await];
+    assert_eq!(archive.edge(rea, ann).await.unwrap().from, 3);
+    assert_eq!(archive.all_recipients(ann, 10).await.unwrap()[0].from, 3);
+    let state = archive.edge_state(rea, ann, Cut::default(), 100).await.unwrap();
+    assert_eq!(
+        state.adds.iter().map(|add| add.key.item.0).collect::<Vec<_>>(),
+        [1, 2, 3],
+        "none of them comes by push"
+    );
+    let feed = archive.feed_below(rea, None, None, 0, 10).await.unwrap();
+    assert_eq!(
+        feed.iter().map(|add| add.key.item.0).collect::<Vec<_>>(),
+        [3, 2],
+        "what came since, and nothing of before"
+    );
 }
