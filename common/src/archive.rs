@@ -300,7 +300,7 @@ pub struct Held {
     pub generation: Generation,
     /// Where what came before the follow ends.
     pub past: OutboxSeq,
-    /// When the follow began, or else when the newest shield went up.
+    /// When the follow began; 0 if the reader does not follow.
     pub since: Millis,
 }
 

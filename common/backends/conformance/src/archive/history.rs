@@ -91,7 +91,7 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     assert_eq!(archive.users(Some(ann), 2).await.unwrap(), [(UserNo(2), user("ben")), (rea, user("rea"))]);
     let held = archive.held(rea, None, 10).await.unwrap();
     let held: Vec<_> = held.iter().map(|held| (held.author, held.follows, held.past, held.since)).collect();
-    assert_eq!(held, [(ann, true, 3, 50), (UserNo(2), false, 0, 7)]);
+    assert_eq!(held, [(ann, true, 3, 50), (UserNo(2), false, 0, 0)]);
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(ItemId(9), vec![rea])]);
     assert_eq!(archive.direct_items(Some(ItemId(9)), 10).await.unwrap(), []);
 }

@@ -11,12 +11,9 @@ use crate::users::user_id;
 
 const USERS: &str = "SELECT no, name FROM users WHERE no > $1 ORDER BY no LIMIT $2";
 
-/// The newest shield: of the reader's own (mute, block), or of the author's (hide, block).
 const HELD: &str = "
 SELECT e.author, e.is_on OR e.held_back, e.shields, e.generation, coalesce(e.past_seq, e.from_seq),
-       CASE WHEN e.is_on OR e.held_back THEN e.since ELSE coalesce(greatest(
-           (SELECT max(since) FROM shields s WHERE s.owner = e.reader AND s.kind IN (1, 3) AND s.other = e.author),
-           (SELECT max(since) FROM shields s WHERE s.owner = e.author AND s.kind IN (2, 3) AND s.other = e.reader)), 0) END
+       CASE WHEN e.is_on OR e.held_back THEN e.since ELSE 0 END
 FROM edges e
 WHERE e.reader = $1 AND e.author > $2
   AND (e.is_on OR e.held_back OR e.shields <> 0
