@@ -23,7 +23,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 const CHILD: &str = env!("CARGO_BIN_EXE_feedgate-killed");
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 12;
 const STEPS: usize = 400;
 
 /// Passed by connections, which the child has none of.

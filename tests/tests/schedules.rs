@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 
 const BUCKETS: u16 = 2;
 const PULL_ABOVE: u64 = 1;
-const SEEDS: u64 = 2000;
+const SEEDS: u64 = 600;
 const TICKS: usize = 240;
 const NODES: usize = 2;
 /// How many of them are under way at most.

@@ -1,4 +1,4 @@
-//! Whole stores, in and out.
+//! History taken in, and what one store gives another: equal feeds.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

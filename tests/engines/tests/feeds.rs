@@ -29,7 +29,7 @@ use process::{Engines, Patient, Process, patient};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-const ROUNDS: u64 = 30;
+const ROUNDS: u64 = 12;
 /// At once in a round.
 const WORLDS: u64 = 8;
 const STEPS: usize = 60;
