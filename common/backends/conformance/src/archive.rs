@@ -93,6 +93,8 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
     history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;
     history::i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(open("past").await).await;
+    history::a_class_that_was_given_is_not_changed(open("given").await).await;
+    history::what_was_addressed_and_had_its_end_is_in_no_feed(open("ended").await).await;
 
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
     window::cuts_that_are_missing_are_named(open("cuts").await).await;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Built, Publish, Refused, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{Cut, ItemId, Millis, Progress, UserNo, Watermarks};
 
-use super::{NOW, follow, number, post, user};
+use super::{NOW, follow, number, post, to_users, user};
 
 fn item(id: u64, author: &str, deleted: bool) -> Import {
     let publish = Publish { id: Some(ItemId(id)), published_at: Some(id as i64), ..post(author, "then") };
@@ -140,4 +140,26 @@ pub(super) async fn i3_an_imported_follow_is_past_the_head_for_every_door_but_it
         [3, 2],
         "what came since, and nothing of before"
     );
+}
+
+pub(super) async fn a_class_that_was_given_is_not_changed(archive: Arc<dyn Archive>) {
+    let class = |class| vec![Import::Class { author: user("ann"), class }];
+    assert!(fresh(&import(&*archive, class(Class::Pull)).await[0]));
+    super::write(&*archive, Write::Classify { author: user("ann"), class: Class::Push }).await.unwrap();
+    for other in [Class::Pull, Class::Everyone, Class::Auto] {
+        assert!(!fresh(&import(&*archive, class(other)).await[0]), "{other:?}");
+    }
+    let ann = number(&*archive, "ann").await;
+    assert_eq!(archive.author(ann).await.unwrap().class, Class::Push);
+}
+
+pub(super) async fn what_was_addressed_and_had_its_end_is_in_no_feed(archive: Arc<dyn Archive>) {
+    let publish = Publish { id: Some(ItemId(7)), published_at: Some(1), ..to_users("ann", "x", &["rea"]) };
+    import(&*archive, vec![Import::Item { publish, version: 1, deleted: true }]).await;
+    let rea = number(&*archive, "rea").await;
+    let told = archive.news(rea, Watermarks::default(), 10).await.unwrap();
+    assert!(told.quiet, "{told:?}");
+    let Built::State(feed) = archive.build(rea, &[], 10, 10).await.unwrap() else { panic!("rea follows nobody") };
+    assert_eq!((feed.adds, feed.taken.direct), (vec![], told.upto.direct));
+    assert_eq!(archive.feed_below(rea, None, None, 10, 10).await.unwrap(), []);
 }

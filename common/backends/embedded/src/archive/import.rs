@@ -1,15 +1,18 @@
 //! A line of history. It adds what is missing and changes nothing that is there; nobody is told.
 
 use feedgate_common::archive::{Publish, Refused, Written};
+use feedgate_common::change::Class;
 use feedgate_common::error::Result;
 use feedgate_common::import::{Import, Place};
-use feedgate_common::{ItemId, OutboxSeq, UserId};
+use feedgate_common::{DisplayKey, ItemId, OutboxSeq, UserId};
 
 use super::accept::Outcome;
 use super::direct::{self, NO_SEQ};
 use super::held::Held;
 use super::ledger::Ledger;
-use super::tables::{AddRow, Adds, Authors, DirectHeads, Fingerprint, ForeignIds, ItemRow, Items, Life, Shown};
+use super::tables::{
+    AddRow, Adds, Authors, DirectHeads, DirectShown, Fingerprint, ForeignIds, ItemRow, Items, Life, Shown,
+};
 use super::{classify, edit, publish, shield};
 use crate::view::Read;
 
@@ -31,7 +34,7 @@ pub(super) fn import(ledger: &mut Ledger<'_, '_>, line: Import, fingerprint: Fin
         Import::Shield { user, other, shield, since } => {
             shield::set_as(ledger, (&user, &other), (shield, true), (since, true))
         }
-        Import::Class { author, class } => classify::classify(ledger, author, class),
+        Import::Class { author, class } => self::class(ledger, author, class),
     }
 }
 
@@ -65,11 +68,24 @@ fn unchanged(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Outcome {
     Ok(Ok(publish::answer(ledger, id, row, false)?))
 }
 
-/// Leaves of an item only its place in the outbox.
+/// A class that somebody has given stays.
+fn class(ledger: &mut Ledger<'_, '_>, name: UserId, class: Class) -> Outcome {
+    let author = ledger.intern(&name)?;
+    match ledger.author(author)?.class {
+        Class::Auto => classify::classify(ledger, name, class),
+        _ => Ok(Ok(Written::Classified { author, fresh: false })),
+    }
+}
+
+/// Leaves of an item only its place in the outbox, or that it was addressed.
 fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &mut ItemRow) -> Result<()> {
     if let Some(add) = ledger.tx.get::<Adds>(&(row.author, row.seq))? {
         ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(DELETED_LATER), ..add });
         ledger.tx.remove::<Shown>(&(row.author, add.lane, add.key));
+    }
+    for reader in direct::readers(ledger, id, row)? {
+        let Life::Living { rank, .. } = row.life else { continue };
+        ledger.tx.remove::<DirectShown>(&(reader, DisplayKey { rank, item: id }));
     }
     row.life = Life::Gone;
     ledger.tx.put::<Items>(&id, row);

@@ -3,6 +3,7 @@
 //! All of these are `None` if somebody has no number or a row no lock: start over.
 
 use feedgate_common::archive::{Publish, Refused, Written};
+use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserNo};
@@ -28,7 +29,14 @@ pub(super) fn import(ledger: &mut Ledger, numbers: &Numbers, line: &Import, ask:
         },
         Import::Unfollow { reader, author } => unfollow(ledger, (no(reader)?, no(author)?)),
         Import::Shield { user, other, shield, since } => raise(ledger, (no(user)?, no(other)?), *shield, *since),
-        Import::Class { author, class } => graph::classify(ledger, no(author)?, author, *class),
+        Import::Class { author, class } => {
+            let number = no(author)?;
+            match ledger.authors.get(&number)?.class {
+                Class::Auto => graph::classify(ledger, number, author, *class),
+                // What somebody has given stays.
+                _ => Some(Ok(Written::Classified { author: number, fresh: false })),
+            }
+        }
     }
 }
 
