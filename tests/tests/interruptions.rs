@@ -182,7 +182,7 @@ impl World {
     }
 
     fn drain(&self) {
-        while let Step::Moved(_) = block_on(self.rules.advance(self.author, Bucket(0))).unwrap() {}
+        while !matches!(block_on(self.rules.advance(self.author, Bucket(0))).unwrap(), Step::AtHead(_)) {}
     }
 
     fn stopped(&self, which: Stopped) -> Pin<Box<dyn Future<Output = ()>>> {

@@ -79,8 +79,8 @@ impl Dispatcher {
                 .buffer_unordered(self.buckets_at_once)
                 .collect()
                 .await;
-        if reached.iter().flatten().any(|reached| reached.pulled) {
-            self.executor.hot(author).await?;
+        if let Some(head) = reached.iter().flatten().filter_map(|reached| reached.hot).max() {
+            self.executor.hot(head).await;
         }
         reached.into_iter().try_fold(OutboxSeq::MAX, |least, reached| Ok(least.min(reached?.head)))
     }

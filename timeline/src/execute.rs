@@ -16,8 +16,8 @@ use futures_util::future::join_all;
 pub(crate) struct Reached {
     /// The outbox head it has reached.
     pub(crate) head: OutboxSeq,
-    /// Whether records of route pull were passed by: who is online is to be told, when all buckets are through.
-    pub(crate) pulled: bool,
+    /// The author, if records of route pull were passed by: who is online is to be told, when all buckets are through.
+    pub(crate) hot: Option<PullHead>,
 }
 
 /// Carries out steps and tells who has to know.
@@ -53,26 +53,23 @@ impl Executor {
 
     /// Advances (author, bucket) to the outbox head and answers where that was. Cancelling loses nothing.
     pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<Reached> {
-        let mut pulled = false;
+        let mut hot = None;
         loop {
             match self.feeds.advance(author, bucket).await? {
-                // A step that has nothing to append has passed by what is pulled.
-                Step::Moved(growth) if growth.records.is_empty() => pulled = true,
+                Step::Passed(passed) => hot = hot.max(passed),
                 Step::Moved(growth) if growth.inboxes.is_empty() => {}
                 Step::Moved(growth) => self.doorbell.ring(&growth).await,
                 Step::AtHead(head) => {
                     failpoint::hit("bucket-finished");
-                    return Ok(Reached { head, pulled });
+                    return Ok(Reached { head, hot });
                 }
             }
         }
     }
 
-    /// Tells every node that the author has posted something that is pulled.
-    pub(crate) async fn hot(&self, author: UserNo) -> Result<()> {
-        let pull_seq = self.feeds.archive().outbox(author, OutboxSeq::MAX, 1).await?.last_pull;
-        self.doorbell.hot(PullHead { pull_seq, author }).await;
-        Ok(())
+    /// Tells every node that an author has posted something that is pulled.
+    pub(crate) async fn hot(&self, head: PullHead) {
+        self.doorbell.hot(head).await;
     }
 
     /// Brings the reader's inbox to the edge as it is now, and answers what is thereby finished.

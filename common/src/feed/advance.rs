@@ -14,7 +14,7 @@
 use futures_util::future::join_all;
 
 use super::{Feeds, StepSize, TRIES, contended};
-use crate::archive::{PullHead, Recipient};
+use crate::archive::{Outbox, PullHead, Recipient};
 use crate::change::Route;
 use crate::doorbell::Growth;
 use crate::error::Result;
@@ -52,6 +52,8 @@ pub enum Left {
 pub enum Step {
     /// These inboxes, if any, have grown, and are to be told; there may be more to do.
     Moved(Growth),
+    /// Records of route pull were passed by; as [`Round::hot`]. There may be more to do.
+    Passed(Option<PullHead>),
     /// Nothing was left: every record up to here has reached the bucket.
     AtHead(OutboxSeq),
 }
@@ -67,7 +69,8 @@ impl Feeds {
             if outbox.records.is_empty() {
                 return Ok(Step::AtHead(expected.done));
             }
-            let recipients = if pulled(expected, &outbox.records) > 0 {
+            let passed = pulled(expected, &outbox.records);
+            let recipients = if passed > 0 {
                 vec![]
             } else {
                 let (buckets, most) = (self.inboxes.buckets(), self.step.recipients);
@@ -79,6 +82,9 @@ impl Feeds {
             match self.inboxes.advance(step).await? {
                 Advanced::Moved(inboxes) => {
                     failpoint::hit("step-answered");
+                    if passed > 0 {
+                        return Ok(Step::Passed(hot(author, &outbox, &outbox.records[..passed])));
+                    }
                     let inboxes = if loud(&records, outbox.quiet) { inboxes } else { vec![] };
                     return Ok(Step::Moved(Growth { author, records, inboxes }));
                 }
@@ -106,9 +112,7 @@ impl Feeds {
             return Ok(Round { grown: vec![], hot: None, left: Left::Nothing(least) });
         }
         let ahead = |expected: Progress| outbox.records.get((expected.done - least) as usize..).unwrap_or_default();
-        let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq > outbox.quiet;
-        let hot = outbox.records.iter().any(pulled_loudly);
-        let hot = hot.then_some(PullHead { pull_seq: outbox.last_pull, author });
+        let hot = hot(author, &outbox, &outbox.records);
         let all_pulled = progress.iter().all(|&of| ahead(of).is_empty() || pulled(of, ahead(of)) > 0);
         let recipients =
             if all_pulled { vec![] } else { self.archive.all_recipients(author, self.step.recipients).await? };
@@ -150,6 +154,12 @@ impl Feeds {
             Advanced::Overtaken(_) | Advanced::Stale => Ok((None, None)),
         }
     }
+}
+
+/// The author, if readers who are online are to be told of some of `records` and pull them.
+fn hot(author: UserNo, outbox: &Outbox, records: &[Record]) -> Option<PullHead> {
+    let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq > outbox.quiet;
+    records.iter().any(pulled_loudly).then_some(PullHead { pull_seq: outbox.last_pull, author })
 }
 
 /// Whether anybody is to be told of these records: not if all of them are history.

@@ -11,6 +11,7 @@ use feedgate_common::change::Class;
 use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
 use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
+use feedgate_common::import::Import;
 use feedgate_common::{Archive, Doorbell, InboxKey, Op, UserNo, Watermarks};
 use feedgate_timeline::Settings;
 
@@ -243,6 +244,23 @@ async fn whoever_has_been_away_takes_in_however_much_there_is_by_one_read() {
     town.stores.archive.write(posts, NOW).await.unwrap();
     town.deliver().await;
     assert_eq!(stands(&town, 1).await.1, before + 2 * POSTS, "and so does the worker for what is addressed");
+}
+
+/// The author has more followers than a step takes, so it goes bucket by bucket.
+#[tokio::test(flavor = "multi_thread")]
+async fn history_that_is_pulled_rings_nobody_whatever_the_number_of_followers() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 5).await;
+    let told = Arc::new(Told::default());
+    let _listening = told.listen(&town);
+    let old = |id| Import::Item { publish: town.item(0, id), version: 1, deleted: false };
+    town.write(Write::Import(old(100))).await;
+    town.classify(0, Class::Pull).await;
+    town.write(Write::Import(old(101))).await;
+    town.deliver().await;
+    assert_eq!((told.hot.lock().unwrap().len(), told.grown.lock().unwrap().len()), (0, 0));
+    town.feeds.heard_pull(1);
+    assert_eq!(town.shown(1).await, BTreeSet::from([100, 101]));
 }
 
 /// The reader's own read is quicker than the worker.
