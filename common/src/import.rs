@@ -58,7 +58,7 @@ pub enum Import {
         /// Since when, for the lists.
         since: Millis,
     },
-    /// An author's class. Everyone follows from this place in the import on.
+    /// An author's class; one that somebody has given stays. Everyone follows from this place in the import on.
     Class {
         /// Whom.
         author: UserId,
