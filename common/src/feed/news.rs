@@ -79,16 +79,17 @@ impl Feeds {
         self.looked.head.load(Ordering::Relaxed)
     }
 
-    /// Whether an inbox that stands here may have something to pull.
-    pub(super) fn may_have_news(&self, key: InboxKey, epoch: Epoch, taken: Watermarks) -> bool {
-        let head = self.pull_head();
+    /// Whether an inbox that stands here may have something to pull, up to `known`.
+    pub(super) fn may_have_news(&self, key: InboxKey, epoch: Epoch, taken: Watermarks, known: PullSeq) -> bool {
+        // A number that turned out to be nobody's was taken back.
+        let head = known.min(self.pull_head());
         taken.pull < head && self.looked.nothing_up_to(key, epoch) < head
     }
 
-    /// Takes in what the inbox can pull, beyond `taken`: all there was, unless others overtake it. Read again.
+    /// Takes in what the inbox can pull, beyond `taken` and at least up to `known`, unless others overtake it. Read again.
     ///
     /// Cancelling loses nothing.
-    pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, mut taken: Watermarks) -> Result<()> {
+    pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, mut taken: Watermarks, known: PullSeq) -> Result<()> {
         loop {
             let heard = self.pull_head();
             let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
@@ -106,7 +107,7 @@ impl Feeds {
             failpoint::hit("news-read");
             match self.inboxes.take(step).await? {
                 // However much there is, each step is nearer to its end.
-                Taken::Moved { .. } if !whole => taken = next,
+                Taken::Moved { .. } if !whole && next.pull < known => taken = next,
                 Taken::Moved { .. } | Taken::Overtaken | Taken::Missing => return Ok(()),
             }
         }

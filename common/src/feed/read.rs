@@ -1,4 +1,7 @@
 //! Changes after a position: live push, catch-up and a slow phone are all this one read.
+//!
+//! A read takes in what was heard of when it began, and waits for nothing that comes later: whoever is to see that is
+//! woken for it. So reads end however fast authors who are pulled post.
 
 use super::{Feeds, TRIES, contended};
 use crate::error::Result;
@@ -9,11 +12,12 @@ impl Feeds {
     /// [`Inboxes::read`](crate::Inboxes::read), never `Missing`: an inbox that is missing is rebuilt
     /// first, in a new epoch, so that an old position is `Gone`. What the reader can pull is taken in first.
     pub async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
+        let known = self.pull_head();
         for _ in 0..TRIES {
             match self.inboxes.read(key, after, limit).await? {
                 Read::Missing => self.rebuild(key).await?,
-                Read::Entries { taken, .. } if self.may_have_news(key, after.epoch, taken) => {
-                    self.pull(key, after.epoch, taken).await?;
+                Read::Entries { taken, .. } if self.may_have_news(key, after.epoch, taken, known) => {
+                    self.pull(key, after.epoch, taken, known).await?;
                 }
                 found @ (Read::Entries { .. } | Read::Gone { .. }) => return Ok(found),
             }
@@ -23,10 +27,11 @@ impl Feeds {
 
     /// Where the log stands, rebuilt if it is missing. What the reader can pull is taken in first.
     pub async fn head(&self, key: InboxKey) -> Result<Position> {
+        let known = self.pull_head();
         for _ in 0..TRIES {
             match self.inboxes.stand(key).await? {
-                Some(Stand { head, taken }) if self.may_have_news(key, head.epoch, taken) => {
-                    self.pull(key, head.epoch, taken).await?;
+                Some(Stand { head, taken }) if self.may_have_news(key, head.epoch, taken, known) => {
+                    self.pull(key, head.epoch, taken, known).await?;
                 }
                 Some(Stand { head, .. }) => return Ok(head),
                 None => self.rebuild(key).await?,
@@ -37,10 +42,11 @@ impl Feeds {
 
     /// The whole log, rebuilt if it is missing. What the reader can pull is taken in first.
     pub async fn log(&self, key: InboxKey) -> Result<Log> {
+        let known = self.pull_head();
         for _ in 0..TRIES {
             match self.inboxes.log(key).await? {
-                Some(log) if self.may_have_news(key, log.head.epoch, log.taken) => {
-                    self.pull(key, log.head.epoch, log.taken).await?;
+                Some(log) if self.may_have_news(key, log.head.epoch, log.taken, known) => {
+                    self.pull(key, log.head.epoch, log.taken, known).await?;
                 }
                 Some(log) => return Ok(log),
                 None => self.rebuild(key).await?,

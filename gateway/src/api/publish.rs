@@ -40,7 +40,7 @@ const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "publish
 pub(super) const READERS_MAX: usize = 1000;
 
 /// Readers to whom the items of one batch may be addressed: each gets a record in the same commit.
-const BATCH_READERS_MAX: usize = 10_000;
+pub(super) const BATCH_READERS_MAX: usize = 10_000;
 
 /// The field of an operation that does what the header does for a single item.
 const KEY: &str = "idempotency_key";

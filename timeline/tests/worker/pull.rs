@@ -216,6 +216,29 @@ async fn i4_an_inbox_that_the_cleaner_has_dropped_is_passed_by_and_rebuilt_exact
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_read_ends_however_fast_more_comes_to_be_pulled() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 2).await;
+    town.classify(0, Class::Pull).await;
+    let mut posts = 0;
+    let mut post = async || {
+        posts += 1;
+        town.publish(0, 100 + posts).await;
+        town.feeds.heard_pull(posts);
+    };
+    post().await;
+    let mut reading = std::pin::pin!(town.feeds.log(town.key(1)));
+    let log = loop {
+        match futures_util::poll!(&mut reading) {
+            std::task::Poll::Ready(read) => break read.unwrap(),
+            std::task::Poll::Pending => post().await,
+        }
+    };
+    assert!(log.taken.pull >= 1, "what was there when it began");
+    assert_eq!(town.shown(1).await.len() as u64, posts, "and the next one finds the rest");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_number_that_the_archive_does_not_have_holds_up_no_read() {
     let dir = tempfile::tempdir().unwrap();
     let town = followers_of_user_0(dir.path(), 2).await;

@@ -17,7 +17,8 @@ use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::import::Import;
 use feedgate_common::{StoreError, error};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -28,6 +29,7 @@ use super::super::Api;
 use super::super::access::Backend;
 use super::super::payload;
 use super::super::problem::Problem;
+use super::super::publish::BATCH_READERS_MAX;
 use super::super::query::NoQuery;
 use super::NDJSON;
 use super::line::{self, Line};
@@ -161,11 +163,38 @@ impl Importer {
     }
 }
 
-/// One commit, tried again while a store is away: an import is long, and its lines may be told twice.
+/// In commits of so many readers at most to whom their items are addressed, for each of them gets a record.
 async fn write(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-    if writes.is_empty() {
-        return Ok(vec![]);
+    let mut written = Vec::with_capacity(writes.len());
+    for commit in commits(writes) {
+        written.extend(write_one(api, commit).await?);
     }
+    Ok(written)
+}
+
+fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
+    let (mut commits, mut named): (Vec<Vec<Write>>, _) = (vec![], 0);
+    for write in writes {
+        let names = match &write {
+            Write::Import(Import::Item { publish: Publish { audience: Audience::Users(users), .. }, .. }) => {
+                users.len()
+            }
+            _ => 0,
+        };
+        named += names;
+        match commits.last_mut() {
+            Some(commit) if named <= BATCH_READERS_MAX => commit.push(write),
+            _ => {
+                named = names;
+                commits.push(vec![write]);
+            }
+        }
+    }
+    commits
+}
+
+/// One commit, tried again while a store is away: an import is long, and its lines may be told twice.
+async fn write_one(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut pause = PAUSE;
     for _ in 1..TRIES {
         match api.write(writes.clone()).await {
@@ -321,6 +350,20 @@ mod tests {
         let lines = numbered(&["{\"a\":1}\n\n{\"b\"", ":2}", "\n", "  \r\n{\"c\":3}"]).await;
         let wanted = [(1, "{\"a\":1}"), (3, "{\"b\":2}"), (5, "{\"c\":3}")];
         assert_eq!(lines, wanted.map(|(number, text)| (number, Ok(text.to_owned()))));
+    }
+
+    #[test]
+    fn a_commit_addresses_items_to_as_many_readers_as_a_batch_may() {
+        let line = |id: usize, readers: usize| {
+            let to: Vec<String> = (0..readers).map(|n| format!("reader{n}")).collect();
+            let line = serde_json::json!({"type": "item", "id": id.to_string(), "author": "ann", "published_at": 1, "body": 1, "to": to});
+            let Ok(Line::Import(import)) = line::read(&line.to_string()) else { panic!("{line} is none") };
+            Write::Import(import)
+        };
+        let writes: Vec<Write> = (1..=23).map(|id| line(id, if id == 22 { 1 } else { 1000 })).collect();
+        let commits = commits(writes.clone());
+        assert_eq!(commits.iter().map(Vec::len).collect::<Vec<_>>(), [10, 10, 3]);
+        assert_eq!(commits.concat(), writes, "in their order");
     }
 
     #[tokio::test(start_paused = true)]
