@@ -57,6 +57,18 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
 }
 
 #[tokio::test]
+async fn an_item_that_was_addressed_to_nobody_but_who_is_in_a_block_is_taken_in() {
+    let (server, _dir) = Server::start().await;
+    let line =
+        json!({"type": "item", "id": "7", "author": "ann", "published_at": 1, "body": 1, "direct": true, "to": []});
+    let report = server.call("POST /v1/import", Some(&line.to_string())).await.expect(200).text;
+    assert!(report.ends_with("{\"done\":true,\"lines\":1,\"new\":1,\"unchanged\":0,\"refused\":0}\n"), "{report}");
+    server.get("/v1/items/7").await.expect(200);
+    server.get_as("bob", "/v1/items/7").await.expect(404);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn i18_imports_hold_their_share_of_what_all_requests_may_hold() {
     let (server, _dir) = Server::start().await;
     let mut under_way = vec![];

@@ -99,7 +99,8 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     let published_at = time(&fields.required("published_at")?)?;
     let body = if deleted { nothing() } else { publish::body(fields)? };
     let to = fields.get("to").map(|field| {
-        let names = field.list(READERS_MAX)?;
+        // Whoever is in a block with the author was left out, which may have been all of them.
+        let names = if field.raw().get() == "[]" { vec![] } else { field.list(READERS_MAX)? };
         let name = |name: &RawValue| serde_json::from_str(name.get()).map_err(|why| field.refuse(why));
         names.into_iter().map(name).collect::<Result<Vec<UserId>, _>>()
     });
