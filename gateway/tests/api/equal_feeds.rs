@@ -177,10 +177,10 @@ async fn what_is_there_stays_as_it_is() {
 #[tokio::test]
 async fn an_export_goes_on_from_any_of_its_cursors() {
     let (server, _kept) = Server::start().await;
-    for n in 0..3 {
+    for (n, user) in USERS.iter().enumerate().take(3) {
         server.publish("ann", &n.to_string()).await;
         server.publish("bea", &n.to_string()).await;
-        server.follow(USERS[n], "ann").await;
+        server.follow(user, "ann").await;
     }
     server.post("/v1/items", json!({"author": "ann", "body": 1, "audience": {"users": ["bob"]}})).await.expect(201);
     let whole = server.get("/v1/export").await.expect(200).text;
