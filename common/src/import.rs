@@ -1,7 +1,8 @@
 //! History from elsewhere: what another store, or whatever was there before, has to say.
 //!
 //! Imported lines are the past. Their times are kept, no device is woken for them, and what is there
-//! already stays as it is, so that running a file twice changes nothing. A reader who is online finds them
+//! already stays as it is, so that running a file twice changes nothing (but a shield that was taken down between the two
+//! runs: nothing remembers that it was up). A reader who is online finds them
 //! with the next change; pages show them within seconds.
 //!
 //! An outbox is imported in its own order, and an edge names the place in it from which its reader

@@ -58,7 +58,7 @@ impl Held {
         quiet: bool,
     ) -> Result<(Edge, bool)> {
         let number = ledger.new_generation();
-        self.list(ledger, (listed_at(since, number), since));
+        self.list(ledger, (listed_at(since, number), since))?;
         let on = self.row.edge().on;
         // Who followed as everyone does may have followed by themselves before that.
         let moved = on && past.is_some();
@@ -80,10 +80,16 @@ impl Held {
     }
 
     /// Puts a follow that has begun into the lists, or takes one out that has ended.
-    fn list(&mut self, ledger: &mut Ledger<'_, '_>, (number, since): (u64, Millis)) {
+    fn list(&mut self, ledger: &mut Ledger<'_, '_>, (mut number, since): (u64, Millis)) -> Result<()> {
         let Self { reader, author, .. } = *self;
         match (self.row.follows, self.row.listed) {
             (true, 0) => {
+                // History may know days and not milliseconds: millions of follows then want the same few places.
+                while ledger.tx.has::<FollowerList>(&(author, number))?
+                    || ledger.tx.has::<FollowingList>(&(reader, number))?
+                {
+                    number += 1;
+                }
                 self.row.listed = number;
                 ledger.tx.put::<FollowingList>(&(reader, number), &FollowLine { user: author, since });
                 ledger.tx.put::<FollowerList>(&(author, number), &FollowLine { user: reader, since });
@@ -95,6 +101,7 @@ impl Held {
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// Makes the row a follower of the author, or no longer.
