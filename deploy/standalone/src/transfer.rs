@@ -99,7 +99,7 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
     let Totals { new, unchanged, refused } = totals;
     crate::commands::print(&format!("{new} new, {unchanged} were there already, {refused} refused"))?;
     if refused > 0 {
-        bail!("{refused} lines were refused; each is named above, everything else is in");
+        bail!("{refused} of the lines were refused: each is named above, and everything else is in");
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ use super::super::query::Query;
 use super::NDJSON;
 use super::line::{Out, place_text};
 
-/// Records, items or edges read at a time.
+/// Records, items or edges read at a time, and users who have none passed by at a time.
 const PIECE: usize = 500;
 
 /// How far back one read looks for the record behind which an edge begins.
@@ -107,15 +107,22 @@ pub(in super::super) async fn export(
     Ok(([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(pieces)).into_response())
 }
 
-/// Some lines from `cursor` on, and where to go on; `None` at the end.
+/// Some lines from `cursor` on, with where to go on; `None` at the end. Users who have nothing to tell are passed by, for a
+/// while: a client that hears nothing for long would give up.
 async fn piece(archive: &dyn Archive, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
-    let mut lines = Lines(vec![]);
-    let next = match cursor {
-        Cursor::Outbox(author, after) => Some(outbox(archive, author, after, &mut lines).await?),
-        Cursor::Direct(after) => Some(direct(archive, after, &mut lines).await?),
-        Cursor::Follows(reader, after) => Some(follows(archive, reader, after, &mut lines).await?),
-        Cursor::Shields(user) => shields(archive, user, &mut lines).await?,
-    };
+    let (mut lines, mut next) = (Lines(vec![]), Some(cursor));
+    for _ in 0..PIECE {
+        next = match next {
+            Some(Cursor::Outbox(author, after)) => Some(outbox(archive, author, after, &mut lines).await?),
+            Some(Cursor::Direct(after)) => Some(direct(archive, after, &mut lines).await?),
+            Some(Cursor::Follows(reader, after)) => Some(follows(archive, reader, after, &mut lines).await?),
+            Some(Cursor::Shields(user)) => shields(archive, user, &mut lines).await?,
+            None => break,
+        };
+        if !lines.0.is_empty() {
+            break;
+        }
+    }
     if let Some(next) = next {
         lines.put(&Out::Cursor { cursor: next.to_string() });
     }

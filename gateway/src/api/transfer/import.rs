@@ -128,7 +128,7 @@ impl Importer {
                     writes.push(Write::Import(import));
                     numbers.push(*number);
                 }
-                Ok(Line::Cursor) => self.totals.unchanged += 1,
+                Ok(Line::Cursor) => {}
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
