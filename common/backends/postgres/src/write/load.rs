@@ -166,8 +166,8 @@ async fn load_edges(
 ) -> sqlx::Result<()> {
     let (readers, authors): (Vec<i32>, Vec<i32>) =
         edges.iter().map(|(reader, author)| (rows::user(*reader), rows::user(*author))).unzip();
-    let read: Vec<(i32, i32, bool, i16, i64, i64, Option<i64>)> =
-        sqlx::query_as(EDGES).bind(readers).bind(authors).fetch_all(connection).await?;
+    type Row = (i32, i32, bool, i16, i64, i64, Option<i64>);
+    let read: Vec<Row> = sqlx::query_as(EDGES).bind(readers).bind(authors).fetch_all(connection).await?;
     for (reader, author, follows, shields, generation, from, past) in read {
         let held = Held {
             follows,
