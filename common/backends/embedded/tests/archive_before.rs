@@ -57,7 +57,7 @@ async fn list_by_generation<const TAG: u8>(db: &Database, side: usize) {
     let edges: Vec<(Bytes, Bytes)> = db.view().scan::<Raw<b'e'>>(..).map(Result::unwrap).collect();
     let write = move |tx: &mut feedgate_embedded::view::Tx<'_>| {
         for (Bytes(edge), Bytes(row)) in edges {
-            let (whose, generation, listed) = (&edge[side..side + 4], &row[1..9], &row[row.len() - 9..row.len() - 1]);
+            let (whose, generation, listed) = (&edge[side..side + 4], &row[1..9], &row[row.len() - 17..row.len() - 9]);
             let (now, before) = (Bytes([whose, listed].concat()), Bytes([whose, generation].concat()));
             if let Some(line) = tx.get::<Raw<TAG>>(&now)? {
                 tx.remove::<Raw<TAG>>(&now);
@@ -77,7 +77,7 @@ async fn as_before(dir: &Path) {
     shorten::<b'0'>(&db, 8).await;
     shorten::<b'a'>(&db, 1 + 3 * 8).await;
     shorten::<b'd'>(&db, 8).await;
-    shorten::<b'e'>(&db, 1 + 8 + 1).await;
+    shorten::<b'e'>(&db, 1 + 8 + 1 + 8).await;
     let forget = |tx: &mut feedgate_embedded::view::Tx<'_>| {
         tx.remove::<Raw<b'3'>>(&Bytes(vec![]));
         Ok(())
