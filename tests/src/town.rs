@@ -37,7 +37,8 @@ impl Town {
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), backfill);
         let feeds = Arc::new(feeds.with_retention(Duration::from_secs(7 * 24 * 3600), Arc::new(now)));
         let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
-        let settings = Settings { sweep_every: Duration::from_secs(3600), ..Settings::default() };
+        // It sweeps, since a rebuild may reopen what was finished while it read.
+        let settings = Settings { sweep_every: Duration::from_millis(200), ..Settings::default() };
         let worker = Worker::new(feeds.clone(), stores.jobs.clone(), stores.doorbell.clone(), settings);
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
