@@ -10,18 +10,21 @@
 //! - Records of route pull are numbered over all authors in commit order: a read that shows one number
 //!   shows every record below it.
 
+mod write;
+
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use compact_str::CompactString;
 
 use crate::change::{Class, DisplayKey, Record};
 use crate::error::Result;
 use crate::graph::{Shield, Shields};
-use crate::import::Import;
 use crate::{
-    Body, Bucket, Cut, DirectSeq, Entry, Epoch, Generation, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
-    UserNo, Watermarks,
+    Bucket, Cut, DirectSeq, Entry, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
+    PullSeq, UserId, UserNo, Watermarks,
 };
-use std::sync::Arc;
+pub use write::{Audience, Publish, Refused, Write, Written};
 
 /// A follow edge as fan-out sees it: what [`effective_edge`](crate::graph::effective_edge) says of what
 /// the Archive holds. An edge that never existed is `Edge::default()`.
@@ -48,217 +51,6 @@ pub struct Recipient {
     /// every change of the reader's edges that the snapshot shows. A home may use one counter for
     /// all readers.
     pub counter: Generation,
-}
-
-/// What a backend asks to be accepted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Publish {
-    /// Who publishes.
-    pub author: UserId,
-    /// What it says.
-    pub body: Body,
-    /// The business's word for what it is.
-    pub kind: Option<CompactString>,
-    /// The backend's own id; else the Archive gives a time-ordered one.
-    pub id: Option<ItemId>,
-    /// The backend's own key, unique among all items.
-    pub foreign_id: Option<CompactString>,
-    /// Display time; else now.
-    pub published_at: Option<Millis>,
-    /// Display rank; else `published_at`.
-    pub rank: Option<i64>,
-    /// Makes a retry safe for 24 h: the same key of the same author gives the same answer.
-    pub idempotency_key: Option<CompactString>,
-    /// Whom it is for.
-    pub audience: Audience,
-}
-
-/// Whom an item is for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Audience {
-    /// Whoever follows the author.
-    #[default]
-    Followers,
-    /// These and nobody else; it stands in no outbox. A name given twice counts once. Whoever is in a
-    /// block with the author when it is accepted does not get it.
-    Users(Vec<UserId>),
-}
-
-impl Publish {
-    /// Identifies the payload (everything but the idempotency key), to tell a retry from a
-    /// conflict.
-    pub fn fingerprint(&self) -> [u8; 16] {
-        use sha2::{Digest, Sha256};
-        let mut text = format!(
-            "{}\0{}\0{:?}\0{:?}\0{:?}\0{:?}\0{:?}",
-            self.author,
-            self.body.get(),
-            self.kind,
-            self.id,
-            self.foreign_id,
-            self.published_at,
-            self.rank
-        );
-        if let Audience::Users(users) = &self.audience {
-            for user in users {
-                text.push('\0');
-                text.push_str(user.as_str());
-            }
-        }
-        let mut out = [0; 16];
-        out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
-        out
-    }
-}
-
-/// One operation of a [`Archive::write`].
-#[derive(Debug, Clone, PartialEq)]
-pub enum Write {
-    /// Accept an item.
-    Publish(Publish),
-    /// Give an item a new body and version.
-    Edit {
-        /// Which item.
-        item: ItemId,
-        /// Its new body.
-        body: Body,
-        /// Only if this is its version now.
-        if_version: Option<u32>,
-    },
-    /// Take an item out of every feed, at once. Deleting it again changes nothing and succeeds.
-    Delete {
-        /// Which item.
-        item: ItemId,
-        /// Only if this is its version now.
-        if_version: Option<u32>,
-    },
-    /// Set the edge on. Following again changes nothing.
-    Follow {
-        /// Who follows.
-        reader: UserId,
-        /// Whom.
-        author: UserId,
-    },
-    /// Set the edge off. Unfollowing again changes nothing.
-    Unfollow {
-        /// Who no longer follows.
-        reader: UserId,
-        /// Whom.
-        author: UserId,
-    },
-    /// Put a shield up or take it down. Asking again changes nothing.
-    Shield {
-        /// Who asks.
-        user: UserId,
-        /// Against whom.
-        other: UserId,
-        /// Which.
-        shield: Shield,
-        /// Up, or down.
-        up: bool,
-    },
-    /// Take in a line of history.
-    Import(Import),
-    /// Give an author a class; it counts from the next item on.
-    Classify {
-        /// Whom.
-        author: UserId,
-        /// Which.
-        class: Class,
-    },
-}
-
-/// What became of one operation.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Written {
-    /// The item is accepted.
-    Published {
-        /// Its id.
-        id: ItemId,
-        /// Its author's number.
-        author: UserNo,
-        /// Where its `add` stands; 0 if it stands in no outbox.
-        outbox_seq: OutboxSeq,
-        /// Its display time.
-        published_at: Millis,
-        /// To whom it is addressed, without those in a block; empty if it is for the followers.
-        readers: Vec<UserNo>,
-        /// False if an earlier request had already been accepted and this is its answer.
-        fresh: bool,
-    },
-    /// The item has a new version.
-    Edited {
-        /// Its author's number.
-        author: UserNo,
-        /// The new version.
-        version: u32,
-        /// To whom it is addressed; empty if it is for the followers.
-        readers: Vec<UserNo>,
-    },
-    /// The item is gone.
-    Deleted {
-        /// Its author's number.
-        author: UserNo,
-        /// To whom it was addressed; empty if it was for the followers.
-        readers: Vec<UserNo>,
-        /// False if it had been gone before.
-        fresh: bool,
-    },
-    /// The edge is as asked.
-    Edge {
-        /// The reader's number.
-        reader: UserNo,
-        /// The author's number.
-        author: UserNo,
-        /// The edge now.
-        edge: Edge,
-        /// False if the reader's follow already was so.
-        fresh: bool,
-    },
-    /// The shield is as asked.
-    Shielded {
-        /// The edges, as (reader, author), whose effect has changed.
-        edges: Vec<(UserNo, UserNo)>,
-        /// False if it already was so.
-        fresh: bool,
-    },
-    /// The author has the class.
-    Classified {
-        /// The author's number.
-        author: UserNo,
-        /// False if it already was so.
-        fresh: bool,
-    },
-}
-
-/// Why one operation was not done. It changed nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// The item id belongs to an item with another payload.
-    #[error("item {0} exists with another payload; use another id, or PATCH to edit it")]
-    IdTaken(ItemId),
-    /// The foreign id belongs to an item with another payload.
-    #[error("foreign_id {0:?} belongs to item {1} with another payload; use another foreign_id, or PATCH to edit it")]
-    ForeignIdTaken(CompactString, ItemId),
-    /// The idempotency key was used for another payload.
-    #[error("Idempotency-Key {0:?} was used for another payload of this author; use a new key for a new item")]
-    KeyReused(CompactString),
-    /// No such item, or it was deleted.
-    #[error("there is no item {0}")]
-    NoSuchItem(ItemId),
-    /// The item has another version now.
-    #[error("item {item} has version {version} now")]
-    VersionMismatch {
-        /// Which item.
-        item: ItemId,
-        /// Its version.
-        version: u32,
-    },
-    /// The author is followed by everyone, and stays so.
-    #[error(
-        "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
-    )]
-    StaysEveryones(UserId),
 }
 
 /// An `add` that a feed shows.
@@ -451,6 +243,14 @@ pub trait Archive: Send + Sync + 'static {
     /// The numbers of users that have one.
     async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>>;
 
+    /// The numbers of named feeds, giving new ones to names never seen; none of them is [`FeedId::MAIN`]. Durable when it
+    /// answers, and a name keeps its number for ever.
+    async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>>;
+
+    /// Every feed that a reader may have an inbox of: [`FeedId::MAIN`] first, then each that was ever
+    /// [named](Self::intern_feeds), by number.
+    async fn feeds(&self) -> Result<Vec<FeedId>>;
+
     /// The names behind numbers.
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>>;
 
@@ -463,8 +263,14 @@ pub trait Archive: Send + Sync + 'static {
     /// Records of `author` after `after`, at most `limit`.
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox>;
 
-    /// Living items of `author` strictly below `before` in display order, newest first.
-    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>>;
+    /// Living items that `author` has published to `feed`, strictly below `before` in display order, newest first.
+    async fn profile(
+        &self,
+        author: UserNo,
+        feed: FeedId,
+        before: Option<DisplayKey>,
+        limit: usize,
+    ) -> Result<Vec<DisplayKey>>;
 
     /// Followers of `author` in `bucket` (of `buckets`) after `after`, by number, at most `limit`;
     /// fewer means that there are no more.
@@ -508,11 +314,11 @@ pub trait Archive: Send + Sync + 'static {
     /// order.
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;
 
-    /// What no push brings and `reader` has not taken in: records of route pull beyond `after.pull` of authors whose
-    /// edge is in effect, beyond its `from`; and what is addressed to the reader beyond `after.direct`. About `limit` at
-    /// most, then `upto` says how far that is; a record is never left out below it. Where `after` is beyond all there is,
-    /// `upto` says what there is.
-    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News>;
+    /// What no push brings and the inbox has not taken in: records of its feed and of route pull beyond `after.pull` of
+    /// authors whose edge is in effect, beyond its `from`; and what is addressed to the reader in this feed beyond
+    /// `after.direct`. About `limit` at most, then `upto` says how far that is; a record of the feed is never left out below
+    /// it. Where `after` is beyond all there is, `upto` says what there is.
+    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News>;
 
     /// The number of the newest record of route pull.
     async fn pull_head(&self) -> Result<PullSeq>;
@@ -531,27 +337,27 @@ pub trait Archive: Send + Sync + 'static {
     /// Living direct items after `after` by id, at most `limit`, with those to whom they are addressed.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
-    /// What the follow door brings: the newest `backfill` adds up to `edge.from` that no record up
-    /// to `from` deletes, minus those deleted since; and the living adds beyond `from` that the cut is past: of route
-    /// push by its progress, of route pull by its number.
-    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState>;
+    /// What the follow door brings, of the adds of the inbox's feed alone: the newest `backfill` up to `edge.from` that no
+    /// record up to `from` deletes, minus those deleted since; and the living ones beyond `from` that the cut is past: of
+    /// route push by its progress, of route pull by its number.
+    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState>;
 
     /// The same for every followed author at once, push cut at the progress given for each, pull not at all, with what
-    /// is addressed to the reader; the newest `limit` of all in display order.
+    /// is addressed to the reader in this feed; the newest `limit` of all in display order.
     async fn build(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
     ) -> Result<Built>;
 
-    /// What the reader's feed holds strictly below `before`, newest first, from the truth alone: the
+    /// What the inbox's feed holds strictly below `before`, newest first, from the truth alone: the
     /// follow door's rule with no cut, and what is addressed to the reader. Nothing of a rank below `least_rank`, if there
     /// is one. For pages at or below an inbox's floor.
     async fn feed_below(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         before: Option<DisplayKey>,
         least_rank: Option<i64>,
         backfill: usize,

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Generation, ItemId, OutboxSeq, UserNo};
+use crate::{FeedId, Generation, ItemId, OutboxSeq, UserNo};
 
 /// What a change does to a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -99,6 +99,8 @@ pub struct Record {
     pub op: Op,
     /// The door it takes.
     pub route: Route,
+    /// Which of its readers' feeds it goes to; an update or a delete goes where its `add` went.
+    pub feed: FeedId,
     /// The item it speaks of, with the rank its `add` had.
     pub key: DisplayKey,
 }

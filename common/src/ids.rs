@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for ItemId {
     }
 }
 
-/// A named stream of a reader. Every key carries it; today there is one, [`FeedId::MAIN`].
+/// One of a reader's feeds: [`FeedId::MAIN`], or one that has a [name](crate::named). Every key carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FeedId(pub u16);

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use crate::archive::Recipient;
 use crate::change::{DisplayKey, Entry, Op, Record};
 use crate::error::Result;
-use crate::{Bucket, Cut, Epoch, Generation, InboxKey, Millis, Position, Progress, UserNo, Watermarks};
+use crate::{Bucket, Cut, Epoch, FeedId, Generation, InboxKey, Millis, Position, Progress, UserNo, Watermarks};
 
 /// The least number of changes a log keeps.
 pub const KEEP: usize = 1000;
@@ -47,11 +47,13 @@ pub struct Advance {
     pub author: UserNo,
     /// Which readers.
     pub bucket: Bucket,
+    /// Which of their inboxes.
+    pub feed: FeedId,
     /// The progress that was read before the records and recipients were.
     pub expected: Progress,
     /// The progress after this step; greater than `expected`.
     pub next: Progress,
-    /// What to append: the records between `expected` and `next` whose route is push, in outbox
+    /// What to append: the records between `expected` and `next` whose route is push, all of one feed, in outbox
     /// order. Where `expected` or `next` stands inside a record, only that record.
     pub records: Vec<Record>,
     /// At most [`STEP_MAX`], ascending by reader.
@@ -71,6 +73,7 @@ impl Advance {
         assert!(to.len() <= STEP_MAX, "a push step has at most {STEP_MAX} recipients");
         assert!(to.is_sorted_by(|a, b| a.reader < b.reader), "recipients ascend");
         assert!(to.iter().all(|to| to.reader.bucket(buckets) == self.bucket), "recipients share the bucket");
+        assert!(self.records.iter().all(|record| record.feed == self.feed), "records share the feed");
     }
 }
 

@@ -25,6 +25,7 @@ pub mod inboxes;
 pub mod item;
 pub mod jobs;
 pub mod marks;
+pub mod named;
 pub mod packing;
 pub mod position;
 pub mod progress;

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::{DeviceId, Epoch, Millis, Position, UserId, UserNo};
+use crate::{DeviceId, Epoch, FeedId, Millis, Position, UserId, UserNo};
 
 /// The most devices a user has stored positions for; the one unseen longest makes room.
 pub const DEVICES_MAX: usize = 32;
@@ -93,7 +93,7 @@ pub struct SessionInfo {
     pub node: String,
     /// The connection within the node.
     pub connection: u64,
-    /// What it has acknowledged, if anything.
+    /// What it has acknowledged in the main feed, if anything.
     pub position: Option<Position>,
     /// When it connected.
     pub since: Millis,
@@ -108,6 +108,8 @@ pub struct SavePosition {
     pub device: DeviceId,
     /// The saver's claim.
     pub token: Token,
+    /// In which of the user's feeds.
+    pub feed: FeedId,
     /// Acknowledged up to here.
     pub position: Position,
 }
@@ -147,8 +149,8 @@ pub trait Sessions: Send + Sync + 'static {
     /// when the device was last seen.
     async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>>;
 
-    /// What a device has acknowledged, if that is stored and younger than [`DEVICE_TTL_MS`].
-    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>>;
+    /// What a device has acknowledged in one feed, if that is stored and younger than [`DEVICE_TTL_MS`].
+    async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>>;
 
     /// Answers a small read, as soon as it can: whether the pool is there.
     async fn ping(&self) -> Result<()>;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use compact_str::CompactString;
 use feedgate_common::sessions::{Claim, Held, SavePosition, Token, User};
-use feedgate_common::{DeviceId, InboxKey, Millis, Position};
+use feedgate_common::{DeviceId, FeedId, InboxKey, Millis, Position};
 
 /// Fixed for the life of the connection. 96 bytes, one per connected session, shared by its task and its seat
 /// in the pool.
@@ -63,7 +63,7 @@ impl Identity {
     /// `position` as this session may store it; `None` if nothing of this device is stored.
     pub(crate) fn saving(&self, position: Position) -> Option<SavePosition> {
         let token = self.token().filter(|_| self.durable)?;
-        Some(SavePosition { user: self.user.no, device: self.device.clone(), token, position })
+        Some(SavePosition { user: self.user.no, device: self.device.clone(), token, feed: FeedId::MAIN, position })
     }
 }
 

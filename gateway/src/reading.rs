@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Numbered, Read};
-use feedgate_common::{InboxKey, Position};
+use feedgate_common::{FeedId, InboxKey, Position};
 
 use crate::Gateway;
 use crate::protocol::push;
@@ -55,7 +55,7 @@ pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask, live: O
             match read {
                 Read::Entries { entries, head, .. } => {
                     let first = own.offset + 1;
-                    let last = encode(&gateway, &entries, SLICE_BYTES, &mut frame, push::push, b'\n').await?;
+                    let last = encode(&gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push::push, b'\n').await?;
                     Found::Changes { first, last: last.unwrap_or(own.offset), head }
                 }
                 Read::Gone { head } => Found::Gone(head),
@@ -66,10 +66,11 @@ pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask, live: O
     Ok(Reading { found, frame })
 }
 
-/// Appends entries in order, `separator` between, until `out` holds `bytes_max` bytes. Answers with
+/// Appends entries of such a feed in order, `separator` between, until `out` holds `bytes_max` bytes. Answers with
 /// the last offset appended.
 pub(crate) async fn encode(
     gateway: &Gateway,
+    feed: FeedId,
     entries: &[Numbered],
     bytes_max: usize,
     out: &mut Vec<u8>,
@@ -78,7 +79,7 @@ pub(crate) async fn encode(
 ) -> Result<Option<u64>> {
     let mut last = None;
     for chunk in entries.chunks(HYDRATE) {
-        let changes = gateway.parts.feeds.hydrate(chunk.iter().map(|numbered| &numbered.entry)).await?;
+        let changes = gateway.parts.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
         for (numbered, change) in chunk.iter().zip(&changes) {
             if out.len() >= bytes_max {
                 return Ok(last);

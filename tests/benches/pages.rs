@@ -13,7 +13,7 @@ use feedgate_common::archive::Write;
 use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Page};
 use feedgate_common::inboxes::{KEEP, Read};
-use feedgate_common::{DisplayKey, InboxKey, Op, Position, UserId};
+use feedgate_common::{DisplayKey, FeedId, InboxKey, Op, Position, UserId};
 use feedgate_tests::town::{Town, item, now};
 
 #[global_allocator]
@@ -63,7 +63,8 @@ async fn from_the_log(town: &Town) -> anyhow::Result<()> {
         let Read::Entries { entries, .. } = catch_ups.take(town.feeds.read(*key, start, KEEP)).await? else {
             anyhow::bail!("the log begins with its first change");
         };
-        let changes = hydrated.take(town.feeds.hydrate(entries.iter().map(|numbered| &numbered.entry))).await?;
+        let changes =
+            hydrated.take(town.feeds.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry))).await?;
         ensure!(changes.len() == KEEP, "{} changes", changes.len());
     }
     catch_ups.print("catch-up of 1000 changes in one call", "p99 20 ms");

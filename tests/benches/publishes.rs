@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::change::Class;
-use feedgate_common::{Archive, Body, Progress, UserId, UserNo, Watermarks};
+use feedgate_common::{Archive, Body, InboxKey, Progress, UserId, UserNo, Watermarks};
 use feedgate_embedded::Embedded;
 
 /// How long each rate is measured.
@@ -82,11 +82,11 @@ async fn reads(archive: &Arc<dyn Archive>, reader: UserNo) -> anyhow::Result<()>
     let followees = archive.followees(reader).await?;
     let cuts: Vec<_> = followees.iter().map(|author| (*author, Progress::at(20))).collect();
     quantiles("rebuild of 1000 entries from 100 authors", || async {
-        archive.build(reader, &cuts, 100, 1000).await.map(drop)
+        archive.build(InboxKey::main(reader), &cuts, 100, 1000).await.map(drop)
     })
     .await?;
     quantiles("deep page of 20 from 100 authors", || async {
-        archive.feed_below(reader, None, None, 100, 21).await.map(drop)
+        archive.feed_below(InboxKey::main(reader), None, None, 100, 21).await.map(drop)
     })
     .await?;
     Ok(())
@@ -112,10 +112,10 @@ async fn news(archive: &Arc<dyn Archive>, fan: UserNo) -> anyhow::Result<()> {
         [("nothing", 0, 0), ("1 of each of 50 authors", PULLED, PULLED), ("100 of each, the first 1000", all, 1000)];
     for (what, behind, wants) in cases {
         let after = Watermarks { pull: head - behind as u64, direct: 0 };
-        let found = archive.news(fan, after, 1000).await?.entries.len();
+        let found = archive.news(InboxKey::main(fan), after, 1000).await?.entries.len();
         anyhow::ensure!(found == wants, "{what}: {found} entries, not {wants}");
         let what = format!("news of a reader of 1000, behind by {what}");
-        quantiles(&what, || async { archive.news(fan, after, 1000).await.map(drop) }).await?;
+        quantiles(&what, || async { archive.news(InboxKey::main(fan), after, 1000).await.map(drop) }).await?;
     }
     Ok(())
 }
@@ -140,15 +140,8 @@ where
 fn item(author: &str, now: i64) -> Write {
     let body = format!("\"{}\"", "x".repeat(BODY_BYTES - 2));
     Write::Publish(Publish {
-        author: author.parse().expect("a plain name"),
-        body: Body::parse(body).expect("a JSON string"),
-        kind: None,
-        id: None,
-        foreign_id: None,
         published_at: Some(now),
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
+        ..Publish::new(author.parse().expect("a plain name"), Body::parse(body).expect("a JSON string"))
     })
 }
 

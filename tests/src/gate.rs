@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use async_trait::async_trait;
+use compact_str::CompactString;
 use feedgate_common::archive::{
     ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding, PullHead,
     Recipient, Refused, Write, Written,
@@ -22,8 +23,8 @@ use feedgate_common::inboxes::{
     Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::{
-    Archive, Bucket, Cut, DisplayKey, Epoch, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress,
-    PullSeq, UserId, UserNo, Watermarks,
+    Archive, Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position,
+    Progress, PullSeq, UserId, UserNo, Watermarks,
 };
 
 /// Where the actor that was polled last has stopped.
@@ -86,6 +87,14 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.user_ids(users).await
     }
+    async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
+        self.gate.wait().await;
+        self.store.intern_feeds(names).await
+    }
+    async fn feeds(&self) -> Result<Vec<FeedId>> {
+        self.gate.wait().await;
+        self.store.feeds().await
+    }
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         self.gate.wait().await;
         self.store.items(ids).await
@@ -98,9 +107,15 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.outbox(author, after, limit).await
     }
-    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+    async fn profile(
+        &self,
+        author: UserNo,
+        feed: FeedId,
+        before: Option<DisplayKey>,
+        limit: usize,
+    ) -> Result<Vec<DisplayKey>> {
         self.gate.wait().await;
-        self.store.profile(author, before, limit).await
+        self.store.profile(author, feed, before, limit).await
     }
     async fn recipients(
         &self,
@@ -153,9 +168,9 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.addressed(reader, items).await
     }
-    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
         self.gate.wait().await;
-        self.store.news(reader, after, limit).await
+        self.store.news(key, after, limit).await
     }
     async fn pull_head(&self) -> Result<PullSeq> {
         self.gate.wait().await;
@@ -177,31 +192,31 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.direct_items(after, limit).await
     }
-    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         self.gate.wait().await;
-        self.store.edge_state(reader, author, cut, backfill).await
+        self.store.edge_state(key, author, cut, backfill).await
     }
     async fn build(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
     ) -> Result<Built> {
         self.gate.wait().await;
-        self.store.build(reader, progress, backfill, limit).await
+        self.store.build(key, progress, backfill, limit).await
     }
 
     async fn feed_below(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         before: Option<DisplayKey>,
         least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         self.gate.wait().await;
-        self.store.feed_below(reader, before, least_rank, backfill, limit).await
+        self.store.feed_below(key, before, least_rank, backfill, limit).await
     }
     async fn next_epoch(&self) -> Result<Epoch> {
         self.gate.wait().await;

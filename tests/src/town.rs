@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Body, InboxKey, ItemId, Millis, UserId};
 use feedgate_embedded::Embedded;
@@ -100,15 +100,9 @@ impl Town {
 /// If the body is too long for one.
 pub fn item(author: &UserId, id: Option<u64>, rank: i64, body: &str) -> Write {
     Write::Publish(Publish {
-        author: author.clone(),
-        body: Body::parse(format!("\"{body}\"")).expect("a JSON string"),
-        kind: None,
         id: id.map(ItemId),
-        foreign_id: None,
         published_at: Some(rank),
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
+        ..Publish::new(author.clone(), Body::parse(format!("\"{body}\"")).expect("a JSON string"))
     })
 }
 

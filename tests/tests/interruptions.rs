@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Audience, Publish, Write, Written};
 use feedgate_common::feed::{Feeds, Step};
-use feedgate_common::{Archive, Body, Bucket, InboxKey, Inboxes, ItemId, UserId, UserNo};
+use feedgate_common::{Archive, Body, Bucket, FeedId, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::park::{block_on, poll_until};
@@ -127,17 +127,7 @@ impl World {
     }
 
     fn publish(&self) {
-        self.write(Write::Publish(Publish {
-            author: self.names[0].clone(),
-            body: Body::parse("{}".into()).unwrap(),
-            kind: None,
-            id: None,
-            foreign_id: None,
-            published_at: None,
-            rank: None,
-            idempotency_key: None,
-            audience: Audience::Followers,
-        }));
+        self.write(Write::Publish(Publish::new(self.names[0].clone(), Body::parse("{}".into()).unwrap())));
     }
 
     fn key(&self) -> InboxKey {
@@ -178,7 +168,7 @@ impl World {
     }
 
     fn newest(&self) -> ItemId {
-        block_on(self.archive.profile(self.author, None, 1)).unwrap()[0].item
+        block_on(self.archive.profile(self.author, FeedId::MAIN, None, 1)).unwrap()[0].item
     }
 
     fn drain(&self) {
@@ -200,7 +190,8 @@ impl World {
     fn check(&self, what: &str) {
         self.happen(Edge);
         self.drain();
-        let wanted = block_on(self.archive.feed_below(self.reader, None, None, BACKFILL, 1000)).unwrap();
+        let wanted =
+            block_on(self.archive.feed_below(InboxKey::main(self.reader), None, None, BACKFILL, 1000)).unwrap();
         let page = block_on(self.rules.page(self.key(), None, 1000)).unwrap();
         let shown: BTreeSet<ItemId> = page.items.iter().map(|item| item.id).collect();
         assert_eq!(shown, wanted.iter().map(|add| add.key.item).collect(), "{what}");

@@ -16,7 +16,7 @@ use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
 use feedgate_common::feed::Feeds;
 use feedgate_common::jobs::Job;
-use feedgate_common::{Bucket, DirectSeq, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
+use feedgate_common::{Bucket, DirectSeq, InboxKey, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
 use futures_util::{StreamExt, stream};
 
 use crate::execute::{Executor, Reached};
@@ -59,7 +59,7 @@ impl Dispatcher {
             Event::Edge { reader, author, generation } => archive.edge(reader, author).await?.generation > generation,
             Event::Direct { reader, seq } => {
                 let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
-                archive.news(reader, beyond, 1).await?.upto.direct > seq
+                archive.news(InboxKey::main(reader), beyond, 1).await?.upto.direct > seq
             }
         })
     }

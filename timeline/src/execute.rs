@@ -72,7 +72,7 @@ impl Executor {
         self.doorbell.hot(head).await;
     }
 
-    /// Brings the reader's inbox to the edge as it is now, and answers what is thereby finished.
+    /// Brings the reader's inboxes to the edge as it is now, and answers what is thereby finished.
     /// Cancelling loses nothing.
     pub(crate) async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Event> {
         let (event, grown) = self.feeds.step_edge(reader, author).await?;
@@ -80,7 +80,7 @@ impl Executor {
         Ok(event)
     }
 
-    /// Brings what is addressed to the reader to the reader's inbox, and answers what is thereby finished. Cancelling
+    /// Brings what is addressed to the reader to the reader's inboxes, and answers what is thereby finished. Cancelling
     /// loses nothing.
     pub(crate) async fn direct(&self, reader: UserNo) -> Result<Event> {
         let (event, grown) = self.feeds.take_direct(reader).await?;
@@ -88,8 +88,8 @@ impl Executor {
         Ok(event)
     }
 
-    async fn tell(&self, grown: Option<Growth>) {
-        if let Some(growth) = grown {
+    async fn tell(&self, grown: Vec<Growth>) {
+        for growth in grown {
             self.doorbell.ring(&growth).await;
         }
     }

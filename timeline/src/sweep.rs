@@ -85,19 +85,8 @@ mod tests {
 
     /// Posts of as many authors, accepted and never relayed.
     async fn accept(archive: &dyn Archive, authors: usize) {
-        let post = |n| {
-            Write::Publish(Publish {
-                author: format!("a{n}").parse().unwrap(),
-                body: Body::parse("1".to_owned()).unwrap(),
-                kind: None,
-                id: None,
-                foreign_id: None,
-                published_at: None,
-                rank: None,
-                idempotency_key: None,
-                audience: Audience::Followers,
-            })
-        };
+        let post =
+            |n| Write::Publish(Publish::new(format!("a{n}").parse().unwrap(), Body::parse("1".to_owned()).unwrap()));
         archive.write((0..authors).map(post).collect(), 1).await.unwrap();
     }
 

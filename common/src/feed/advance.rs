@@ -203,13 +203,16 @@ pub fn plan(
     size: StepSize,
 ) -> Advance {
     let passed = pulled(expected, ahead);
+    let feed = ahead[passed.min(ahead.len() - 1)].feed;
     if passed > 0 {
         let next = Progress::at(expected.done + passed as u64);
-        return Advance { author, bucket, expected, next, records: vec![], recipients: vec![] };
+        return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![] };
     }
+    // What is pulled is passed by, whatever its feed.
+    let same_feed = ahead.iter().take_while(|record| record.route == Route::Pull || record.feed == feed).count();
     let last_page = recipients.len() < size.recipients;
     let whole_records = if expected.last.is_none() && last_page {
-        (size.appends / recipients.len().max(1)).clamp(1, ahead.len())
+        (size.appends / recipients.len().max(1)).clamp(1, same_feed)
     } else {
         1
     };
@@ -219,20 +222,26 @@ pub fn plan(
         Progress { done: expected.done, last: recipients.last().map(|r| r.reader) }
     };
     let records = ahead[..whole_records].iter().filter(|r| r.route == Route::Push).copied().collect();
-    Advance { author, bucket, expected, next, records, recipients }
+    Advance { author, bucket, feed, expected, next, records, recipients }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ItemId;
     use crate::change::{DisplayKey, Op};
+    use crate::{FeedId, ItemId};
 
     const SIZE: StepSize = StepSize { recipients: 1000, appends: 4000, news: 1 };
 
     fn records(from: u64, n: u64) -> Vec<Record> {
         (from..from + n)
-            .map(|seq| Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: 0, item: ItemId(seq) } })
+            .map(|seq| Record {
+                seq,
+                op: Op::Add,
+                route: Route::Push,
+                feed: FeedId::MAIN,
+                key: DisplayKey { rank: 0, item: ItemId(seq) },
+            })
             .collect()
     }
 
@@ -281,6 +290,19 @@ mod tests {
         assert_eq!((step.next, step.records.len(), step.recipients.len()), (Progress::at(7), 0, 0));
         let inside = Progress { done: 7, last: Some(UserNo(0)) };
         assert_eq!(pulled(inside, &ahead[3..]), 0, "a record in progress is pushed");
+    }
+
+    #[test]
+    fn a_step_ends_where_the_next_record_goes_to_another_feed_and_passes_by_what_is_pulled() {
+        let mut ahead = records(5, 8);
+        ahead[1].route = Route::Pull;
+        for record in [1, 3, 4] {
+            ahead[record].feed = FeedId(2);
+        }
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &ahead, readers(8), SIZE);
+        assert_eq!((step.feed, step.next, step.records.len()), (FeedId::MAIN, Progress::at(7), 2));
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(7), &ahead[3..], readers(8), SIZE);
+        assert_eq!((step.feed, step.next, step.records.len()), (FeedId(2), Progress::at(9), 2));
     }
 
     #[test]

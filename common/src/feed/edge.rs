@@ -10,19 +10,29 @@ use crate::archive::Event;
 use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{EdgeStep, EdgeStepped};
-use crate::{Cut, Entry, InboxKey, Op, UserNo, failpoint};
+use crate::{Cut, Entry, Generation, InboxKey, Op, UserNo, failpoint};
 
 impl Feeds {
-    /// Takes in the edge as it is now. Answers what is thereby finished, and where the log stands if it
-    /// has grown.
-    pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Option<Growth>)> {
-        let key = InboxKey::main(reader);
-        let bucket = reader.bucket(self.inboxes.buckets());
+    /// Takes in the edge as it is now, in each of the reader's feeds. Answers what is thereby finished, and where those
+    /// logs stand that have grown.
+    pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Vec<Growth>)> {
+        let (mut least, mut grown) = (Generation::MAX, vec![]);
+        for feed in self.archive.feeds().await? {
+            let (generation, growth) = self.step_edge_of(InboxKey { reader, feed }, author).await?;
+            least = least.min(generation);
+            grown.extend(growth);
+        }
+        Ok((Event::Edge { reader, author, generation: least }, grown))
+    }
+
+    /// The same for one inbox: the generation that it has taken in, and where its log stands if it has grown.
+    async fn step_edge_of(&self, key: InboxKey, author: UserNo) -> Result<(Generation, Option<Growth>)> {
+        let bucket = key.reader.bucket(self.inboxes.buckets());
         for _ in 0..TRIES {
             let (progress, stand) =
                 try_join(self.inboxes.progress(&[(author, bucket)]), self.inboxes.stand(key)).await?;
             let expected = Cut { progress: progress[0], pull: stand.map_or(0, |stand| stand.taken.pull) };
-            let state = self.archive.edge_state(reader, author, expected, self.backfill).await?;
+            let state = self.archive.edge_state(key, author, expected, self.backfill).await?;
             let generation = state.edge.generation;
             let adds = state
                 .adds
@@ -32,11 +42,10 @@ impl Feeds {
             let step = EdgeStep { key, author, generation, on: state.edge.on, expected, adds };
             let stepped = self.inboxes.step_edge(step).await?;
             failpoint::hit("edge-step-done");
-            let event = Event::Edge { reader, author, generation };
             match stepped {
-                EdgeStepped::Applied(_) if state.quiet => return Ok((event, None)),
-                EdgeStepped::Applied(head) => return Ok((event, Some(Growth::of_one(key, author, head)))),
-                EdgeStepped::Nothing | EdgeStepped::Missing => return Ok((event, None)),
+                EdgeStepped::Applied(_) if state.quiet => return Ok((generation, None)),
+                EdgeStepped::Applied(head) => return Ok((generation, Some(Growth::of_one(key, author, head)))),
+                EdgeStepped::Nothing | EdgeStepped::Missing => return Ok((generation, None)),
                 EdgeStepped::Overtaken => {}
             }
         }

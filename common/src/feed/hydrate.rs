@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Feeds;
 use crate::error::Result;
-use crate::{Entry, Item, ItemId, Op, UserId, UserNo};
+use crate::{Entry, FeedId, Item, ItemId, Op, UserId, UserNo};
 
 /// A change as clients see it, in publications and in `…/changes`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,15 +36,21 @@ pub enum Change {
 }
 
 impl Feeds {
-    /// The changes that `entries` stand for, one each, in order. An `add` or `update` whose item is
-    /// gone by now is a `delete`.
-    pub async fn hydrate<'a>(&self, entries: impl Iterator<Item = &'a Entry> + Clone) -> Result<Vec<Change>> {
+    /// The changes that `entries` of such a feed stand for, one each, in order. An `add` or `update` whose item is gone by
+    /// now, or too old for the feed, is a `delete`.
+    pub async fn hydrate<'a>(
+        &self,
+        feed: FeedId,
+        entries: impl Iterator<Item = &'a Entry> + Clone,
+    ) -> Result<Vec<Change>> {
         let mut ids: Vec<ItemId> =
             entries.clone().filter(|e| matches!(e.op, Op::Add | Op::Update)).map(|e| e.key.item).collect();
         ids.sort_unstable();
         ids.dedup();
         let found = if ids.is_empty() { vec![] } else { self.archive.items(&ids).await? };
-        let items: HashMap<ItemId, Arc<Item>> = found.into_iter().flatten().map(|item| (item.id, item)).collect();
+        let expired = self.expired_before(feed);
+        let shown = found.into_iter().flatten().filter(|item| expired.is_none_or(|then| item.published_at >= then));
+        let items: HashMap<ItemId, Arc<Item>> = shown.map(|item| (item.id, item)).collect();
 
         let forgotten: Vec<UserNo> = entries.clone().filter(|e| e.op == Op::Forget).map(|e| e.author).collect();
         let names = if forgotten.is_empty() { vec![] } else { self.archive.user_ids(&forgotten).await? };

@@ -35,7 +35,8 @@ pub use write::Publisher;
 
 use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};
-use crate::{Archive, InboxKey, Inboxes, Millis};
+use crate::named::NamedFeeds;
+use crate::{Archive, FeedId, InboxKey, Inboxes, Millis};
 use news::Looked;
 use page::Windows;
 
@@ -68,6 +69,7 @@ pub struct Feeds {
     inboxes: Arc<dyn Inboxes>,
     backfill: usize,
     step: StepSize,
+    named: NamedFeeds,
     retention: Option<Retention>,
     looked: Looked,
     windows: Windows,
@@ -84,6 +86,7 @@ impl Feeds {
             inboxes,
             backfill,
             step: StepSize::default(),
+            named: NamedFeeds::default(),
             retention: None,
             looked: Looked::default(),
             windows: Windows::default(),
@@ -96,11 +99,21 @@ impl Feeds {
         Self { retention: Some(Retention { unread, clock }), ..self }
     }
 
+    /// The same, of which some have names. Without a [clock](Self::with_retention) nothing is too old for one.
+    pub fn with_named(self, named: NamedFeeds) -> Self {
+        Self { named, ..self }
+    }
+
     /// The same with at most `step_max` recipients and appends in a push step, and entries in a take; at least 1, at
     /// most [`STEP_MAX`].
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
         Self { step: StepSize { recipients: most, appends: most, news: most }, ..self }
+    }
+
+    /// The feeds that have names.
+    pub fn named(&self) -> &NamedFeeds {
+        &self.named
     }
 
     /// The truth behind the feeds.
@@ -122,6 +135,15 @@ impl Feeds {
             Some(_) => self.inboxes.touch(keys, self.kept_until()).await,
             None => Ok(()),
         }
+    }
+
+    /// What this feed does not show any more: items published before then, if there is such a time.
+    fn expired_before(&self, feed: FeedId) -> Option<Millis> {
+        self.named.expired_before(feed, self.now()?)
+    }
+
+    fn now(&self) -> Option<Millis> {
+        self.retention.as_ref().map(|kept| (kept.clock)())
     }
 
     /// Until when an inbox that is read now is kept.

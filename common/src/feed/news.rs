@@ -64,8 +64,9 @@ impl Looked {
     }
 }
 
+/// The feeds of a reader lie apart, so that they do not push each other out.
 fn slot(key: InboxKey) -> usize {
-    key.reader.0 as usize % REMEMBERED
+    (key.reader.0 as usize).wrapping_add(usize::from(key.feed.0).wrapping_mul(REMEMBERED / 16 + 1)) % REMEMBERED
 }
 
 impl Feeds {
@@ -93,7 +94,7 @@ impl Feeds {
         loop {
             let heard = self.pull_head();
             let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
-            let news = self.archive.news(key.reader, after, self.step.news).await?;
+            let news = self.archive.news(key, after, self.step.news).await?;
             let whole = news.entries.len() < self.step.news;
             if whole {
                 self.looked.unhear(heard, news.upto.pull);
@@ -113,19 +114,30 @@ impl Feeds {
         }
     }
 
-    /// Brings what is addressed to the reader to the reader's inbox. Answers what is thereby finished, and where the log
-    /// stands: whether it has grown now or by a read of one device just before, the others are to be told.
+    /// Brings what is addressed to the reader to each of the reader's inboxes. Answers what is thereby finished, and where
+    /// the logs stand: whether one has grown now or by a read of one device just before, the others are to be told.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
-    pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Option<Growth>)> {
-        let key = InboxKey::main(reader);
+    pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
+        let (mut least, mut grown) = (DirectSeq::MAX, vec![]);
+        for feed in self.archive.feeds().await? {
+            let (seq, growth) = self.take_direct_of(InboxKey { reader, feed }).await?;
+            least = least.min(seq);
+            grown.extend(growth);
+        }
+        Ok((Event::Direct { reader, seq: least }, grown))
+    }
+
+    /// The same for one inbox: up to where it has taken in what is addressed, and where its log stands.
+    async fn take_direct_of(&self, key: InboxKey) -> Result<(DirectSeq, Option<Growth>)> {
+        let reader = key.reader;
         let mut grown = None;
         let mut overtaken = 0;
         while overtaken < TRIES {
             let stand = self.inboxes.stand(key).await?;
             let after = stand.map_or(NOTHING, |stand| stand.taken);
-            let news = self.archive.news(reader, after, self.step.news).await?;
-            let finished = Event::Direct { reader, seq: news.upto.direct };
+            let news = self.archive.news(key, after, self.step.news).await?;
+            let finished = news.upto.direct;
             let whole = news.entries.len() < self.step.news;
             let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
             let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };

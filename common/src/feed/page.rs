@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Invariants: strictly descending, no repeat, no gap (I7); a short page means the end (I8):
-//! items deleted meanwhile are skipped without shortening it.
+//! items deleted meanwhile, and those too old for a feed with a time to live, are skipped without shortening it. A feed with
+//! a cap ends behind that many of its newest adds.
 
 mod descent;
 mod kept;
@@ -19,8 +20,8 @@ use std::sync::Arc;
 
 use super::Feeds;
 use crate::error::Result;
-use crate::inboxes::Numbered;
-use crate::{DisplayKey, InboxKey, Item, ItemId, Op, Position, UserNo};
+use crate::inboxes::{Log, Numbered};
+use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
 use descent::{Descent, Leg};
 pub(super) use kept::Windows;
 
@@ -42,17 +43,18 @@ impl Feeds {
     /// At most `limit` items strictly below `before`, an item's place or any other.
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
         let log = self.log(key).await?;
-        let now = self.retention.as_ref().map(|kept| (kept.clock)());
+        let now = self.now();
+        let end = self.end(key, &log).await?;
         // One more than asked tells whether there is a next page.
         let wanted = limit + 1;
         let mut items = Vec::with_capacity(wanted);
-        let mut descent = Descent::new(&log, before, READ_MAX);
+        let mut descent = Descent::new(&log, before, end, READ_MAX);
         while items.len() < wanted {
             match descent.next(wanted, || self.windows.get(key, now?)) {
-                Leg::Keys(keys) => self.take_living(&keys, wanted, &mut items).await?,
+                Leg::Keys(keys) => self.take_shown(key.feed, &keys, wanted, &mut items).await?,
                 Leg::Read(stretch) => {
                     let (least, most) = (stretch.least_rank, stretch.limit);
-                    let adds = self.archive.feed_below(key.reader, stretch.before, least, self.backfill, most).await?;
+                    let adds = self.archive.feed_below(key, stretch.before, least, self.backfill, most).await?;
                     descent.told(&adds);
                 }
                 Leg::End => break,
@@ -66,11 +68,30 @@ impl Feeds {
         Ok(Page { items, next, position: log.head })
     }
 
-    /// Appends the items behind `keys` that still live, up to `wanted` in all.
-    async fn take_living(&self, keys: &[DisplayKey], wanted: usize, items: &mut Vec<Arc<Item>>) -> Result<()> {
+    /// The last add that a feed with a cap shows; `None` if it ends by itself.
+    async fn end(&self, key: InboxKey, log: &Log) -> Result<Option<DisplayKey>> {
+        let Some(cap) = self.named.cap(key.feed) else { return Ok(None) };
+        let mut newest = descent::above_floor(log);
+        newest.sort_unstable_by(|a, b| b.cmp(a));
+        if let (Some(floor), Some(room @ 1..)) = (log.floor, cap.checked_sub(newest.len())) {
+            let below = self.archive.feed_below(key, window::just_above(floor), None, self.backfill, room).await?;
+            newest.extend(below.iter().map(|add| add.key));
+        }
+        Ok(newest.get(cap - 1).copied())
+    }
+
+    /// Appends the items behind `keys` that still live and are not too old, up to `wanted` in all.
+    async fn take_shown(
+        &self,
+        feed: FeedId,
+        keys: &[DisplayKey],
+        wanted: usize,
+        items: &mut Vec<Arc<Item>>,
+    ) -> Result<()> {
         let ids: Vec<ItemId> = keys.iter().map(|k| k.item).collect();
-        let room = wanted - items.len();
-        items.extend(self.archive.items(&ids).await?.into_iter().flatten().take(room));
+        let (room, expired) = (wanted - items.len(), self.expired_before(feed));
+        let found = self.archive.items(&ids).await?.into_iter().flatten();
+        items.extend(found.filter(|item| expired.is_none_or(|then| item.published_at >= then)).take(room));
         Ok(())
     }
 }

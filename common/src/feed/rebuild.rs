@@ -12,7 +12,7 @@
 use super::{Feeds, TRIES, contended};
 use crate::archive::{Built, FeedState};
 use crate::error::Result;
-use crate::inboxes::Build;
+use crate::inboxes::{Build, KEEP};
 use crate::{Entry, Epoch, InboxKey, Op, UserNo, failpoint};
 
 impl Feeds {
@@ -27,7 +27,7 @@ impl Feeds {
             };
             failpoint::hit("build-begun");
             let cuts: Vec<_> = authors.into_iter().zip(progress).collect();
-            match self.archive.build(key.reader, &cuts, self.backfill, crate::inboxes::KEEP).await? {
+            match self.archive.build(key, &cuts, self.backfill, self.named.cap(key.feed).unwrap_or(KEEP)).await? {
                 Built::CutsMissing(authors) => tracing::debug!(?authors, "followed during a rebuild"),
                 Built::State(mut state) => {
                     self.reopen(key, std::mem::take(&mut state.lagging)).await?;

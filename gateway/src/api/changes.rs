@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use feedgate_common::feed::Change;
 use feedgate_common::inboxes::{Numbered, Read};
-use feedgate_common::{Epoch, InboxKey, Position, StoreError, UserId};
+use feedgate_common::{Epoch, FeedId, InboxKey, Position, StoreError, UserId};
 use serde::Serialize;
 
 use super::Api;
@@ -60,7 +60,7 @@ pub(super) async fn read(
     };
     match api.feeds().read(key, after, limit).await? {
         Read::Entries { entries, head, .. } => {
-            let changes = lines(&api, &entries).await?;
+            let changes = lines(&api, feed, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
             Ok(Json(Changes { changes, position, head }))
         }
@@ -70,10 +70,10 @@ pub(super) async fn read(
 }
 
 /// The changes behind `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
-async fn lines(api: &Api, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
+async fn lines(api: &Api, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for chunk in entries.chunks(HYDRATE) {
-        let changes = api.feeds().hydrate(chunk.iter().map(|n| &n.entry)).await?;
+        let changes = api.feeds().hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
         for (n, change) in chunk.iter().zip(changes) {
             if bytes >= ANSWER_BYTES {
                 return Ok(lines);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use feedgate_common::{DisplayKey, Item, ItemId, UserId, UserNo};
+use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserId, UserNo};
 use serde::Serialize;
 
 use super::Api;
@@ -51,7 +51,7 @@ async fn living(
     let mut items = Vec::with_capacity(wanted);
     loop {
         let asked = wanted - items.len();
-        let keys = api.archive().profile(author, before, asked).await?;
+        let keys = api.archive().profile(author, FeedId::MAIN, before, asked).await?;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
         items.extend(api.archive().items(&ids).await?.into_iter().flatten());
         if keys.len() < asked || items.len() == wanted {

@@ -118,16 +118,15 @@ pub(super) async fn many(
 
 /// What is to be published, but for its idempotency key.
 fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
+    let publish = Publish::new(fields.required("author")?.name()?, body(fields)?);
     Ok(Publish {
-        author: fields.required("author")?.name()?,
-        body: body(fields)?,
         kind: printable(fields.get("kind"), KIND_MAX_CHARACTERS, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
         rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
-        idempotency_key: None,
         audience: fields.get("audience").map(|who| audience(&who)).transpose()?.unwrap_or_default(),
+        ..publish
     })
 }
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use feedgate_common::Position;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Numbered, Read};
+use feedgate_common::{FeedId, Position};
 
 use super::outcome::{Outcome, Then};
 use crate::Gateway;
@@ -25,7 +25,7 @@ pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Bo
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
     let mut publications = Vec::new();
-    reading::encode(&gateway, &entries, REPLY_BYTES, &mut publications, push::publication, b',').await?;
+    reading::encode(&gateway, FeedId::MAIN, &entries, REPLY_BYTES, &mut publications, push::publication, b',').await?;
     let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });
     Ok(match asked.since.filter(|_| !asked.reverse) {
         Some(since) => Then::ReplyAndAcked(reply, since),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use feedgate_common::FeedId;
+
 use super::outcome::{Outcome, Then};
 use crate::identity::Identity;
 use crate::protocol::From;
@@ -22,6 +24,6 @@ pub(crate) async fn stored(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome
     if !who.durable {
         return Ok(Then::Start(Start::Lost));
     }
-    let stored = gateway.parts.sessions.position(who.user.no, &who.device, clock::now()).await?;
+    let stored = gateway.parts.sessions.position(who.user.no, &who.device, FeedId::MAIN, clock::now()).await?;
     Ok(Then::Start(stored.map_or(Start::Lost, Start::At)))
 }

@@ -64,15 +64,10 @@ fn i18_what_finds_no_room_is_not_asked_past() {
 /// An item of this author by its id, as history has it.
 fn history(author: &str, id: u64) -> Write {
     let publish = Publish {
-        author: author.parse().unwrap(),
-        body: Body::parse("{}".to_owned()).unwrap(),
-        kind: None,
         id: Some(ItemId(id)),
-        foreign_id: None,
         published_at: Some(1),
-        rank: None,
-        idempotency_key: None,
         audience: Default::default(),
+        ..Publish::new(author.parse().unwrap(), Body::parse("{}".to_owned()).unwrap())
     };
     Write::Import(Import::Item { publish, version: 1, deleted: false })
 }

@@ -148,7 +148,7 @@ async fn a_drain_closes_every_connection_with_3001_and_saves_positions() {
     let ann = rig.number("ann").await;
     rig.stop().await;
     let now = feedgate_gateway::clock::now();
-    assert_eq!(sessions.position(ann, &"phone".parse().unwrap(), now).await.unwrap(), Some(head));
+    assert_eq!(sessions.position(ann, &"phone".parse().unwrap(), FeedId::MAIN, now).await.unwrap(), Some(head));
     assert_eq!(sessions.list(ann).await.unwrap(), [], "every claim is released");
 }
 

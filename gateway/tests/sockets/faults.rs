@@ -11,7 +11,7 @@ use feedgate_common::inboxes::{
 use feedgate_common::jobs::{Delivery, Job};
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Token};
 use feedgate_common::{
-    Bucket, DeviceId, Epoch, InboxKey, Inboxes, Jobs, Millis, Position, Progress, Sessions, StoreError, UserNo,
+    Bucket, DeviceId, Epoch, FeedId, InboxKey, Inboxes, Jobs, Millis, Position, Progress, Sessions, StoreError, UserNo,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -112,9 +112,9 @@ impl Sessions for FaultySessions {
         self.inner.save(positions, now).await
     }
 
-    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
+    async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
         self.pass("position").await?;
-        self.inner.position(user, device, now).await
+        self.inner.position(user, device, feed, now).await
     }
 
     async fn ping(&self) -> Result<()> {

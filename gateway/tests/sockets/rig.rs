@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, InboxKey, Position, Sessions, UserNo};
+use feedgate_common::{Body, FeedId, InboxKey, Position, Sessions, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
 use feedgate_timeline::Worker;
@@ -155,19 +155,7 @@ impl Rig {
     }
 
     pub(crate) async fn post_bodies(&self, author: &str, bodies: impl Iterator<Item = String>) {
-        let publish = |body: String| {
-            Write::Publish(Publish {
-                author: author.parse().unwrap(),
-                body: Body::parse(body).unwrap(),
-                kind: None,
-                id: None,
-                foreign_id: None,
-                published_at: None,
-                rank: None,
-                idempotency_key: None,
-                audience: Audience::Followers,
-            })
-        };
+        let publish = |body: String| Write::Publish(Publish::new(author.parse().unwrap(), Body::parse(body).unwrap()));
         self.write(bodies.map(publish).collect()).await;
     }
 
@@ -205,7 +193,7 @@ impl Rig {
     /// What is stored for the device, once it is `wanted`.
     pub(crate) async fn stored(&self, user: &str, device: &str) -> Option<Position> {
         let (user, device) = (self.number(user).await, device.parse().unwrap());
-        self.sessions.position(user, &device, clock::now()).await.unwrap()
+        self.sessions.position(user, &device, FeedId::MAIN, clock::now()).await.unwrap()
     }
 
     /// Counts from `/v1/stats`, by HTTP as anyone would.

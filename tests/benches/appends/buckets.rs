@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Advanced};
-use feedgate_common::{Bucket, Inboxes, Progress, UserNo};
+use feedgate_common::{Bucket, FeedId, Inboxes, Progress, UserNo};
 use feedgate_embedded::EmbeddedInboxes;
 use feedgate_embedded::inboxes::Settings;
 
@@ -58,6 +58,7 @@ async fn post(store: Arc<EmbeddedInboxes>, readers: u32, n: u64) -> anyhow::Resu
     let steps = to.into_iter().zip(0..).map(|(recipients, bucket)| Advance {
         author: UserNo(1_000_000 + n as u32),
         bucket: Bucket(bucket),
+        feed: FeedId::MAIN,
         expected: Progress::at(0),
         next: Progress::at(1),
         records: vec![record(1, n)],

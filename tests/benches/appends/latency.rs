@@ -102,17 +102,7 @@ fn publish(author: UserId) -> anyhow::Result<Publish> {
     let text = format!(r#"{{"text":"{}"}}"#, "two hundred bytes ".repeat(11));
     let body = Body::parse(text).map_err(anyhow::Error::msg)?;
     let (kind, id, foreign_id, published_at) = (None, None, None, None);
-    Ok(Publish {
-        author,
-        body,
-        kind,
-        id,
-        foreign_id,
-        published_at,
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
-    })
+    Ok(Publish { kind, id, foreign_id, published_at, ..Publish::new(author, body) })
 }
 
 fn percentiles(name: &str, times: &mut [Duration]) {

@@ -7,7 +7,7 @@ use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Advanced, Build, STEP_MAX};
 use feedgate_common::{
-    Bucket, DisplayKey, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo, Watermarks,
+    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo, Watermarks,
 };
 use feedgate_embedded::EmbeddedInboxes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -62,6 +62,7 @@ impl World {
         Advance {
             author: UserNo(AUTHORS + author),
             bucket: Bucket((author % u32::from(self.buckets)) as u16),
+            feed: FeedId::MAIN,
             expected: Progress::at(seq - 1),
             next: Progress::at(seq),
             records: vec![record(seq, n)],
@@ -74,7 +75,7 @@ impl World {
 pub(crate) fn record(seq: u64, n: u64) -> Record {
     let ms = 1_764_000_000_000 + n * 20_011;
     let key = DisplayKey { rank: ms as i64, item: ItemId(ms << 22 | (n % 4)) };
-    Record { seq, op: Op::Add, route: Route::Push, key }
+    Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }
 }
 
 /// An empty inbox for every reader.

@@ -7,7 +7,7 @@ use feedgate_common::archive::{Edge, FeedAdd};
 use feedgate_common::change::{Entry, Op, Record, route_of};
 use feedgate_common::graph::{Shields, effective_edge};
 use feedgate_common::rules::{is_news, shown};
-use feedgate_common::{PullSeq, UserNo};
+use feedgate_common::{FeedId, PullSeq, UserNo};
 
 use crate::Fanout;
 use crate::state::{
@@ -32,6 +32,7 @@ impl Truth {
             seq,
             op: posted.op,
             route: route(posted),
+            feed: FeedId::MAIN,
             key: model.bounds.key(posted.item),
         };
         outbox[..usize::from(head)].iter().zip(1..).map(record).collect()

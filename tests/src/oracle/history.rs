@@ -110,18 +110,13 @@ impl World {
         let body = |text: &str| Body::parse(format!("{text:?}")).expect("a body");
         match op {
             Op::Publish { author, item, rank, to } => Write::Publish(Publish {
-                author: name(author),
-                body: body("first"),
-                kind: None,
                 id: Some(self.id(*item)),
-                foreign_id: None,
-                published_at: None,
                 rank: Some(*rank),
-                idempotency_key: None,
                 audience: match to.is_empty() {
                     true => Audience::Followers,
                     false => Audience::Users(to.iter().map(name).collect()),
                 },
+                ..Publish::new(name(author), body("first"))
             }),
             Op::Edit(item) => Write::Edit { item: self.id(*item), body: body("edited"), if_version: None },
             Op::Delete(item) => Write::Delete { item: self.id(*item), if_version: None },

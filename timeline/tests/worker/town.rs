@@ -69,15 +69,8 @@ impl Town {
     /// What a backend would send to publish item `id`.
     pub(crate) fn item(&self, author: usize, id: u64) -> Publish {
         Publish {
-            author: self.names[author].clone(),
-            body: Body::parse(format!("{{\"n\":{id}}}")).unwrap(),
-            kind: None,
             id: Some(ItemId(id)),
-            foreign_id: None,
-            published_at: None,
-            rank: None,
-            idempotency_key: None,
-            audience: Audience::Followers,
+            ..Publish::new(self.names[author].clone(), Body::parse(format!("{{\"n\":{id}}}")).unwrap())
         }
     }
 

@@ -119,17 +119,7 @@ fn body(text: &str) -> Body {
 
 /// A publish with nothing but an author and a text.
 fn post(author: &str, text: &str) -> Publish {
-    Publish {
-        author: user(author),
-        body: body(text),
-        kind: None,
-        id: None,
-        foreign_id: None,
-        published_at: None,
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
-    }
+    Publish::new(user(author), body(text))
 }
 
 /// The same for these and nobody else.

@@ -20,7 +20,7 @@ use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, KEEP, Numbered, Read};
 use feedgate_common::{
-    Cut, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
+    Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
     Watermarks,
 };
 use futures_util::future::{join, join_all};
@@ -75,7 +75,7 @@ fn key_of(n: u64) -> DisplayKey {
 }
 
 fn record(seq: u64) -> Record {
-    Record { seq, op: Op::Add, route: Route::Push, key: key_of(seq) }
+    Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key: key_of(seq) }
 }
 
 fn add(seq: u64, generation: u64) -> Entry {
@@ -91,6 +91,7 @@ fn step(store: &Arc<dyn Inboxes>, seq: u64, recipients: Vec<Recipient>) -> Advan
     Advance {
         author: AUTHOR,
         bucket: READER.bucket(store.buckets()),
+        feed: FeedId::MAIN,
         expected: Progress::at(seq - 1),
         next: Progress::at(seq),
         records: vec![record(seq)],

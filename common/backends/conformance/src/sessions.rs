@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use feedgate_common::sessions::{Claim, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
-use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
+use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 /// All of it. `open(name)` opens the pool of that name, empty at first; opening it again after every handle
 /// was dropped is a restart of the pool's home.
@@ -68,14 +68,14 @@ async fn nodes(pool: &dyn Sessions, users: &[UserNo]) -> Vec<Vec<String>> {
 }
 
 async fn save(pool: &dyn Sessions, name: &str, token: Token, position: Position, now: Millis) -> bool {
-    let save = SavePosition { user: USER, device: device(name), token, position };
+    let save = SavePosition { user: USER, device: device(name), token, feed: FeedId::MAIN, position };
     let saved = pool.save(vec![save], now).await.expect("the pool works");
     assert_eq!(saved.len(), 1, "an answer for each");
     saved[0]
 }
 
 async fn position(pool: &dyn Sessions, name: &str, now: Millis) -> Option<Position> {
-    pool.position(USER, &device(name), now).await.expect("the pool works")
+    pool.position(USER, &device(name), FeedId::MAIN, now).await.expect("the pool works")
 }
 
 async fn connections(pool: &dyn Sessions) -> Vec<(String, u64)> {
@@ -213,7 +213,8 @@ async fn i10_a_position_only_moves_forward(pool: Arc<dyn Sessions>) {
     let token = claim(&*pool, "a", 2).await;
     assert!(!save(&*pool, "a", token, at(3, 0), NOW).await);
     let steps = [at(3, 3), at(3, 2), at(3, 4)];
-    let steps = steps.map(|position| SavePosition { user: USER, device: device("a"), token, position });
+    let steps =
+        steps.map(|position| SavePosition { user: USER, device: device("a"), token, feed: FeedId::MAIN, position });
     assert_eq!(pool.save(steps.into(), NOW).await.expect("the pool works"), [true, false, true]);
     assert_eq!(position(&*pool, "a", NOW).await, Some(at(3, 4)));
 }
@@ -226,7 +227,7 @@ async fn i12_devices_are_independent(pool: Arc<dyn Sessions>) {
     // One user's device says nothing about another user's device of the same name.
     let other = pool.claim(Claim { user: UserNo(8), ..a_claim("a", 3) }).await.expect("the pool works");
     assert_eq!(other.replaced, None);
-    assert_eq!(pool.position(UserNo(8), &device("a"), NOW).await.expect("the pool works"), None);
+    assert_eq!(pool.position(UserNo(8), &device("a"), FeedId::MAIN, NOW).await.expect("the pool works"), None);
     assert_eq!(connections(&*pool).await, [("a".to_owned(), 1), ("a2".to_owned(), 2)]);
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use feedgate_common::error::Result;
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
-use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
+use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 use crate::database::{Database, Durability};
 use crate::view::Tx;
@@ -91,7 +91,8 @@ impl Sessions for EmbeddedSessions {
         self.database.write(Durability::Buffered, save).await
     }
 
-    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
+    async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
+        let _ = feed;
         let row = stored::get(&*self.database.view(), user, device)?;
         Ok(row.filter(|row| row.is_fresh(now)).map(|row| row.position))
     }
@@ -122,7 +123,7 @@ mod tests {
                 let (device, node) = (device.clone(), "n".to_owned());
                 let claim = Claim { user, device: device.clone(), durable: true, node, connection: 1, since: now };
                 let token = sessions.claim(claim).await.unwrap().token;
-                positions.push(SavePosition { user, device, token, position });
+                positions.push(SavePosition { user, device, token, feed: FeedId::MAIN, position });
             }
             assert!(sessions.save(positions, now).await.unwrap().into_iter().all(|saved| saved));
         };

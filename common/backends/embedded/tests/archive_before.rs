@@ -7,7 +7,7 @@ use std::path::Path;
 use feedgate_common::archive::{Archive, Edge, Follow, Publish, Write, Written};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, UserId, UserNo, Watermarks};
+use feedgate_common::{Body, InboxKey, UserId, UserNo, Watermarks};
 use feedgate_embedded::codec::Code;
 use feedgate_embedded::table::{Space, Table};
 use feedgate_embedded::view::Read;
@@ -102,17 +102,7 @@ fn unfollow(reader: &str, author: &str) -> Write {
 }
 
 fn post(author: &str) -> Write {
-    Write::Publish(Publish {
-        author: user(author),
-        body: Body::parse("1".to_owned()).unwrap(),
-        kind: None,
-        id: None,
-        foreign_id: None,
-        published_at: None,
-        rank: None,
-        idempotency_key: None,
-        audience: feedgate_common::archive::Audience::Followers,
-    })
+    Write::Publish(Publish::new(user(author), Body::parse("1".to_owned()).unwrap()))
 }
 
 /// All that the version before could have been asked about a reader and an author.
@@ -122,7 +112,7 @@ async fn seen(archive: &EmbeddedArchive, reader: UserNo, author: UserNo) -> Stri
     let followers = archive.followers(author, None, 10).await.unwrap();
     let names = |lines: Vec<Follow>| lines.into_iter().map(|line| (line.user, line.since)).collect::<Vec<_>>();
     let (following, followers) = (names(following), names(followers));
-    let feed = archive.feed_below(reader, None, None, 10, 10).await.unwrap();
+    let feed = archive.feed_below(InboxKey::main(reader), None, None, 10, 10).await.unwrap();
     let (due, counts) = (archive.outstanding(None, 99, 99).await.unwrap(), archive.counts().await.unwrap());
     format!("{edge:?} {following:?} {followers:?} {feed:?} {due:?} {counts:?}")
 }
@@ -171,7 +161,7 @@ async fn a_store_of_the_version_before_opens_and_goes_on() {
     let records = archive.outbox(ann, 0, 10).await.unwrap().records;
     assert_eq!(records.iter().map(|record| record.route).collect::<Vec<_>>(), [Route::Push, Route::Pull]);
     for (reader, pulled) in [(r1, 0), (r2, 1), (r3, 1)] {
-        let news = archive.news(reader, Watermarks::default(), 10).await.unwrap();
+        let news = archive.news(InboxKey::main(reader), Watermarks::default(), 10).await.unwrap();
         assert_eq!((news.entries.len(), news.upto.pull), (pulled, 1));
     }
     let followed = async |reader| {

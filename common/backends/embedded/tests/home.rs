@@ -18,17 +18,7 @@ fn name(text: &str) -> UserId {
 }
 
 fn post(author: &str) -> Write {
-    Write::Publish(Publish {
-        author: name(author),
-        body: Body::parse("1".to_owned()).expect("JSON"),
-        kind: None,
-        id: None,
-        foreign_id: None,
-        published_at: None,
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
-    })
+    Write::Publish(Publish::new(name(author), Body::parse("1".to_owned()).expect("JSON")))
 }
 
 /// A process of its own would be more honest, but the lock is of the open file, not of the process.

@@ -80,22 +80,15 @@ fn follow(reader: &str, author: &str) -> Write {
 }
 
 fn post(author: &str) -> Publish {
-    Publish {
-        author: author.parse().expect("a name"),
-        body: Body::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(189))).expect("JSON"),
-        kind: None,
-        id: None,
-        foreign_id: None,
-        published_at: None,
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
-    }
+    Publish::new(
+        author.parse().expect("a name"),
+        Body::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(189))).expect("JSON"),
+    )
 }
 
 /// The last ten of thirty.
 async fn news(node: Arc<PostgresArchive>, reader: UserNo) -> Outcome<()> {
-    let news = node.news(reader, Watermarks { pull: 20, direct: 0 }, 1000).await?;
+    let news = node.news(InboxKey::main(reader), Watermarks { pull: 20, direct: 0 }, 1000).await?;
     if news.entries.len() < 10 { Err("news are missing".into()) } else { Ok(()) }
 }
 

@@ -63,17 +63,7 @@ async fn read(archive: Arc<PostgresArchive>, item: ItemId, calls: usize) -> Outc
 
 /// An item of 200 bytes.
 async fn publish(archive: &PostgresArchive) -> Outcome<ItemId> {
-    let publish = Publish {
-        author: "ann".parse()?,
-        body: Body::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(189)))?,
-        kind: None,
-        id: None,
-        foreign_id: None,
-        published_at: None,
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
-    };
+    let publish = Publish::new("ann".parse()?, Body::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(189)))?);
     match archive.write(vec![Write::Publish(publish)], 1_800_000_000_000).await?.remove(0) {
         Ok(Written::Published { id, .. }) => Ok(id),
         other => Err(format!("{other:?}").into()),

@@ -37,6 +37,7 @@ mod write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use compact_str::CompactString;
 use feedgate_common::archive::{
     Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
@@ -44,7 +45,8 @@ use feedgate_common::archive::{
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{
-    Bucket, Cut, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo, Watermarks,
+    Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
+    UserNo, Watermarks,
 };
 
 pub use connect::Options;
@@ -108,6 +110,14 @@ impl Archive for PostgresArchive {
         self.users.numbers(&self.pool, names).await
     }
 
+    async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
+        todo!("P: {names:?}")
+    }
+
+    async fn feeds(&self) -> Result<Vec<FeedId>> {
+        Ok(vec![FeedId::MAIN])
+    }
+
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
         self.users.names(&self.pool, users).await
     }
@@ -124,7 +134,14 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| push::outbox(connection, author, after, limit))).await
     }
 
-    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+    async fn profile(
+        &self,
+        author: UserNo,
+        feed: FeedId,
+        before: Option<DisplayKey>,
+        limit: usize,
+    ) -> Result<Vec<DisplayKey>> {
+        let _ = feed;
         self.pool.snapshot(work!(|connection| door::profile(connection, author, before, limit))).await
     }
 
@@ -181,8 +198,8 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| graph::addressed(connection, reader, items))).await
     }
 
-    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
-        self.news.get(reader, after, limit).await
+    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
+        self.news.get(key.reader, after, limit).await
     }
 
     async fn pull_head(&self) -> Result<PullSeq> {
@@ -205,32 +222,34 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
     }
 
-    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
-        let (lows, edge) = (&self.lows, (reader, author));
+    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+        let (lows, edge) = (&self.lows, (key.reader, author));
         self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, edge, cut, backfill))).await
     }
 
     async fn build(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
     ) -> Result<Built> {
         let lows = &self.lows;
-        self.pool.snapshot(work!(|connection| door::build(connection, lows, reader, progress, backfill, limit))).await
+        self.pool
+            .snapshot(work!(|connection| door::build(connection, lows, key.reader, progress, backfill, limit)))
+            .await
     }
 
     async fn feed_below(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         before: Option<DisplayKey>,
         least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let (lows, stretch) = (&self.lows, door::Stretch { before, least_rank, limit });
-        self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, reader, stretch, backfill))).await
+        self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, key.reader, stretch, backfill))).await
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {

@@ -113,11 +113,11 @@ async fn read_everything(archive: &PostgresArchive) {
     let cut = Cut { progress: Progress::at(700), pull: 0 };
     for n in 0..8 {
         let before = Some(DisplayKey { rank: 900 - n, item: ItemId(5) });
-        assert_eq!(archive.profile(author, before, 20).await.unwrap().len(), 20);
-        assert_eq!(archive.feed_below(reader, before, None, 100, 20).await.unwrap().len(), 20);
-        let built = archive.build(reader, &cuts, 100, 500).await.unwrap();
+        assert_eq!(archive.profile(author, FeedId::MAIN, before, 20).await.unwrap().len(), 20);
+        assert_eq!(archive.feed_below(InboxKey::main(reader), before, None, 100, 20).await.unwrap().len(), 20);
+        let built = archive.build(InboxKey::main(reader), &cuts, 100, 500).await.unwrap();
         assert!(matches!(built, Built::State(state) if state.adds.len() == 500));
-        assert!(!archive.edge_state(reader, author, cut, 100).await.unwrap().adds.is_empty());
+        assert!(!archive.edge_state(InboxKey::main(reader), author, cut, 100).await.unwrap().adds.is_empty());
         assert_eq!(archive.outbox(author, 400, 100).await.unwrap().records.len(), 100);
         let recipients = archive.recipients(UserNo(1), Bucket(3), 16, Some(UserNo(20)), 50).await.unwrap();
         assert_eq!(recipients.len(), 50);
@@ -149,7 +149,7 @@ async fn news_touch_what_is_new_or_what_is_followed_whichever_is_less() {
         for _ in 0..8 {
             for (reader, pull, news) in [(many, 5000, 3), (few, 0, 5 * 9 + 3), (many, 5003, 0)] {
                 let after = Watermarks { pull, direct: 0 };
-                let found = archive.news(reader, after, 100).await.unwrap();
+                let found = archive.news(InboxKey::main(reader), after, 100).await.unwrap();
                 assert_eq!((found.entries.len(), found.upto.pull), (news, 5003), "{reader:?} after {pull}");
             }
         }

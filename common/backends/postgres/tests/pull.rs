@@ -35,7 +35,7 @@ async fn ask(url: &str, sql: &'static str) -> i64 {
 }
 
 async fn pulled(archive: &PostgresArchive, reader: UserNo) -> News {
-    archive.news(reader, Watermarks::default(), ALL).await.unwrap()
+    archive.news(InboxKey::main(reader), Watermarks::default(), ALL).await.unwrap()
 }
 
 /// Everything of one kind, so that it locks in every order there could be.
@@ -148,7 +148,7 @@ type Call<'a> = BoxFuture<'a, Result<News, StoreError>>;
 
 /// Makes the call, which waits.
 fn make(archive: &PostgresArchive, reader: UserNo) -> Call<'_> {
-    let mut call = archive.news(reader, Watermarks::default(), 100);
+    let mut call = archive.news(InboxKey::main(reader), Watermarks::default(), 100);
     assert!(unconstrained(&mut call).now_or_never().is_none());
     call
 }

@@ -63,15 +63,8 @@ impl Town {
 
     async fn publish(&self) {
         let publish = Publish {
-            author: self.author.clone(),
-            body: Body::parse("1".to_owned()).unwrap(),
-            kind: None,
-            id: None,
-            foreign_id: None,
-            published_at: None,
-            rank: None,
             audience: Audience::default(),
-            idempotency_key: None,
+            ..Publish::new(self.author.clone(), Body::parse("1".to_owned()).unwrap())
         };
         let publisher = Publisher::new(self.stores.archive.clone(), self.stores.jobs.clone());
         publisher.write(vec![Write::Publish(publish)], NOW).await.unwrap().remove(0).unwrap();

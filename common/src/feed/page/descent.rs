@@ -15,7 +15,7 @@ use crate::inboxes::Log;
 
 /// What comes next.
 pub(super) enum Leg {
-    /// These, newest first; at least one.
+    /// These, newest first.
     Keys(Vec<DisplayKey>),
     /// A read of the Archive, to be [told](Descent::told).
     Read(Reading),
@@ -30,23 +30,24 @@ pub(super) struct Descent<'a> {
     shown: Vec<DisplayKey>,
     /// Below the log: the greatest key that may come next; `None` if none may.
     at: Option<DisplayKey>,
+    /// The last key that the feed shows, if it has such an end.
+    end: Option<DisplayKey>,
     window: Option<Window>,
     most: usize,
 }
 
 impl<'a> Descent<'a> {
-    /// From strictly below `before` down; a read of the Archive asks for `most` adds.
-    pub(super) fn new(log: &'a Log, before: Option<DisplayKey>, most: usize) -> Self {
-        let above = |key: &DisplayKey| log.floor.is_none_or(|floor| *key > floor);
+    /// From strictly below `before` down to `end`, if there is one; a read of the Archive asks for `most` adds.
+    pub(super) fn new(log: &'a Log, before: Option<DisplayKey>, end: Option<DisplayKey>, most: usize) -> Self {
         let below = |key: &DisplayKey| before.is_none_or(|before| *key < before);
-        let mut shown = living(&log.entries);
-        shown.retain(|key| above(key) && below(key));
+        let mut shown = above_floor(log);
+        shown.retain(|key| below(key) && is_within(end, key));
         shown.sort_unstable();
         let at = match (log.floor, before) {
             (Some(floor), Some(before)) => just_below(before).map(|below| below.min(floor)),
             (floor, _) => floor,
         };
-        Self { log, shown, at, window: None, most }
+        Self { log, shown, at, end, window: None, most }
     }
 
     /// At most `limit` keys, or what has to be read for them. `kept` gives the window of an earlier page, if there is
@@ -57,16 +58,17 @@ impl<'a> Descent<'a> {
             keys.reverse();
             return Leg::Keys(keys);
         }
-        let Some(at) = self.at else { return Leg::End };
+        let Some(at) = self.at.filter(|at| is_within(self.end, at)) else { return Leg::End };
         let (log, most) = (self.log, self.most);
         let window = self.window.get_or_insert_with(|| {
             let usable = |mut window: Window| (window.follow(log) && window.covers(at)).then_some(window);
             kept().and_then(usable).unwrap_or_else(|| Window::begin(log.head, at, most))
         });
-        let keys = window.keys(at, limit);
+        let mut keys = window.keys(at, limit);
         match keys.last() {
             Some(last) => {
                 self.at = just_below(*last);
+                keys.retain(|key| is_within(self.end, key));
                 Leg::Keys(keys)
             }
             None => window.next().map_or(Leg::End, Leg::Read),
@@ -84,4 +86,15 @@ impl<'a> Descent<'a> {
     pub(super) fn into_window(self) -> Option<Window> {
         self.window
     }
+}
+
+/// What lives in the log above its floor, in no order.
+pub(super) fn above_floor(log: &Log) -> Vec<DisplayKey> {
+    let mut shown = living(&log.entries);
+    shown.retain(|key| log.floor.is_none_or(|floor| *key > floor));
+    shown
+}
+
+fn is_within(end: Option<DisplayKey>, key: &DisplayKey) -> bool {
+    end.is_none_or(|end| *key >= end)
 }

@@ -175,7 +175,7 @@ impl Window {
 }
 
 /// The least key above `key`; `None` above the greatest of all.
-fn just_above(key: DisplayKey) -> Option<DisplayKey> {
+pub(super) fn just_above(key: DisplayKey) -> Option<DisplayKey> {
     match key.item.0.checked_add(1) {
         Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),
         None => Some(DisplayKey { rank: key.rank.checked_add(1)?, item: ItemId(0) }),

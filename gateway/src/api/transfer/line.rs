@@ -104,16 +104,15 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         let name = |name: &RawValue| serde_json::from_str(name.get()).map_err(|why| field.refuse(why));
         names.into_iter().map(name).collect::<Result<Vec<UserId>, _>>()
     });
+    let publish = Publish::new(fields.required("author")?.name()?, body);
     let publish = Publish {
-        author: fields.required("author")?.name()?,
-        body,
         kind: publish::printable(fields.get("kind"), KIND_MAX_CHARACTERS, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: publish::printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         published_at: Some(published_at),
         rank: fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?,
-        idempotency_key: None,
         audience: to.transpose()?.map_or(Audience::Followers, Audience::Users),
+        ..publish
     };
     if publish.id.is_none() && publish.foreign_id.is_none() {
         let why = "field \"id\" or field \"foreign_id\" is missing: without one the same line would be another item next time";

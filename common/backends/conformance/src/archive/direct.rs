@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Event, Publish, Refused, Write, Written};
 use feedgate_common::graph::Shield;
-use feedgate_common::{DirectSeq, Entry, ItemId, Op, UserNo, Watermarks};
+use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, UserNo, Watermarks};
 
 use super::{NOW, change, delete, edit, follow, number, post, shield, to_users, unfollow, user, write, write_at};
 
@@ -17,7 +17,7 @@ async fn send(archive: &dyn Archive, publish: Publish, now: i64) -> (ItemId, Use
 }
 
 async fn ops(archive: &dyn Archive, reader: UserNo) -> Vec<(Op, ItemId)> {
-    let news = archive.news(reader, Watermarks::default(), 1000).await.expect("the archive works");
+    let news = archive.news(InboxKey::main(reader), Watermarks::default(), 1000).await.expect("the archive works");
     assert!(news.entries.iter().all(Entry::is_direct));
     assert_eq!(news.upto.direct, news.entries.len() as DirectSeq, "dense from 1");
     news.entries.iter().map(|entry| (entry.op, entry.key.item)).collect()
@@ -68,7 +68,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     assert_eq!(archive.addressed(ben, &[item, ItemId(1)]).await.unwrap(), [item]);
     let edited = write(&*archive, edit(item, "new")).await;
     assert_eq!(edited, Ok(Written::Edited { author: ann, version: 2, readers: readers.clone() }));
-    let feed = archive.feed_below(ben, None, None, 100, 10).await.unwrap();
+    let feed = archive.feed_below(InboxKey::main(ben), None, None, 100, 10).await.unwrap();
     assert_eq!(
         feed.iter().map(|add| (add.key.item, add.outbox_seq, add.generation)).collect::<Vec<_>>(),
         [(item, 0, 0)]
@@ -80,7 +80,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     for reader in [rea, ben] {
         assert_eq!(ops(&*archive, reader).await, [(Op::Add, item), (Op::Update, item), (Op::Delete, item)]);
     }
-    assert_eq!(archive.feed_below(ben, None, None, 100, 10).await.unwrap(), []);
+    assert_eq!(archive.feed_below(InboxKey::main(ben), None, None, 100, 10).await.unwrap(), []);
     assert_eq!(archive.outbox(ann, 0, 10).await.unwrap().head, 0, "no outbox shows it");
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn a_profile_shows_nothing_that_is_addressed(archive: Arc<dyn A
     let (_, ann, _) = send(&*archive, to_users("ann", "x", &["rea"]), NOW).await;
     let (open, seq) = super::accept(&*archive, post("ann", "for all"), NOW).await;
     assert_eq!(seq, 1);
-    let shown = archive.profile(ann, None, 10).await.unwrap();
+    let shown = archive.profile(ann, FeedId::MAIN, None, 10).await.unwrap();
     assert_eq!(shown.iter().map(|key| key.item).collect::<Vec<_>>(), [open]);
     let items = archive.items(&[open]).await.unwrap();
     assert!(items[0].as_ref().is_some_and(|item| !item.direct));

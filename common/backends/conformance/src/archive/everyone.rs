@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, Built, Edge, Refused, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Cut, ItemId, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo, Watermarks};
 
 use super::{NOW, accept, change, classify, follow, number, post, shield, unfollow, user, write};
 
@@ -18,7 +18,7 @@ async fn herald(archive: &dyn Archive) -> (UserNo, ItemId, ItemId) {
 }
 
 async fn feed(archive: &dyn Archive, reader: UserNo) -> Vec<ItemId> {
-    let feed = archive.feed_below(reader, None, None, 100, 100).await.expect("the archive works");
+    let feed = archive.feed_below(InboxKey::main(reader), None, None, 100, 100).await.expect("the archive works");
     feed.iter().map(|add| add.key.item).collect()
 }
 
@@ -31,14 +31,18 @@ pub(super) async fn everyone_follows_from_then_on(archive: Arc<dyn Archive>) {
     assert_eq!(archive.followees(reader).await.unwrap(), [all]);
     assert_eq!(archive.followers_among(all, &[reader]).await.unwrap(), [reader]);
     assert_eq!(feed(&*archive, reader).await, [since], "nothing from before");
-    let news = archive.news(reader, Watermarks::default(), 10).await.unwrap();
+    let news = archive.news(InboxKey::main(reader), Watermarks::default(), 10).await.unwrap();
     assert_eq!(news.entries.iter().map(|entry| (entry.key.item, entry.generation)).collect::<Vec<_>>(), [(since, 0)]);
     for (pull, count) in [(0, 0), (1, 1)] {
-        let state = archive.edge_state(reader, all, Cut { progress: Progress::at(9), pull }, 100).await.unwrap();
+        let state = archive
+            .edge_state(InboxKey::main(reader), all, Cut { progress: Progress::at(9), pull }, 100)
+            .await
+            .unwrap();
         assert_eq!((state.edge, state.adds.len()), (edge, count));
     }
-    assert_eq!(archive.build(reader, &[], 100, 100).await.unwrap(), Built::CutsMissing(vec![all]));
-    let Built::State(built) = archive.build(reader, &[(all, Progress::at(2))], 100, 100).await.unwrap() else {
+    assert_eq!(archive.build(InboxKey::main(reader), &[], 100, 100).await.unwrap(), Built::CutsMissing(vec![all]));
+    let Built::State(built) = archive.build(InboxKey::main(reader), &[(all, Progress::at(2))], 100, 100).await.unwrap()
+    else {
         panic!("every cut was given")
     };
     assert_eq!(built.adds.iter().map(|add| add.key.item).collect::<Vec<_>>(), [since]);
@@ -66,8 +70,11 @@ pub(super) async fn a_reader_may_leave_whom_everyone_follows_and_come_back(archi
     let (reader, _, off, fresh) = change(&*archive, unfollow("rea", "all")).await;
     assert!(fresh && !off.on && off.generation > 0, "{off:?}");
     assert_eq!(feed(&*archive, reader).await, []);
-    assert_eq!(archive.news(reader, Watermarks::default(), 10).await.unwrap().entries, []);
-    assert!(matches!(archive.build(reader, &[], 100, 100).await.unwrap(), Built::State(_)), "no cut is missing");
+    assert_eq!(archive.news(InboxKey::main(reader), Watermarks::default(), 10).await.unwrap().entries, []);
+    assert!(
+        matches!(archive.build(InboxKey::main(reader), &[], 100, 100).await.unwrap(), Built::State(_)),
+        "no cut is missing"
+    );
     let (.., on, fresh) = change(&*archive, follow("rea", "all")).await;
     assert!(fresh && on.on && on.generation > off.generation && on.from == 2);
     assert_eq!(feed(&*archive, reader).await, [since, before], "a follow of one's own brings the newest");

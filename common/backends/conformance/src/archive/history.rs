@@ -6,7 +6,7 @@ use feedgate_common::archive::{Archive, Audience, Built, Publish, Refused, Write
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
-use feedgate_common::{Cut, ItemId, Millis, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, InboxKey, ItemId, Millis, Progress, UserNo, Watermarks};
 
 use super::{NOW, follow, number, post, to_users, user};
 
@@ -54,7 +54,7 @@ fn fresh(answer: &Result<Written, Refused>) -> bool {
 
 async fn adds(archive: &dyn Archive, reader: UserNo, author: UserNo, backfill: usize) -> (Vec<u64>, bool) {
     let cut = Cut { progress: Progress::at(100), pull: 100 };
-    let state = archive.edge_state(reader, author, cut, backfill).await.unwrap();
+    let state = archive.edge_state(InboxKey::main(reader), author, cut, backfill).await.unwrap();
     (state.adds.iter().map(|add| add.key.item.0).collect(), state.quiet)
 }
 
@@ -78,14 +78,14 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     assert_eq!(adds(archive, roy, ann, 2).await, (vec![1, 3, 4], true));
     let followers = archive.followers(ann, None, 10).await.unwrap();
     assert_eq!(followers.iter().map(|line| line.since).collect::<Vec<_>>(), [60, 50, 40], "by their own time");
-    let news = archive.news(rea, Watermarks::default(), 10).await.unwrap();
+    let news = archive.news(InboxKey::main(rea), Watermarks::default(), 10).await.unwrap();
     assert_eq!((news.entries.len(), news.quiet), (1, true));
     let read = archive.items(&[ItemId(2), ItemId(3)]).await.unwrap();
     assert_eq!((read[0].is_none(), read[1].as_ref().unwrap().version), (true, 3));
 
     archive.write(vec![Write::Publish(post("ann", "now")), follow("ben", "ann")], NOW).await.unwrap();
     assert_eq!(archive.pull_heads(0, 10).await.unwrap().len(), 1, "what comes now is told");
-    assert!(!archive.edge_state(UserNo(2), ann, Cut::default(), 2).await.unwrap().quiet);
+    assert!(!archive.edge_state(InboxKey::main(UserNo(2)), ann, Cut::default(), 2).await.unwrap().quiet);
     assert_eq!(archive.outbox(ann, 0, 100).await.unwrap().quiet, 5);
 
     assert_eq!(archive.users(Some(ann), 2).await.unwrap(), [(UserNo(2), user("ben")), (rea, user("rea"))]);
@@ -128,13 +128,13 @@ pub(super) async fn i3_an_imported_follow_is_past_the_head_for_every_door_but_it
     let [ann, rea] = [number(archive, "ann").await, number(archive, "rea").await];
     assert_eq!(archive.edge(rea, ann).await.unwrap().from, 3);
     assert_eq!(archive.all_recipients(ann, 10).await.unwrap()[0].from, 3);
-    let state = archive.edge_state(rea, ann, Cut::default(), 100).await.unwrap();
+    let state = archive.edge_state(InboxKey::main(rea), ann, Cut::default(), 100).await.unwrap();
     assert_eq!(
         state.adds.iter().map(|add| add.key.item.0).collect::<Vec<_>>(),
         [1, 2, 3],
         "none of them comes by push"
     );
-    let feed = archive.feed_below(rea, None, None, 0, 10).await.unwrap();
+    let feed = archive.feed_below(InboxKey::main(rea), None, None, 0, 10).await.unwrap();
     assert_eq!(
         feed.iter().map(|add| add.key.item.0).collect::<Vec<_>>(),
         [3, 2],
@@ -157,9 +157,11 @@ pub(super) async fn what_was_addressed_and_had_its_end_is_in_no_feed(archive: Ar
     let publish = Publish { id: Some(ItemId(7)), published_at: Some(1), ..to_users("ann", "x", &["rea"]) };
     import(&*archive, vec![Import::Item { publish, version: 1, deleted: true }]).await;
     let rea = number(&*archive, "rea").await;
-    let told = archive.news(rea, Watermarks::default(), 10).await.unwrap();
+    let told = archive.news(InboxKey::main(rea), Watermarks::default(), 10).await.unwrap();
     assert!(told.quiet, "{told:?}");
-    let Built::State(feed) = archive.build(rea, &[], 10, 10).await.unwrap() else { panic!("rea follows nobody") };
+    let Built::State(feed) = archive.build(InboxKey::main(rea), &[], 10, 10).await.unwrap() else {
+        panic!("rea follows nobody")
+    };
     assert_eq!((feed.adds, feed.taken.direct), (vec![], told.upto.direct));
-    assert_eq!(archive.feed_below(rea, None, None, 10, 10).await.unwrap(), []);
+    assert_eq!(archive.feed_below(InboxKey::main(rea), None, None, 10, 10).await.unwrap(), []);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Refused, Write, Written};
-use feedgate_common::{DisplayKey, Item, ItemId, UserNo};
+use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserNo};
 
 use super::{NOW, accept, body, delete, edit, number, post, write, write_at};
 
@@ -171,7 +171,7 @@ pub(super) async fn a_profile_shows_living_items_in_display_order(archive: Arc<d
     let author = number(&*archive, "ann").await;
     let (mut shown, mut before) = (vec![], None);
     loop {
-        let page = archive.profile(author, before, 2).await.unwrap();
+        let page = archive.profile(author, FeedId::MAIN, before, 2).await.unwrap();
         shown.extend(page.iter().copied());
         if page.len() < 2 {
             break;
@@ -179,7 +179,11 @@ pub(super) async fn a_profile_shows_living_items_in_display_order(archive: Arc<d
         before = page.last().copied();
     }
     assert_eq!(shown, keys);
-    assert_eq!(archive.profile(UserNo(9999), None, 2).await.unwrap(), [], "an unseen author has shown nothing");
+    assert_eq!(
+        archive.profile(UserNo(9999), FeedId::MAIN, None, 2).await.unwrap(),
+        [],
+        "an unseen author has shown nothing"
+    );
 }
 
 pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {

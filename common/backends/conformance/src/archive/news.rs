@@ -5,12 +5,12 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, News, PullHead, Write};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Entry, Op, PullSeq, UserNo, Watermarks};
+use feedgate_common::{Entry, InboxKey, Op, PullSeq, UserNo, Watermarks};
 
 use super::{NOW, accept, change, classify, delete, edit, follow, number, post, shield, to_users, unfollow, write};
 
 async fn news(archive: &dyn Archive, reader: UserNo, pull: PullSeq, limit: usize) -> News {
-    archive.news(reader, Watermarks { pull, direct: 0 }, limit).await.expect("the archive works")
+    archive.news(InboxKey::main(reader), Watermarks { pull, direct: 0 }, limit).await.expect("the archive works")
 }
 
 async fn routes(archive: &dyn Archive, author: UserNo) -> Vec<(Op, Route)> {
@@ -134,7 +134,7 @@ pub(super) async fn a_limit_cuts_news_where_it_says(archive: Arc<dyn Archive>) {
     for limit in [1, 2, 3, 4, 5, 7] {
         let (mut after, mut seen) = (Watermarks::default(), vec![]);
         while after != all.upto {
-            let next = archive.news(reader, after, limit).await.unwrap();
+            let next = archive.news(InboxKey::main(reader), after, limit).await.unwrap();
             assert!(next.entries.len() <= 2 * limit && next.upto != after);
             let numbers = [1, 3, 4, 6, 7, 9].iter().filter(|n| **n > after.pull && **n <= next.upto.pull).count();
             let addressed = (next.upto.direct - after.direct) as usize;

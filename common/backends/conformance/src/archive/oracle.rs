@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Built, Event, FeedAdd, FeedState, PullHead};
 use feedgate_common::rules::is_past;
-use feedgate_common::{Cut, DisplayKey, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, DisplayKey, InboxKey, Progress, UserNo, Watermarks};
 
 use super::{NOW, user};
 use happen::{World, name};
@@ -96,7 +96,7 @@ impl Asked<'_> {
             for limit in [1, 3, 1000] {
                 let mut after = start;
                 loop {
-                    let news = archive.news(reader, after, limit).await.unwrap();
+                    let news = archive.news(InboxKey::main(reader), after, limit).await.unwrap();
                     let upto = news.upto;
                     let pulls = pulled.iter().filter(|(number, _)| *number > after.pull && *number <= upto.pull);
                     let from = after.direct.min(heads.direct) as usize;
@@ -120,7 +120,7 @@ impl Asked<'_> {
         for &author in &self.users {
             for pull in [0, self.part(self.naive.pull_head), self.naive.pull_head] {
                 let cut = Cut { progress: self.progress(author), pull };
-                let state = self.archive.edge_state(reader, author, cut, backfill).await.unwrap();
+                let state = self.archive.edge_state(InboxKey::main(reader), author, cut, backfill).await.unwrap();
                 assert_eq!(state.edge, self.naive.edge(reader, author));
                 let wants = self.naive.shown(reader, author, backfill, |add, n| is_past(cut, reader, add, n));
                 assert_eq!(state.adds, wants, "the follow door, cut at {cut:?}");
@@ -134,7 +134,8 @@ impl Asked<'_> {
         for (limit, least_rank) in [(1, None), (4, middle), (1000, None), (1000, middle)] {
             let (mut shown, mut before): (_, Option<DisplayKey>) = (vec![], None);
             loop {
-                let page = self.archive.feed_below(reader, before, least_rank, backfill, limit).await.unwrap();
+                let page =
+                    self.archive.feed_below(InboxKey::main(reader), before, least_rank, backfill, limit).await.unwrap();
                 shown.extend(page.iter().copied());
                 if page.len() < limit {
                     break;
@@ -150,7 +151,7 @@ impl Asked<'_> {
         let Self { archive, naive, users, .. } = self;
         let followees = naive.followees(reader, users);
         let cuts: Vec<_> = followees.iter().map(|author| (*author, self.progress(*author))).collect();
-        let Built::State(state) = archive.build(reader, &cuts, backfill, limit).await.unwrap() else {
+        let Built::State(state) = archive.build(InboxKey::main(reader), &cuts, backfill, limit).await.unwrap() else {
             panic!("every cut was given");
         };
         let mut wants = naive.feed(reader, users, backfill, |author| self.progress(author).cut_for(reader));

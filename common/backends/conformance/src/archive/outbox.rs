@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Write, Written};
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, ItemId, Op, Record};
+use feedgate_common::{DisplayKey, FeedId, ItemId, Op, Record};
 
 use super::{NOW, accept, delete, edit, follow, number, post, unfollow, write};
 
@@ -36,7 +36,7 @@ pub(super) async fn i11_updates_and_deletes_take_the_door_of_their_add_behind_it
     write(&*archive, delete(item)).await.unwrap();
     let author = number(&*archive, "ann").await;
     let key = DisplayKey { rank: 77, item };
-    let record = |seq, op| Record { seq, op, route: Route::Push, key };
+    let record = |seq, op| Record { seq, op, route: Route::Push, feed: FeedId::MAIN, key };
     let wants = [record(1, Op::Add), record(2, Op::Update), record(3, Op::Delete)];
     assert_eq!(archive.outbox(author, 0, 10).await.unwrap().records, wants);
 }

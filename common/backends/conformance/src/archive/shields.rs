@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Edge, Event, Written};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Cut, ItemId, Progress, UserNo};
+use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo};
 
 use super::{NOW, accept, change, follow, number, post, shield, unfollow, user, write, write_at};
 
@@ -36,7 +36,7 @@ pub(super) async fn a_mute_is_an_unfollow_and_its_end_a_follow_from_now(archive:
     let on = archive.edge(reader, ann).await.unwrap();
     assert!(on.on && on.generation > off.generation && on.from == 2, "{on:?}");
     let cut = Cut { progress: Progress::at(2), pull: 0 };
-    let adds = archive.edge_state(reader, ann, cut, 100).await.unwrap().adds;
+    let adds = archive.edge_state(InboxKey::main(reader), ann, cut, 100).await.unwrap().adds;
     let items: Vec<ItemId> = adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, [first, second], "the newest come back");
     assert_eq!(followed(&*archive, reader).await, [("ann".to_owned(), 0)]);

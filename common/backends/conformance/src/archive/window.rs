@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Built};
-use feedgate_common::{Cut, ItemId, Progress, UserNo};
+use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo};
 
 use super::{NOW, accept, change, delete, follow, post, write};
 
@@ -20,14 +20,20 @@ pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Arc
         write(&*archive, delete(*id)).await.unwrap();
     }
     let head = archive.outbox(author, 0, 1).await.unwrap().head;
-    let state = archive.edge_state(reader, author, Cut { progress: Progress::at(head), pull: 0 }, 100).await.unwrap();
+    let state = archive
+        .edge_state(InboxKey::main(reader), author, Cut { progress: Progress::at(head), pull: 0 }, 100)
+        .await
+        .unwrap();
     let items: Vec<ItemId> = state.adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, keys[200..250]);
-    let page = archive.feed_below(reader, None, None, 100, 1000).await.unwrap();
+    let page = archive.feed_below(InboxKey::main(reader), None, None, 100, 1000).await.unwrap();
     let items: Vec<ItemId> = page.iter().rev().map(|add| add.key.item).collect();
     assert_eq!(items, keys[200..250]);
     let (late, ..) = change(&*archive, follow("late", "ann")).await;
-    let state = archive.edge_state(late, author, Cut { progress: Progress::at(head), pull: 0 }, 100).await.unwrap();
+    let state = archive
+        .edge_state(InboxKey::main(late), author, Cut { progress: Progress::at(head), pull: 0 }, 100)
+        .await
+        .unwrap();
     let items: Vec<ItemId> = state.adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, keys[150..250], "what was deleted before the follow does not count");
 }
@@ -35,9 +41,9 @@ pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Arc
 pub(super) async fn cuts_that_are_missing_are_named(archive: Arc<dyn Archive>) {
     let (reader, ann, ..) = change(&*archive, follow("rea", "ann")).await;
     let (_, ben, ..) = change(&*archive, follow("rea", "ben")).await;
-    let built = archive.build(reader, &[(ann, Progress::at(0))], 10, 10).await.unwrap();
+    let built = archive.build(InboxKey::main(reader), &[(ann, Progress::at(0))], 10, 10).await.unwrap();
     assert_eq!(built, Built::CutsMissing(vec![ben]));
     let cuts = [(ben, Progress::at(0)), (ann, Progress::at(0)), (UserNo(77), Progress::at(5))];
-    let built = archive.build(reader, &cuts, 10, 10).await.unwrap();
+    let built = archive.build(InboxKey::main(reader), &cuts, 10, 10).await.unwrap();
     assert!(matches!(built, Built::State(state) if state.adds.is_empty() && state.lagging.is_empty()));
 }

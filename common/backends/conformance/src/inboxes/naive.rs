@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use feedgate_common::archive::Recipient;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{
     Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, Numbered, Read, Stand, Take, Taken,
@@ -89,12 +90,13 @@ impl Inboxes for Naive {
         if progress != step.expected {
             return Ok(Advanced::Overtaken(progress));
         }
+        let key_of = |to: &Recipient| InboxKey { reader: to.reader, feed: step.feed };
         let mut grown = Vec::new();
         for to in &step.recipients {
-            let Some(inbox) = state.inboxes.get(&InboxKey::main(to.reader)) else { continue };
+            let Some(inbox) = state.inboxes.get(&key_of(to)) else { continue };
             let mark = inbox.marks.get(&step.author).copied();
             match push_verdict(mark, inbox.built_at, to.generation, to.counter) {
-                Verdict::Append => grown.push((InboxKey::main(to.reader), *to)),
+                Verdict::Append => grown.push((key_of(to), *to)),
                 Verdict::Skip => {}
                 Verdict::Stale => return Ok(Advanced::Stale),
             }
@@ -108,8 +110,8 @@ impl Inboxes for Naive {
         });
         let grown = grown.collect();
         for to in &step.recipients {
-            if !state.inboxes.contains_key(&InboxKey::main(to.reader)) {
-                state.tokens.remove(&InboxKey::main(to.reader));
+            if !state.inboxes.contains_key(&key_of(to)) {
+                state.tokens.remove(&key_of(to));
             }
         }
         state.progress.insert((step.author, step.bucket), step.next);

@@ -5,7 +5,7 @@ use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Build, EdgeStep, KEEP, Log, Read, Take};
 use feedgate_common::{
-    Cut, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
+    Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
     Watermarks,
 };
 
@@ -69,7 +69,7 @@ impl Schedule {
         let op = [Op::Add, Op::Add, Op::Add, Op::Update, Op::Delete][self.below(5) as usize];
         let item = 1 + self.below(seq);
         let rank = if self.below(9) == 0 { -(item as i64) } else { item as i64 * 1000 };
-        Record { seq, op, route: Route::Push, key: DisplayKey { rank, item: ItemId(item << 22) } }
+        Record { seq, op, route: Route::Push, feed: FeedId::MAIN, key: DisplayKey { rank, item: ItemId(item << 22) } }
     }
 
     async fn push(&mut self, store: &dyn Inboxes, naive: &Naive) {
@@ -89,7 +89,7 @@ impl Schedule {
             let counter = if self.below(15) == 0 { self.below(40) } else { 1000 };
             recipients.push(Recipient { reader, generation, from, counter });
         }
-        let step = Advance { author, bucket, expected, next, records, recipients };
+        let step = Advance { author, bucket, feed: FeedId::MAIN, expected, next, records, recipients };
         let answers = (store.advance(step.clone()).await.unwrap(), naive.advance(step.clone()).await.unwrap());
         assert_eq!(answers.0, answers.1, "{step:?}");
     }

@@ -42,6 +42,7 @@ mod users;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use compact_str::CompactString;
 use feedgate_common::archive::{
     Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
@@ -50,7 +51,8 @@ use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{
-    Bucket, Cut, DisplayKey, Epoch, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo, Watermarks,
+    Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
+    UserNo, Watermarks,
 };
 
 use crate::database::{Database, Durability, Request};
@@ -150,6 +152,14 @@ impl Archive for EmbeddedArchive {
         names.iter().map(|name| self.users.learn_no(&view, name)).collect()
     }
 
+    async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
+        todo!("E: {names:?}")
+    }
+
+    async fn feeds(&self) -> Result<Vec<FeedId>> {
+        Ok(vec![FeedId::MAIN])
+    }
+
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
         let view = self.db.view();
         users.iter().map(|user| self.users.learn_id(&view, *user)).collect()
@@ -167,7 +177,14 @@ impl Archive for EmbeddedArchive {
         lists::outbox(&self.db.view(), author, after, limit)
     }
 
-    async fn profile(&self, author: UserNo, before: Option<DisplayKey>, limit: usize) -> Result<Vec<DisplayKey>> {
+    async fn profile(
+        &self,
+        author: UserNo,
+        feed: FeedId,
+        before: Option<DisplayKey>,
+        limit: usize,
+    ) -> Result<Vec<DisplayKey>> {
+        let _ = feed;
         door::profile(&self.db.view(), author, before, limit)
     }
 
@@ -204,32 +221,34 @@ impl Archive for EmbeddedArchive {
         people::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
     }
 
-    async fn edge_state(&self, reader: UserNo, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         let doors = self.doors.clone();
-        self.db.read(move |view| doors.edge_state(view, reader, author, cut, backfill)).await
+        self.db.read(move |view| doors.edge_state(view, key.reader, author, cut, backfill)).await
     }
 
     async fn build(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
     ) -> Result<Built> {
         let (doors, progress) = (self.doors.clone(), progress.to_vec());
-        self.db.read(move |view| doors.build(view, reader, &progress, backfill, limit)).await
+        self.db.read(move |view| doors.build(view, key.reader, &progress, backfill, limit)).await
     }
 
     async fn feed_below(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         before: Option<DisplayKey>,
         least_rank: Option<i64>,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let doors = self.doors.clone();
-        self.db.read(move |view| doors.feed_below(view, reader, Stretch { before, least_rank }, backfill, limit)).await
+        self.db
+            .read(move |view| doors.feed_below(view, key.reader, Stretch { before, least_rank }, backfill, limit))
+            .await
     }
 
     async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
@@ -254,10 +273,10 @@ impl Archive for EmbeddedArchive {
         people::addressed(&self.db.view(), reader, items)
     }
 
-    async fn news(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
-        match news::none(&self.db.view(), reader, after)? {
+    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
+        match news::none(&self.db.view(), key.reader, after)? {
             Some(none) => Ok(none),
-            None => self.db.read(move |view| news::news(view, reader, after, limit)).await,
+            None => self.db.read(move |view| news::news(view, key.reader, after, limit)).await,
         }
     }
 

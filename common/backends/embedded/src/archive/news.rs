@@ -15,7 +15,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use feedgate_common::archive::{Edge, News, PullHead};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{DirectSeq, Entry, PullSeq, Record, UserNo, Watermarks};
+use feedgate_common::{DirectSeq, Entry, FeedId, PullSeq, Record, UserNo, Watermarks};
 
 use super::people;
 use super::tables::{Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls};
@@ -111,7 +111,7 @@ impl Stream {
         for row in self.rows.by_ref() {
             let ((_, number), PullRow { op, seq, key }) = row?;
             if seq > self.edge.from {
-                let record = Record { seq, op, route: Route::Pull, key };
+                let record = Record { seq, op, route: Route::Pull, feed: FeedId::MAIN, key };
                 return Ok(Some((number, Entry::of(&record, self.author, self.edge.generation))));
             }
         }

@@ -159,7 +159,7 @@ impl Bucket {
     fn advance(&mut self, step: &Advance) -> Advanced {
         let mut verdicts = Vec::with_capacity(step.recipients.len());
         for to in &step.recipients {
-            let inbox = self.inboxes.get(&InboxKey::main(to.reader));
+            let inbox = self.inboxes.get(&InboxKey { reader: to.reader, feed: step.feed });
             let verdict = inbox.map(|i| push_verdict(i.mark(step.author), i.built_at, to.generation, to.counter));
             if verdict == Some(Verdict::Stale) {
                 return Advanced::Stale;
@@ -168,7 +168,7 @@ impl Bucket {
         }
         let mut grown = Vec::with_capacity(step.recipients.len());
         for (to, verdict) in step.recipients.iter().zip(verdicts) {
-            let key = InboxKey::main(to.reader);
+            let key = InboxKey { reader: to.reader, feed: step.feed };
             match verdict {
                 None => _ = self.tokens.remove(&key),
                 Some(Verdict::Append) => {

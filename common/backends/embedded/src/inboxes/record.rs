@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   any:   bucket, kind, …
-//!   push:  bucket, kind, author, expected, next, records, recipients
+//!   push:  bucket, kind, author, (feed if named,) expected, next, records, recipients
 //!          recipient = distance in readers of the bucket · 2 + odd | distance of generations
 //!                      | if odd: from beyond expected, distance of counters
 //! ```
@@ -38,6 +38,8 @@ const FINISH: u8 = 7;
 const TAKE: u8 = 8;
 const TOUCH: u8 = 9;
 const EXPIRE: u8 = 10;
+/// [`ADVANCE`] is that of the main feed.
+const ADVANCE_NAMED: u8 = 11;
 
 /// Which bucket a step belongs to.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
@@ -108,7 +110,7 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     let bytes = &mut bytes;
     let bucket = take_bucket(bytes, buckets)?;
     let step = match take_byte(bytes)? {
-        ADVANCE => Step::Advance(take_advance(bytes, bucket, buckets)?),
+        kind @ (ADVANCE | ADVANCE_NAMED) => Step::Advance(take_advance(bytes, kind, bucket, buckets)?),
         kind @ (EDGE | EDGE_WITHOUT_PULL) => Step::Edge(EdgeStep {
             key: take_key(bytes)?,
             author: UserNo(take_u32(bytes)?),
@@ -144,8 +146,12 @@ pub(super) fn take_bucket(bytes: &mut &[u8], buckets: u16) -> Option<Bucket> {
 
 fn put_advance(out: &mut Vec<u8>, step: &Advance, buckets: u16) {
     out.reserve(32 + 16 * step.records.len() + 6 * step.recipients.len());
-    out.push(ADVANCE);
+    let named = step.feed != FeedId::MAIN;
+    out.push(if named { ADVANCE_NAMED } else { ADVANCE });
     put(out, step.author.0.into());
+    if named {
+        put(out, step.feed.0.into());
+    }
     put_progress(out, step.expected);
     put_progress(out, step.next);
     put(out, step.records.len() as u64);
@@ -167,12 +173,13 @@ fn put_advance(out: &mut Vec<u8>, step: &Advance, buckets: u16) {
     }
 }
 
-fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advance> {
+fn take_advance(bytes: &mut &[u8], kind: u8, bucket: Bucket, buckets: u16) -> Option<Advance> {
     let author = UserNo(take_u32(bytes)?);
+    let feed = if kind == ADVANCE_NAMED { take_feed(bytes)? } else { FeedId::MAIN };
     let (expected, next) = (take_progress(bytes)?, take_progress(bytes)?);
     let records = take_entries(bytes)?
         .into_iter()
-        .map(|e| Record { seq: e.outbox_seq, op: e.op, route: Route::Push, key: e.key })
+        .map(|e| Record { seq: e.outbox_seq, op: e.op, route: Route::Push, feed, key: e.key })
         .collect();
     let count = take(bytes)?;
     let mut recipients = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
@@ -192,7 +199,7 @@ fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advan
         let reader = place.checked_mul(buckets.into())?.checked_add(bucket.0.into())?;
         recipients.push(Recipient { reader: UserNo(reader.try_into().ok()?), generation, from, counter });
     }
-    Some(Advance { author, bucket, expected, next, records, recipients })
+    Some(Advance { author, bucket, feed, expected, next, records, recipients })
 }
 
 fn take_take(bytes: &mut &[u8]) -> Option<Take> {
@@ -237,7 +244,11 @@ pub(super) fn put_key(out: &mut Vec<u8>, key: InboxKey) {
 
 pub(super) fn take_key(bytes: &mut &[u8]) -> Option<InboxKey> {
     let reader = UserNo(take_u32(bytes)?);
-    Some(InboxKey { reader, feed: FeedId(take(bytes)?.try_into().ok()?) })
+    Some(InboxKey { reader, feed: take_feed(bytes)? })
+}
+
+fn take_feed(bytes: &mut &[u8]) -> Option<FeedId> {
+    take(bytes)?.try_into().ok().map(FeedId)
 }
 
 /// `last` is shifted by one, so that 0 says there is none.

@@ -103,11 +103,15 @@ pub(super) fn hot(head: PullHead) -> Vec<u8> {
 pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
     let mut read = Reader(message);
     let told = match (read.u8()?, read.u8()?) {
-        (VERSION, GROWTH) => Told::Growth(Growth {
-            author: UserNo(read.u32()?),
-            records: read.list(Reader::record)?,
-            inboxes: read.list(Reader::grown)?,
-        }),
+        (VERSION, GROWTH) => {
+            let author = UserNo(read.u32()?);
+            let (mut records, inboxes) = (read.list(Reader::record)?, read.list(Reader::grown)?);
+            // Inboxes that have grown by the same records are of the records' feed.
+            if let Some(grown) = inboxes.first() {
+                records.iter_mut().for_each(|record| record.feed = grown.key.feed);
+            }
+            Told::Growth(Growth { author, records, inboxes })
+        }
         (VERSION, CLOSE) => Told::Close { user: UserNo(read.u32()?), connection: read.u64()?, why: read.why()? },
         (VERSION, HOT) => {
             let author = UserNo(read.u32()?);
@@ -159,6 +163,7 @@ impl Reader<'_> {
                 2 => Route::Pull,
                 _ => return Err(Unreadable),
             },
+            feed: FeedId::MAIN,
             key: DisplayKey { rank: self.bytes().map(i64::from_be_bytes)?, item: ItemId(self.u64()?) },
         })
     }

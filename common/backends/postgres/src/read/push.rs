@@ -1,7 +1,7 @@
 //! What the fan-out reads: outboxes, recipients, who is pulled. Each a stretch of one index.
 
 use feedgate_common::archive::{Outbox, PullHead, Recipient};
-use feedgate_common::{Bucket, OutboxSeq, PullSeq, Record, UserNo};
+use feedgate_common::{Bucket, FeedId, OutboxSeq, PullSeq, Record, UserNo};
 use sqlx::PgConnection;
 
 use crate::rows;
@@ -58,7 +58,13 @@ pub(crate) async fn outbox(
     for row in read {
         if let (_, _, _, Some(seq), Some(op), Some(route), Some(rank), Some(item)) = row {
             let (op, route) = (rows::op_of(op)?, rows::route_of(route)?);
-            records.push(Record { seq: rows::count_of(seq)?, op, route, key: rows::key_of(rank, item) });
+            records.push(Record {
+                seq: rows::count_of(seq)?,
+                op,
+                route,
+                feed: FeedId::MAIN,
+                key: rows::key_of(rank, item),
+            });
         }
     }
     Ok(Outbox { records, head, last_pull, quiet })

@@ -50,17 +50,7 @@ pub(crate) fn user(name: &str) -> UserId {
 
 /// A publish with nothing but an author and a text.
 pub(crate) fn post(author: &str, text: &str) -> Publish {
-    Publish {
-        author: user(author),
-        body: Body::parse(format!("{{\"text\":\"{text}\"}}")).unwrap(),
-        kind: None,
-        id: None,
-        foreign_id: None,
-        published_at: None,
-        rank: None,
-        idempotency_key: None,
-        audience: Audience::Followers,
-    }
+    Publish::new(user(author), Body::parse(format!("{{\"text\":\"{text}\"}}")).unwrap())
 }
 
 pub(crate) fn follow(reader: &str, author: &str) -> Write {

@@ -1,5 +1,6 @@
 //! The push step as a script's keys and arguments, and what its answer means: no IO.
 
+use feedgate_common::archive::Recipient;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Advance, Grown};
 use feedgate_common::{Entry, InboxKey, varint};
@@ -20,7 +21,7 @@ impl Push {
     pub(super) fn of(step: &Advance) -> Result<Self> {
         let seqs: Vec<_> = step.records.iter().map(|record| record.seq).collect();
         let fresh: Vec<_> = step.recipients.iter().map(|to| beyond(&seqs, to.from)).collect();
-        let inboxes = step.recipients.iter().map(|to| inbox_key(step.bucket, InboxKey::main(to.reader)));
+        let inboxes = step.recipients.iter().map(|to| inbox_key(step.bucket, key_of(step, to)));
         let (mut edges, mut prefix) = (Vec::with_capacity(5 + 24 * fresh.len()), Vec::new());
         pack_array(&mut edges, 4 * fresh.len());
         for (to, fresh) in step.recipients.iter().zip(&fresh) {
@@ -47,12 +48,15 @@ impl Push {
             return Err(reply.unexpected());
         }
         let grown = step.recipients.iter().zip(heads).zip(&self.fresh).filter_map(|((to, head), &fresh)| {
-            let key = InboxKey::main(to.reader);
-            Some(Grown { key, head: head?, appended: fresh as u32, generation: to.generation })
+            Some(Grown { key: key_of(step, to), head: head?, appended: fresh as u32, generation: to.generation })
         });
         let long = long.iter().filter_map(|&at| step.recipients.get(at as usize));
-        Ok((grown.collect(), long.map(|to| InboxKey::main(to.reader)).collect()))
+        Ok((grown.collect(), long.map(|to| key_of(step, to)).collect()))
     }
+}
+
+fn key_of(step: &Advance, to: &Recipient) -> InboxKey {
+    InboxKey { reader: to.reader, feed: step.feed }
 }
 
 /// The beginning of an array in MessagePack, which Redis's Lua unpacks in one call.

@@ -45,7 +45,7 @@ use feedgate_common::error::{Result, StoreError};
 use feedgate_common::sessions::{
     Claim, Claimed, DEVICE_TTL_MS, DEVICES_MAX, Held, LEASE, Renewed, SavePosition, SessionInfo, Sessions, Token,
 };
-use feedgate_common::{Bucket, DeviceId, Epoch, Millis, Position, UserNo};
+use feedgate_common::{Bucket, DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use redis::cmd;
@@ -220,7 +220,7 @@ impl Sessions for RedisSessions {
     async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>> {
         let head = words![now, DEVICES_MAX, DEVICE_TTL_MS];
         let chunks = batch::cut(&positions, self.buckets, &head, |save| {
-            let SavePosition { user, device, token, position } = save;
+            let SavePosition { user, device, token, position, .. } = save;
             (*user, words![user.0, device, token.epoch.0, token.counter, position.epoch.0, position.offset])
         });
         let save = |chunk: batch::Chunk| async move {
@@ -229,7 +229,8 @@ impl Sessions for RedisSessions {
         batch::run(chunks, save).await
     }
 
-    async fn position(&self, user: UserNo, device: &DeviceId, now: Millis) -> Result<Option<Position>> {
+    async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
+        let _ = feed;
         let get = cmd("HGET").arg(devices_key(self.bucket(user), user)).arg(device.as_str()).take();
         let Some(row) = reply::<Option<String>>(self.link.call(&get).await?)? else { return Ok(None) };
         let stored = scripts::stored(&row)?.filter(|(_, seen)| now.saturating_sub(*seen) < DEVICE_TTL_MS);

@@ -68,7 +68,7 @@ pub(crate) async fn is_confirmed(pool: &RedisSessions, held: &Held) -> bool {
 
 pub(crate) fn a_position(held: &Held, offset: u64) -> SavePosition {
     let (user, device, position) = (held.claim.user, held.claim.device.clone(), Position { epoch: Epoch(1), offset });
-    SavePosition { user, device, token: held.token, position }
+    SavePosition { user, device, token: held.token, feed: FeedId::MAIN, position }
 }
 
 pub(crate) async fn saves(pool: &RedisSessions, held: &Held, offset: u64) -> bool {

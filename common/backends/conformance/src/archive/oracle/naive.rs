@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use feedgate_common::archive::{Author, Edge, FeedAdd};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::{Shield, Shields, effective_edge};
-use feedgate_common::{DisplayKey, Entry, Millis, Op, OutboxSeq, PullSeq, Record, UserNo, rules};
+use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, OutboxSeq, PullSeq, Record, UserNo, rules};
 
 /// An author's records, each with its pull number, or 0; and how the author is classed.
 #[derive(Default)]
@@ -72,7 +72,11 @@ impl Naive {
         let seq = self.head(author) + 1;
         let pull_seq = if route == Route::Pull { self.pull_head + 1 } else { 0 };
         self.pull_head = self.pull_head.max(pull_seq);
-        self.outboxes.entry(author).or_default().records.push((Record { seq, op, route, key }, pull_seq));
+        self.outboxes
+            .entry(author)
+            .or_default()
+            .records
+            .push((Record { seq, op, route, feed: FeedId::MAIN, key }, pull_seq));
     }
 
     pub(super) fn everyone_since(&self, author: UserNo) -> Option<OutboxSeq> {

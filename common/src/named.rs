@@ -1,0 +1,173 @@
+//! Named feeds: which kinds of items go where, and how much of each feed is shown.
+//!
+//! ```text
+//!   item.kind ──of_kind──▶ FeedId ──▶ the record, and so the inbox (reader, feed) that it reaches
+//! ```
+//!
+//! An item goes to the feed that claims its kind when it is accepted, and stays there whatever is configured later. Inside,
+//! feeds have the numbers that the Archive gave their names; a number stays with its name for ever, so a feed that is taken
+//! out of the configuration and put back is the same.
+
+use compact_str::CompactString;
+
+use crate::inboxes::KEEP;
+use crate::{FeedId, Millis};
+
+/// How many named feeds there may be: each follow is brought to every one.
+pub const NAMED_MAX: usize = 16;
+
+/// The most items a named feed shows.
+pub const CAP_MAX: usize = KEEP;
+
+/// A feed beside [`FeedId::MAIN`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedFeed {
+    /// The Archive's number for `name`.
+    pub id: FeedId,
+    /// What clients call it, as a channel and as `?name=`.
+    pub name: CompactString,
+    /// Items of these kinds go there and nowhere else.
+    pub kinds: Vec<CompactString>,
+    /// Only so many of the newest are shown, 1 to [`CAP_MAX`].
+    pub cap: usize,
+    /// Items published longer ago than this are not shown; `None`: however long.
+    pub ttl: Option<Millis>,
+}
+
+/// All that are configured. No two have a name, a number or a kind in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedFeeds(Vec<NamedFeed>);
+
+impl NamedFeeds {
+    /// These.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right: a name or a kind that stands twice, a name that is taken or none, a feed
+    /// without kinds, a cap out of bounds, too many feeds.
+    pub fn new(feeds: Vec<NamedFeed>) -> Result<Self, String> {
+        if feeds.len() > NAMED_MAX {
+            return Err(format!("there may be at most {NAMED_MAX} named feeds, there are {}", feeds.len()));
+        }
+        let mut claimed: Vec<(&CompactString, &CompactString)> = vec![];
+        for (at, NamedFeed { name, kinds, cap, .. }) in feeds.iter().enumerate() {
+            if !is_name(name) {
+                return Err(format!("a feed's name must be 1 to 64 of A-Za-z0-9_-, it is {name:?}"));
+            }
+            if name == FeedId::MAIN_NAME || feeds[..at].iter().any(|other| other.name == name) {
+                return Err(format!("there is another feed named {name:?}; choose another name"));
+            }
+            if kinds.is_empty() {
+                return Err(format!("feeds.{name}.kinds must name at least one kind of item"));
+            }
+            if !(1..=CAP_MAX).contains(cap) {
+                return Err(format!("feeds.{name}.cap must be 1 to {CAP_MAX}, it is {cap}"));
+            }
+            for kind in kinds {
+                if let Some((_, other)) = claimed.iter().find(|(taken, _)| *taken == kind) {
+                    return Err(format!("feeds.{name}.kinds: {kind:?} goes to feed {other:?} already"));
+                }
+                claimed.push((kind, name));
+            }
+        }
+        Ok(Self(feeds))
+    }
+
+    /// Where an item of this kind goes.
+    pub fn of_kind(&self, kind: Option<&str>) -> FeedId {
+        let claims = |feed: &&NamedFeed| kind.is_some_and(|kind| feed.kinds.iter().any(|claimed| claimed == kind));
+        self.0.iter().find(claims).map_or(FeedId::MAIN, |feed| feed.id)
+    }
+
+    /// The feed that clients call so, if there is one.
+    pub fn by_name(&self, name: &str) -> Option<FeedId> {
+        if name == FeedId::MAIN_NAME {
+            return Some(FeedId::MAIN);
+        }
+        self.0.iter().find(|feed| feed.name == name).map(|feed| feed.id)
+    }
+
+    /// What clients call it; `None` if it is not configured.
+    pub fn name(&self, id: FeedId) -> Option<&str> {
+        if id == FeedId::MAIN {
+            return Some(FeedId::MAIN_NAME);
+        }
+        self.get(id).map(|feed| feed.name.as_str())
+    }
+
+    /// Every name that clients may use, quoted, for an error.
+    pub fn names(&self) -> String {
+        let names = std::iter::once(FeedId::MAIN_NAME).chain(self.0.iter().map(|feed| feed.name.as_str()));
+        names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// All but [`FeedId::MAIN`].
+    pub fn iter(&self) -> impl Iterator<Item = &NamedFeed> {
+        self.0.iter()
+    }
+
+    /// Only so many of the newest items are shown; `None`: all.
+    pub fn cap(&self, id: FeedId) -> Option<usize> {
+        self.get(id).map(|feed| feed.cap)
+    }
+
+    /// Items published before this time are not shown at `now`; `None`: however old.
+    pub fn expired_before(&self, id: FeedId, now: Millis) -> Option<Millis> {
+        self.get(id)?.ttl.map(|ttl| now.saturating_sub(ttl))
+    }
+
+    fn get(&self, id: FeedId) -> Option<&NamedFeed> {
+        self.0.iter().find(|feed| feed.id == id)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feed(id: u16, name: &str, kinds: &[&str]) -> NamedFeed {
+        let kinds = kinds.iter().map(|&kind| kind.into()).collect();
+        NamedFeed { id: FeedId(id), name: name.into(), kinds, cap: 100, ttl: Some(1000) }
+    }
+
+    #[test]
+    fn a_kind_goes_to_the_feed_that_claims_it_and_every_other_to_the_main_one() {
+        let feeds =
+            NamedFeeds::new(vec![feed(2, "notifications", &["like", "comment"]), feed(1, "stories", &["story"])]);
+        let feeds = feeds.unwrap();
+        let of = |kind| feeds.of_kind(kind).0;
+        assert_eq!([of(Some("like")), of(Some("story")), of(Some("post")), of(None)], [2, 1, 0, 0]);
+        assert_eq!(
+            [feeds.by_name("feed"), feeds.by_name("stories"), feeds.by_name("x")].map(|id| id.map(|id| id.0)),
+            [Some(0), Some(1), None]
+        );
+        assert_eq!(feeds.names(), r#""feed", "notifications", "stories""#);
+        assert_eq!((feeds.cap(FeedId::MAIN), feeds.cap(FeedId(1))), (None, Some(100)));
+        assert_eq!(
+            (feeds.expired_before(FeedId::MAIN, 5000), feeds.expired_before(FeedId(2), 5000)),
+            (None, Some(4000))
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_feed_is_named_with_what_would_be_right() {
+        let of_cap = |cap| NamedFeed { cap, ..feed(1, "a", &["x"]) };
+        let cases = [
+            (vec![feed(1, "feed", &["x"])], "another feed named \"feed\""),
+            (vec![feed(1, "a", &["x"]), feed(2, "a", &["y"])], "another feed named \"a\""),
+            (vec![feed(1, "a b", &["x"])], "1 to 64 of A-Za-z0-9_-, it is \"a b\""),
+            (vec![feed(1, "a", &[])], "feeds.a.kinds must name at least one"),
+            (vec![of_cap(0)], "feeds.a.cap must be 1 to 1000, it is 0"),
+            (vec![of_cap(1001)], "feeds.a.cap must be 1 to 1000, it is 1001"),
+            (vec![feed(1, "a", &["x"]), feed(2, "b", &["x"])], "feeds.b.kinds: \"x\" goes to feed \"a\" already"),
+            ((0..17).map(|n| feed(n, &format!("a{n}"), &[&format!("k{n}")])).collect(), "at most 16"),
+        ];
+        for (feeds, wrong) in cases {
+            let said = NamedFeeds::new(feeds).unwrap_err();
+            assert!(said.contains(wrong), "{said}");
+        }
+    }
+}
