@@ -118,12 +118,17 @@ impl Drop for Listening {
 mod tests {
     use super::*;
     use crate::change::{DisplayKey, Route};
-    use crate::{Epoch, ItemId, Op};
+    use crate::{Epoch, FeedId, ItemId, Op};
 
     #[test]
     fn an_inbox_has_taken_in_the_last_records_up_to_its_head() {
-        let record =
-            |seq| Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: 0, item: ItemId(seq) } };
+        let record = |seq| Record {
+            seq,
+            op: Op::Add,
+            route: Route::Push,
+            feed: FeedId::MAIN,
+            key: DisplayKey { rank: 0, item: ItemId(seq) },
+        };
         let head = Position { epoch: Epoch(3), offset: 11 };
         let grown = Grown { key: InboxKey::main(UserNo(1)), head, appended: 2, generation: 4 };
         let growth = Growth { author: UserNo(9), records: (5..=7).map(record).collect(), inboxes: vec![grown] };

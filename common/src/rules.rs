@@ -53,13 +53,13 @@ pub fn is_news(record: &Record, pull_seq: PullSeq, edge: Edge, after: PullSeq) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DisplayKey, ItemId, Progress};
+    use crate::{DisplayKey, FeedId, ItemId, Progress};
 
     /// The n-th is record n; a delete names the record that added its item.
     fn outbox(ops: &[(Op, u64)]) -> Vec<Record> {
         let record = |(&(op, item), seq)| {
             let key = DisplayKey { rank: 0, item: ItemId(item) };
-            Record { seq, op, route: Route::Push, key }
+            Record { seq, op, route: Route::Push, feed: FeedId::MAIN, key }
         };
         ops.iter().zip(1..).map(record).collect()
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::{Archive, Body, InboxKey, Progress, UserId, UserNo, Watermarks};
 use feedgate_embedded::Embedded;

@@ -15,7 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Audience, Publish, Write, Written};
+use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::feed::{Feeds, Step};
 use feedgate_common::{Archive, Body, Bucket, FeedId, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;

@@ -121,7 +121,7 @@ mod tests {
         let grown = |reader: &u32| Grown { key: InboxKey::main(UserNo(*reader)), head, appended: 1, generation: 1 };
         Growth {
             author: UserNo(9),
-            records: vec![Record { seq, op: Op::Add, route: Route::Push, key }],
+            records: vec![Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }],
             inboxes: readers.iter().map(grown).collect(),
         }
     }

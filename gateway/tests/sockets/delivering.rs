@@ -1,5 +1,6 @@
 //! Live push and catch-up.
 
+use feedgate_common::FeedId;
 use serde_json::json;
 
 use super::phone::Next;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Build, KEEP, Read};
 use feedgate_common::{Archive, Body, Entry, Epoch, InboxKey, Inboxes, Millis, Position, UserId, UserNo, Watermarks};

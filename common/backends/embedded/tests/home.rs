@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use feedgate_common::archive::{Audience, Publish, Write, Written};
+use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::feed::Feeds;
 use feedgate_common::jobs::Job;
 use feedgate_common::sessions::Claim;

@@ -11,7 +11,7 @@ use feedgate_common::change::Route;
 use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
 use feedgate_common::inboxes::Grown;
 use feedgate_common::sessions::Claim;
-use feedgate_common::{DisplayKey, Doorbell, Epoch, InboxKey, ItemId, Op, Position, Record, Sessions, UserNo};
+use feedgate_common::{DisplayKey, Doorbell, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record, Sessions, UserNo};
 use feedgate_embedded::{Database, EmbeddedSessions};
 use feedgate_engines::Nats;
 use feedgate_nats::NatsDoorbell;
@@ -82,7 +82,7 @@ fn growth(readers: &[u32]) -> Growth {
     let grown = |reader: &u32| Grown { key: InboxKey::main(UserNo(*reader)), head, appended: 1, generation: 3 };
     Growth {
         author: UserNo(9),
-        records: vec![Record { seq: 4, op: Op::Add, route: Route::Push, key }],
+        records: vec![Record { seq: 4, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }],
         inboxes: readers.iter().map(grown).collect(),
     }
 }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use feedgate_common::archive::{Author, Built, Write};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, Millis, Progress, UserNo, Watermarks};
+use feedgate_common::{Archive, InboxKey, Millis, Progress, UserNo, Watermarks};
 use server::{follow, open, open_with, post, server, user};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};

@@ -9,7 +9,7 @@ mod server;
 
 use feedgate_common::archive::Built;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, Bucket, Cut, DisplayKey, ItemId, Progress, UserNo, Watermarks};
+use feedgate_common::{Archive, Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use server::{execute, open};

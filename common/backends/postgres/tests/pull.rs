@@ -10,7 +10,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Audience, News, Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, Entry, Millis, StoreError, UserNo, Watermarks};
+use feedgate_common::{Archive, Entry, InboxKey, Millis, StoreError, UserNo, Watermarks};
 use feedgate_postgres::{Options, PostgresArchive};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};

@@ -216,7 +216,7 @@ impl Feed {
     fn page(&mut self, before: Option<DisplayKey>, limit: usize, meanwhile: &[Change]) -> (Vec<DisplayKey>, bool) {
         let log = self.log.clone();
         let mut meanwhile = meanwhile.iter();
-        let mut descent = Descent::new(&log, before, MOST);
+        let mut descent = Descent::new(&log, before, None, MOST);
         let mut page = vec![];
         while page.len() <= limit {
             let leg = descent.next(limit + 1, || self.kept.take());

@@ -306,12 +306,20 @@ mod tests {
 
     fn record(seq: u64) -> Record {
         let key = DisplayKey { rank: 1_764_000_000_000, item: ItemId(1_764_000_000_000 << 22) };
-        Record { seq, op: Op::Add, route: Route::Push, key }
+        Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }
     }
 
     fn advance(recipients: Vec<Recipient>) -> Advance {
         let (expected, next) = (Progress::at(8), Progress { done: 9, last: Some(UserNo(1000)) });
-        Advance { author: UserNo(77), bucket: Bucket(3), expected, next, records: vec![record(9)], recipients }
+        Advance {
+            author: UserNo(77),
+            bucket: Bucket(3),
+            feed: FeedId::MAIN,
+            expected,
+            next,
+            records: vec![record(9)],
+            recipients,
+        }
     }
 
     proptest! {

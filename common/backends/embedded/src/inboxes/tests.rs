@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, Entry, ItemId, Op, Record, Watermarks};
+use feedgate_common::{DisplayKey, Entry, FeedId, ItemId, Op, Record, Watermarks};
 use feedgate_conformance::inboxes::{Naive, Schedule, inboxes};
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn key(reader: u32) -> InboxKey {
 
 fn add(seq: u64) -> Entry {
     let key = DisplayKey { rank: seq as i64, item: ItemId(seq) };
-    let record = Record { seq, op: Op::Add, route: Route::Push, key };
+    let record = Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key };
     Entry::of(&record, UserNo(9), 1)
 }
 
@@ -282,9 +282,10 @@ fn i1_snapshots_while_steps_go_on_lose_and_repeat_nothing() {
     let push = |seq| Advance {
         author: UserNo(9),
         bucket: Bucket(0),
+        feed: FeedId::MAIN,
         expected: Progress::at(seq - 1),
         next: Progress::at(seq),
-        records: vec![Record { seq, op: Op::Add, route: Route::Push, key: add(seq).key }],
+        records: vec![Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key: add(seq).key }],
         recipients: [0, 4]
             .map(|reader| feedgate_common::archive::Recipient {
                 reader: UserNo(reader),

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::{Body, UserId};
 use feedgate_engines::Postgres;

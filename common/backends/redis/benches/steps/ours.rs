@@ -10,7 +10,8 @@ use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Advance, Advanced, Build, Take, Taken};
 use feedgate_common::{
-    Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo, Watermarks,
+    Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo,
+    Watermarks,
 };
 use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
 use futures_util::{StreamExt, stream};
@@ -37,7 +38,13 @@ impl Epochs for Counter {
 /// An item posted ten minutes after the one before.
 pub(crate) fn record(seq: u64) -> Record {
     let ms = 1_764_000_000_000 + 600_000 * seq as i64;
-    Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: ms, item: ItemId(((ms as u64) << 22) + 3) } }
+    Record {
+        seq,
+        op: Op::Add,
+        route: Route::Push,
+        feed: FeedId::MAIN,
+        key: DisplayKey { rank: ms, item: ItemId(((ms as u64) << 22) + 3) },
+    }
 }
 
 /// A change as a reader's log has it, of one of a thousand authors.
@@ -74,6 +81,7 @@ fn step(author: UserNo, done: u64, readers: std::ops::Range<u32>, records: u64) 
     Advance {
         author,
         bucket: Bucket(0),
+        feed: FeedId::MAIN,
         expected: Progress::at(done),
         next: Progress::at(done + records),
         records: (done + 1..=done + records).map(record).collect(),

@@ -10,8 +10,8 @@ use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Advance, Advanced, Build, Take, Taken};
 use feedgate_common::{
-    Bucket, DisplayKey, Entry, Epoch, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, StoreError,
-    UserNo, Watermarks,
+    Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record,
+    StoreError, UserNo, Watermarks,
 };
 use feedgate_engines::Redis;
 use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
@@ -51,7 +51,7 @@ pub(crate) async fn open(url: &str) -> Arc<dyn Inboxes> {
 
 pub(crate) fn record(seq: u64) -> Record {
     let key = DisplayKey { rank: seq as i64, item: ItemId(seq) };
-    Record { seq, op: Op::Add, route: Route::Push, key }
+    Record { seq, op: Op::Add, route: Route::Push, feed: FeedId::MAIN, key }
 }
 
 pub(crate) fn entry(seq: u64) -> Entry {
@@ -64,6 +64,7 @@ pub(crate) fn step(expected: Progress, readers: &[UserNo]) -> Advance {
     Advance {
         author: AUTHOR,
         bucket: readers[0].bucket(BUCKETS),
+        feed: FeedId::MAIN,
         expected,
         next: Progress::at(next),
         records: vec![record(next)],

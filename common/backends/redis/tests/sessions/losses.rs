@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use feedgate_common::sessions::{Claim, DEVICES_MAX, Held, Renewed};
-use feedgate_common::{Sessions, UserNo};
+use feedgate_common::{FeedId, Sessions, UserNo};
 use feedgate_engines::{Redis, RedisCluster};
 use feedgate_redis::Spans;
 
@@ -102,7 +102,7 @@ async fn i17_a_replica_promoted_without_the_last_claims_takes_them_in_again() {
 
     let [n1, n2] = two_nodes(&replica.url()).await;
     assert_eq!(shown(&n1).await, []);
-    let position = n1.position(USER, &older.claim.device, NOW).await.unwrap();
+    let position = n1.position(USER, &older.claim.device, FeedId::MAIN, NOW).await.unwrap();
     assert_eq!(position.map(|position| position.offset), Some(5), "late, never early");
     assert!(is_confirmed(&n2, &newer).await);
     assert!(!is_confirmed(&n1, &older).await);
@@ -153,7 +153,7 @@ async fn i18_fences_make_room_for_positions_and_for_each_other() {
         n1.revoke(USER, &format!("never-seen-{n}").parse().unwrap()).await.unwrap();
     }
     assert_eq!(redis.cli(&["hlen", "{s007}:7"]).trim(), DEVICES_MAX.to_string());
-    let position = n1.position(USER, &held.claim.device, NOW).await.unwrap();
+    let position = n1.position(USER, &held.claim.device, FeedId::MAIN, NOW).await.unwrap();
     assert_eq!(position.map(|position| position.offset), Some(5));
 }
 

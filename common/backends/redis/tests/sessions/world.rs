@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use feedgate_common::error::Result;
 use feedgate_common::sessions::{Claim, Held, Renewed, SavePosition};
-use feedgate_common::{Epoch, Millis, Position, Sessions, UserNo};
+use feedgate_common::{Epoch, FeedId, Millis, Position, Sessions, UserNo};
 use feedgate_engines::Redis;
 use feedgate_redis::{Epochs, Link, RedisSessions, Spans, Timeouts};
 use parking_lot::Mutex;

@@ -3,7 +3,7 @@
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::KEEP;
-use feedgate_common::{DisplayKey, ItemId, Op, Record, Watermarks};
+use feedgate_common::{DisplayKey, FeedId, ItemId, Op, Record, Watermarks};
 
 use super::*;
 
@@ -14,7 +14,13 @@ fn key(reader: u32) -> InboxKey {
 }
 
 fn record(seq: u64) -> Record {
-    Record { seq, op: Op::Add, route: Route::Push, key: DisplayKey { rank: seq as i64, item: ItemId(seq) } }
+    Record {
+        seq,
+        op: Op::Add,
+        route: Route::Push,
+        feed: FeedId::MAIN,
+        key: DisplayKey { rank: seq as i64, item: ItemId(seq) },
+    }
 }
 
 fn add(seq: u64, generation: u64) -> Entry {
@@ -51,6 +57,7 @@ fn push_read_at(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)], counter: u64) 
     let step = Advance {
         author: AUTHOR,
         bucket: feedgate_common::Bucket(0),
+        feed: FeedId::MAIN,
         expected: Progress::at(seq - 1),
         next: Progress::at(seq),
         records: vec![record(seq)],
@@ -122,6 +129,7 @@ fn a_reader_gets_only_records_after_its_edge_began() {
     let answer = bucket.apply(Step::Advance(Advance {
         author: AUTHOR,
         bucket: feedgate_common::Bucket(0),
+        feed: FeedId::MAIN,
         expected: Progress::at(0),
         next: Progress::at(3),
         records: vec![record(1), record(2), record(3)],
