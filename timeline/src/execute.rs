@@ -111,7 +111,7 @@ fn together(grown: Vec<Growth>) -> Vec<Growth> {
 mod tests {
     use feedgate_common::change::Route;
     use feedgate_common::inboxes::Grown;
-    use feedgate_common::{DisplayKey, Epoch, InboxKey, ItemId, Op, Position, Record};
+    use feedgate_common::{DisplayKey, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record};
 
     use super::*;
 

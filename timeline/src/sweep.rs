@@ -78,7 +78,7 @@ pub(crate) fn before(age: Duration) -> Millis {
 #[cfg(test)]
 mod tests {
     use feedgate_common::Body;
-    use feedgate_common::archive::{Audience, Publish, Write};
+    use feedgate_common::archive::{Publish, Write};
     use feedgate_embedded::Embedded;
 
     use super::*;
