@@ -9,6 +9,7 @@
 //! items deleted meanwhile, and those too old for a feed with a time to live, are skipped without shortening it. A feed with
 //! a cap ends behind that many of its newest adds.
 
+mod cap;
 mod descent;
 mod kept;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use super::Feeds;
 use crate::error::Result;
 use crate::inboxes::{Log, Numbered};
 use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
+use cap::Cap;
 use descent::{Descent, Leg};
 pub(super) use kept::Windows;
 
@@ -70,14 +72,12 @@ impl Feeds {
 
     /// The last add that a feed with a cap shows; `None` if it ends by itself.
     async fn end(&self, key: InboxKey, log: &Log) -> Result<Option<DisplayKey>> {
-        let Some(cap) = self.named.cap(key.feed) else { return Ok(None) };
-        let mut newest = descent::above_floor(log);
-        newest.sort_unstable_by(|a, b| b.cmp(a));
-        if let (Some(floor), Some(room @ 1..)) = (log.floor, cap.checked_sub(newest.len())) {
-            let below = self.archive.feed_below(key, window::just_above(floor), None, self.backfill, room).await?;
-            newest.extend(below.iter().map(|add| add.key));
+        let Some(most) = self.named.cap(key.feed) else { return Ok(None) };
+        let mut cap = Cap::new(log, most);
+        if let Some(missing) = cap.missing() {
+            cap.told(&self.archive.feed_below(key, missing.before, None, self.backfill, missing.limit).await?);
         }
-        Ok(newest.get(cap - 1).copied())
+        Ok(cap.end())
     }
 
     /// Appends the items behind `keys` that still live and are not too old, up to `wanted` in all.

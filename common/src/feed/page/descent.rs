@@ -15,7 +15,7 @@ use crate::inboxes::Log;
 
 /// What comes next.
 pub(super) enum Leg {
-    /// These, newest first.
+    /// These, newest first; at least one.
     Keys(Vec<DisplayKey>),
     /// A read of the Archive, to be [told](Descent::told).
     Read(Reading),
@@ -69,7 +69,7 @@ impl<'a> Descent<'a> {
             Some(last) => {
                 self.at = just_below(*last);
                 keys.retain(|key| is_within(self.end, key));
-                Leg::Keys(keys)
+                if keys.is_empty() { Leg::End } else { Leg::Keys(keys) }
             }
             None => window.next().map_or(Leg::End, Leg::Read),
         }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::cap::Cap;
 use super::descent::{Descent, Leg};
 use super::window::{Reading, Window};
 use super::*;
@@ -212,11 +213,27 @@ impl Feed {
         adds.map(|(key, (author, direct))| add(*key, *author, *direct)).collect()
     }
 
-    /// A page as [`Feeds::page`] makes it, and where the next one begins.
-    fn page(&mut self, before: Option<DisplayKey>, limit: usize, meanwhile: &[Change]) -> (Vec<DisplayKey>, bool) {
+    /// Where the feed ends if it shows so many, as [`Feeds::page`] finds it.
+    fn end(&self, most: usize) -> Option<DisplayKey> {
+        let mut cap = Cap::new(&self.log, most);
+        if let Some(missing) = cap.missing() {
+            cap.told(&self.archive(missing));
+        }
+        cap.end()
+    }
+
+    /// A page as [`Feeds::page`] makes it, and whether there is a next one.
+    fn page(
+        &mut self,
+        before: Option<DisplayKey>,
+        cap: Option<usize>,
+        limit: usize,
+        meanwhile: &[Change],
+    ) -> (Vec<DisplayKey>, bool) {
         let log = self.log.clone();
         let mut meanwhile = meanwhile.iter();
-        let mut descent = Descent::new(&log, before, None, MOST);
+        let end = cap.and_then(|most| self.end(most));
+        let mut descent = Descent::new(&log, before, end, MOST);
         let mut page = vec![];
         while page.len() <= limit {
             let leg = descent.next(limit + 1, || self.kept.take());
@@ -268,7 +285,7 @@ impl Scroll {
         // What is gone by the truth, and the log has not heard of that.
         let going = feed.pending.iter().flat_map(|(_, gone)| gone);
         feed.ever = feed.truth.keys().chain(feed.told.keys()).chain(going).copied().collect();
-        let (page, more) = feed.page(self.cursor, limit, meanwhile);
+        let (page, more) = feed.page(self.cursor, None, limit, meanwhile);
         let below = |key: &DisplayKey| self.start.is_none_or(|start| *key < start);
         assert!(page.iter().all(|key| feed.ever.contains(key) && below(key)), "I5: {page:?} was never in the feed");
         assert!(page.len() == limit || !more, "I8: a short page that is not the end");
@@ -292,6 +309,7 @@ proptest! {
     fn i7_i8_pages_descend_without_repeat_or_gap_whatever_happens_meanwhile(
         acts in prop::collection::vec(act(), 0..120),
         cursor in prop::option::of(rank()),
+        cap in 1..12usize,
     ) {
         let mut feed = Feed::new();
         let mut scroll = Scroll::default();
@@ -307,12 +325,13 @@ proptest! {
             feed.deliver();
         }
         let start = cursor.map(|rank| DisplayKey { rank, item: ItemId(5) });
-        for start in [None, start] {
+        for (start, cap) in [(None, None), (start, None), (None, Some(cap)), (start, Some(cap))] {
             let below = |key: &DisplayKey| start.is_none_or(|start| *key < start);
-            let expected: Vec<DisplayKey> = feed.truth.keys().rev().copied().filter(below).collect();
+            let newest = feed.truth.keys().rev().take(cap.unwrap_or(usize::MAX));
+            let expected: Vec<DisplayKey> = newest.copied().filter(below).collect();
             let (mut shown, mut before, mut more) = (vec![], start, true);
             while more {
-                let (page, another) = feed.page(before, 3, &[]);
+                let (page, another) = feed.page(before, cap, 3, &[]);
                 shown.extend(page);
                 (before, more) = (shown.last().copied(), another);
             }
