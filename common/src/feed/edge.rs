@@ -9,8 +9,12 @@ use super::{Feeds, TRIES, contended};
 use crate::archive::Event;
 use crate::doorbell::Growth;
 use crate::error::Result;
-use crate::inboxes::{EdgeStep, EdgeStepped};
+use crate::inboxes::{EdgeStep, EdgeStepped, KEEP};
 use crate::{Cut, Entry, Generation, InboxKey, Op, UserNo, failpoint};
+
+/// A follow that was imported from far back may bring more than a log keeps: then the inbox is left to its next rebuild,
+/// which brings the newest of it.
+const ADDS_MAX: usize = 2 * KEEP;
 
 impl Feeds {
     /// Takes in the edge as it is now, in each of the reader's feeds. Answers what is thereby finished, and where those
@@ -34,6 +38,10 @@ impl Feeds {
             let expected = Cut { progress: progress[0], pull: stand.map_or(0, |stand| stand.taken.pull) };
             let state = self.archive.edge_state(key, author, expected, self.backfill).await?;
             let generation = state.edge.generation;
+            if state.adds.len() > ADDS_MAX {
+                self.inboxes.discard(key).await?;
+                return Ok((generation, None));
+            }
             let adds = state
                 .adds
                 .iter()
