@@ -5,6 +5,7 @@
 mod direct;
 mod events;
 mod everyone;
+mod feeds;
 mod follows;
 mod history;
 mod items;
@@ -89,6 +90,15 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     everyone::a_reader_may_leave_whom_everyone_follows_and_come_back(open("leave").await).await;
     everyone::a_follow_beside_everyones_is_listed_and_changes_no_feed(open("beside").await).await;
     everyone::who_had_an_edge_before_keeps_it(open("kept").await).await;
+
+    feeds::names_of_feeds_have_dense_numbers_that_outlive_a_restart(&open).await;
+    feeds::a_name_interned_by_many_at_once_has_one_number(open("interned").await).await;
+    feeds::i11_an_edit_and_a_delete_go_where_the_add_went(open("feed-doors").await).await;
+    feeds::a_follow_brings_the_newest_of_each_feed_by_itself(open("feed-backfill").await).await;
+    feeds::what_is_addressed_reaches_one_feed_and_its_number_counts_in_all(open("feed-direct").await).await;
+    feeds::a_limit_of_news_counts_the_feeds_own(open("feed-news").await).await;
+    feeds::i6_a_retry_that_would_go_to_another_feed_gives_the_first_answer(open("feed-retry").await).await;
+    feeds::history_goes_to_its_feed(open("feed-history").await).await;
 
     history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
     history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;

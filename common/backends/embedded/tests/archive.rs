@@ -25,15 +25,15 @@ async fn the_embedded_archive_keeps_every_promise_of_the_trait() {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let (who, whom) = (any::<usize>, any::<usize>);
+    let (who, whom, feed) = (any::<usize>, any::<usize>, any::<usize>);
     let shield = prop_oneof![Just(Shield::Mute), Just(Shield::Hide), Just(Shield::Block)];
     let class =
         prop_oneof![2 => Just(Class::Auto), 1 => Just(Class::Push), 2 => Just(Class::Pull), 1 => Just(Class::Everyone)];
     let step = prop_oneof![
-        6 => who().prop_map(|who| Step::Post(who, 0)),
-        2 => (who(), -50i64..50).prop_map(|(who, offset)| Step::Post(who, offset)),
-        1 => (who(), any::<i32>()).prop_map(|(who, offset)| Step::Post(who, offset.into())),
-        1 => (who(), any::<usize>()).prop_map(|(who, bits)| Step::Address(who, bits)),
+        6 => (who(), feed()).prop_map(|(who, feed)| Step::Post(who, feed, 0)),
+        2 => (who(), feed(), -50i64..50).prop_map(|(who, feed, offset)| Step::Post(who, feed, offset)),
+        1 => (who(), feed(), any::<i32>()).prop_map(|(who, feed, offset)| Step::Post(who, feed, offset.into())),
+        1 => (who(), any::<usize>(), feed()).prop_map(|(who, bits, feed)| Step::Address(who, bits, feed)),
         1 => any::<usize>().prop_map(Step::Edit),
         3 => any::<usize>().prop_map(Step::Delete),
         4 => (who(), whom()).prop_map(|(who, whom)| Step::Follow(who, whom)),

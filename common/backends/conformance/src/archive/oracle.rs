@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Built, Event, FeedAdd, FeedState, PullHead};
 use feedgate_common::rules::is_past;
-use feedgate_common::{Cut, DisplayKey, InboxKey, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, DisplayKey, Entry, FeedId, InboxKey, Progress, UserNo, Watermarks};
 
 use super::{NOW, user};
 use happen::{World, name};
-use history::USERS;
 pub use history::{History, Step};
+use history::{NAMED, USERS};
 use naive::Naive;
 
 /// Lets `history` happen in an empty Archive that pulls above its number, and compares every answer about feeds with the
@@ -24,8 +24,10 @@ use naive::Naive;
 pub async fn i4_feeds_agree_with_the_naive_rule(archive: Arc<dyn Archive>, history: &History) {
     let names: Vec<_> = (0..USERS).map(|who| user(&name(who))).collect();
     let users = archive.intern(&names).await.unwrap();
-    let naive = Naive::default();
-    let mut world = World { archive: &*archive, naive, users, pull_above: history.pull_above };
+    archive.intern_feeds(&NAMED.map(Into::into)).await.unwrap();
+    let feeds = archive.feeds().await.unwrap();
+    assert_eq!(feeds.len(), 1 + NAMED.len());
+    let mut world = World { archive: &*archive, naive: Naive::default(), users, feeds, pull_above: history.pull_above };
     for (step, now) in history.steps.iter().zip(NOW..) {
         world.step(*step, now).await;
     }
@@ -33,13 +35,8 @@ pub async fn i4_feeds_agree_with_the_naive_rule(archive: Arc<dyn Archive>, histo
     asked.outboxes_agree().await;
     for &user in &asked.users {
         asked.people_agree(user).await;
-        asked.news_agree(user).await;
-        for backfill in [0, 2, 100] {
-            asked.doors_agree(user, backfill).await;
-            asked.deep_pages_agree(user, backfill).await;
-            for limit in [0, 1, 5, 1000] {
-                asked.rebuilds_agree(user, backfill, limit).await;
-            }
+        for &feed in &world.feeds {
+            asked.feed_agrees(InboxKey { reader: user, feed }).await;
         }
     }
     asked.events_agree().await;
@@ -54,6 +51,19 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// Of one feed of one user, as a reader and as an author.
+    async fn feed_agrees(&self, key: InboxKey) {
+        self.profile_agrees(key.reader, key.feed).await;
+        self.news_agree(key).await;
+        for backfill in [0, 2, 100] {
+            self.doors_agree(key, backfill).await;
+            self.deep_pages_agree(key, backfill).await;
+            for limit in [0, 1, 5, 1000] {
+                self.rebuilds_agree(key, backfill, limit).await;
+            }
+        }
+    }
+
     fn part(&self, of: u64) -> u64 {
         of * self.history.done / 100
     }
@@ -70,7 +80,7 @@ impl Asked<'_> {
         for &author in &self.users {
             let outbox = self.archive.outbox(author, 0, 1000).await.unwrap();
             let records: Vec<_> = self.naive.records(author).iter().map(|(record, _)| *record).collect();
-            assert_eq!(outbox.records, records, "routes, too");
+            assert_eq!(outbox.records, records, "routes and feeds, too");
             assert_eq!((outbox.head, outbox.last_pull), (self.naive.head(author), self.naive.last_pull(author)));
             assert_eq!(self.archive.author(author).await.unwrap(), self.naive.author(author));
             heads.push(PullHead { pull_seq: outbox.last_pull, author });
@@ -85,26 +95,41 @@ impl Asked<'_> {
         }
     }
 
-    /// From every watermark, in steps of any size, news are exactly what is pulled and what is addressed.
-    async fn news_agree(&self, reader: UserNo) {
+    async fn profile_agrees(&self, author: UserNo, feed: FeedId) {
+        let wants = self.naive.profile(author, feed);
+        for limit in [2, 1000] {
+            let (mut shown, mut before): (Vec<DisplayKey>, _) = (vec![], None);
+            loop {
+                let page = self.archive.profile(author, feed, before, limit).await.unwrap();
+                shown.extend(&page);
+                if page.len() < limit {
+                    break;
+                }
+                before = page.last().copied();
+            }
+            assert_eq!(shown, wants, "the profile of {author:?} in {feed:?}, {limit} a page");
+        }
+    }
+
+    /// From every watermark, in steps of any size, news are exactly what the feed pulls and what is addressed to it.
+    async fn news_agree(&self, key: InboxKey) {
         let Self { archive, naive, users, .. } = self;
-        let heads = Watermarks { pull: naive.pull_head, direct: naive.addressed(reader).len() as u64 };
-        let (pulled, addressed) = (naive.pulled(reader, users), naive.addressed(reader));
+        let heads = naive.heads(key.reader);
+        let (pulled, addressed) = (naive.pulled(key, users), naive.addressed(key));
         let some = Watermarks { pull: self.part(heads.pull), direct: self.part(heads.direct) };
         let beyond = Watermarks { pull: u64::MAX, direct: u64::MAX };
         for start in [Watermarks::default(), some, heads, beyond] {
             for limit in [1, 3, 1000] {
                 let mut after = start;
                 loop {
-                    let news = archive.news(InboxKey::main(reader), after, limit).await.unwrap();
+                    let news = archive.news(key, after, limit).await.unwrap();
                     let upto = news.upto;
-                    let pulls = pulled.iter().filter(|(number, _)| *number > after.pull && *number <= upto.pull);
-                    let from = after.direct.min(heads.direct) as usize;
-                    let directs = &addressed[from..upto.direct as usize];
-                    let wants: Vec<_> = pulls.map(|(_, entry)| *entry).chain(directs.iter().copied()).collect();
+                    let pulls = between(&pulled, after.pull, upto.pull);
+                    let wants: Vec<_> = pulls.chain(between(&addressed, after.direct, upto.direct)).collect();
                     assert_eq!(news.entries, wants, "after {after:?} up to {upto:?}");
                     assert!(wants.len() <= 2 * limit, "about {limit}, not {}", wants.len());
-                    let edges = naive.edges.iter().filter(|((who, _), _)| *who == reader);
+                    assert!(wants.len() >= limit || upto == heads, "fewer than {limit}: that is all");
+                    let edges = naive.edges.iter().filter(|((who, _), _)| *who == key.reader);
                     assert!(edges.map(|(_, edge)| edge.generation).max().unwrap_or(0) <= news.counter);
                     if upto == heads {
                         break;
@@ -116,26 +141,25 @@ impl Asked<'_> {
         }
     }
 
-    async fn doors_agree(&self, reader: UserNo, backfill: usize) {
+    async fn doors_agree(&self, key: InboxKey, backfill: usize) {
         for &author in &self.users {
             for pull in [0, self.part(self.naive.pull_head), self.naive.pull_head] {
                 let cut = Cut { progress: self.progress(author), pull };
-                let state = self.archive.edge_state(InboxKey::main(reader), author, cut, backfill).await.unwrap();
-                assert_eq!(state.edge, self.naive.edge(reader, author));
-                let wants = self.naive.shown(reader, author, backfill, |add, n| is_past(cut, reader, add, n));
-                assert_eq!(state.adds, wants, "the follow door, cut at {cut:?}");
+                let state = self.archive.edge_state(key, author, cut, backfill).await.unwrap();
+                assert_eq!(state.edge, self.naive.edge(key.reader, author));
+                let wants = self.naive.shown(key, author, backfill, |add, n| is_past(cut, key.reader, add, n));
+                assert_eq!(state.adds, wants, "the follow door of {key:?}, cut at {cut:?}");
             }
         }
     }
 
-    async fn deep_pages_agree(&self, reader: UserNo, backfill: usize) {
-        let all = self.naive.feed(reader, &self.users, backfill, |_| u64::MAX);
+    async fn deep_pages_agree(&self, key: InboxKey, backfill: usize) {
+        let all = self.naive.feed(key, &self.users, backfill, |_| u64::MAX);
         let middle = all.get(all.len() / 2).map(|add| add.key.rank);
         for (limit, least_rank) in [(1, None), (4, middle), (1000, None), (1000, middle)] {
             let (mut shown, mut before): (_, Option<DisplayKey>) = (vec![], None);
             loop {
-                let page =
-                    self.archive.feed_below(InboxKey::main(reader), before, least_rank, backfill, limit).await.unwrap();
+                let page = self.archive.feed_below(key, before, least_rank, backfill, limit).await.unwrap();
                 shown.extend(page.iter().copied());
                 if page.len() < limit {
                     break;
@@ -143,25 +167,25 @@ impl Asked<'_> {
                 before = page.last().map(|add| add.key);
             }
             let wants: Vec<_> = all.iter().copied().filter(|a| least_rank.is_none_or(|r| a.key.rank >= r)).collect();
-            assert_eq!(shown, wants, "deep pages of {limit} down to {least_rank:?}");
+            assert_eq!(shown, wants, "deep pages of {key:?}, {limit} each, down to {least_rank:?}");
         }
     }
 
-    async fn rebuilds_agree(&self, reader: UserNo, backfill: usize, limit: usize) {
+    async fn rebuilds_agree(&self, key: InboxKey, backfill: usize, limit: usize) {
         let Self { archive, naive, users, .. } = self;
+        let reader = key.reader;
         let followees = naive.followees(reader, users);
         let cuts: Vec<_> = followees.iter().map(|author| (*author, self.progress(*author))).collect();
-        let Built::State(state) = archive.build(InboxKey::main(reader), &cuts, backfill, limit).await.unwrap() else {
+        let Built::State(state) = archive.build(key, &cuts, backfill, limit).await.unwrap() else {
             panic!("every cut was given");
         };
-        let mut wants = naive.feed(reader, users, backfill, |author| self.progress(author).cut_for(reader));
+        let mut wants = naive.feed(key, users, backfill, |author| self.progress(author).cut_for(reader));
         let floor = wants.get(limit).map(|add| add.key);
         wants.truncate(limit);
         let newest = naive.edges.iter().filter(|((r, _), _)| *r == reader).map(|(_, edge)| edge.generation).max();
         assert!(state.built_at >= newest.unwrap_or(0), "the counter covers every edge of the snapshot");
         assert_eq!(state.floor, floor, "the greatest key left out");
-        let taken = Watermarks { pull: naive.pull_head, direct: naive.addressed(reader).len() as u64 };
-        assert_eq!(state.taken, taken, "nothing is left to take in");
+        assert_eq!(state.taken, naive.heads(reader), "nothing is left to take in");
         let lags = |author: &UserNo| naive.head(*author) > self.progress(*author).done;
         let mut lagging = state.lagging.clone();
         lagging.sort_unstable();
@@ -169,7 +193,7 @@ impl Asked<'_> {
         authors_stand_in_outbox_order(&state);
         let mut adds = state.adds;
         adds.sort_unstable_by_key(|add| Reverse(add.key));
-        assert_eq!(adds, wants, "what a rebuilt inbox holds");
+        assert_eq!(adds, wants, "what a rebuilt inbox of {key:?} holds");
     }
 
     /// Nothing was finished: all of it is outstanding.
@@ -186,10 +210,15 @@ impl Asked<'_> {
         }
         for &user in &self.users {
             assert_eq!(upto.remove(&(false, user)).unwrap_or(0), self.naive.head(user));
-            assert_eq!(upto.remove(&(true, user)).unwrap_or(0), self.naive.addressed(user).len() as u64);
+            assert_eq!(upto.remove(&(true, user)).unwrap_or(0), self.naive.heads(user).direct);
         }
         assert_eq!(upto, HashMap::new());
     }
+}
+
+/// What is numbered beyond `after`, up to `upto`.
+fn between(numbered: &[(u64, Entry)], after: u64, upto: u64) -> impl Iterator<Item = Entry> {
+    numbered.iter().filter(move |(number, _)| *number > after && *number <= upto).map(|(_, entry)| *entry)
 }
 
 /// And among the next adds of all authors, the oldest in display order stands first. What is addressed to the reader has

@@ -1,9 +1,9 @@
 //! Lets a step happen in the Archive and in the vectors, and compares what the Archive answers to it.
 
-use feedgate_common::archive::{Archive, Audience, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
 use feedgate_common::change::{Class, route_of};
 use feedgate_common::graph::{Shield, Shields};
-use feedgate_common::{DisplayKey, Entry, Millis, Op, UserNo};
+use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, Record, UserNo};
 
 use super::super::{delete, edit, follow, post, unfollow, user, write_at};
 use super::history::{Step, USERS};
@@ -14,6 +14,7 @@ pub(super) struct World<'a> {
     pub(super) archive: &'a dyn Archive,
     pub(super) naive: Naive,
     pub(super) users: Vec<UserNo>,
+    pub(super) feeds: Vec<FeedId>,
     pub(super) pull_above: u64,
 }
 
@@ -28,10 +29,10 @@ impl World<'_> {
 
     pub(super) async fn step(&mut self, step: Step, now: Millis) {
         match step {
-            Step::Post(who, offset) => self.post(who, offset, None, now).await,
-            Step::Address(who, bits) => {
+            Step::Post(who, feed, offset) => self.post((who, feed), offset, None, now).await,
+            Step::Address(who, bits, feed) => {
                 let to: Vec<usize> = (0..USERS).filter(|at| bits >> at & 1 == 1).collect();
-                self.post(who, 0, Some(to), now).await;
+                self.post((who, feed), 0, Some(to), now).await;
             }
             Step::Edit(_) | Step::Delete(_) if self.naive.items.is_empty() => {}
             Step::Edit(which) => self.edit(which % self.naive.items.len(), now).await,
@@ -44,9 +45,9 @@ impl World<'_> {
         }
     }
 
-    async fn post(&mut self, who: usize, offset: i64, to: Option<Vec<usize>>, now: Millis) {
-        let author = self.no(who);
-        let mut publish = post(&name(who), "text");
+    async fn post(&mut self, (who, feed): (usize, usize), offset: i64, to: Option<Vec<usize>>, now: Millis) {
+        let (author, feed) = (self.no(who), self.feeds[feed % self.feeds.len()]);
+        let mut publish = Publish { feed, ..post(&name(who), "text") };
         publish.rank = (offset != 0).then_some(now + offset);
         let mut wants = vec![];
         if let Some(to) = &to {
@@ -66,12 +67,12 @@ impl World<'_> {
         assert_eq!(readers, wants, "who is in no block gets what is addressed to them, once");
         if to.is_none() {
             let known = self.naive.author(author);
-            self.naive.append(author, Op::Add, route_of(known.class, known.followers, self.pull_above), key);
-            assert_eq!(outbox_seq, self.naive.head(author));
+            let route = route_of(known.class, known.followers, self.pull_above);
+            self.naive.append(author, Record { seq: outbox_seq, op: Op::Add, route, feed, key });
         } else {
             assert_eq!(outbox_seq, 0, "what is addressed stands in no outbox");
         }
-        let item = Published { author, key, readers, direct: to.is_some(), living: true };
+        let item = Published { author, feed, key, readers, direct: to.is_some(), living: true };
         self.naive.items.push(item);
         self.tell(self.naive.items.len() - 1, Op::Add);
     }
@@ -99,22 +100,22 @@ impl World<'_> {
         }
     }
 
-    /// A record behind the item's add, by the same door.
+    /// A record behind the item's add, by the same door and to the same feed.
     fn follow_up(&mut self, which: usize, op: Op) {
         let Published { author, key, direct, .. } = self.naive.items[which];
         if !direct {
             let mut records = self.naive.records(author).iter();
-            let route = records.find(|(record, _)| record.key == key).expect("it was added").0.route;
-            self.naive.append(author, op, route, key);
+            let (add, _) = *records.find(|(record, _)| record.key == key).expect("it was added");
+            self.naive.append(author, Record { seq: self.naive.head(author) + 1, op, ..add });
         }
         self.tell(which, op);
     }
 
     /// To those it is addressed to.
     fn tell(&mut self, which: usize, op: Op) {
-        let Published { author, key, .. } = self.naive.items[which];
+        let Published { author, feed, key, .. } = self.naive.items[which];
         for reader in self.naive.items[which].readers.clone() {
-            self.naive.directs.entry(reader).or_default().push(Entry::direct(op, author, key));
+            self.naive.directs.entry(reader).or_default().push((feed, Entry::direct(op, author, key)));
         }
     }
 

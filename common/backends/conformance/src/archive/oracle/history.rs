@@ -6,13 +6,16 @@ use feedgate_common::graph::Shield;
 /// How many users there are: each posts, follows and is followed.
 pub(super) const USERS: usize = 4;
 
+/// The feeds beside the main one.
+pub(super) const NAMED: [&str; 2] = ["likes", "stories"];
+
 /// One thing that happens; numbers are taken modulo what there is.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// A user publishes, with its rank this far from the clock (0: the clock's).
-    Post(usize, i64),
-    /// A user publishes for those whose bit is set.
-    Address(usize, usize),
+    /// A user publishes to a feed, with its rank this far from the clock (0: the clock's).
+    Post(usize, usize, i64),
+    /// A user publishes for those whose bit is set, to a feed of theirs.
+    Address(usize, usize, usize),
     /// The nth item is edited.
     Edit(usize),
     /// The nth item is deleted.
@@ -51,10 +54,12 @@ impl History {
         };
         let mut step = || {
             let (what, who, whom) = (roll(20), roll(100) as usize, roll(100) as usize);
+            // Half of what is published goes to the main feed.
+            let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
-                0..6 => Step::Post(who, 0),
-                6 => Step::Post(who, roll(9) as i64 * 10 - 40),
-                7 => Step::Address(who, whom),
+                0..6 => Step::Post(who, feed, 0),
+                6 => Step::Post(who, feed, roll(9) as i64 * 10 - 40),
+                7 => Step::Address(who, whom, feed),
                 8 => Step::Edit(who),
                 9..11 => Step::Delete(who),
                 11..15 => Step::Follow(who, whom),

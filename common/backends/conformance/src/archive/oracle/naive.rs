@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use feedgate_common::archive::{Author, Edge, FeedAdd};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::{Shield, Shields, effective_edge};
-use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, OutboxSeq, PullSeq, Record, UserNo, rules};
+use feedgate_common::{
+    DirectSeq, DisplayKey, Entry, FeedId, InboxKey, Millis, OutboxSeq, PullSeq, Record, UserNo, Watermarks, rules,
+};
 
 /// An author's records, each with its pull number, or 0; and how the author is classed.
 #[derive(Default)]
@@ -30,9 +32,10 @@ impl Held {
     }
 }
 
-/// A published item: whose, and for whom if not for the followers.
+/// A published item: whose, where it went, and for whom if not for the followers.
 pub(super) struct Published {
     pub(super) author: UserNo,
+    pub(super) feed: FeedId,
     pub(super) key: DisplayKey,
     pub(super) readers: Vec<UserNo>,
     pub(super) direct: bool,
@@ -50,8 +53,8 @@ pub(super) struct Naive {
     pub(super) edges: HashMap<(UserNo, UserNo), Edge>,
     /// User, shield, against whom, since when; in order.
     pub(super) shields: Vec<(UserNo, Shield, UserNo, Millis)>,
-    /// What is addressed to a reader.
-    pub(super) directs: HashMap<UserNo, Vec<Entry>>,
+    /// What is addressed to a reader, of all feeds: they share its numbers.
+    pub(super) directs: HashMap<UserNo, Vec<(FeedId, Entry)>>,
     pub(super) pull_head: PullSeq,
 }
 
@@ -68,15 +71,11 @@ impl Naive {
         self.records(author).iter().map(|(_, pull_seq)| *pull_seq).max().unwrap_or(0)
     }
 
-    pub(super) fn append(&mut self, author: UserNo, op: Op, route: Route, key: DisplayKey) {
-        let seq = self.head(author) + 1;
-        let pull_seq = if route == Route::Pull { self.pull_head + 1 } else { 0 };
+    pub(super) fn append(&mut self, author: UserNo, record: Record) {
+        assert_eq!(record.seq, self.head(author) + 1, "outboxes are dense, whatever goes to which feed");
+        let pull_seq = if record.route == Route::Pull { self.pull_head + 1 } else { 0 };
         self.pull_head = self.pull_head.max(pull_seq);
-        self.outboxes
-            .entry(author)
-            .or_default()
-            .records
-            .push((Record { seq, op, route, feed: FeedId::MAIN, key }, pull_seq));
+        self.outboxes.entry(author).or_default().records.push((record, pull_seq));
     }
 
     pub(super) fn everyone_since(&self, author: UserNo) -> Option<OutboxSeq> {
@@ -101,17 +100,19 @@ impl Naive {
         authors
     }
 
-    /// The adds one edge shows, in outbox order: of those since the follow, the ones that were `reached`.
+    /// The adds one edge shows in a feed, in outbox order: of those since the follow, the ones that were `reached`. A record
+    /// of another feed might as well not be there.
     pub(super) fn shown(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         author: UserNo,
         backfill: usize,
         reached: impl Fn(&Record, PullSeq) -> bool,
     ) -> Vec<FeedAdd> {
-        let edge = self.edge(reader, author);
-        let (outbox, numbers): (Vec<Record>, Vec<PullSeq>) = self.records(author).iter().copied().unzip();
-        let adds = rules::shown(&outbox, edge, backfill, |add| reached(add, numbers[add.seq as usize - 1]));
+        let (edge, records) = (self.edge(key.reader, author), self.records(author));
+        let of_feed = records.iter().map(|(record, _)| *record).filter(|record| record.feed == key.feed);
+        let number = |add: &Record| records[add.seq as usize - 1].1;
+        let adds = rules::shown(&of_feed.collect::<Vec<_>>(), edge, backfill, |add| reached(add, number(add)));
         let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key };
         adds.iter().map(add).collect()
     }
@@ -119,37 +120,55 @@ impl Naive {
     /// The whole feed, newest first: of those since the follow, what `pushed` and all that is pulled.
     pub(super) fn feed(
         &self,
-        reader: UserNo,
+        key: InboxKey,
         among: &[UserNo],
         backfill: usize,
         pushed: impl Fn(UserNo) -> OutboxSeq,
     ) -> Vec<FeedAdd> {
         let of = |author: &UserNo| {
             let cut = pushed(*author);
-            self.shown(reader, *author, backfill, |add, _| add.route == Route::Pull || add.seq <= cut)
+            self.shown(key, *author, backfill, |add, _| add.route == Route::Pull || add.seq <= cut)
         };
         let mut all: Vec<FeedAdd> = among.iter().flat_map(of).collect();
-        let addressed = self.items.iter().filter(|item| item.living && item.readers.contains(&reader));
+        let addresses = |item: &&Published| item.feed == key.feed && item.readers.contains(&key.reader);
+        let addressed = self.items.iter().filter(|item| item.living).filter(addresses);
         let add = |item: &Published| FeedAdd { author: item.author, outbox_seq: 0, generation: 0, key: item.key };
         all.extend(addressed.map(add));
         all.sort_unstable_by_key(|add| Reverse(add.key));
         all
     }
 
-    /// What the reader pulls, by number.
-    pub(super) fn pulled(&self, reader: UserNo, among: &[UserNo]) -> Vec<(PullSeq, Entry)> {
+    /// What the reader's feed pulls, by number.
+    pub(super) fn pulled(&self, key: InboxKey, among: &[UserNo]) -> Vec<(PullSeq, Entry)> {
         let mut all = vec![];
         for &author in among {
-            let edge = self.edge(reader, author);
-            let records = self.records(author).iter().filter(|(record, n)| rules::is_news(record, *n, edge, 0));
+            let edge = self.edge(key.reader, author);
+            let news =
+                |(record, n): &&(Record, PullSeq)| record.feed == key.feed && rules::is_news(record, *n, edge, 0);
+            let records = self.records(author).iter().filter(news);
             all.extend(records.map(|(record, n)| (*n, Entry::of(record, author, edge.generation))));
         }
         all.sort_unstable_by_key(|(number, _)| *number);
         all
     }
 
-    pub(super) fn addressed(&self, reader: UserNo) -> &[Entry] {
-        self.directs.get(&reader).map_or(&[], Vec::as_slice)
+    /// What is addressed to the reader in this feed, by number.
+    pub(super) fn addressed(&self, key: InboxKey) -> Vec<(DirectSeq, Entry)> {
+        let all = self.directs.get(&key.reader).into_iter().flatten().zip(1..);
+        all.filter(|((feed, _), _)| *feed == key.feed).map(|((_, entry), number)| (number, *entry)).collect()
+    }
+
+    /// How far it goes what no push brings to this reader, to whatever feed.
+    pub(super) fn heads(&self, reader: UserNo) -> Watermarks {
+        Watermarks { pull: self.pull_head, direct: self.directs.get(&reader).map_or(0, |of| of.len() as DirectSeq) }
+    }
+
+    /// What an author's profile shows of a feed.
+    pub(super) fn profile(&self, author: UserNo, feed: FeedId) -> Vec<DisplayKey> {
+        let of_feed = self.items.iter().filter(|item| (item.author, item.feed) == (author, feed));
+        let mut keys: Vec<_> = of_feed.filter(|item| item.living && !item.direct).map(|item| item.key).collect();
+        keys.sort_unstable_by_key(|key| Reverse(*key));
+        keys
     }
 
     pub(super) fn blocks(&self, reader: UserNo, author: UserNo) -> bool {
