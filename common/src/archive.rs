@@ -317,7 +317,7 @@ pub trait Archive: Send + Sync + 'static {
     /// What no push brings and the inbox has not taken in: records of its feed and of route pull beyond `after.pull` of
     /// authors whose edge is in effect, beyond its `from`; and what is addressed to the reader in this feed beyond
     /// `after.direct`. About `limit` at most, then `upto` says how far that is; a record of the feed is never left out below
-    /// it. Where `after` is beyond all there is, `upto` says what there is.
+    /// it, and fewer than `limit` are all there is. Where `after` is beyond all there is, `upto` says what there is.
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News>;
 
     /// The number of the newest record of route pull.
