@@ -124,7 +124,7 @@ impl<'de> Deserialize<'de> for ItemId {
 }
 
 /// One of a reader's feeds: [`FeedId::MAIN`], or one that has a [name](crate::named). Every key carries it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FeedId(pub u16);
 

@@ -7,7 +7,7 @@
 //!   it stands last.
 
 use compact_str::CompactString;
-use feedgate_common::{Bucket, DisplayKey, Epoch, ItemId, UserNo};
+use feedgate_common::{Bucket, DisplayKey, Epoch, FeedId, InboxKey, ItemId, UserNo};
 
 /// Something that is written as bytes and read back.
 pub trait Code: Sized {
@@ -87,7 +87,7 @@ macro_rules! newtypes {
     )*};
 }
 
-newtypes!(UserNo, ItemId, Bucket, Epoch);
+newtypes!(UserNo, ItemId, FeedId, Bucket, Epoch);
 
 impl Code for DisplayKey {
     fn put(&self, out: &mut Vec<u8>) {
@@ -97,6 +97,17 @@ impl Code for DisplayKey {
 
     fn take(from: &mut &[u8]) -> Option<Self> {
         Some(Self { rank: Code::take(from)?, item: Code::take(from)? })
+    }
+}
+
+impl Code for InboxKey {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.reader.put(out);
+        self.feed.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Some(Self { reader: Code::take(from)?, feed: Code::take(from)? })
     }
 }
 
@@ -211,6 +222,10 @@ mod tests {
         fn bytes_sort_as_the_values_do(a: (u32, u16, i64, u64), b: (u32, u16, i64, u64)) {
             let made = |(user, bucket, rank, item): (u32, u16, i64, u64)| {
                 (UserNo(user), Bucket(bucket), key(rank, item))
+            };
+            prop_assert_eq!(made(a).cmp(&made(b)), bytes_of(&made(a)).cmp(&bytes_of(&made(b))));
+            let made = |(reader, feed, rank, item): (u32, u16, i64, u64)| {
+                (InboxKey { reader: UserNo(reader), feed: FeedId(feed) }, key(rank, item))
             };
             prop_assert_eq!(made(a).cmp(&made(b)), bytes_of(&made(a)).cmp(&bytes_of(&made(b))));
         }

@@ -69,13 +69,14 @@ async fn list_by_generation<const TAG: u8>(db: &Database, side: usize) {
     db.write(Durability::Synced, write).await.unwrap();
 }
 
-/// Lists, counters, authors, adds and edges as they were, and nothing that says they have grown.
+/// Lists, counters, authors, records, adds and edges as they were, and nothing that says they have grown.
 async fn as_before(dir: &Path) {
     let db = Database::open(dir).unwrap();
     list_by_generation::<b'g'>(&db, 0).await;
     list_by_generation::<b'h'>(&db, 4).await;
-    shorten::<b'0'>(&db, 8).await;
+    shorten::<b'0'>(&db, 8 + 2).await;
     shorten::<b'a'>(&db, 1 + 3 * 8).await;
+    shorten::<b'r'>(&db, 2).await;
     shorten::<b'd'>(&db, 8).await;
     shorten::<b'e'>(&db, 1 + 8 + 1 + 8).await;
     let forget = |tx: &mut feedgate_embedded::view::Tx<'_>| {

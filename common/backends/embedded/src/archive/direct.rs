@@ -4,9 +4,9 @@
 //! became of edges and blocks meanwhile.
 
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, ItemId, Op, OutboxSeq, UserId, UserNo};
+use feedgate_common::{InboxKey, ItemId, Op, OutboxSeq, UserId, UserNo};
 
-use super::ledger::Ledger;
+use super::ledger::{Change, Ledger};
 use super::tables::{DirectShown, Edges, ItemRow, Recipients};
 use crate::view::Read;
 
@@ -14,12 +14,8 @@ use crate::view::Read;
 pub(super) const NO_SEQ: OutboxSeq = 0;
 
 /// Gives the new item to everyone named, each once; blocks count unless it is history.
-pub(super) fn address(
-    ledger: &mut Ledger<'_, '_>,
-    names: &[UserId],
-    (author, key): (UserNo, DisplayKey),
-    history: bool,
-) -> Result<()> {
+pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], add: Change, history: bool) -> Result<()> {
+    let Change { author, feed, key, .. } = add;
     for name in names {
         let reader = ledger.intern(name)?;
         let blocked = !history && ledger.tx.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks());
@@ -27,8 +23,8 @@ pub(super) fn address(
             continue;
         }
         ledger.tx.put::<Recipients>(&(key.item, reader), &author);
-        ledger.tx.put::<DirectShown>(&(reader, key), &author);
-        ledger.address(reader, (Op::Add, author, key))?;
+        ledger.tx.put::<DirectShown>(&(InboxKey { reader, feed }, key), &author);
+        ledger.address(reader, add)?;
     }
     Ok(())
 }
@@ -43,15 +39,11 @@ pub(super) fn readers(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Res
 }
 
 /// Tells all of them of the item's new version or its end.
-pub(super) fn follow_up(
-    ledger: &mut Ledger<'_, '_>,
-    readers: &[UserNo],
-    (op, author, key): (Op, UserNo, DisplayKey),
-) -> Result<()> {
+pub(super) fn follow_up(ledger: &mut Ledger<'_, '_>, readers: &[UserNo], change: Change) -> Result<()> {
     for &reader in readers {
-        ledger.address(reader, (op, author, key))?;
-        if op == Op::Delete {
-            ledger.tx.remove::<DirectShown>(&(reader, key));
+        ledger.address(reader, change)?;
+        if change.op == Op::Delete {
+            ledger.tx.remove::<DirectShown>(&(InboxKey { reader, feed: change.feed }, change.key));
         }
     }
     Ok(())

@@ -9,7 +9,7 @@
 //!
 //! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `from`. Everything
 //! it depends on lies at or below `from`, so it never changes and is remembered. Where everyone follows, nothing
-//! at or below `from` is shown.
+//! at or below `from` is shown. All of this is of one feed: an author's other adds are not shown, counted or walked over.
 //!
 //! Nothing here reads an author's whole outbox: outbox order is read from `low` up, display order
 //! downwards until enough is found or the author's window ends (see [`Lane`]).
@@ -23,10 +23,10 @@ use feedgate_common::archive::{Built, EdgeState, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
-use feedgate_common::{Cut, DisplayKey, OutboxSeq, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
 
 use super::people;
-use super::tables::{Adds, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
+use super::tables::{Adds, AuthorFeed, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
 use crate::view::{Read, View};
 use merge::Newest;
 pub(super) use merge::Stretch;
@@ -43,22 +43,23 @@ impl Doors {
     pub(super) fn edge_state(
         &self,
         view: &View,
-        reader: UserNo,
+        InboxKey { reader, feed }: InboxKey,
         author: UserNo,
         cut: Cut,
         backfill: usize,
     ) -> Result<EdgeState> {
+        let list = AuthorFeed { feed, author };
         let row = people::held(view, reader, author)?;
         let (edge, quiet) = (row.edge(), row.quiet);
         if !edge.on {
             return Ok(EdgeState { edge, adds: vec![], quiet });
         }
-        let low = self.low(view, author, &row, backfill)?;
+        let low = self.low(view, list, &row, backfill)?;
         let pushed = cut.progress.cut_for(reader).max(edge.from);
         let has_pulls = view.get::<Authors>(&author)?.is_some_and(|row| row.last_pull > 0);
         let end = if has_pulls { OutboxSeq::MAX } else { pushed };
         let mut adds = vec![];
-        for row in view.scan::<Adds>((author, low)..=(author, end)) {
+        for row in view.scan::<Adds>((list, low)..=(list, end)) {
             let ((_, outbox_seq), add) = row?;
             let reached = match add.route {
                 Route::Push => outbox_seq <= pushed,
@@ -79,7 +80,7 @@ impl Doors {
     pub(super) fn build(
         &self,
         view: &View,
-        reader: UserNo,
+        key @ InboxKey { reader, feed }: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
@@ -98,9 +99,9 @@ impl Doors {
                 lagging.push(author);
             }
             let cut = progress[&author].cut_for(reader);
-            windows.push((self.window(view, author, &edge, cut, backfill)?, outbox));
+            windows.push((self.window(view, AuthorFeed { feed, author }, &edge, cut, backfill)?, outbox));
         }
-        let mut adds = newest(view, windows, Some(reader), Stretch::default(), limit.saturating_add(1))?;
+        let mut adds = newest(view, windows, Some(key), Stretch::default(), limit.saturating_add(1))?;
         let floor = adds.get(limit).map(|add| add.key);
         adds.truncate(limit);
         let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
@@ -112,27 +113,28 @@ impl Doors {
     pub(super) fn feed_below(
         &self,
         view: &View,
-        reader: UserNo,
+        key: InboxKey,
         stretch: Stretch,
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let mut windows = vec![];
-        for (author, edge) in people::edges(view, reader)? {
+        for (author, edge) in people::edges(view, key.reader)? {
+            let list = AuthorFeed { feed: key.feed, author };
             let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-            windows.push((self.window(view, author, &edge, OutboxSeq::MAX, backfill)?, outbox));
+            windows.push((self.window(view, list, &edge, OutboxSeq::MAX, backfill)?, outbox));
         }
-        newest(view, windows, Some(reader), stretch, limit)
+        newest(view, windows, Some(key), stretch, limit)
     }
 
-    fn window(&self, view: &View, author: UserNo, edge: &EdgeRow, cut: OutboxSeq, backfill: usize) -> Result<Window> {
-        let low = self.low(view, author, edge, backfill)?;
-        Ok(Window { author, generation: edge.generation, low, push_up_to: cut.max(edge.from) })
+    fn window(&self, view: &View, list: AuthorFeed, edge: &EdgeRow, cut: OutboxSeq, backfill: usize) -> Result<Window> {
+        let low = self.low(view, list, edge, backfill)?;
+        Ok(Window { list, generation: edge.generation, low, push_up_to: cut.max(edge.from) })
     }
 
     /// Who follows as everyone does has never followed, and gets no past.
-    fn low(&self, view: &View, author: UserNo, edge: &EdgeRow, backfill: usize) -> Result<OutboxSeq> {
-        self.lows.low(view, author, edge.past, if edge.generation == 0 { 0 } else { backfill })
+    fn low(&self, view: &View, list: AuthorFeed, edge: &EdgeRow, backfill: usize) -> Result<OutboxSeq> {
+        self.lows.low(view, list, edge.past, if edge.generation == 0 { 0 } else { backfill })
     }
 }
 
@@ -140,7 +142,7 @@ impl Doors {
 fn newest(
     view: &View,
     windows: Vec<(Window, AuthorRow)>,
-    to: Option<UserNo>,
+    to: Option<InboxKey>,
     stretch: Stretch,
     limit: usize,
 ) -> Result<Vec<FeedAdd>> {
@@ -148,8 +150,8 @@ fn newest(
     for (window, outbox) in windows {
         merge.open(view, window, &outbox, stretch)?;
     }
-    if let Some(reader) = to {
-        merge.open_direct(view, reader, stretch)?;
+    if let Some(inbox) = to {
+        merge.open_direct(view, inbox, stretch)?;
     }
     let mut adds = vec![];
     while adds.len() < limit
@@ -160,15 +162,16 @@ fn newest(
     Ok(adds)
 }
 
-/// An author's living items, strictly below `before`, newest first.
+/// An author's living items of one feed, strictly below `before`, newest first.
 pub(super) fn profile(
     view: &View,
     author: UserNo,
+    feed: FeedId,
     before: Option<DisplayKey>,
     limit: usize,
 ) -> Result<Vec<DisplayKey>> {
     let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-    let everything = Window { author, generation: 0, low: 0, push_up_to: OutboxSeq::MAX };
+    let everything = Window { list: AuthorFeed { feed, author }, generation: 0, low: 0, push_up_to: OutboxSeq::MAX };
     let stretch = Stretch { before, least_rank: None };
     let adds = newest(view, vec![(everything, outbox)], None, stretch, limit)?;
     Ok(adds.into_iter().map(|add| add.key).collect())

@@ -6,7 +6,7 @@ use feedgate_common::{Body, DisplayKey, ItemId, Op, StoreError, UserNo};
 
 use super::accept::Outcome;
 use super::direct::{self, NO_SEQ};
-use super::ledger::Ledger;
+use super::ledger::{Change, Ledger};
 use super::tables::{AddRow, Adds, ItemRow, Items, Life, Shown};
 use crate::view::Read;
 
@@ -42,17 +42,18 @@ pub(super) fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId, if_version: Option
 
 /// The record behind the item's `add`; to whom it is addressed, if to anyone.
 fn tell(ledger: &mut Ledger<'_, '_>, row: &ItemRow, op: Op, key: DisplayKey) -> Result<Vec<UserNo>> {
+    let change = Change { op, author: row.author, feed: row.feed, key };
     if row.seq == NO_SEQ {
         let readers = direct::readers(ledger, key.item, row)?;
-        direct::follow_up(ledger, &readers, (op, row.author, key))?;
+        direct::follow_up(ledger, &readers, change)?;
         return Ok(readers);
     }
     let add = add_of(ledger, key.item, row)?;
     let author = ledger.author(row.author)?;
-    let seq = ledger.append(row.author, author, (op, add.route, key)).seq;
+    let seq = ledger.append(author, add.route, change).seq;
     if op == Op::Delete {
-        ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(seq), ..add });
-        ledger.tx.remove::<Shown>(&(row.author, add.lane, key));
+        ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: Some(seq), ..add });
+        ledger.tx.remove::<Shown>(&(row.add().0, add.lane, key));
     }
     Ok(vec![])
 }
@@ -60,8 +61,9 @@ fn tell(ledger: &mut Ledger<'_, '_>, row: &ItemRow, op: Op, key: DisplayKey) -> 
 /// The record of a delete whose item is gone already.
 pub(super) fn delete_record(ledger: &mut Ledger<'_, '_>, row: &ItemRow, add: AddRow) -> Result<Written> {
     let author = ledger.author(row.author)?;
-    let seq = ledger.append(row.author, author, (Op::Delete, add.route, add.key)).seq;
-    ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(seq), ..add });
+    let change = Change { op: Op::Delete, author: row.author, feed: row.feed, key: add.key };
+    let seq = ledger.append(author, add.route, change).seq;
+    ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: Some(seq), ..add });
     Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true })
 }
 
@@ -70,7 +72,7 @@ fn other_version(item: ItemId, version: u32, if_version: Option<u32>) -> Option<
 }
 
 fn add_of(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<AddRow> {
-    let found = ledger.tx.get::<Adds>(&(row.author, row.seq))?;
+    let found = ledger.tx.get::<Adds>(&row.add())?;
     let UserNo(author) = row.author;
     found.ok_or_else(|| StoreError::corrupt(format_args!("item {id}: record {} of author {author} is no add", row.seq)))
 }

@@ -4,7 +4,7 @@ use feedgate_common::archive::{Publish, Refused, Written};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
 use feedgate_common::import::{Import, Place};
-use feedgate_common::{DisplayKey, ItemId, OutboxSeq, UserId};
+use feedgate_common::{DisplayKey, InboxKey, ItemId, OutboxSeq, UserId};
 
 use super::accept::Outcome;
 use super::direct::{self, NO_SEQ};
@@ -79,13 +79,14 @@ fn class(ledger: &mut Ledger<'_, '_>, name: UserId, class: Class) -> Outcome {
 
 /// Leaves of an item only its place in the outbox, or that it was addressed.
 fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &mut ItemRow) -> Result<()> {
-    if let Some(add) = ledger.tx.get::<Adds>(&(row.author, row.seq))? {
-        ledger.tx.put::<Adds>(&(row.author, row.seq), &AddRow { deleted_by: Some(DELETED_LATER), ..add });
-        ledger.tx.remove::<Shown>(&(row.author, add.lane, add.key));
+    if let Some(add) = ledger.tx.get::<Adds>(&row.add())? {
+        ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: Some(DELETED_LATER), ..add });
+        ledger.tx.remove::<Shown>(&(row.add().0, add.lane, add.key));
     }
     for reader in direct::readers(ledger, id, row)? {
         let Life::Living { rank, .. } = row.life else { continue };
-        ledger.tx.remove::<DirectShown>(&(reader, DisplayKey { rank, item: id }));
+        let inbox = InboxKey { reader, feed: row.feed };
+        ledger.tx.remove::<DirectShown>(&(inbox, DisplayKey { rank, item: id }));
     }
     row.life = Life::Gone;
     ledger.tx.put::<Items>(&id, row);
@@ -112,7 +113,7 @@ fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Outcome {
     let Some(row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
     let later = match row.seq {
         NO_SEQ => None,
-        seq => ledger.tx.get::<Adds>(&(row.author, seq))?.filter(|add| add.deleted_by == Some(DELETED_LATER)),
+        _ => ledger.tx.get::<Adds>(&row.add())?.filter(|add| add.deleted_by == Some(DELETED_LATER)),
     };
     let written = match later {
         Some(add) => Ok(edit::delete_record(ledger, &row, add)?),
@@ -142,7 +143,7 @@ fn place(
     let Some(row) = row.filter(|row| row.seq != NO_SEQ && known == Some(row.author)) else {
         return Ok(Err(Refused::NoSuchItem(id)));
     };
-    let deleted_by = || Ok(ledger.tx.get::<Adds>(&(row.author, row.seq))?.and_then(|add| add.deleted_by));
+    let deleted_by = || Ok(ledger.tx.get::<Adds>(&row.add())?.and_then(|add| add.deleted_by));
     let seq = if of_delete { deleted_by()?.filter(|&seq| seq != DELETED_LATER) } else { Some(row.seq) };
     Ok(seq.map(Some).ok_or(Refused::NoSuchItem(id)))
 }

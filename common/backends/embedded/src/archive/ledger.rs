@@ -5,11 +5,13 @@
 
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserId, UserNo};
+use feedgate_common::{
+    DisplayKey, FeedId, Generation, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserId, UserNo,
+};
 
 use super::tables::{
-    AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, Names, Owed, PullHeads,
-    PullRow, Pulls, RecordRow, Records, Users,
+    AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, NOBODY, Names, Owed,
+    PullHeads, PullRow, Pulls, RecordRow, Records, Users,
 };
 use super::users::KnownUsers;
 use crate::view::{Read, Tx};
@@ -21,6 +23,15 @@ pub(super) struct Setup {
     pub(super) buckets: u16,
     /// Authors of class `auto` with more followers are pulled.
     pub(super) pull_above: u64,
+}
+
+/// What a record says, wherever it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    pub(super) op: Op,
+    pub(super) author: UserNo,
+    pub(super) feed: FeedId,
+    pub(super) key: DisplayKey,
 }
 
 /// Where a record stands.
@@ -63,9 +74,9 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         if let Some(no) = self.known(name)? {
             return Ok(no);
         }
-        let next = self.counters.users.checked_add(1);
+        let next = self.counters.users.checked_add(1).filter(|&next| next != NOBODY.0);
         self.counters.users =
-            next.ok_or_else(|| StoreError::unavailable("all 4,294,967,295 user numbers are given"))?;
+            next.ok_or_else(|| StoreError::unavailable("all 4,294,967,294 user numbers are given"))?;
         let no = UserNo(self.counters.users);
         self.tx.put::<Names>(&name.as_str().into(), &no);
         self.tx.put::<Users>(&no, &name.as_str().into());
@@ -95,27 +106,23 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
 
     /// Writes the author's next record, and that its push is outstanding. `row` is the author's, as
     /// read in this transaction.
-    pub(super) fn append(
-        &mut self,
-        author: UserNo,
-        mut row: AuthorRow,
-        (op, route, key): (Op, Route, DisplayKey),
-    ) -> Place {
+    pub(super) fn append(&mut self, mut row: AuthorRow, route: Route, change: Change) -> Place {
+        let Change { op, author, feed, key } = change;
         row.head += 1;
         row.due = Some(self.owe(row.due, Owed::Outbox { author }));
-        self.tx.put::<Records>(&(author, row.head), &RecordRow { op, route, key, at: self.now });
+        self.tx.put::<Records>(&(author, row.head), &RecordRow { op, route, key, at: self.now, feed });
         let pull_seq = match route {
             Route::Push => 0,
-            Route::Pull => self.number_pull(author, &mut row, op, key),
+            Route::Pull => self.number_pull(&mut row, change),
         };
         self.tx.put::<Authors>(&author, &row);
         Place { seq: row.head, pull_seq }
     }
 
     /// Gives the author's newest record its number among all that are pulled.
-    fn number_pull(&mut self, author: UserNo, row: &mut AuthorRow, op: Op, key: DisplayKey) -> PullSeq {
+    fn number_pull(&mut self, row: &mut AuthorRow, Change { op, author, feed, key }: Change) -> PullSeq {
         self.counters.pull += 1;
-        self.tx.put::<Pulls>(&(author, self.counters.pull), &PullRow { op, seq: row.head, key });
+        self.tx.put::<Pulls>(&(author, self.counters.pull), &PullRow { op, seq: row.head, key, feed });
         if row.last_pull > 0 {
             self.tx.remove::<PullHeads>(&row.last_pull);
         }
@@ -125,11 +132,11 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
     }
 
     /// Writes the reader's next record of what is addressed to them, and that bringing it is outstanding.
-    pub(super) fn address(&mut self, reader: UserNo, (op, author, key): (Op, UserNo, DisplayKey)) -> Result<()> {
+    pub(super) fn address(&mut self, reader: UserNo, Change { op, author, feed, key }: Change) -> Result<()> {
         let mut row = self.tx.get::<DirectHeads>(&reader)?.unwrap_or_default();
         row.head += 1;
         row.due = Some(self.owe(row.due, Owed::Direct { reader }));
-        self.tx.put::<Directs>(&(reader, row.head), &DirectRow { op, author, key, at: self.now });
+        self.tx.put::<Directs>(&(reader, row.head), &DirectRow { op, author, feed, key, at: self.now });
         self.tx.put::<DirectHeads>(&reader, &row);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::ops::Bound::{Excluded, Included};
 
 use feedgate_common::archive::{Outbox, Recipient};
 use feedgate_common::error::Result;
-use feedgate_common::{Bucket, FeedId, Generation, OutboxSeq, Record, UserNo};
+use feedgate_common::{Bucket, Generation, OutboxSeq, Record, UserNo};
 
 use super::tables::{Authors, Counters, Followers, Records};
 use crate::table::Table;
@@ -13,8 +13,8 @@ use crate::view::{Read, View};
 pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
     let range = (Excluded((author, after)), Included((author, OutboxSeq::MAX)));
     let records = view.scan::<Records>(range).take(limit);
-    let records = records
-        .map(|row| row.map(|((_, seq), r)| Record { seq, op: r.op, route: r.route, feed: FeedId::MAIN, key: r.key }));
+    let records =
+        records.map(|row| row.map(|((_, seq), r)| Record { seq, op: r.op, route: r.route, feed: r.feed, key: r.key }));
     let row = view.get::<Authors>(&author)?.unwrap_or_default();
     Ok(Outbox { records: records.collect::<Result<_>>()?, head: row.head, last_pull: row.last_pull, quiet: row.quiet })
 }

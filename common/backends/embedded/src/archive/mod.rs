@@ -24,6 +24,7 @@ mod edit;
 mod epochs;
 mod events;
 mod export;
+mod feeds;
 mod follow;
 mod grown;
 mod held;
@@ -153,11 +154,16 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
-        todo!("E: {names:?}")
+        let known = feeds::known(&self.db.view(), names)?;
+        if let Some(all) = known.into_iter().collect() {
+            return Ok(all);
+        }
+        let names = names.to_vec();
+        self.db.write(Durability::Synced, move |tx| feeds::intern(tx, &names)).await
     }
 
     async fn feeds(&self) -> Result<Vec<FeedId>> {
-        Ok(vec![FeedId::MAIN])
+        feeds::all(&self.db.view())
     }
 
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
@@ -184,8 +190,7 @@ impl Archive for EmbeddedArchive {
         before: Option<DisplayKey>,
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
-        let _ = feed;
-        door::profile(&self.db.view(), author, before, limit)
+        door::profile(&self.db.view(), author, feed, before, limit)
     }
 
     async fn recipients(
@@ -223,7 +228,7 @@ impl Archive for EmbeddedArchive {
 
     async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         let doors = self.doors.clone();
-        self.db.read(move |view| doors.edge_state(view, key.reader, author, cut, backfill)).await
+        self.db.read(move |view| doors.edge_state(view, key, author, cut, backfill)).await
     }
 
     async fn build(
@@ -234,7 +239,7 @@ impl Archive for EmbeddedArchive {
         limit: usize,
     ) -> Result<Built> {
         let (doors, progress) = (self.doors.clone(), progress.to_vec());
-        self.db.read(move |view| doors.build(view, key.reader, &progress, backfill, limit)).await
+        self.db.read(move |view| doors.build(view, key, &progress, backfill, limit)).await
     }
 
     async fn feed_below(
@@ -246,9 +251,7 @@ impl Archive for EmbeddedArchive {
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let doors = self.doors.clone();
-        self.db
-            .read(move |view| doors.feed_below(view, key.reader, Stretch { before, least_rank }, backfill, limit))
-            .await
+        self.db.read(move |view| doors.feed_below(view, key, Stretch { before, least_rank }, backfill, limit)).await
     }
 
     async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
@@ -276,7 +279,7 @@ impl Archive for EmbeddedArchive {
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
         match news::none(&self.db.view(), key.reader, after)? {
             Some(none) => Ok(none),
-            None => self.db.read(move |view| news::news(view, key.reader, after, limit)).await,
+            None => self.db.read(move |view| news::news(view, key, after, limit)).await,
         }
     }
 

@@ -15,7 +15,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use feedgate_common::archive::{Edge, News, PullHead};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{DirectSeq, Entry, FeedId, PullSeq, Record, UserNo, Watermarks};
+use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, PullSeq, Record, UserNo, Watermarks};
 
 use super::people;
 use super::tables::{Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls};
@@ -50,15 +50,15 @@ pub(super) fn none(view: &View, reader: UserNo, after: Watermarks) -> Result<Opt
     Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet }))
 }
 
-pub(super) fn news(view: &View, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
+pub(super) fn news(view: &View, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
     let counters = view.get::<Counters>(&())?.unwrap_or_default();
     let mut entries = vec![];
     let pull = match after.pull >= counters.pull {
         true => counters.pull,
-        false => pulled(view, reader, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
+        false => pulled(view, key, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
     };
-    let direct = addressed(view, reader, after.direct, limit, &mut entries)?;
-    let quiet = is_history(direct, view.get::<DirectHeads>(&reader)?.unwrap_or_default());
+    let direct = addressed(view, key, after.direct, limit, &mut entries)?;
+    let quiet = is_history(direct, view.get::<DirectHeads>(&key.reader)?.unwrap_or_default());
     Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation, quiet })
 }
 
@@ -67,19 +67,19 @@ fn is_history(upto: DirectSeq, row: DirectHeadRow) -> bool {
     upto > 0 && upto <= row.quiet
 }
 
-/// Appends what the reader pulls beyond `after`; up to where that is all, if `limit` has cut it.
+/// Appends what the inbox pulls beyond `after`; up to where that is all, if `limit` has cut it.
 fn pulled(
     view: &View,
-    reader: UserNo,
+    key: InboxKey,
     after: PullSeq,
     limit: usize,
     entries: &mut Vec<Entry>,
 ) -> Result<Option<PullSeq>> {
     let mut streams = vec![];
     let mut order = BinaryHeap::new();
-    for (author, edge) in with_news(view, reader, after)? {
+    for (author, edge) in with_news(view, key.reader, after)? {
         let rows = view.scan::<Pulls>((Excluded((author, after)), Included((author, PullSeq::MAX))));
-        let mut stream = Stream { author, edge, rows };
+        let mut stream = Stream { author, edge, feed: key.feed, rows };
         if let Some((number, entry)) = stream.next()? {
             order.push(Reverse((number, streams.len())));
             streams.push((stream, entry));
@@ -99,19 +99,20 @@ fn pulled(
     Ok(None)
 }
 
-/// An author's records as the edge lets them through.
+/// An author's records of one feed as the edge lets them through.
 struct Stream {
     author: UserNo,
     edge: Edge,
+    feed: FeedId,
     rows: Rows<Pulls>,
 }
 
 impl Stream {
     fn next(&mut self) -> Result<Option<(PullSeq, Entry)>> {
         for row in self.rows.by_ref() {
-            let ((_, number), PullRow { op, seq, key }) = row?;
-            if seq > self.edge.from {
-                let record = Record { seq, op, route: Route::Pull, feed: FeedId::MAIN, key };
+            let ((_, number), PullRow { op, seq, key, feed }) = row?;
+            if feed == self.feed && seq > self.edge.from {
+                let record = Record { seq, op, route: Route::Pull, feed, key };
                 return Ok(Some((number, Entry::of(&record, self.author, self.edge.generation))));
             }
         }
@@ -154,20 +155,24 @@ fn beyond(view: &View, after: PullSeq, mut edges: Vec<(UserNo, Edge)>) -> Result
     error.map_or(Ok(edges), Err)
 }
 
-/// Appends what is addressed to the reader beyond `after`, as far as there is room; up to where that is all.
+/// Appends what is addressed to the reader in this feed beyond `after`, as far as there is room; up to where that is all.
 fn addressed(
     view: &View,
-    reader: UserNo,
+    InboxKey { reader, feed }: InboxKey,
     after: DirectSeq,
     limit: usize,
     entries: &mut Vec<Entry>,
 ) -> Result<DirectSeq> {
     let head = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
-    let room = limit.saturating_sub(entries.len());
     let mut upto = after.min(head);
-    for row in view.scan::<Directs>((Excluded((reader, upto)), Included((reader, head)))).take(room) {
+    for row in view.scan::<Directs>((Excluded((reader, upto)), Included((reader, head)))) {
         let ((_, number), row) = row?;
-        entries.push(Entry::direct(row.op, row.author, row.key));
+        if row.feed == feed {
+            if entries.len() >= limit {
+                break;
+            }
+            entries.push(Entry::direct(row.op, row.author, row.key));
+        }
         upto = number;
     }
     Ok(upto)

@@ -17,10 +17,10 @@ use feedgate_common::{DisplayKey, ItemId, Millis, Op, OutboxSeq, StoreError, Use
 
 use super::accept::Outcome;
 use super::direct;
-use super::ledger::{Ledger, Place};
+use super::ledger::{Change, Ledger, Place};
 use super::tables::{
-    AddRow, Adds, AuthorRow, Expiries, Fingerprint, ForeignIds, ItemRow, Items, Lane, Life, Retries, RetryRow, Shown,
-    ShownRow,
+    AddRow, Adds, AuthorFeed, AuthorRow, Expiries, Fingerprint, ForeignIds, ItemRow, Items, Lane, Life, Retries,
+    RetryRow, Shown, ShownRow,
 };
 use crate::view::Read;
 
@@ -122,9 +122,10 @@ pub(super) fn add(
 ) -> Result<ItemRow> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
+    let change = Change { op: Op::Add, author, feed: wanted.feed, key };
     let seq = match &wanted.audience {
-        Audience::Followers => to_followers(ledger, author, key)?,
-        Audience::Users(names) => direct::address(ledger, names, (author, key), history).map(|()| direct::NO_SEQ)?,
+        Audience::Followers => to_followers(ledger, change)?,
+        Audience::Users(names) => direct::address(ledger, names, change, history).map(|()| direct::NO_SEQ)?,
     };
     if let Some(foreign_id) = &wanted.foreign_id {
         ledger.tx.put::<ForeignIds>(foreign_id, &id);
@@ -136,20 +137,22 @@ pub(super) fn add(
         foreign_id: wanted.foreign_id,
         body: wanted.body.get().to_owned(),
     };
-    let row = ItemRow { author, seq, published_at, fingerprint, life };
+    let row = ItemRow { author, seq, published_at, fingerprint, feed: wanted.feed, life };
     ledger.tx.put::<Items>(&id, &row);
     ledger.counters.living_items += 1;
     Ok(row)
 }
 
 /// Its record in the author's outbox, by the route it takes from now on; where that stands.
-fn to_followers(ledger: &mut Ledger<'_, '_>, author: UserNo, key: DisplayKey) -> Result<OutboxSeq> {
+fn to_followers(ledger: &mut Ledger<'_, '_>, change: Change) -> Result<OutboxSeq> {
+    let Change { author, feed, key, .. } = change;
     let mut row = ledger.author(author)?;
     let lane = take_lane(&mut row, key, ledger.now);
     let route = route_of(row.class, row.followers, ledger.setup.pull_above);
-    let Place { seq, pull_seq } = ledger.append(author, row, (Op::Add, route, key));
-    ledger.tx.put::<Adds>(&(author, seq), &AddRow { key, route, lane, deleted_by: None, pull_seq });
-    ledger.tx.put::<Shown>(&(author, lane, key), &ShownRow { seq, route });
+    let Place { seq, pull_seq } = ledger.append(row, route, change);
+    let list = AuthorFeed { feed, author };
+    ledger.tx.put::<Adds>(&(list, seq), &AddRow { key, route, lane, deleted_by: None, pull_seq });
+    ledger.tx.put::<Shown>(&(list, lane, key), &ShownRow { seq, route });
     Ok(seq)
 }
 

@@ -6,11 +6,11 @@ use std::ops::Bound::{self, Excluded, Included};
 
 use feedgate_common::archive::FeedAdd;
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, ItemId, UserNo};
+use feedgate_common::{DisplayKey, InboxKey, ItemId};
 
 use super::lanes;
 use super::window::Window;
-use crate::archive::tables::{AuthorRow, DirectShown, Lane, Shown};
+use crate::archive::tables::{AuthorFeed, AuthorRow, DirectShown, Lane, Shown};
 use crate::view::{Read, Rows, View};
 
 const LEAST: DisplayKey = DisplayKey { rank: i64::MIN, item: ItemId(0) };
@@ -36,7 +36,7 @@ impl Stretch {
 
 /// Newest first.
 enum Stream {
-    /// One lane of one author.
+    /// One lane of one author, in one feed.
     Lane { window: Window, rows: Rev<Rows<Shown>> },
     /// What is addressed to the reader.
     Direct { rows: Rev<Rows<DirectShown>> },
@@ -52,7 +52,7 @@ impl Stream {
             }
         };
         for row in rows.by_ref() {
-            let ((author, lane, key), add) = row?;
+            let ((AuthorFeed { author, .. }, lane, key), add) = row?;
             if add.seq < window.low {
                 match lane {
                     // In step, everything further down is older in the outbox too.
@@ -82,15 +82,15 @@ impl Newest {
     /// Adds a window.
     pub(super) fn open(&mut self, view: &View, window: Window, outbox: &AuthorRow, stretch: Stretch) -> Result<()> {
         for lane in lanes(outbox) {
-            let rows = view.scan::<Shown>(stretch.range(|key| (window.author, lane, key))).rev();
+            let rows = view.scan::<Shown>(stretch.range(|key| (window.list, lane, key))).rev();
             self.add(Stream::Lane { window, rows })?;
         }
         Ok(())
     }
 
-    /// Adds what is addressed to the reader.
-    pub(super) fn open_direct(&mut self, view: &View, reader: UserNo, stretch: Stretch) -> Result<()> {
-        self.add(Stream::Direct { rows: view.scan::<DirectShown>(stretch.range(|key| (reader, key))).rev() })
+    /// Adds what is addressed to the reader in this feed.
+    pub(super) fn open_direct(&mut self, view: &View, inbox: InboxKey, stretch: Stretch) -> Result<()> {
+        self.add(Stream::Direct { rows: view.scan::<DirectShown>(stretch.range(|key| (inbox, key))).rev() })
     }
 
     fn add(&mut self, stream: Stream) -> Result<()> {

@@ -1,16 +1,16 @@
-//! An author's adds in outbox order, living and deleted: what a follow counts back from its `from`.
+//! An author's adds to one feed in outbox order, living and deleted: what a follow counts back from its `from`.
 //!
 //! A deleted add stays, with the record that deleted it, because "the newest K up to `from`" means
 //! as the outbox stood at `from`: an add deleted later still takes its place among the K.
 
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, OutboxSeq, PullSeq, UserNo};
+use feedgate_common::{DisplayKey, OutboxSeq, PullSeq};
 
-use super::{Lane, fields, table};
+use super::{AuthorFeed, Lane, fields, table};
 
 table! {
     /// See the module.
-    Adds: b'd', Archive, (UserNo, OutboxSeq) => AddRow
+    Adds: b'd', Archive, (AuthorFeed, OutboxSeq) => AddRow
 }
 
 /// One add.

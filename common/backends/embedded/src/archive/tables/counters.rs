@@ -22,6 +22,8 @@ pub(crate) struct CountersRow {
     pub(crate) events: u64,
     /// Of records of route pull, over all authors.
     pub(crate) pull: u64,
+    /// Of named feeds.
+    pub(crate) feeds: u16,
 }
 
-fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events } later { pull });
+fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events } later { pull, feeds });

@@ -1,6 +1,6 @@
 //! What is addressed to readers by name: it stands in no outbox.
 
-use feedgate_common::{DirectSeq, DisplayKey, ItemId, Millis, Op, UserNo};
+use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, UserNo};
 
 use super::{fields, table};
 
@@ -15,8 +15,8 @@ table! {
 }
 
 table! {
-    /// The living items of a reader in display order, each with its author.
-    DirectShown: b'l', Archive, (UserNo, DisplayKey) => UserNo
+    /// The living items of a reader's feed in display order, each with its author.
+    DirectShown: b'l', Archive, (InboxKey, DisplayKey) => UserNo
 }
 
 table! {
@@ -29,11 +29,12 @@ table! {
 pub(crate) struct DirectRow {
     pub(crate) op: Op,
     pub(crate) author: UserNo,
+    pub(crate) feed: FeedId,
     pub(crate) key: DisplayKey,
     pub(crate) at: Millis,
 }
 
-fields!(DirectRow { op, author, key, at });
+fields!(DirectRow { op, author, feed, key, at });
 
 /// Zero for a reader to whom nothing was ever addressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 //! A deleted item keeps what a retry of its publish must be answered with, and nothing else.
 
 use compact_str::CompactString;
-use feedgate_common::{ItemId, Millis, OutboxSeq, UserNo};
+use feedgate_common::{FeedId, ItemId, Millis, OutboxSeq, UserNo};
 
-use super::{fields, table};
+use super::{AuthorFeed, table};
 use crate::codec::{Code, Short};
 
 table! {
@@ -24,10 +24,42 @@ pub(crate) struct ItemRow {
     pub(crate) seq: OutboxSeq,
     pub(crate) published_at: Millis,
     pub(crate) fingerprint: Fingerprint,
+    /// Where its `add` went and all that follows goes.
+    pub(crate) feed: FeedId,
     pub(crate) life: Life,
 }
 
-fields!(ItemRow { author, seq, published_at, fingerprint, life });
+impl ItemRow {
+    /// Where its `add` stands, if it stands in the outbox.
+    pub(crate) fn add(&self) -> (AuthorFeed, OutboxSeq) {
+        (AuthorFeed { feed: self.feed, author: self.author }, self.seq)
+    }
+}
+
+/// Says that a feed follows, where the life of an item of the main feed begins.
+const NAMED: u8 = 2;
+
+impl Code for ItemRow {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.author, self.seq, self.published_at, self.fingerprint).put(out);
+        if self.feed != FeedId::MAIN {
+            (NAMED, self.feed).put(out);
+        }
+        self.life.put(out);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let (author, seq, published_at, fingerprint) = Code::take(from)?;
+        let feed = match from.split_first() {
+            Some((&NAMED, rest)) => {
+                *from = rest;
+                FeedId::take(from)?
+            }
+            _ => FeedId::MAIN,
+        };
+        Some(Self { author, seq, published_at, fingerprint, feed, life: Code::take(from)? })
+    }
+}
 
 /// What it says, if it still says anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +109,7 @@ mod tests {
         #[test]
         fn an_item_comes_back_as_it_was(
             (author, seq, published_at, rank) in any::<(u32, u64, i64, i64)>(),
+            feed in 0u16..3,
             fingerprint: [u8; 16],
             version: u32,
             kind in proptest::option::of(".{0,20}"),
@@ -91,7 +124,7 @@ mod tests {
                 body,
             };
             for life in [living, Life::Gone] {
-                let row = ItemRow { author: UserNo(author), seq, published_at, fingerprint, life };
+                let row = ItemRow { author: UserNo(author), seq, published_at, fingerprint, feed: FeedId(feed), life };
                 prop_assert_eq!(value_of(&bytes_of(&row)), Some(row));
             }
         }

@@ -7,12 +7,13 @@
 //!   authors                               author                    → outbox head, outstanding push, class, followers
 //!   everyones                             author                    → since where everyone follows
 //!   records                               author, seq               → the outbox
-//!   adds                                  author, seq               → its adds, each with what deleted it
-//!   shown                                 author, lane, rank, item  → living adds in display order
+//!   feeds                                 name                      → number of a named feed
+//!   adds                                  author, feed, seq         → the outbox's adds, each with what deleted it
+//!   shown                                 …, feed, lane, rank, item → living adds in display order
 //!   pulls                                 author, pull seq          → the outbox's records of route pull
 //!   pull_heads                            pull seq                  → the author whose last that is
 //!   direct_heads, directs                 reader; reader, seq       → what is addressed to a reader
-//!   direct_shown                          reader, rank, item        → the living of it in display order
+//!   direct_shown                          reader, feed, rank, item  → the living of it in display order
 //!   recipients                            item, reader              → to whom an item is addressed
 //!   items (a tree of their own)           item                      → body, or what is left of it
 //!   foreign_ids                           the backend's key         → item
@@ -27,12 +28,14 @@
 //! Tags and encodings are the format on disk: a change of either is a migration.
 
 mod adds;
+mod author_feed;
 mod authors;
 mod counters;
 mod directs;
 mod due;
 mod edges;
 mod everyones;
+mod feeds;
 mod follow_lists;
 mod followers;
 mod foreign_ids;
@@ -46,12 +49,14 @@ mod shown;
 mod users;
 
 pub(crate) use adds::{AddRow, Adds};
+pub(crate) use author_feed::{AuthorFeed, NOBODY};
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use counters::{Counters, CountersRow};
 pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, Recipients};
 pub(crate) use due::{Due, Owed};
 pub(crate) use edges::{EdgeRow, Edges};
 pub(crate) use everyones::Everyones;
+pub(crate) use feeds::Feeds;
 pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList};
 pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
@@ -149,6 +154,7 @@ mod tests {
             PullHeads::TAG,
             ShieldsUp::TAG,
             ShieldList::TAG,
+            Feeds::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
@@ -171,6 +177,7 @@ mod tests {
             edges_on: 5,
             events: 6,
             pull: 0,
+            feeds: 0,
         };
         assert_eq!(value_of(&counters), Some(wants));
 

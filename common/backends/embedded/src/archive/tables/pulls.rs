@@ -1,6 +1,6 @@
 //! What readers pull, by its number: one count over all authors.
 
-use feedgate_common::{DisplayKey, Op, OutboxSeq, PullSeq, UserNo};
+use feedgate_common::{DisplayKey, FeedId, Op, OutboxSeq, PullSeq, UserNo};
 
 use super::{fields, table};
 
@@ -21,6 +21,7 @@ pub(crate) struct PullRow {
     /// Its place in the outbox.
     pub(crate) seq: OutboxSeq,
     pub(crate) key: DisplayKey,
+    pub(crate) feed: FeedId,
 }
 
-fields!(PullRow { op, seq, key });
+fields!(PullRow { op, seq, key, feed });

@@ -1,7 +1,7 @@
 //! The outbox: an author's change log.
 
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, Millis, Op, OutboxSeq, UserNo};
+use feedgate_common::{DisplayKey, FeedId, Millis, Op, OutboxSeq, UserNo};
 
 use super::{fields, table};
 use crate::codec::Code;
@@ -18,9 +18,10 @@ pub(crate) struct RecordRow {
     pub(crate) route: Route,
     pub(crate) key: DisplayKey,
     pub(crate) at: Millis,
+    pub(crate) feed: FeedId,
 }
 
-fields!(RecordRow { op, route, key, at });
+fields!(RecordRow { op, route, key, at } later { feed });
 
 impl Code for Op {
     fn put(&self, out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! An author's living adds in display order, in two lanes.
+//! An author's living adds to one feed in display order, in two lanes.
 //!
 //! ```text
 //!   in step   each newer in both orders than the one before: outbox order *is* display order
@@ -6,17 +6,18 @@
 //! ```
 //!
 //! A reader who followed late sees no add below some outbox sequence number. In step, the first
-//! such add ends the search; without the lanes it would go on through the author's whole past.
+//! such add ends the search; without the lanes it would go on through the author's whole past. An author has one pair of
+//! lanes for all feeds: what is in step among all is in step among those of one.
 
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, OutboxSeq, UserNo};
+use feedgate_common::{DisplayKey, OutboxSeq};
 
-use super::{fields, table};
+use super::{AuthorFeed, fields, table};
 use crate::codec::Code;
 
 table! {
     /// See the module.
-    Shown: b's', Archive, (UserNo, Lane, DisplayKey) => ShownRow
+    Shown: b's', Archive, (AuthorFeed, Lane, DisplayKey) => ShownRow
 }
 
 /// Of an add, for good.
