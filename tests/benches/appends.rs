@@ -20,8 +20,6 @@ mod buckets;
 mod latency;
 #[path = "appends/naive.rs"]
 mod naive;
-#[path = "appends/process.rs"]
-mod process;
 #[path = "appends/world.rs"]
 mod world;
 
@@ -30,11 +28,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use clap::Parser;
 use feedgate_common::inboxes::Inboxes;
 use feedgate_embedded::EmbeddedInboxes;
 use feedgate_embedded::inboxes::Settings;
-use feedgate_tests::process::directory_size;
-use process::{Used, resident};
+use feedgate_tests::process::{Used, commit, directory_size, memory};
 use world::World;
 
 #[global_allocator]
@@ -46,45 +44,34 @@ fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
 }
 
 /// What the command line says.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Parser)]
+#[command(about = "Durable appends beside a naive store, and what they take")]
 struct Wanted {
+    /// Readers, each with an inbox; a bucket holds a step of 1000
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16_000..))]
     readers: u32,
+    /// Authors
+    #[arg(long, default_value_t = 10_000)]
     authors: u32,
+    /// Entries per reader
+    #[arg(long, default_value_t = 100)]
     entries: u32,
+    /// Entries per reader of the naive store; 0: none
+    #[arg(long, default_value_t = 20)]
     naive_entries: u32,
+    /// Measures numbers of buckets beside each other, and nothing else
+    #[arg(long)]
     compare_buckets: bool,
-}
-
-impl Wanted {
-    fn parse() -> anyhow::Result<Self> {
-        let mut wanted =
-            Self { readers: 100_000, authors: 10_000, entries: 100, naive_entries: 20, compare_buckets: false };
-        let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-        while let Some(word) = words.next() {
-            if word == "--compare-buckets" {
-                wanted.compare_buckets = true;
-                continue;
-            }
-            let value = words.next().with_context(|| format!("{word} wants a number"))?;
-            let value = value.parse().with_context(|| format!("{word} wants a number, not {value:?}"))?;
-            match word.as_str() {
-                "--readers" => wanted.readers = value,
-                "--authors" => wanted.authors = value,
-                "--entries" => wanted.entries = value,
-                "--naive-entries" => wanted.naive_entries = value,
-                _ => anyhow::bail!("{word} is none of --readers --authors --entries --naive-entries --compare-buckets"),
-            }
-        }
-        ensure!(wanted.readers >= 16 * 1000, "--readers must be 16000 at least: a bucket holds a step of 1000");
-        Ok(wanted)
-    }
+    /// Cargo says this to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 fn main() -> anyhow::Result<()> {
-    let wanted = Wanted::parse()?;
+    let wanted = Wanted::parse();
     let command: Vec<_> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     println!("command: cargo bench -p feedgate-tests --bench appends -- {}", command.join(" "));
-    println!("commit: {}", process::commit());
+    println!("commit: {}", commit());
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     if wanted.compare_buckets {
@@ -103,12 +90,12 @@ fn main() -> anyhow::Result<()> {
 /// and per CPU-second.
 fn embedded(runtime: &tokio::runtime::Runtime, dir: &Path, wanted: Wanted) -> anyhow::Result<(f64, f64)> {
     let world = Arc::new(World::new(wanted.readers, wanted.authors, Settings::default().buckets));
-    let before = resident();
+    let before = memory(std::process::id())?.rss;
     let store = Arc::new(EmbeddedInboxes::open(dir, None, Settings::default())?);
     runtime.block_on(world::build_all(&store, wanted.readers))?;
-    let (written, used, start) = (store.written(), Used::now(), Instant::now());
+    let (written, used, start) = (store.written(), Used::now()?, Instant::now());
     let appends = runtime.block_on(world::push_all(&world, &store, wanted.entries))?;
-    let (seconds, used, now) = (start.elapsed().as_secs_f64(), used.since(), store.written());
+    let (seconds, used, now) = (start.elapsed().as_secs_f64(), used.since()?, store.written());
     let rates = (appends as f64 / seconds, appends as f64 / used);
     let (syncs, bytes) = (now.syncs - written.syncs, now.bytes - written.bytes);
     println!("N: {appends} appends, {} readers, {} authors, steps of 1000", wanted.readers, wanted.authors);
@@ -125,7 +112,7 @@ fn embedded(runtime: &tokio::runtime::Runtime, dir: &Path, wanted: Wanted) -> an
     let start = Instant::now();
     store.compact()?;
     figure("compaction", start.elapsed().as_secs_f64(), "s");
-    let (grown, disk) = (resident().saturating_sub(before), directory_size(dir)?);
+    let (grown, disk) = (memory(std::process::id())?.rss.saturating_sub(before), directory_size(dir)?);
     figure("resident growth", grown as f64 / counts.entries as f64, "B/entry");
     figure("data directory", disk as f64 / counts.entries as f64, "B/entry");
     figure("bytes per entry", (grown + disk) as f64 / counts.entries as f64, "B/entry");

@@ -14,6 +14,7 @@ use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Page};
 use feedgate_common::inboxes::{KEEP, Read};
 use feedgate_common::{DisplayKey, FeedId, InboxKey, Op, Position, UserId};
+use feedgate_tests::process::{commit, load_average};
 use feedgate_tests::town::{Town, item, now};
 
 #[global_allocator]
@@ -32,9 +33,8 @@ const HOUR: i64 = 3600 * 1000;
 
 fn main() -> anyhow::Result<()> {
     println!("command: cargo bench -p feedgate-tests --bench pages");
-    let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output()?.stdout;
-    println!("commit: {}", String::from_utf8_lossy(&commit).trim());
-    println!("load: {}", std::fs::read_to_string("/proc/loadavg")?.trim());
+    println!("commit: {}", commit());
+    println!("load: {}", load_average()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     runtime.block_on(async {

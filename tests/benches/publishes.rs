@@ -11,6 +11,7 @@ use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::{Archive, Body, InboxKey, Progress, UserId, UserNo, Watermarks};
 use feedgate_embedded::Embedded;
+use feedgate_tests::process::commit;
 
 /// How long each rate is measured.
 const MEASURED: Duration = Duration::from_secs(4);
@@ -36,8 +37,7 @@ async fn run() -> anyhow::Result<()> {
     let fan = follow_and_pull(&stores.archive).await?;
     news(&stores.archive, fan).await?;
     stores.close().await?;
-    let commit = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output()?.stdout;
-    say(&format!("commit: {}", String::from_utf8_lossy(&commit).trim()));
+    say(&format!("commit: {}", commit()));
     say(&format!("command: cargo bench -p feedgate-tests --bench publishes (bodies of {BODY_BYTES} bytes)"));
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, anyhow};
 
@@ -40,6 +41,33 @@ pub fn cpu_seconds_with_children(pid: u32) -> anyhow::Result<f64> {
     // One that ends meanwhile is no longer there to be read.
     let children = processes.filter_map(|other| Stat::of(other).ok()).filter(|other| other.parent == u64::from(pid));
     Ok(parent.own + parent.ended_children + children.map(|child| child.own).sum::<f64>())
+}
+
+/// Processor time of this process, from a moment on.
+#[derive(Debug, Clone, Copy)]
+pub struct Used(f64);
+
+impl Used {
+    /// From now on.
+    pub fn now() -> anyhow::Result<Self> {
+        cpu_seconds(std::process::id()).map(Self)
+    }
+
+    /// Seconds since then.
+    pub fn since(&self) -> anyhow::Result<f64> {
+        Ok(cpu_seconds(std::process::id())? - self.0)
+    }
+}
+
+/// The commit that is measured, and whether there are changes beside it.
+pub fn commit() -> String {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).output().ok().filter(|output| output.status.success());
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let changed = git(&["status", "--porcelain"]).is_none_or(|lines| !lines.is_empty());
+    let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".into());
+    if changed { format!("{commit} and changes") } else { commit }
 }
 
 /// How many tasks wanted a processor in the last minute, by the kernel's reckoning.
@@ -94,7 +122,7 @@ fn read(pid: u32, file: &str) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     use super::*;
 

@@ -12,9 +12,9 @@ use feedgate_common::inboxes::{Advance, Advanced};
 use feedgate_common::{Bucket, FeedId, Inboxes, Progress, UserNo};
 use feedgate_embedded::EmbeddedInboxes;
 use feedgate_embedded::inboxes::Settings;
+use feedgate_tests::process::Used;
 
 use super::figure;
-use super::process::Used;
 use super::world::{COUNTER, all, build_all, record};
 
 const FOLLOWERS: u32 = 100;
@@ -29,9 +29,9 @@ pub(crate) async fn compare(dir: &Path, readers: u32) -> anyhow::Result<()> {
         let settings = Settings { buckets, ..Settings::default() };
         let store = Arc::new(EmbeddedInboxes::open(&dir.join(buckets.to_string()), None, settings)?);
         build_all(&store, readers).await?;
-        let (written, used, start) = (store.written(), Used::now(), Instant::now());
+        let (written, used, start) = (store.written(), Used::now()?, Instant::now());
         all(0..POSTS, IN_FLIGHT, |n| post(store.clone(), readers, n)).await?;
-        let (seconds, used, now) = (start.elapsed().as_secs_f64(), used.since(), store.written());
+        let (seconds, used, now) = (start.elapsed().as_secs_f64(), used.since()?, store.written());
         let appends = (POSTS * u64::from(FOLLOWERS)) as f64;
         anyhow::ensure!(store.counts().await?.entries == POSTS * u64::from(FOLLOWERS), "a step did not append");
         let name = |what: &str| format!("{buckets} buckets, {what}");

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use feedgate_tests::process::directory_size;
+use feedgate_tests::process::{Used, directory_size};
 use fjall::{Database, KeyspaceCreateOptions, PersistMode};
 
-use super::process::Used;
 use super::{Wanted, figure};
 
 /// Readers of a step.
@@ -21,7 +20,7 @@ pub(crate) fn run(dir: &Path, wanted: Wanted) -> anyhow::Result<(f64, f64)> {
     let entries = store.keyspace("entries", KeyspaceCreateOptions::default)?;
     let mut heads = vec![0_u64; wanted.readers as usize];
     let groups = wanted.readers / STEP * wanted.naive_entries / SHARED;
-    let (used, start) = (Used::now(), Instant::now());
+    let (used, start) = (Used::now()?, Instant::now());
     for group in 0..groups {
         let mut batch = store.batch();
         for step in 0..SHARED {
@@ -37,7 +36,7 @@ pub(crate) fn run(dir: &Path, wanted: Wanted) -> anyhow::Result<(f64, f64)> {
         batch.commit()?;
         store.persist(PersistMode::SyncData)?;
     }
-    let (seconds, used) = (start.elapsed().as_secs_f64(), used.since());
+    let (seconds, used) = (start.elapsed().as_secs_f64(), used.since()?);
     let appends = f64::from(groups * SHARED * STEP);
     println!("naive N: {appends} appends, {groups} syncs");
     figure("naive durable appends", appends / seconds, "appends/s");

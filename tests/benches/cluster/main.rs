@@ -23,6 +23,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::ensure;
+use clap::Parser;
 use feedgate_tests::load::{self, Deliver, Report};
 use feedgate_tests::process::load_average;
 
@@ -31,7 +32,7 @@ use crate::options::Options;
 use crate::world::World;
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let options = Options::parse();
     let binaries = options.binaries.clone().map_or_else(|| load::build(&["--bins", "--features", "cluster"]), Ok)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, run(&options, &binaries))

@@ -23,6 +23,7 @@ mod world;
 use std::time::Instant;
 
 use anyhow::ensure;
+use clap::Parser;
 use feedgate_tests::load::Report;
 use feedgate_tests::process::load_average;
 
@@ -33,7 +34,7 @@ use crate::world::World;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let options = Options::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(run(&options))
 }

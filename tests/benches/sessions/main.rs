@@ -26,6 +26,7 @@ mod world;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use clap::Parser;
 use feedgate_tests::load::{self, Deliver, Report, Tally};
 use feedgate_tests::process::load_average;
 
@@ -33,11 +34,11 @@ use crate::options::Options;
 use crate::world::World;
 
 fn main() -> anyhow::Result<()> {
-    let mut words = std::env::args().skip(1).peekable();
-    if words.next_if(|word| word == floor::ROLE).is_some() {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(floor::ROLE) {
         return floor::run(words.next().context("how many sockets?")?.parse()?);
     }
-    let options = Options::parse(words)?;
+    let options = Options::parse();
     let binaries = options.binaries.clone().map_or_else(|| load::build(&["--package", "feedgate"]), Ok)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, measure(options, &binaries))
