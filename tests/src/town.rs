@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, ensure};
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Body, InboxKey, ItemId, Millis, UserId};
 use feedgate_embedded::Embedded;
 use feedgate_timeline::{Settings, Worker};
@@ -33,9 +34,18 @@ impl Town {
     /// # Errors
     /// If the stores do not open.
     pub fn open(dir: &Path, buckets: u16, backfill: usize) -> anyhow::Result<Self> {
+        Self::open_with(dir, buckets, backfill, NamedFeeds::default())
+    }
+
+    /// The same, in which these feeds are configured too.
+    ///
+    /// # Errors
+    /// If the stores do not open.
+    pub fn open_with(dir: &Path, buckets: u16, backfill: usize, named: NamedFeeds) -> anyhow::Result<Self> {
         let stores = Embedded::open(dir, buckets)?;
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), backfill);
-        let feeds = Arc::new(feeds.with_retention(Duration::from_secs(7 * 24 * 3600), Arc::new(now)));
+        let feeds = feeds.with_named(named).with_retention(Duration::from_secs(7 * 24 * 3600), Arc::new(now));
+        let feeds = Arc::new(feeds);
         let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
         // It sweeps, since a rebuild may reopen what was finished while it read.
         let settings = Settings { sweep_every: Duration::from_millis(200), ..Settings::default() };
