@@ -8,6 +8,7 @@
 
 mod edges;
 mod expiry;
+mod feeds;
 mod naive;
 mod news;
 mod schedule;
@@ -32,7 +33,7 @@ const AUTHOR: UserNo = UserNo(7);
 const READER: UserNo = UserNo(1);
 /// No epoch before this is the suite's.
 const FIRST: u64 = 1 << 20;
-const KEY: InboxKey = InboxKey { reader: READER, feed: feedgate_common::FeedId::MAIN };
+const KEY: InboxKey = InboxKey { reader: READER, feed: FeedId::MAIN };
 
 /// Every promise.
 pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
@@ -60,6 +61,9 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     news::i10_a_forget_leaves_what_is_addressed_to_the_reader(open().await).await;
     news::an_empty_inbox_is_there_and_the_first_change_lands_in_it(open().await).await;
     expiry::an_inbox_whose_time_is_past_goes_whole_and_one_that_is_touched_stays(open().await).await;
+    feeds::a_push_grows_the_inboxes_of_its_feed_and_moves_the_progress_of_all(open().await).await;
+    feeds::a_push_of_one_feed_disturbs_no_inbox_of_another(open().await).await;
+    feeds::i16_each_feed_of_a_reader_counts_forgets_takes_and_goes_by_itself(open().await).await;
     for seed in 0..4 {
         any_schedule_ends_as_in_the_naive_store(open().await, seed).await;
     }

@@ -11,8 +11,9 @@ use feedgate_common::{
 
 use super::Naive;
 
-const READERS: u64 = 12;
+const READERS: u64 = 8;
 const AUTHORS: u64 = 4;
+const FEEDS: [FeedId; 2] = [FeedId::MAIN, FeedId(3)];
 
 /// A source of steps; the same seed gives the same ones.
 #[derive(Debug)]
@@ -46,6 +47,14 @@ impl Schedule {
         UserNo(self.below(READERS) as u32)
     }
 
+    fn feed(&mut self) -> FeedId {
+        FEEDS[self.below(FEEDS.len() as u64) as usize]
+    }
+
+    fn key(&mut self) -> InboxKey {
+        InboxKey { reader: self.reader(), feed: self.feed() }
+    }
+
     fn author(&mut self) -> UserNo {
         UserNo(100 + self.below(AUTHORS) as u32)
     }
@@ -73,11 +82,12 @@ impl Schedule {
     }
 
     async fn push(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let (author, buckets) = (self.author(), store.buckets());
+        let (author, feed, buckets) = (self.author(), self.feed(), store.buckets());
         let bucket = self.reader().bucket(buckets);
         let mut expected = naive.progress(&[(author, bucket)]).await.unwrap()[0];
         let records = 1 + self.below(60);
-        let records: Vec<_> = (expected.done + 1..).take(records as usize).map(|seq| self.record(seq)).collect();
+        let record = |seq| Record { feed, ..self.record(seq) };
+        let records: Vec<_> = (expected.done + 1..).take(records as usize).map(record).collect();
         let next = Progress::at(expected.done + records.len() as u64);
         if self.below(10) == 0 {
             expected.done = expected.done.saturating_sub(1);
@@ -89,14 +99,14 @@ impl Schedule {
             let counter = if self.below(15) == 0 { self.below(40) } else { 1000 };
             recipients.push(Recipient { reader, generation, from, counter });
         }
-        let step = Advance { author, bucket, feed: FeedId::MAIN, expected, next, records, recipients };
+        let step = Advance { author, bucket, feed, expected, next, records, recipients };
         let answers = (store.advance(step.clone()).await.unwrap(), naive.advance(step.clone()).await.unwrap());
         assert_eq!(answers.0, answers.1, "{step:?}");
     }
 
     async fn edge(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let (reader, author) = (self.reader(), self.author());
-        let (key, bucket) = (InboxKey::main(reader), reader.bucket(store.buckets()));
+        let (key, author) = (self.key(), self.author());
+        let bucket = key.reader.bucket(store.buckets());
         let progress = naive.progress(&[(author, bucket)]).await.unwrap()[0];
         let stand = naive.stand(key).await.unwrap();
         let behind = u64::from(self.below(8) == 0);
@@ -111,7 +121,7 @@ impl Schedule {
     }
 
     async fn take(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let key = InboxKey::main(self.reader());
+        let key = self.key();
         let stands = (store.stand(key).await.unwrap(), naive.stand(key).await.unwrap());
         assert_eq!(stands.0, stands.1, "{key:?}");
         let (mut epoch, mut expected) = stands.0.map_or_else(Default::default, |at| (at.head.epoch, at.taken));
@@ -154,7 +164,7 @@ impl Schedule {
     }
 
     async fn begin(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let (key, author) = (InboxKey::main(self.reader()), self.author());
+        let (key, author) = (self.key(), self.author());
         self.epoch += 1;
         let begin = async |store: &dyn Inboxes, epoch| store.begin_build(key, Epoch(epoch), &[author]).await.unwrap();
         assert_eq!(begin(store, self.epoch).await, begin(naive, self.epoch).await);
@@ -165,9 +175,9 @@ impl Schedule {
         let count = [0, 5, 900, 1500][self.below(4) as usize];
         let entries = self.adds(author, 1, count);
         let taken = Watermarks { pull: self.below(50), direct: self.below(5) };
-        for reader in (0..READERS as u32).map(UserNo) {
+        for key in keys() {
             let build = Build {
-                key: InboxKey::main(reader),
+                key,
                 epoch: Epoch(self.epoch.saturating_sub(late)),
                 built_at: 1 + self.below(10),
                 entries: entries.clone(),
@@ -180,7 +190,7 @@ impl Schedule {
     }
 
     async fn discard(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let key = InboxKey::main(self.reader());
+        let key = self.key();
         store.discard(key).await.unwrap();
         naive.discard(key).await.unwrap();
     }
@@ -196,7 +206,7 @@ impl Schedule {
 
     /// Touches some, and lets time pass.
     async fn keep(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let touched: Vec<_> = (0..self.below(5)).map(|_| InboxKey::main(self.reader())).collect();
+        let touched: Vec<_> = (0..self.below(5)).map(|_| self.key()).collect();
         let until = self.soon();
         store.touch(&touched, until).await.unwrap();
         naive.touch(&touched, until).await.unwrap();
@@ -212,11 +222,10 @@ impl Schedule {
     /// Compares every progress and every log.
     pub async fn compare(&mut self, store: &dyn Inboxes, naive: &Naive) {
         let mut kept = 0;
-        for reader in (0..READERS as u32).map(UserNo) {
-            let bucket = reader.bucket(store.buckets());
+        for key in keys() {
+            let bucket = key.reader.bucket(store.buckets());
             let of: Vec<_> = (0..AUTHORS as u32).map(|author| (UserNo(100 + author), bucket)).collect();
             assert_eq!(store.progress(&of).await.unwrap(), naive.progress(&of).await.unwrap());
-            let key = InboxKey::main(reader);
             match (store.log(key).await.unwrap(), naive.log(key).await.unwrap()) {
                 (None, None) => {}
                 (Some(log), Some(whole)) => {
@@ -245,6 +254,11 @@ impl Schedule {
             assert_eq!(store.read(key, position, limit).await.unwrap(), wants, "{position:?} {limit}");
         }
     }
+}
+
+/// Every inbox there may be.
+fn keys() -> impl Iterator<Item = InboxKey> {
+    (0..READERS as u32).flat_map(|reader| FEEDS.map(|feed| InboxKey { reader: UserNo(reader), feed }))
 }
 
 /// `log` must be the end of `whole`, long enough, and its floor must hold what was cut.
