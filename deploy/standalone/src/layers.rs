@@ -7,7 +7,8 @@
 //! Invariants: nothing unknown passes silently (a misspelt key is an error that names the nearest
 //! known one), all errors are told at once, each with the place it came from, and no error repeats
 //! the value of a URL, which may hold a password. `gateway.batch` of the file is
-//! `FEEDGATE_GATEWAY_BATCH` in the environment. A URL may also be the content of a file:
+//! `FEEDGATE_GATEWAY_BATCH` in the environment; a named feed has its keys below its name, which is in
+//! lower case there if no file has it. A URL may also be the content of a file:
 //! `archive_url_file` names one for `archive_url`, in every layer.
 
 use std::collections::BTreeMap;
@@ -15,13 +16,16 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use crate::settings::Settings;
+use crate::settings::{Feed, Settings};
 
 /// The prefix of our environment.
 const PREFIX: &str = "FEEDGATE_";
 
 /// Variables with our prefix that are not settings: the command line reads them.
 const NOT_SETTINGS: [&str; 3] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY"];
+
+/// The section whose keys stand below names of the operator's own, such as `feeds.likes.cap`.
+const FEEDS: &str = "feeds.";
 
 /// What a key of a URL ends in, and what is put behind it to name a file that holds it.
 const URL: &str = "_url";
@@ -52,9 +56,12 @@ pub(crate) fn settings(
     environment: impl Iterator<Item = (String, String)>,
     flags: Vec<Given>,
 ) -> Result<Settings, Vec<String>> {
-    let known = known();
     let mut problems = Vec::new();
     let file = file.map_or_else(Vec::new, |path| of_file(path, &mut problems));
+    let environment: Vec<(String, String)> = environment.collect();
+    let mut known = known();
+    know_feeds(&mut known, &file, &environment);
+    let environment = environment.into_iter();
     let environment = of_environment(environment, &known, &mut problems);
     problems.extend([&file, &environment].into_iter().flat_map(|layer| twice(layer)));
 
@@ -69,9 +76,27 @@ pub(crate) fn settings(
     if problems.is_empty() { Ok(settings) } else { Err(problems) }
 }
 
-/// Every key there is with its default.
+/// Every key there is with its default, but for those of named feeds.
 fn known() -> BTreeMap<String, Value> {
     leaves("", &table(&Settings::default())).collect()
+}
+
+/// Adds the keys of the feeds that are named anywhere. A variable means a feed of the file, if one is called so.
+fn know_feeds(known: &mut BTreeMap<String, Value>, file: &[Given], environment: &[(String, String)]) {
+    let defaults = Table::try_from(Feed::default()).expect("a feed's settings are a TOML table");
+    let in_file = file.iter().filter_map(|given| given.key.strip_prefix(FEEDS)?.split('.').next());
+    for name in in_file {
+        known.extend(defaults.iter().map(|(key, value)| (format!("{FEEDS}{name}.{key}"), value.clone())));
+    }
+    for (given, _) in environment {
+        let feed = given.strip_prefix(&variable(FEEDS)).unwrap_or_default();
+        let name = defaults.keys().find_map(|key| feed.strip_suffix(&format!("_{}", key.to_uppercase())));
+        let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+        if !known.keys().any(|known| variable(known) == *given) {
+            let key = |key| format!("{FEEDS}{}.{key}", name.to_lowercase());
+            known.extend(defaults.iter().map(|(name, value)| (key(name), value.clone())));
+        }
+    }
 }
 
 fn table(settings: &Settings) -> Table {
@@ -134,7 +159,7 @@ fn of_environment(
 }
 
 fn variable(key: &str) -> String {
-    format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
+    format!("{PREFIX}{}", key.replace(['.', '-'], "_").to_uppercase())
 }
 
 /// The text of a variable as the kind of value that its key has; as text if it is not one, which
@@ -177,6 +202,7 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
     let Some(default) = known.get(&key) else {
         let section = format!("{key}.");
         if value == Value::Table(Table::new()) && known.keys().any(|known| known.starts_with(&section)) {
+            slot(merged, &key);
             return Ok(());
         }
         return Err(format!("{source}: {}", unknown("key", &key, known.keys().map(String::as_str))));
@@ -195,13 +221,14 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
     }
 }
 
+/// The place of a value; made, with a table in it, if it is a named feed's that has none yet.
 fn slot<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
-    match key.split_once('.') {
-        Some((section, rest)) => match &mut table[section] {
-            Value::Table(inner) => slot(inner, rest),
-            _ => unreachable!("only a table has keys below it"),
-        },
-        None => &mut table[key],
+    let (section, rest) = key.split_once('.').map_or((key, None), |(section, rest)| (section, Some(rest)));
+    let value = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+    match (rest, value) {
+        (None, value) => value,
+        (Some(rest), Value::Table(inner)) => slot(inner, rest),
+        (Some(_), _) => unreachable!("only a table has keys below it"),
     }
 }
 
@@ -211,9 +238,8 @@ fn expected(key: &str, default: &Value) -> String {
         Value::Integer(n) => format!("a whole number in range, such as {n}"),
         Value::Array(_) => "a list of strings".to_owned(),
         Value::Boolean(_) => "true or false".to_owned(),
-        Value::String(_) | Value::Float(_) | Value::Datetime(_) | Value::Table(_) => {
-            format!("a string, such as {default}")
-        }
+        Value::Table(_) => "a section".to_owned(),
+        Value::String(_) | Value::Float(_) | Value::Datetime(_) => format!("a string, such as {default}"),
     }
 }
 
@@ -271,6 +297,62 @@ mod tests {
         assert_eq!(settings.gateway.batch, 10);
         assert_eq!(settings.gateway.allowed_origins, ["https://a.example", "https://b.example"]);
         assert_eq!(settings.timeline, Settings::default().timeline);
+    }
+
+    #[test]
+    fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
+        let text = "[feeds.notifications]\nkinds = [\"like\"]\ncap = 5\n[feeds.My-Stories]\nkinds = [\"story\"]\n";
+        let file = file(text);
+        let env = env(&[
+            ("FEEDGATE_FEEDS_NOTIFICATIONS_KINDS", "like, comment"),
+            ("FEEDGATE_FEEDS_NOTIFICATIONS_TTL_HOURS", "720"),
+            ("FEEDGATE_FEEDS_MY_STORIES_CAP", "7"),
+            ("FEEDGATE_FEEDS_AT_WORK_KINDS", "memo"),
+        ]);
+        let feeds = settings(Some(file.path()), env, vec![]).unwrap().feeds;
+        let feed = |kinds: &[&str], cap, ttl_hours| Feed { kinds: kinds.iter().map(|&kind| kind.into()).collect(), cap, ttl_hours };
+        let wanted = [
+            ("notifications", feed(&["like", "comment"], 5, 720)),
+            ("My-Stories", feed(&["story"], 7, 0)),
+            ("at_work", feed(&["memo"], 1000, 0)),
+        ];
+        assert_eq!(feeds, wanted.map(|(name, feed)| (name.into(), feed)).into());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
+        for (text, variable, right) in [
+            ("[feeds.likes]\n", "", "feeds.likes.kinds must name at least one kind"),
+            ("[feeds.likes]\nkind = [\"like\"]\n", "", "no key feeds.likes.kind; the nearest is feeds.likes.kinds"),
+            ("[feeds.likes]\nkinds = \"like\"\n", "", "feeds.likes.kinds must be a list of strings, it is \"like\""),
+            ("[feeds.likes]\nkinds = [\"like\"]\ncap = -1\n", "", "feeds.likes.cap must be a whole number in range"),
+            ("[feeds.\"a.b\"]\nkinds = [\"like\"]\n", "", "no key feeds.a.b.kinds; the nearest is feeds.a.kinds"),
+            ("[feeds.feed]\nkinds = [\"like\"]\n", "", "another feed named \"feed\""),
+            ("feeds = 3\n", "", "feeds must be a section, it is 3"),
+            ("[feeds]\nlikes = 3\n", "", "no key feeds.likes; the nearest is feeds.likes.cap"),
+            ("", "FEEDGATE_FEEDS_LIKES_CAP", "feeds.likes.cap must be a whole number in range, such as 1000, it is \"x\""),
+            ("", "FEEDGATE_FEEDS_LIKES_TTL", "no variable FEEDGATE_FEEDS_LIKES_TTL; the nearest is "),
+            ("", "FEEDGATE_FEEDS", "feeds must be a section, it is \"x\""),
+            ("", "FEEDGATE_FEEDS__CAP", "no variable FEEDGATE_FEEDS__CAP"),
+        ] {
+            let file = file(&format!("backfill = 1001\n{text}"));
+            let given: &[_] = if variable.is_empty() { &[] } else { &[(variable, "x")] };
+            let problems = settings(Some(file.path()), env(given), vec![]).unwrap_err().join("\n");
+            assert!(problems.contains(right), "{right}\n---\n{problems}");
+        }
+        let both = file("backfill = 1001\n[feeds.likes]\nkinds = [\"like\"]\ncap = 0\n");
+        let problems = settings(Some(both.path()), env(&[]), vec![]).unwrap_err();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+
+    #[test]
+    fn the_example_of_a_named_feed_in_the_default_config_is_right() {
+        let (_, example) = crate::DEFAULT_CONFIG.split_once("# [feeds.").unwrap();
+        let lines = example.split("\n\n").next().unwrap().lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
+        let text = format!("[feeds.{}\n", lines.collect::<Vec<_>>().join("\n"));
+        let settings = settings(Some(file(&text).path()), env(&[]), vec![]).unwrap();
+        let kinds = ["like".into(), "comment".into()].to_vec();
+        assert_eq!(settings.feeds, [("notifications".into(), Feed { kinds, ..Feed::default() })].into());
     }
 
     #[test]

@@ -12,7 +12,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use compact_str::CompactString;
 use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Keys, clock};
 use feedgate_timeline::Worker;
 use tracing_subscriber::EnvFilter;
@@ -96,7 +98,7 @@ async fn start(role: Role, mut settings: Settings) -> anyhow::Result<Started> {
     let banner = banner(role, &ports, &settings)?;
     let announced = data::announce(&settings.data, &format!("http://{}", ports.backends()), lock)?;
     let mut parts = Parts::default();
-    let feeds = feeds(&stores, &settings);
+    let feeds = feeds(&stores, &settings).await?;
     if role.worker {
         add_worker(&mut parts, worker(&feeds, &stores, &settings));
     }
@@ -125,7 +127,7 @@ async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started
     let listener = ports::bind("health-listen", settings.health_listen).await?;
     let stores = Stores::open(settings).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
-    let worker = worker(&feeds(&stores, settings), &stores, settings);
+    let worker = worker(&feeds(&stores, settings).await?, &stores, settings);
     let health = Health::new(&stores, worker.pulse(), settings.timeline.silence_max());
     let mut parts = Parts::default();
     add_worker(&mut parts, worker);
@@ -133,9 +135,17 @@ async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started
     Ok(Started { parts, stores, announced: None, banner })
 }
 
-fn feeds(stores: &Stores, settings: &Settings) -> Arc<Feeds> {
+/// The feeds, of which those that have names get their numbers from the Archive, whichever node comes first.
+async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
+    let names: Vec<CompactString> = settings.feeds.keys().cloned().collect();
+    let named = if names.is_empty() {
+        NamedFeeds::default()
+    } else {
+        let ids = stores.archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
+        settings.named_feeds(&ids).map_err(|problem| anyhow!(problem))?
+    };
     let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill);
-    Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)))
+    Ok(Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)).with_named(named)))
 }
 
 fn worker(feeds: &Arc<Feeds>, stores: &Stores, settings: &Settings) -> Worker {

@@ -3,12 +3,16 @@
 //! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. The only
 //! secrets among them are passwords in URLs, which [`StoreUrl`] does not show, so they can be printed.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use compact_str::CompactString;
+use feedgate_common::FeedId;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::feed::DEFAULT_BACKFILL;
+use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
@@ -26,6 +30,8 @@ const BACKFILL_MAX: usize = 1000;
 
 /// Longer than anybody stays away.
 const UNREAD_DAYS_MAX: u32 = 3650;
+
+const HOUR_MS: i64 = 3_600_000;
 
 /// See the fields; `default-config` prints the same with comments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,10 +67,30 @@ pub(crate) struct Settings {
     pub(crate) unread_days: u32,
     /// In how many shares readers are fanned out to; fixed when the store is made.
     pub(crate) buckets: u16,
+    /// The feeds beside the main one, by name. All nodes have the same.
+    pub(crate) feeds: BTreeMap<CompactString, Feed>,
     /// Limits and times of the gateway.
     pub(crate) gateway: feedgate_gateway::Settings,
     /// The timeline worker.
     pub(crate) timeline: Timeline,
+}
+
+/// A named feed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Feed {
+    /// Items of these kinds go there, and to no other feed.
+    pub(crate) kinds: Vec<CompactString>,
+    /// Only so many of the newest items are shown.
+    pub(crate) cap: usize,
+    /// Items published longer ago are not shown; 0: however long.
+    pub(crate) ttl_hours: u32,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self { kinds: vec![], cap: CAP_MAX, ttl_hours: 0 }
+    }
 }
 
 /// [`feedgate_timeline::Settings`] with units in the names.
@@ -99,6 +125,7 @@ impl Default for Settings {
             pull_above: DEFAULT_PULL_ABOVE,
             unread_days: 7,
             buckets: 16,
+            feeds: BTreeMap::new(),
             gateway: feedgate_gateway::Settings::default(),
             timeline: Timeline::default(),
         }
@@ -183,6 +210,18 @@ impl Settings {
         Duration::from_secs(24 * 3600) * self.unread_days
     }
 
+    /// The feeds that have names, under the numbers that the Archive gives these.
+    pub(crate) fn named_feeds(&self, ids: &[FeedId]) -> Result<NamedFeeds, String> {
+        let feed = |((name, feed), &id): ((&CompactString, &Feed), &FeedId)| NamedFeed {
+            id,
+            name: name.clone(),
+            kinds: feed.kinds.clone(),
+            cap: feed.cap,
+            ttl: (feed.ttl_hours > 0).then(|| i64::from(feed.ttl_hours) * HOUR_MS),
+        };
+        NamedFeeds::new(self.feeds.iter().zip(ids).map(feed).collect())
+    }
+
     /// All that is wrong, each with what would be right.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = stores::Kind::of(self).err().unwrap_or_default();
@@ -208,6 +247,9 @@ impl Settings {
         if let Err(error) = EnvFilter::try_new(&self.log) {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
+        // The rules do not ask which numbers they are.
+        let any: Vec<FeedId> = self.feeds.keys().map(|_| FeedId::MAIN).collect();
+        problems.extend(self.named_feeds(&any).err());
         problems.extend(self.gateway.check().err());
         problems.extend(self.timeline.problems());
         problems
@@ -232,6 +274,18 @@ mod tests {
     }
 
     #[test]
+    fn a_named_feed_is_what_its_section_says_under_the_number_of_its_name() {
+        let feed = |kind: &str, ttl_hours| Feed { kinds: vec![kind.into()], cap: 5, ttl_hours };
+        let feeds = BTreeMap::from([("stories".into(), feed("story", 24)), ("likes".into(), feed("like", 0))]);
+        let settings = Settings { feeds, ..Settings::default() };
+        let named = settings.named_feeds(&[FeedId(7), FeedId(3)]).unwrap();
+        assert_eq!([named.by_name("likes"), named.by_name("stories")], [Some(FeedId(7)), Some(FeedId(3))]);
+        assert_eq!((named.of_kind(Some("story")), named.cap(FeedId(3))), (FeedId(3), Some(5)));
+        let day = 24 * HOUR_MS;
+        assert_eq!([7, 3].map(|id| named.expired_before(FeedId(id), day)), [None, Some(0)]);
+    }
+
+    #[test]
     fn every_wrong_value_is_named_in_one_go() {
         let wrong = Settings {
             listen: ([0, 0, 0, 0], 1).into(),
@@ -243,6 +297,7 @@ mod tests {
             backfill: 1001,
             unread_days: 0,
             buckets: 0,
+            feeds: BTreeMap::from([("likes".into(), Feed { cap: 0, kinds: vec!["like".into()], ..Feed::default() })]),
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
             timeline: Timeline { in_flight: 0, ..Timeline::default() },
             ..Settings::default()
@@ -257,6 +312,7 @@ mod tests {
             "admin_listen",
             "node",
             "log",
+            "feeds.likes.cap",
             "gateway.batch",
             "timeline.in_flight",
         ];
