@@ -19,6 +19,9 @@ pub const NAMED_MAX: usize = 16;
 /// The most items a named feed shows.
 pub const CAP_MAX: usize = KEEP;
 
+/// The most characters of an item's kind.
+pub const KIND_MAX: usize = 64;
+
 /// A feed beside [`FeedId::MAIN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFeed {
@@ -63,6 +66,9 @@ impl NamedFeeds {
                 return Err(format!("feeds.{name}.cap must be 1 to {CAP_MAX}, it is {cap}"));
             }
             for kind in kinds {
+                if !(1..=KIND_MAX).contains(&kind.chars().count()) {
+                    return Err(format!("feeds.{name}.kinds: a kind has 1 to {KIND_MAX} characters, not {kind:?}"));
+                }
                 if let Some((_, other)) = claimed.iter().find(|(taken, _)| *taken == kind) {
                     return Err(format!("feeds.{name}.kinds: {kind:?} goes to feed {other:?} already"));
                 }
@@ -160,6 +166,7 @@ mod tests {
             (vec![feed(1, "a", &["x"]), feed(2, "a", &["y"])], "another feed named \"a\""),
             (vec![feed(1, "a b", &["x"])], "1 to 64 of A-Za-z0-9_-, it is \"a b\""),
             (vec![feed(1, "a", &[])], "feeds.a.kinds must name at least one"),
+            (vec![feed(1, "a", &["x", ""])], "feeds.a.kinds: a kind has 1 to 64 characters, not \"\""),
             (vec![of_cap(0)], "feeds.a.cap must be 1 to 1000, it is 0"),
             (vec![of_cap(1001)], "feeds.a.cap must be 1 to 1000, it is 1001"),
             (vec![feed(1, "a", &["x"]), feed(2, "b", &["x"])], "feeds.b.kinds: \"x\" goes to feed \"a\" already"),

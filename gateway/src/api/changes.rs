@@ -50,7 +50,7 @@ pub(super) async fn read(
 ) -> Result<Json<Changes>, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "offset", "epoch", "limit"])?;
-    let feed = params.feed()?;
+    let feed = params.feed(api.feeds().named())?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let key = InboxKey { reader: api.intern(&user).await?, feed };
     api.gateway.touches.note(key);

@@ -22,7 +22,7 @@ pub(super) async fn page(
 ) -> Result<Json<PageJson>, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "limit", "cursor"])?;
-    let feed = params.feed()?;
+    let feed = params.feed(api.feeds().named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let reader = api.intern(&user).await?;
     let key = InboxKey { reader, feed };

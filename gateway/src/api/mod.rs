@@ -44,6 +44,7 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::feed::Feeds;
 use feedgate_common::graph::Shield;
+use feedgate_common::import::Import;
 use feedgate_common::{Archive, UserId, UserNo, error};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -71,9 +72,14 @@ impl Api {
         &**self.gateway.parts.feeds.archive()
     }
 
-    /// Accepts writes, each by itself. Whatever keeps them from being told to the workers does not keep back the
+    /// Accepts writes, each by itself; an item goes to the feed that claims its kind. Whatever keeps them from being told to the workers does not keep back the
     /// answer: they are durable, and the sweep tells them later.
-    async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+    async fn write(&self, mut writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+        for write in &mut writes {
+            if let Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) = write {
+                publish.feed = self.feeds().named().of_kind(publish.kind.as_deref());
+            }
+        }
         let publisher = &self.gateway.parts.publisher;
         let written = publisher.accept(writes, clock::now()).await?;
         if timeout(RELAY, publisher.relay(&written)).await.is_err() {

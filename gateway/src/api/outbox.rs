@@ -1,4 +1,4 @@
-//! A profile page: the living items of one author, newest first.
+//! A profile page: the living items that one author has published to a feed, newest first.
 
 use std::sync::Arc;
 
@@ -28,13 +28,14 @@ pub(super) async fn page(
     query: Query,
 ) -> Result<Json<Profile>, Problem> {
     caller.may_read(&user)?;
-    let params = query.only(&["limit", "cursor"])?;
+    let params = query.only(&["name", "limit", "cursor"])?;
+    let feed = params.feed(api.feeds().named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
     let Some(author) = api.user_no(&user).await? else {
         return Ok(Json(Profile { items: vec![], next: None }));
     };
     // One more than asked tells whether there is a next page.
-    let mut items = living(&api, author, before, limit + 1).await?;
+    let mut items = living(&api, author, feed, before, limit + 1).await?;
     let next = (items.len() > limit).then(|| page_json::cursor_text(items[limit - 1].key()));
     items.truncate(limit);
     Ok(Json(Profile { items, next }))
@@ -45,13 +46,14 @@ pub(super) async fn page(
 async fn living(
     api: &Api,
     author: UserNo,
+    feed: FeedId,
     mut before: Option<DisplayKey>,
     wanted: usize,
 ) -> Result<Vec<Arc<Item>>, Problem> {
     let mut items = Vec::with_capacity(wanted);
     loop {
         let asked = wanted - items.len();
-        let keys = api.archive().profile(author, FeedId::MAIN, before, asked).await?;
+        let keys = api.archive().profile(author, feed, before, asked).await?;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
         items.extend(api.archive().items(&ids).await?.into_iter().flatten());
         if keys.len() < asked || items.len() == wanted {

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use compact_str::CompactString;
 use feedgate_common::archive::{Audience, Publish, Write, Written};
+use feedgate_common::named::KIND_MAX;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
 
@@ -30,7 +31,6 @@ const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 const RANK_MAX: i64 = (1 << 53) - 1;
 
 pub(super) const FOREIGN_ID_MAX_BYTES: usize = 128;
-pub(super) const KIND_MAX_CHARACTERS: usize = 64;
 const KEY_MAX: usize = 255;
 
 /// What an item may be published with; an operation of a batch has [`KEY`] besides.
@@ -120,7 +120,7 @@ pub(super) async fn many(
 fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
     let publish = Publish::new(fields.required("author")?.name()?, body(fields)?);
     Ok(Publish {
-        kind: printable(fields.get("kind"), KIND_MAX_CHARACTERS, Unit::Characters)?,
+        kind: printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,

@@ -8,6 +8,7 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequestParts, Query as Pairs, RawPathParams};
 use axum::http::request::Parts;
 use feedgate_common::ids::BadName;
+use feedgate_common::named::NamedFeeds;
 use feedgate_common::{DisplayKey, FeedId, ItemId};
 
 use super::problem::{Kind, Problem, short};
@@ -165,15 +166,13 @@ impl Params {
         self.get("cursor").map(|text| page_json::parse_cursor(text).map_err(refuse)).transpose()
     }
 
-    /// `name`: which of a reader's feeds; 404 for one that is not configured.
-    pub(crate) fn feed(&self) -> Result<FeedId, Problem> {
-        match self.get("name") {
-            None | Some(FeedId::MAIN_NAME) => Ok(FeedId::MAIN),
-            Some(other) => Err(Problem::new(
-                Kind::NotFound,
-                format!("there is no feed named {:?}; there is {:?}", short(other), FeedId::MAIN_NAME),
-            )),
-        }
+    /// `name`: which of the feeds, by default the main one; 404 for one that is not configured.
+    pub(crate) fn feed(&self, named: &NamedFeeds) -> Result<FeedId, Problem> {
+        let name = self.get("name").unwrap_or(FeedId::MAIN_NAME);
+        named.by_name(name).ok_or_else(|| {
+            let there_are = named.names();
+            Problem::new(Kind::NotFound, format!("there is no feed named {:?}; there is {there_are}", short(name)))
+        })
     }
 }
 

@@ -14,13 +14,14 @@ use feedgate_common::archive::{Audience, Publish};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
+use feedgate_common::named::KIND_MAX;
 use feedgate_common::{Body, Item, ItemId, Millis, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::super::fields::{Field, Fields, Unit};
 use super::super::problem::Problem;
-use super::super::publish::{self, FOREIGN_ID_MAX_BYTES, KIND_MAX_CHARACTERS, READERS_MAX};
+use super::super::publish::{self, FOREIGN_ID_MAX_BYTES, READERS_MAX};
 
 /// What stands on a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +107,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     });
     let publish = Publish::new(fields.required("author")?.name()?, body);
     let publish = Publish {
-        kind: publish::printable(fields.get("kind"), KIND_MAX_CHARACTERS, Unit::Characters)?,
+        kind: publish::printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: publish::printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         published_at: Some(published_at),
