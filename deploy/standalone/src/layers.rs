@@ -310,7 +310,11 @@ mod tests {
             ("FEEDGATE_FEEDS_AT_WORK_KINDS", "memo"),
         ]);
         let feeds = settings(Some(file.path()), env, vec![]).unwrap().feeds;
-        let feed = |kinds: &[&str], cap, ttl_hours| Feed { kinds: kinds.iter().map(|&kind| kind.into()).collect(), cap, ttl_hours };
+        let feed = |kinds: &[&str], cap, ttl_hours| Feed {
+            kinds: kinds.iter().map(|&kind| kind.into()).collect(),
+            cap,
+            ttl_hours,
+        };
         let wanted = [
             ("notifications", feed(&["like", "comment"], 5, 720)),
             ("My-Stories", feed(&["story"], 7, 0)),
@@ -330,7 +334,11 @@ mod tests {
             ("[feeds.feed]\nkinds = [\"like\"]\n", "", "another feed named \"feed\""),
             ("feeds = 3\n", "", "feeds must be a section, it is 3"),
             ("[feeds]\nlikes = 3\n", "", "no key feeds.likes; the nearest is feeds.likes.cap"),
-            ("", "FEEDGATE_FEEDS_LIKES_CAP", "feeds.likes.cap must be a whole number in range, such as 1000, it is \"x\""),
+            (
+                "",
+                "FEEDGATE_FEEDS_LIKES_CAP",
+                "feeds.likes.cap must be a whole number in range, such as 1000, it is \"x\"",
+            ),
             ("", "FEEDGATE_FEEDS_LIKES_TTL", "no variable FEEDGATE_FEEDS_LIKES_TTL; the nearest is "),
             ("", "FEEDGATE_FEEDS", "feeds must be a section, it is \"x\""),
             ("", "FEEDGATE_FEEDS__CAP", "no variable FEEDGATE_FEEDS__CAP"),

@@ -15,6 +15,7 @@ mod equal_feeds;
 mod follows;
 mod hybrid_feed;
 mod items;
+mod named;
 mod pages;
 mod server;
 mod sessions;

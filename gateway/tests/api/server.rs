@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, header};
 use feedgate_common::Sessions;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::named::{NamedFeed, NamedFeeds};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
 use feedgate_timeline::Worker;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const API_KEY: &str = "the-api-key";
 const TOKEN_KEY: &[u8] = b"0123456789abcdef0123456789abcdef";
 const BUCKETS: u16 = 4;
+const UNREAD: Duration = Duration::from_secs(3600);
 
 /// What a request got.
 #[derive(Debug, Clone)]
@@ -65,8 +67,19 @@ impl Server {
     }
 
     pub(crate) async fn open(dir: &Path) -> Self {
+        Self::open_with(dir, vec![]).await
+    }
+
+    /// With feeds that have names; their numbers are the Archive's to give.
+    pub(crate) async fn open_with(dir: &Path, mut named: Vec<NamedFeed>) -> Self {
         let stores = Embedded::open(dir, BUCKETS).unwrap();
-        let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+        let names: Vec<_> = named.iter().map(|feed| feed.name.clone()).collect();
+        for (feed, id) in named.iter_mut().zip(stores.archive.intern_feeds(&names).await.unwrap()) {
+            feed.id = id;
+        }
+        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
+        let feeds = feeds.with_retention(UNREAD, Arc::new(clock::now)).with_named(NamedFeeds::new(named).unwrap());
+        let feeds = Arc::new(feeds);
         let stop = CancellationToken::new();
         let worker = Worker::new(feeds.clone(), stores.jobs.clone(), stores.doorbell.clone(), Default::default());
         let stopping = stop.clone();
@@ -182,9 +195,18 @@ impl Server {
 
     /// Every page of a list, from the first to the one without `next`.
     pub(crate) async fn pages(&self, path: &str, limit: usize) -> Vec<Value> {
+        self.pages_of(path, limit, "").await
+    }
+
+    /// The ids of all pages of a list that `more`, such as `&name=likes`, chooses.
+    pub(crate) async fn whole(&self, path: &str, more: &str) -> Vec<u64> {
+        self.pages_of(path, 2, more).await.iter().flat_map(ids).collect()
+    }
+
+    async fn pages_of(&self, path: &str, limit: usize, more: &str) -> Vec<Value> {
         let (mut pages, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = self.get(&format!("{path}?limit={limit}{cursor}")).await.expect(200).json;
+            let page = self.get(&format!("{path}?limit={limit}{more}{cursor}")).await.expect(200).json;
             let next = page["next"].as_str().map(|next| format!("&cursor={next}"));
             pages.push(page);
             match next {
