@@ -7,7 +7,7 @@ use std::path::Path;
 use feedgate_common::archive::{Archive, Edge, Follow, Publish, Write, Written};
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, InboxKey, UserId, UserNo, Watermarks};
+use feedgate_common::{Body, FeedId, InboxKey, Op, UserId, UserNo, Watermarks};
 use feedgate_embedded::codec::Code;
 use feedgate_embedded::table::{Space, Table};
 use feedgate_embedded::view::Read;
@@ -118,6 +118,27 @@ async fn seen(archive: &EmbeddedArchive, reader: UserNo, author: UserNo) -> Stri
     format!("{edge:?} {following:?} {followers:?} {feed:?} {due:?} {counts:?}")
 }
 
+/// What stands in an outbox of before, what is said of it now, and what goes to a feed of now.
+async fn all_is_of_the_main_feed_until_others_are_named(archive: &EmbeddedArchive, author: UserNo) {
+    assert_eq!(archive.feeds().await.unwrap(), [FeedId::MAIN]);
+    let [likes] = archive.intern_feeds(&["likes".into()]).await.unwrap()[..] else { panic!("one") };
+    let Write::Publish(publish) = post("ann") else { panic!("a post") };
+    let old = archive.profile(author, FeedId::MAIN, None, 10).await.unwrap();
+    let Some(first) = old.last() else { panic!("ann has posted before") };
+    let writes = vec![
+        Write::Edit { item: first.item, body: publish.body.clone(), if_version: None },
+        Write::Publish(Publish { feed: likes, ..publish }),
+        Write::Delete { item: first.item, if_version: None },
+    ];
+    archive.write(writes, 4).await.unwrap().into_iter().for_each(|written| drop(written.unwrap()));
+    let records = archive.outbox(author, 0, 10).await.unwrap().records;
+    let feeds = records.iter().map(|record| (record.op, record.feed)).collect::<Vec<_>>();
+    let (main, likes_add) = (FeedId::MAIN, (Op::Add, likes));
+    assert_eq!(feeds, [(Op::Add, main), (Op::Add, main), (Op::Update, main), likes_add, (Op::Delete, main)]);
+    assert_eq!(archive.profile(author, main, None, 10).await.unwrap(), old[..1]);
+    assert_eq!(archive.profile(author, likes, None, 10).await.unwrap(), [records[3].key]);
+}
+
 #[tokio::test]
 async fn a_store_of_the_version_before_opens_and_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -176,6 +197,7 @@ async fn a_store_of_the_version_before_opens_and_goes_on() {
     assert!(ended.iter().all(off), "{ended:?}");
     assert_eq!(followed(r1).await, []);
     assert_eq!(archive.followers(ann, None, 10).await.unwrap().len(), 2);
+    all_is_of_the_main_feed_until_others_are_named(&archive, ann).await;
     drop(archive);
     assert_eq!(open(dir.path()).await.author(ann).await.unwrap().followers, 2);
 }

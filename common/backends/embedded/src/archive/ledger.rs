@@ -10,8 +10,8 @@ use feedgate_common::{
 };
 
 use super::tables::{
-    AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, NOBODY, Names, Owed,
-    PullHeads, PullRow, Pulls, RecordRow, Records, Users,
+    AuthorFeed, AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, NOBODY, Names,
+    Owed, PullHeads, PullRow, Pulls, RecordRow, Records, Users,
 };
 use super::users::KnownUsers;
 use crate::view::{Read, Tx};
@@ -121,12 +121,13 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
 
     /// Gives the author's newest record its number among all that are pulled.
     fn number_pull(&mut self, row: &mut AuthorRow, Change { op, author, feed, key }: Change) -> PullSeq {
+        let list = AuthorFeed { feed, author };
         self.counters.pull += 1;
-        self.tx.put::<Pulls>(&(author, self.counters.pull), &PullRow { op, seq: row.head, key, feed });
+        self.tx.put::<Pulls>(&(list, self.counters.pull), &PullRow { op, seq: row.head, key });
         if row.last_pull > 0 {
             self.tx.remove::<PullHeads>(&row.last_pull);
         }
-        self.tx.put::<PullHeads>(&self.counters.pull, &author);
+        self.tx.put::<PullHeads>(&self.counters.pull, &list);
         row.last_pull = self.counters.pull;
         row.last_pull
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A reader of a thousand followees costs as many point reads as there are authors with something new, and a reader of
-//! few followees as many as these, however much the others have said.
+//! few followees as many as these, however much the others have said, or these in other feeds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +15,12 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use feedgate_common::archive::{Edge, News, PullHead};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, PullSeq, Record, UserNo, Watermarks};
+use feedgate_common::{DirectSeq, Entry, InboxKey, PullSeq, Record, UserNo, Watermarks};
 
 use super::people;
-use super::tables::{Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls};
+use super::tables::{
+    AuthorFeed, Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls,
+};
 use crate::view::{Read, Rows, View};
 
 pub(super) fn pull_head(view: &View) -> Result<PullSeq> {
@@ -31,8 +33,9 @@ pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Ve
     while found.len() < limit
         && let Some(row) = heads.next()
     {
-        let (pull_seq, author) = row?;
-        let newest = view.get::<Pulls>(&(author, pull_seq))?.map_or(0, |row| row.seq);
+        let (pull_seq, list) = row?;
+        let author = list.author;
+        let newest = view.get::<Pulls>(&(list, pull_seq))?.map_or(0, |row| row.seq);
         if newest > view.get::<Authors>(&author)?.unwrap_or_default().quiet {
             found.push(PullHead { pull_seq, author });
         }
@@ -78,8 +81,9 @@ fn pulled(
     let mut streams = vec![];
     let mut order = BinaryHeap::new();
     for (author, edge) in with_news(view, key.reader, after)? {
-        let rows = view.scan::<Pulls>((Excluded((author, after)), Included((author, PullSeq::MAX))));
-        let mut stream = Stream { author, edge, feed: key.feed, rows };
+        let list = AuthorFeed { feed: key.feed, author };
+        let rows = view.scan::<Pulls>((Excluded((list, after)), Included((list, PullSeq::MAX))));
+        let mut stream = Stream { edge, rows };
         if let Some((number, entry)) = stream.next()? {
             order.push(Reverse((number, streams.len())));
             streams.push((stream, entry));
@@ -101,19 +105,17 @@ fn pulled(
 
 /// An author's records of one feed as the edge lets them through.
 struct Stream {
-    author: UserNo,
     edge: Edge,
-    feed: FeedId,
     rows: Rows<Pulls>,
 }
 
 impl Stream {
     fn next(&mut self) -> Result<Option<(PullSeq, Entry)>> {
         for row in self.rows.by_ref() {
-            let ((_, number), PullRow { op, seq, key, feed }) = row?;
-            if feed == self.feed && seq > self.edge.from {
+            let ((AuthorFeed { feed, author }, number), PullRow { op, seq, key }) = row?;
+            if seq > self.edge.from {
                 let record = Record { seq, op, route: Route::Pull, feed, key };
-                return Ok(Some((number, Entry::of(&record, self.author, self.edge.generation))));
+                return Ok(Some((number, Entry::of(&record, author, self.edge.generation))));
             }
         }
         Ok(None)
@@ -128,7 +130,7 @@ fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo,
     let (mut authors, mut held) = (vec![], vec![]);
     loop {
         match heads.next().transpose()? {
-            Some((_, author)) => authors.push(author),
+            Some((_, AuthorFeed { author, .. })) => authors.push(author),
             None => return in_effect(view, reader, authors),
         }
         match rows.next().transpose()? {

@@ -1,7 +1,12 @@
 //! What cannot be seen from outside.
 
+use feedgate_common::archive::Archive;
+use feedgate_common::{FeedId, UserNo};
+
 use super::EmbeddedArchive;
-use crate::database::Database;
+use super::tables::{Counters, CountersRow, NOBODY};
+use crate::database::{Database, Durability};
+use crate::view::Tx;
 
 #[tokio::test]
 async fn a_store_keeps_the_layout_it_was_created_with() {
@@ -11,4 +16,36 @@ async fn a_store_keeps_the_layout_it_was_created_with() {
         let archive = EmbeddedArchive::open(db, buckets).await.unwrap();
         assert_eq!(archive.setup.buckets, 16);
     }
+}
+
+/// A store of which all counters but one stand at their beginning.
+async fn with(counters: CountersRow) -> (tempfile::TempDir, EmbeddedArchive) {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = EmbeddedArchive::open(Database::open(dir.path()).unwrap(), 16).await.unwrap();
+    let set = move |tx: &mut Tx<'_>| {
+        tx.put::<Counters>(&(), &counters);
+        Ok(())
+    };
+    archive.db.write(Durability::Synced, set).await.unwrap();
+    (dir, archive)
+}
+
+#[tokio::test]
+async fn a_feed_for_which_no_number_is_left_gets_none_and_changes_nothing() {
+    let (_dir, archive) = with(CountersRow { feeds: u16::MAX - 1, ..CountersRow::default() }).await;
+    let refused = archive.intern_feeds(&["likes".into(), "stories".into()]).await.unwrap_err();
+    assert!(refused.to_string().contains("65,535"), "{refused}");
+    assert_eq!(archive.intern_feeds(&["stories".into()]).await.unwrap(), [FeedId(u16::MAX)]);
+    archive.intern_feeds(&["likes".into()]).await.unwrap_err();
+    assert_eq!(archive.intern_feeds(&["stories".into()]).await.unwrap(), [FeedId(u16::MAX)], "who has one keeps it");
+    assert_eq!(archive.feeds().await.unwrap().len(), 1 << 16);
+}
+
+#[tokio::test]
+async fn the_number_that_named_feeds_begin_with_is_no_users() {
+    let (_dir, archive) = with(CountersRow { users: NOBODY.0 - 2, ..CountersRow::default() }).await;
+    let [ann, ben] = ["ann", "ben"].map(|name| name.parse().unwrap());
+    assert_eq!(archive.intern(&[ann]).await.unwrap(), [UserNo(NOBODY.0 - 1)]);
+    let refused = archive.intern(&[ben]).await.unwrap_err();
+    assert!(refused.to_string().contains("4,294,967,294"), "{refused}");
 }

@@ -10,8 +10,8 @@
 //!   feeds                                 name                      → number of a named feed
 //!   adds                                  author, feed, seq         → the outbox's adds, each with what deleted it
 //!   shown                                 …, feed, lane, rank, item → living adds in display order
-//!   pulls                                 author, pull seq          → the outbox's records of route pull
-//!   pull_heads                            pull seq                  → the author whose last that is
+//!   pulls                                 author, feed, pull seq    → the outbox's records of route pull
+//!   pull_heads                            pull seq                  → the author whose last that is, its feed
 //!   direct_heads, directs                 reader; reader, seq       → what is addressed to a reader
 //!   direct_shown                          reader, feed, rank, item  → the living of it in display order
 //!   recipients                            item, reader              → to whom an item is addressed

@@ -1,17 +1,18 @@
 //! What readers pull, by its number: one count over all authors.
 
-use feedgate_common::{DisplayKey, FeedId, Op, OutboxSeq, PullSeq, UserNo};
+use feedgate_common::{DisplayKey, Op, OutboxSeq, PullSeq};
 
-use super::{fields, table};
+use super::{AuthorFeed, fields, table};
 
 table! {
-    /// An author's records of route pull; never removed.
-    Pulls: b'p', Archive, (UserNo, PullSeq) => PullRow
+    /// An author's records of route pull to one feed; never removed.
+    Pulls: b'p', Archive, (AuthorFeed, PullSeq) => PullRow
 }
 
 table! {
-    /// Where each author's end: one row per author who ever had any. Mirrors [`super::AuthorRow::last_pull`].
-    PullHeads: b'q', Archive, PullSeq => UserNo
+    /// Where each author's end: one row per author who ever had any, with the feed of the newest. Mirrors
+    /// [`super::AuthorRow::last_pull`].
+    PullHeads: b'q', Archive, PullSeq => AuthorFeed
 }
 
 /// A record, without what the key says.
@@ -21,7 +22,6 @@ pub(crate) struct PullRow {
     /// Its place in the outbox.
     pub(crate) seq: OutboxSeq,
     pub(crate) key: DisplayKey,
-    pub(crate) feed: FeedId,
 }
 
-fields!(PullRow { op, seq, key, feed });
+fields!(PullRow { op, seq, key });
