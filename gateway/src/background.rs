@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures_util::future::{join, join3};
 use tokio::time::{Instant, sleep_until};
 
-use crate::pool::{Seat, Wake};
+use crate::pool::Seat;
+use crate::slot::Wake;
 use crate::{Gateway, hot, keeper, positions, touches, vitals};
 
 /// Over how long all sessions are woken when any wake may have been lost.
@@ -36,7 +37,7 @@ pub(crate) async fn run(gateway: &Gateway) {
 async fn make_up_for_wakes(gateway: &Gateway) {
     loop {
         gateway.pool.told_missed().await;
-        paced(&gateway.pool.seated(), REREAD, |Seat { slot, .. }| slot.wake(Wake::Look)).await;
+        paced(&gateway.pool.seated(), REREAD, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
     }
 }
 

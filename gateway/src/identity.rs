@@ -55,15 +55,15 @@ impl Identity {
         self.token().map(|token| Held { claim: self.claim(node, connection), token })
     }
 
-    /// The inbox that `feed` means here.
-    pub(crate) fn inbox(&self) -> InboxKey {
-        InboxKey::main(self.user.no)
+    /// The inbox that the feed's channel means here.
+    pub(crate) fn inbox(&self, feed: FeedId) -> InboxKey {
+        InboxKey { reader: self.user.no, feed }
     }
 
-    /// `position` as this session may store it; `None` if nothing of this device is stored.
-    pub(crate) fn saving(&self, position: Position) -> Option<SavePosition> {
+    /// A position in a feed as this session may store it; `None` if nothing of this device is stored.
+    pub(crate) fn saving(&self, feed: FeedId, position: Position) -> Option<SavePosition> {
         let token = self.token().filter(|_| self.durable)?;
-        Some(SavePosition { user: self.user.no, device: self.device.clone(), token, feed: FeedId::MAIN, position })
+        Some(SavePosition { user: self.user.no, device: self.device.clone(), token, feed, position })
     }
 }
 

@@ -34,6 +34,7 @@ mod reading;
 mod serve;
 pub mod session;
 pub mod settings;
+mod slot;
 mod socket;
 mod surface;
 mod told;
@@ -55,7 +56,7 @@ pub use surface::Surface;
 
 use feedgate_common::doorbell::{Closing, Heard, Listening};
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::{Doorbell, Jobs, Sessions, UserNo};
+use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -168,6 +169,11 @@ impl Gateway {
         if let Err(error) = bounded(told).await {
             tracing::warn!(%error, node, "another node could not be told to close a connection");
         }
+    }
+
+    /// What devices call the feed; for one that they could name.
+    pub(crate) fn channel(&self, feed: FeedId) -> &str {
+        self.parts.feeds.named().name(feed).expect("the protocol knows no channel but those that are configured")
     }
 
     /// Whether this node's sessions count now: only then may anything be pushed to them.

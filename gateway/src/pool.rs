@@ -3,7 +3,7 @@
 //! ```text
 //!   user ──1:n── seat (Identity, Slot) ──1:1── connection task
 //!                         ▲
-//!        wake: one bit ───┤      close: a code, the first one stands
+//!        wake: some bits ─┤      close: a code, the first one stands
 //! ```
 //!
 //! Invariants:
@@ -13,86 +13,19 @@
 //! - No lock is held across an await; waking a task takes no lock of ours.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::{DashMap, Entry};
 use feedgate_common::doorbell::{Closing, Growth};
-use feedgate_common::{DeviceId, FeedId, UserNo};
-use futures_util::task::AtomicWaker;
+use feedgate_common::{DeviceId, UserNo};
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tokio::sync::Notify;
 
 use crate::identity::Identity;
 use crate::protocol::Close;
+use crate::slot::{Slot, Wake};
 use crate::told::Told;
-
-/// What the rest of the node can tell a connection: "behind", or "close". 56 bytes with its counts.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    /// The connection's number within the node, never used twice.
-    pub(crate) connection: u64,
-    /// [`WAKE`], and above it the code to close with (0: none).
-    bits: AtomicU32,
-    task: AtomicWaker,
-}
-
-/// Why a session is woken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wake {
-    /// Its inbox has grown; the doorbell may have told by what.
-    Growth,
-    /// Only the log itself will do: wakes may have been lost, or there is something to pull.
-    Look,
-}
-
-const WAKE: u32 = 1;
-/// With [`WAKE`]: [`Wake::Look`].
-const LOOK: u32 = 2;
-const CLOSE_SHIFT: u32 = 16;
-
-impl Slot {
-    fn new(connection: u64) -> Self {
-        Self { connection, bits: AtomicU32::new(0), task: AtomicWaker::new() }
-    }
-
-    /// Sets the bit; only the first since it was taken wakes the task.
-    pub(crate) fn wake(&self, why: Wake) {
-        let bits = if why == Wake::Look { WAKE | LOOK } else { WAKE };
-        if self.bits.fetch_or(bits, Ordering::AcqRel) & WAKE == 0 {
-            self.task.wake();
-        }
-    }
-
-    /// Asks the connection to close. The first code stands.
-    pub(crate) fn close(&self, close: Close) {
-        let code = u32::from(close.code()) << CLOSE_SHIFT;
-        let first = |bits: u32| (bits >> CLOSE_SHIFT == 0).then_some(bits | code);
-        if self.bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, first).is_ok() {
-            self.task.wake();
-        }
-    }
-
-    /// From now on this task is woken. Register before looking at the bits.
-    pub(crate) fn register(&self, task: &std::task::Waker) {
-        self.task.register(task);
-    }
-
-    /// Takes the bit, and for what it was set; a look counts before what is told. Call as the read starts, never
-    /// after it.
-    pub(crate) fn take_wake(&self) -> Option<Wake> {
-        if self.bits.load(Ordering::Acquire) & WAKE == 0 {
-            return None;
-        }
-        let taken = self.bits.fetch_and(!(WAKE | LOOK), Ordering::AcqRel);
-        (taken & WAKE != 0).then_some(if taken & LOOK != 0 { Wake::Look } else { Wake::Growth })
-    }
-
-    /// The code to close with, if somebody asked.
-    pub(crate) fn asked_to_close(&self) -> Option<Close> {
-        Close::from_code((self.bits.load(Ordering::Acquire) >> CLOSE_SHIFT) as u16)
-    }
-}
 
 /// A session of this node: 16 bytes.
 #[derive(Clone)]
@@ -242,10 +175,12 @@ impl Pool {
     /// Wakes whoever reads these inboxes. Never blocks on a session.
     pub(crate) fn grown(&self, growth: &Growth) {
         for grown in &growth.inboxes {
-            if let (FeedId::MAIN, Some(seats)) = (grown.key.feed, self.seats.get(&grown.key.reader)) {
+            let Some(seats) = self.seats.get(&grown.key.reader) else { continue };
+            let listen = || seats.iter().filter(|seat| seat.slot.listens(grown.key.feed));
+            if listen().next().is_some() {
                 // Told before anybody is woken who would ask for it.
                 self.told.tell(grown.key, grown.head, growth.entries(grown));
-                seats.iter().for_each(|seat| seat.slot.wake(Wake::Growth));
+                listen().for_each(|seat| seat.slot.wake(Wake::growth(grown.key.feed)));
             }
         }
     }
@@ -300,7 +235,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use feedgate_common::sessions::User;
-    use feedgate_common::{Epoch, InboxKey, Position};
+    use feedgate_common::{Epoch, FeedId, InboxKey, Position};
 
     use super::*;
 
@@ -359,16 +294,30 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_is_one_bit_and_the_first_close_stands() {
+    fn growth_wakes_the_reader_who_listens_to_that_feed_and_nobody_else() {
+        let pool = Pool::new(10, 10, Told::new(true));
+        let [both, main, other] =
+            [(7, "phone"), (7, "tablet"), (8, "phone")].map(|(user, name)| seated(&pool, user, name));
+        let likes = InboxKey { reader: UserNo(7), feed: FeedId(3) };
+        let grow = |key: InboxKey| {
+            let head = Position { epoch: Epoch(1), offset: 1 };
+            pool.grown(&Growth::of_one(key, UserNo(9), head));
+            [&both, &main, &other].map(|slot| slot.take_wake())
+        };
+        assert_eq!(grow(InboxKey::main(UserNo(7))), [None; 3], "nobody listens yet");
+        both.listen(&[FeedId::MAIN, FeedId(3)]);
+        main.listen(&[FeedId::MAIN]);
+        other.listen(&[FeedId::MAIN, FeedId(3)]);
+        let [woken_by_main, woken_by_likes] = [FeedId::MAIN, FeedId(3)].map(|feed| Some(Wake::growth(feed)));
+        assert_eq!(grow(InboxKey::main(UserNo(7))), [woken_by_main, woken_by_main, None]);
+        assert_eq!(grow(likes), [woken_by_likes, None, None]);
+        assert_eq!(grow(InboxKey { feed: FeedId(4), ..likes }), [None; 3]);
+    }
+
+    #[test]
+    fn the_first_close_stands() {
         let pool = Pool::new(10, 10, Told::new(true));
         let slot = seated(&pool, 7, "phone");
-        for user in [7, 7, 8] {
-            let head = Position { epoch: Epoch(1), offset: 1 };
-            pool.grown(&Growth::of_one(InboxKey::main(UserNo(user)), UserNo(9), head));
-        }
-        assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Growth), None));
-        [Wake::Growth, Wake::Look, Wake::Growth].into_iter().for_each(|why| slot.wake(why));
-        assert_eq!((slot.take_wake(), slot.take_wake()), (Some(Wake::Look), None), "the log is looked at");
         assert_eq!(pool.kick(UserNo(7), &device("phone")), 1);
         slot.close(Close::Shutdown);
         assert_eq!(slot.asked_to_close(), Some(Close::ForceDisconnect));

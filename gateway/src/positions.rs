@@ -1,15 +1,16 @@
 //! What devices have acknowledged, on its way to the store.
 //!
 //! ```text
-//!   ack, recover (items), history ──note──▶ one entry per connection ──every save_interval──▶ Sessions::save
+//!   ack, recover (items), history ──note──▶ one entry per connection and feed ──every save_interval──▶ Sessions::save
 //!                                                  └── goodbye: saved at once, before the release
 //! ```
 //!
 //! Stored late, never early: a crash costs a device at most repeated changes. Bounded by the number
-//! of connections: a later position of a connection takes the place of its earlier one.
+//! of connections and feeds: a later position of a connection takes the place of its earlier one in the same feed.
 
 use std::time::Duration;
 
+use feedgate_common::FeedId;
 use feedgate_common::error::Result;
 use feedgate_common::sessions::SavePosition;
 use parking_lot::Mutex;
@@ -24,23 +25,26 @@ const CHUNK: usize = 1000;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Positions(Mutex<FxHashMap<u64, SavePosition>>);
+pub(crate) struct Positions(Mutex<FxHashMap<Key, SavePosition>>);
+
+/// A connection, and in which feed.
+type Key = (u64, FeedId);
 
 impl Positions {
-    /// To be saved soon. Positions of one connection come in rising order.
+    /// To be saved soon. Positions of one connection in one feed come in rising order.
     pub(crate) fn note(&self, connection: u64, position: SavePosition) {
-        self.0.lock().insert(connection, position);
+        self.0.lock().insert((connection, position.feed), position);
     }
 
-    /// What waits for this connection, taken out.
-    pub(crate) fn take(&self, connection: u64) -> Option<SavePosition> {
-        self.0.lock().remove(&connection)
+    /// What waits for this connection in this feed is saved otherwise.
+    pub(crate) fn forget(&self, connection: u64, feed: FeedId) {
+        self.0.lock().remove(&(connection, feed));
     }
 
     /// Saves all that waits. What could not be saved, or was refused by a pool that then did not say why, waits on,
     /// unless something later has come.
     pub(crate) async fn save(&self, gateway: &Gateway) -> Result<()> {
-        let waiting: Vec<(u64, SavePosition)> = self.0.lock().drain().collect();
+        let waiting: Vec<(Key, SavePosition)> = self.0.lock().drain().collect();
         for (n, chunk) in waiting.chunks(CHUNK).enumerate() {
             let positions = chunk.iter().map(|(_, position)| position.clone()).collect();
             let done = match bounded(gateway.parts.sessions.save(positions, clock::now())).await {
@@ -49,8 +53,8 @@ impl Positions {
             };
             if let Err(error) = done {
                 let mut noted = self.0.lock();
-                for (connection, position) in &waiting[n * CHUNK..] {
-                    noted.entry(*connection).or_insert_with(|| position.clone());
+                for (key, position) in &waiting[n * CHUNK..] {
+                    noted.entry(*key).or_insert_with(|| position.clone());
                 }
                 return Err(error);
             }
@@ -60,10 +64,10 @@ impl Positions {
 }
 
 /// A position that was not stored lies behind the stored one, or its session has been replaced: then that is closed.
-async fn look_again(gateway: &Gateway, chunk: &[(u64, SavePosition)], saved: &[bool]) -> Result<()> {
+async fn look_again(gateway: &Gateway, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
     let refused = chunk.iter().zip(saved).filter(|(_, saved)| !**saved);
     let seats: Vec<Seat> =
-        refused.filter_map(|((connection, position), _)| gateway.pool.seat(position.user, *connection)).collect();
+        refused.filter_map(|(((connection, _), position), _)| gateway.pool.seat(position.user, *connection)).collect();
     keeper::confirm_some(gateway, &seats).await
 }
 

@@ -54,8 +54,9 @@ pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask, live: O
             };
             match read {
                 Read::Entries { entries, head, .. } => {
-                    let first = own.offset + 1;
-                    let last = encode(&gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push::push, b'\n').await?;
+                    let (first, channel) = (own.offset + 1, gateway.channel(key.feed));
+                    let push = |out: &mut Vec<u8>, offset, json: &[u8]| push::push(out, channel, offset, json);
+                    let last = encode(&gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
                     Found::Changes { first, last: last.unwrap_or(own.offset), head }
                 }
                 Read::Gone { head } => Found::Gone(head),
@@ -74,7 +75,7 @@ pub(crate) async fn encode(
     entries: &[Numbered],
     bytes_max: usize,
     out: &mut Vec<u8>,
-    write: fn(&mut Vec<u8>, u64, &[u8]),
+    write: impl Fn(&mut Vec<u8>, u64, &[u8]),
     separator: u8,
 ) -> Result<Option<u64>> {
     let mut last = None;

@@ -143,9 +143,17 @@ impl IntoIterator for Actions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Opening(Start),
+    Opening(From),
     Idle,
     Reading,
+}
+
+/// [`Start`], of which the position stands in the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Head,
+    Own,
+    Lost,
 }
 
 /// See the module.
@@ -163,12 +171,14 @@ impl Session {
     /// Begins, and says what to read first. `reject_unrecovered`: the device would rather be refused
     /// than start at the head.
     pub fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
-        let (position, ask) = match (start, deliver) {
-            (Start::Head | Start::Lost, _) => (Position { epoch: Epoch(0), offset: 0 }, Ask::Head),
-            (Start::At(own), Deliver::Items) => (own, Ask::After(own)),
-            (Start::At(own), Deliver::Notify) => (own, Ask::Serves(own)),
+        const NONE: Position = Position { epoch: Epoch(0), offset: 0 };
+        let (from, position, ask) = match (start, deliver) {
+            (Start::Head, _) => (From::Head, NONE, Ask::Head),
+            (Start::Lost, _) => (From::Lost, NONE, Ask::Head),
+            (Start::At(own), Deliver::Items) => (From::Own, own, Ask::After(own)),
+            (Start::At(own), Deliver::Notify) => (From::Own, own, Ask::Serves(own)),
         };
-        let state = State::Opening(start);
+        let state = State::Opening(from);
         (Self { state, deliver, reject_unrecovered, behind: false, writable: true, position }, Action::Read(ask))
     }
 
@@ -190,7 +200,7 @@ impl Session {
             Event::Writable => self.writable = true,
             Event::Found(found) => {
                 return match std::mem::replace(&mut self.state, State::Idle) {
-                    State::Opening(start) => self.opened(start, found),
+                    State::Opening(from) => self.opened(from, found),
                     State::Reading | State::Idle => self.found(found),
                 };
             }
@@ -217,13 +227,13 @@ impl Session {
         }))
     }
 
-    fn opened(&mut self, start: Start, found: Found) -> Actions {
-        let (position, recovered) = match (start, found) {
-            (Start::At(own), Found::Changes { .. } | Found::Head(_)) => (own, true),
+    fn opened(&mut self, from: From, found: Found) -> Actions {
+        let (position, recovered) = match (from, found) {
+            (From::Own, Found::Changes { .. } | Found::Head(_)) => (self.position, true),
             (_, Found::Head(head) | Found::Gone(head)) => (head, false),
-            (Start::Head | Start::Lost, Found::Changes { .. }) => return Actions::one(Action::RefuseFailed),
+            (From::Head | From::Lost, Found::Changes { .. }) => return Actions::one(Action::RefuseFailed),
         };
-        let was_recovering = start != Start::Head;
+        let was_recovering = from != From::Head;
         if was_recovering && !recovered && self.reject_unrecovered {
             return Actions::one(Action::RefuseUnrecovered);
         }

@@ -1,21 +1,22 @@
 //! Inboxes that somebody reads, on their way to the store, which keeps them for the whole time again.
 //!
 //! ```text
-//!   connect, reads by HTTP ──note──▶ one key per inbox ──every minute──▶ Feeds::touch
-//!   every few hours: every inbox with a session here ──┘
+//!   connect, subscribe, reads by HTTP ──note──▶ one key per inbox ──every minute──▶ Feeds::touch
+//!   every few hours: every inbox with a session here ────┘
 //! ```
 //!
 //! What is lost on the way costs a rebuild at worst. Bounded by [`NOTED_MAX`]: what finds no room is lost.
 
 use std::time::Duration;
 
-use feedgate_common::InboxKey;
+use feedgate_common::{FeedId, InboxKey};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Gateway;
 use crate::bounded::bounded;
+use crate::pool::Seat;
 
 /// Inboxes that may wait; 16 bytes each.
 const NOTED_MAX: usize = 1 << 20;
@@ -56,7 +57,11 @@ pub(crate) async fn keep_touching(gateway: &Gateway) {
 /// What was noted; and, if `all`, every inbox with a session here.
 async fn touch(gateway: &Gateway, all: bool) {
     if all {
-        gateway.pool.users().into_iter().for_each(|reader| gateway.touches.note(InboxKey::main(reader)));
+        let named = gateway.parts.feeds.named();
+        for Seat { who, slot } in gateway.pool.seated() {
+            let listened = named.iter().map(|feed| feed.id).filter(|feed| slot.listens(*feed));
+            std::iter::once(FeedId::MAIN).chain(listened).for_each(|feed| gateway.touches.note(who.inbox(feed)));
+        }
     }
     let noted: Vec<InboxKey> = gateway.touches.0.lock().drain().collect();
     for chunk in noted.chunks(CHUNK) {

@@ -8,7 +8,7 @@ use feedgate_common::sessions::User;
 use feedgate_embedded::Embedded;
 
 use crate::identity::Identity;
-use crate::pool::Slot;
+use crate::slot::Slot;
 use crate::{Gateway, Keys, Parts, Settings};
 
 pub(crate) fn gateway(stores: &Embedded, feeds: Feeds) -> Arc<Gateway> {

@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use crate::Gateway;
 use crate::connection::{Arrival, Connection};
 use crate::patient::Patient;
-use crate::pool::Slot;
+use crate::slot::Slot;
 
 /// Where sessions connect.
 pub(crate) const PATH: &str = "/connection/websocket";

@@ -17,8 +17,8 @@ use super::outcome::{Outcome, Stop, Then, bad};
 use crate::auth::TokenError;
 use crate::bounded::bounded;
 use crate::identity::{Identity, client_name};
-use crate::pool::Slot;
 use crate::protocol::{Close, Connect, ErrorCode};
+use crate::slot::Slot;
 use crate::{Gateway, clock};
 
 /// Carries it out. Must be run to its end once begun: a claim that was made is to be released.

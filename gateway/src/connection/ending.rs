@@ -36,12 +36,13 @@ impl Connection {
             End::Goodbye => SocketEnd::Flush,
             End::Gone => SocketEnd::Done,
         };
-        (self.session, self.reading) = (None, None);
+        self.reading = None;
+        let acked = std::mem::take(&mut self.channels).acked();
         self.waiting = VecDeque::new();
         self.deadlines = Deadlines::until_connect(NEVER);
         self.deadlines.goodbye = self.gateway.elapsed_ms() + GOODBYE_MS;
         let (gateway, slot) = (self.gateway.clone(), self.slot.clone());
-        let farewell = farewell::farewell(gateway, slot, self.who.take(), self.acked.take(), self.answering.take());
+        let farewell = farewell::farewell(gateway, slot, self.who.take(), acked, self.answering.take());
         self.ending = Some(Box::new(Ending { farewell: Some(Box::pin(farewell)), socket }));
     }
 

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use feedgate_common::Position;
+use feedgate_common::{FeedId, Position};
 
 use super::Answering;
 use super::outcome::Then;
 use crate::bounded::bounded;
 use crate::identity::Identity;
-use crate::pool::Slot;
+use crate::slot::Slot;
 use crate::{Gateway, clock};
 
 /// Ends the claim: the seat first, so that counts are right at once; then the last acknowledged
-/// position, while the claim still allows it; then the claim.
+/// positions, while the claim still allows it; then the claim.
 pub(crate) async fn farewell(
     gateway: Arc<Gateway>,
     slot: Arc<Slot>,
     mut who: Option<Arc<Identity>>,
-    mut acked: Option<Position>,
+    mut acked: Vec<(FeedId, Position)>,
     answering: Option<Answering>,
 ) {
     if let (Some(who), None) = (&who, &answering) {
@@ -27,18 +27,19 @@ pub(crate) async fn farewell(
     if let Some(answering) = answering {
         match answering.await.1 {
             Ok(Then::Connected(identity, _)) => who = Some(identity),
-            Ok(Then::Acked(position) | Then::ReplyAndAcked(_, position)) => acked = Some(position),
+            Ok(Then::Acked(feed, position) | Then::ReplyAndAcked(_, feed, position)) => acked.push((feed, position)),
             _ => {}
         }
     }
     let Some(who) = who else { return };
     gateway.pool.leave(who.user.no, slot.connection);
-    gateway.positions.take(slot.connection);
+    acked.iter().for_each(|(feed, _)| gateway.positions.forget(slot.connection, *feed));
     let sessions = &gateway.parts.sessions;
-    if let Some(position) = acked.and_then(|position| who.saving(position))
-        && let Err(error) = bounded(sessions.save(vec![position], clock::now())).await
+    let saving: Vec<_> = acked.into_iter().filter_map(|(feed, position)| who.saving(feed, position)).collect();
+    if !saving.is_empty()
+        && let Err(error) = bounded(sessions.save(saving, clock::now())).await
     {
-        tracing::warn!(%error, "a device's last position could not be saved; it will repeat a little");
+        tracing::warn!(%error, "a device's last positions could not be saved; it will repeat a little");
     }
     if let Some(token) = who.token()
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use feedgate_common::error::Result;
+use feedgate_common::feed::Feeds;
 use feedgate_common::inboxes::{Numbered, Read};
-use feedgate_common::{FeedId, Position};
+use feedgate_common::{InboxKey, Position};
 
 use super::outcome::{Outcome, Then};
 use crate::Gateway;
@@ -19,28 +20,29 @@ const REPLY_BYTES: usize = 256 * 1024;
 /// Carries it out. `limit` is cut to `settings.batch`, and a reply may hold fewer than that: the
 /// device goes on from the last offset it got.
 pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
+    let key = who.inbox(asked.feed);
+    gateway.touches.note(key);
     let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
     let limit = asked.limit.min(gateway.parts.settings.batch);
-    let Some((entries, head)) = stretch(&gateway, &who, &asked, limit).await? else {
+    let Some((entries, head)) = stretch(&gateway.parts.feeds, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
     let mut publications = Vec::new();
-    reading::encode(&gateway, FeedId::MAIN, &entries, REPLY_BYTES, &mut publications, push::publication, b',').await?;
+    reading::encode(&gateway, key.feed, &entries, REPLY_BYTES, &mut publications, push::publication, b',').await?;
     let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });
     Ok(match asked.since.filter(|_| !asked.reverse) {
-        Some(since) => Then::ReplyAndAcked(reply, since),
+        Some(since) => Then::ReplyAndAcked(reply, key.feed, since),
         None => Then::Reply(reply),
     })
 }
 
 /// The entries asked for and the log's head; `None` if `since` is not served any more.
 async fn stretch(
-    gateway: &Gateway,
-    who: &Identity,
+    feeds: &Feeds,
+    key: InboxKey,
     asked: &History,
     limit: usize,
 ) -> Result<Option<(Vec<Numbered>, Position)>> {
-    let (feeds, key) = (&gateway.parts.feeds, who.inbox());
     if let (Some(since), false) = (asked.since, asked.reverse) {
         // At least one, so that a position that is gone is told also to who wants no entries.
         return Ok(match feeds.read(key, since, limit.max(1)).await? {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   socket ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
-//!   slot ──wake bit──▶ session (pure) ──Ask──▶ reading ──Found──▶ session ──Push──▶ socket
+//!   slot ──wake bits──▶ channels ──whose turn──▶ session (pure) ──Ask──▶ reading ──Found──▶ session ──Push──▶ socket
 //!   timer ──▶ pings, pongs, expiry, a look at the log now and then
 //! ```
 //!
@@ -11,10 +11,10 @@
 //! Invariants:
 //! - Commands are carried out one after another, in the order they came; pongs and pushes do not
 //!   wait for them.
-//! - Everything here is bounded: commands waiting, one answer and one reading in flight, unsent bytes
-//!   up to `write_buffer_max_bytes` plus one reply and one slice (I18).
+//! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
+//!   bytes up to `write_buffer_max_bytes` plus one reply and one slice (I18).
 //! - Deadlines are looked at before anything is sent: no frame after the token and its grace.
-//! - However it ends, the seat is emptied, the position saved and the claim released; the seat even
+//! - However it ends, the seat is emptied, the positions saved and the claim released; the seat even
 //!   if the task is dropped.
 //!
 //! Memory of an idle, authenticated, subscribed session: 1.8 KB over 10,000 of them, pool entry included
@@ -24,6 +24,7 @@
 
 mod allowance;
 mod backoff;
+mod channels;
 mod connect;
 mod deadlines;
 mod ending;
@@ -36,6 +37,7 @@ mod refresh;
 mod rpc_ack;
 mod rpc_page;
 mod subscribe;
+mod turns;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -44,23 +46,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use feedgate_common::{Position, failpoint};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
 use self::allowance::Allowance;
-use self::backoff::Backoff;
+use self::channels::Channels;
 use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
 use self::outcome::Outcome;
+use self::turns::Subscribing;
 use crate::Gateway;
-use crate::bounded::within;
 use crate::identity::Identity;
-use crate::pool::{Slot, Wake};
-use crate::protocol::{self, Close, Command, Line, Refusal, Reply, Subscribe, push, reply};
-use crate::reading::{self, Reading};
-use crate::session::{Action, Deliver, Event, Session};
+use crate::protocol::{self, Close, Command, Line, push};
+use crate::reading::Reading;
+use crate::slot::{Slot, Wake};
 use crate::socket::{Broken, Incoming, Socket};
 
 /// Commands that may wait behind the one in flight before no more is read; a single frame may bring
@@ -98,18 +98,14 @@ pub(crate) struct Connection {
     slot: Arc<Slot>,
     socket: Socket,
     who: Option<Arc<Identity>>,
-    session: Option<Session>,
-    /// What the subscription in the making is to be answered under, and how it is to be.
-    subscribing: Option<(u32, Box<Subscribe>)>,
-    acked: Option<Position>,
+    channels: Channels,
+    subscribing: Option<Box<Subscribing>>,
     answering: Option<Answering>,
+    /// Of the channel whose turn it is.
     reading: Option<Boxed<feedgate_common::error::Result<Reading>>>,
     waiting: VecDeque<Command>,
     allowance: Allowance,
     deadlines: Deadlines,
-    backoff: Backoff,
-    /// Only the log itself will do for the next read: wakes may have been lost, or there is something to pull.
-    looking: bool,
     timer: Pin<Box<Sleep>>,
     ending: Option<Box<Ending>>,
     _permit: Arc<OwnedSemaphorePermit>,
@@ -134,16 +130,13 @@ impl Connection {
             socket: Socket::new(tcp, &early, settings.message_max_bytes),
             slot,
             who: None,
-            session: None,
+            channels: Channels::default(),
             subscribing: None,
-            acked: None,
             answering: None,
             reading: None,
             waiting: VecDeque::new(),
             allowance: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
-            backoff: Backoff::default(),
-            looking: false,
             timer: Box::pin(tokio::time::sleep_until(gateway.at(connect_at))),
             ending: None,
             gateway,
@@ -198,17 +191,14 @@ impl Connection {
             worked = true;
         }
         worked |= self.next_command()?;
+        worked |= self.open()?;
+        if let Some(why) = self.slot.take_wake() {
+            self.channels.wake(why);
+        }
         match self.socket.poll_flush(cx) {
-            Poll::Ready(Ok(())) => worked |= self.flushed()?,
+            Poll::Ready(Ok(())) => worked |= self.take_turns()?,
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
-        }
-        if self.session.is_some()
-            && let Some(why) = self.slot.take_wake()
-        {
-            self.looking |= why == Wake::Look;
-            self.drive(Event::Wake, &[])?;
-            worked = true;
         }
         if self.waiting.len() < WAITING_MAX
             && let Poll::Ready(incoming) = self.socket.poll_read(cx)
@@ -240,8 +230,7 @@ impl Connection {
         }
         if now >= self.deadlines.reread {
             self.deadlines.reread = now + u64::from(settings.reread_interval_secs) * 1000;
-            self.looking = true;
-            self.drive(Event::Wake, &[])?;
+            self.channels.wake(Wake::LOOK);
         }
         Ok(true)
     }
@@ -265,7 +254,7 @@ impl Connection {
             return Ok(());
         }
         self.charge()?;
-        match protocol::decode(line) {
+        match protocol::decode(line, self.gateway.parts.feeds.named()) {
             Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.parts.settings) => Ok(()),
             Ok(Line::Send) if self.who.is_some() => Ok(()),
             Ok(Line::Command(command)) => {
@@ -284,72 +273,6 @@ impl Connection {
 
     fn is_clogged(&self) -> bool {
         self.socket.unsent() > self.gateway.parts.settings.write_buffer_max_bytes
-    }
-
-    fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
-        match read {
-            // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
-            Ok(_) if !self.gateway.may_push() => self.drive(Event::Failed, &[]),
-            Ok(Reading { found, frame }) => {
-                self.backoff.succeeded();
-                self.drive(Event::Found(found), &frame)
-            }
-            Err(error) => {
-                tracing::debug!(%error, "a session could not read its log");
-                self.drive(Event::Failed, &[])
-            }
-        }
-    }
-
-    fn flushed(&mut self) -> Result<bool, End> {
-        if !self.session.as_ref().is_some_and(Session::awaits_writable) {
-            return Ok(false);
-        }
-        failpoint::hit("catch-up-batch");
-        self.drive(Event::Writable, &[])?;
-        Ok(true)
-    }
-
-    /// Tells the session; does what it says. `frame`: the pushes in hand.
-    fn drive(&mut self, event: Event, frame: &[u8]) -> Result<(), End> {
-        let Some(session) = &mut self.session else { return Ok(()) };
-        session.on(event).into_iter().try_for_each(|action| self.act(action, frame))
-    }
-
-    fn act(&mut self, action: Action, frame: &[u8]) -> Result<(), End> {
-        match action {
-            Action::Read(ask) => {
-                let who = self.who.as_ref().expect("a session belongs to somebody");
-                let woken = self.subscribing.is_none() && !std::mem::take(&mut self.looking);
-                let live = self.session.as_ref().filter(|_| woken).map(Session::position);
-                let read = reading::read(self.gateway.clone(), who.inbox(), ask, live);
-                self.reading = Some(Box::pin(within(PATIENCE, read)));
-            }
-            Action::Opened(opened) => {
-                let (id, asked) = self.subscribing.take().expect("an opening follows a subscribe");
-                // In notify mode an SDK comes back with what it was told of, which the app may not have fetched.
-                if opened.recovered && asked.deliver == Deliver::Items {
-                    self.acknowledge(opened.position);
-                }
-                self.socket.text(|out| reply::result(out, id, &Reply::Subscribe(opened)));
-            }
-            Action::RefuseUnrecovered => self.refuse(protocol::ErrorCode::UnrecoverablePosition.into()),
-            Action::RefuseFailed => self.refuse(protocol::ErrorCode::Internal.into()),
-            Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
-            Action::Behind(head) => self.socket.text(|out| push::behind(out, head)),
-            Action::Retry => {
-                let wait = self.backoff.failed(self.slot.connection);
-                self.deadlines.reread = self.deadlines.reread.min(self.gateway.elapsed_ms() + wait);
-            }
-            Action::Close(close) => return Err(End::Close(close)),
-        }
-        Ok(())
-    }
-
-    fn refuse(&mut self, refusal: Refusal) {
-        self.session = None;
-        let (id, _) = self.subscribing.take().expect("a refusal answers a subscribe");
-        self.socket.text(|out| reply::error(out, id, &refusal));
     }
 }
 

@@ -3,17 +3,17 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use feedgate_common::Position;
+use feedgate_common::FeedId;
 use tokio::time::timeout;
 
 use super::backoff::scattered;
 use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
+use super::turns::Subscribing;
 use super::{Connection, End, PATIENCE, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
 use crate::clock;
 use crate::identity::{Identity, client_name};
 use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
-use crate::session::{Session, Start};
 
 /// What `connect` reports as the server's version.
 const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
@@ -42,17 +42,17 @@ impl Connection {
         };
         match verb {
             Verb::Connect(_) => Err(End::Close(Close::BadRequest)),
-            Verb::Subscribe(asked) => self.subscribe(id, asked, who),
-            Verb::Unsubscribe => {
-                (self.session, self.reading) = (None, None);
+            Verb::Subscribe(asked) => self.subscribe(id, *asked, who),
+            Verb::Unsubscribe(feed) => {
+                self.unsubscribe(feed);
                 self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
             }
-            Verb::Ack(at) => match &self.session {
+            Verb::Ack(feed, at) => match self.channels.session(feed) {
                 // What was sent is within the log; no need to look.
                 Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
-                    self.conclude(id, Ok(Then::Acked(at)))
+                    self.conclude(id, Ok(Then::Acked(feed, at)))
                 }
-                _ => self.answer(id, rpc_ack::ack(gateway, who, at)),
+                _ => self.answer(id, rpc_ack::ack(gateway, who, feed, at)),
             },
             Verb::Page(asked) => self.answer(id, rpc_page::page(gateway, who, asked)),
             Verb::History(asked) => self.answer(id, history::history(gateway, who, asked)),
@@ -80,38 +80,36 @@ impl Connection {
         Ok(())
     }
 
-    fn subscribe(&mut self, id: u32, asked: Box<Subscribe>, who: Arc<Identity>) -> Result<(), End> {
-        if self.session.is_some() {
+    fn subscribe(&mut self, id: u32, asked: Subscribe, who: Arc<Identity>) -> Result<(), End> {
+        let feed = asked.feed;
+        if self.channels.session(feed).is_some() {
             return self.conclude(id, Err(ErrorCode::AlreadySubscribed.into()));
         }
+        self.gateway.touches.note(who.inbox(feed));
         let start = subscribe::start_of(asked.from);
-        self.subscribing = Some((id, asked));
+        self.subscribing = Some(Box::new(Subscribing { id, asked, start }));
         match start {
-            Some(start) => self.start(start),
-            None => self.answer(id, subscribe::stored(self.gateway.clone(), who)),
+            Some(_) => Ok(()),
+            None => self.answer(id, subscribe::stored(self.gateway.clone(), who, feed)),
         }
-    }
-
-    fn start(&mut self, start: Start) -> Result<(), End> {
-        let (_, asked) = self.subscribing.as_ref().expect("a start follows a subscribe");
-        let (session, first) = Session::open(asked.deliver, start, asked.reject_unrecovered);
-        self.session = Some(session);
-        self.act(first, &[])
     }
 
     /// What follows from a command that has been carried out, or not.
     pub(super) fn conclude(&mut self, id: u32, outcome: Outcome) -> Result<(), End> {
         let reply = match outcome {
-            Ok(Then::Start(start)) => return self.start(start),
+            Ok(Then::Start(start)) => {
+                self.subscribing.as_mut().expect("a start follows a subscribe").start = Some(start);
+                return Ok(());
+            }
             Ok(Then::Reply(reply)) => reply,
             Ok(Then::Connected(who, expires_at)) => self.connected(who, expires_at),
             Ok(Then::Refreshed(expires_at)) => self.refreshed(expires_at),
-            Ok(Then::Acked(position)) => {
-                self.acknowledge(position);
+            Ok(Then::Acked(feed, position)) => {
+                self.acknowledge(feed, position);
                 Reply::Acked
             }
-            Ok(Then::ReplyAndAcked(reply, position)) => {
-                self.acknowledge(position);
+            Ok(Then::ReplyAndAcked(reply, feed, position)) => {
+                self.acknowledge(feed, position);
                 reply
             }
             Err(Stop::Close(close)) => return Err(End::Close(close)),
@@ -127,7 +125,7 @@ impl Connection {
     }
 
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
-        self.gateway.touches.note(who.inbox());
+        self.gateway.touches.note(who.inbox(FeedId::MAIN));
         self.who = Some(who);
         let ttl = self.expire_at(expires_at);
         let settings = &self.gateway.parts.settings;
@@ -162,17 +160,5 @@ impl Connection {
         let grace_ms = u64::from(self.gateway.parts.settings.refresh_grace_secs) * 1000;
         self.deadlines.expiry = self.gateway.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
         (left_ms / 1000).clamp(1, u64::from(u32::MAX))
-    }
-
-    /// Remembers that the device has everything up to `position`, if that is more than before.
-    pub(super) fn acknowledge(&mut self, position: Position) {
-        let order = |position: Position| (position.epoch, position.offset);
-        if self.acked.is_some_and(|before| order(before) >= order(position)) {
-            return;
-        }
-        self.acked = Some(position);
-        if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(position)) {
-            self.gateway.positions.note(self.slot.connection, saving);
-        }
     }
 }

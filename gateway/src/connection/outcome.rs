@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use feedgate_common::{Position, StoreError};
+use feedgate_common::{FeedId, Position, StoreError};
 
 use crate::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
@@ -21,10 +21,10 @@ pub(crate) enum Then {
     Connected(Arc<Identity>, u64),
     /// The same device has a new token.
     Refreshed(u64),
-    /// The device has everything up to here.
-    Acked(Position),
+    /// The device has everything of a feed up to here.
+    Acked(FeedId, Position),
     /// The answer, and as much acknowledged.
-    ReplyAndAcked(Reply, Position),
+    ReplyAndAcked(Reply, FeedId, Position),
     /// The subscription can start.
     Start(Start),
 }

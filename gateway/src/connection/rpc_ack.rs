@@ -1,20 +1,20 @@
-//! `rpc ack`: the device has applied everything up to here.
+//! `rpc ack`: the device has applied everything of a feed up to here.
 //!
 //! A position of another epoch, or beyond the head, is refused and changes nothing (I12).
 
 use std::sync::Arc;
 
-use feedgate_common::Position;
+use feedgate_common::{FeedId, Position};
 
 use super::outcome::{Outcome, Stop, Then, bad};
 use crate::Gateway;
 use crate::identity::Identity;
 
-/// Checks `at` against the log.
-pub(crate) async fn ack(gateway: Arc<Gateway>, who: Arc<Identity>, at: Position) -> Outcome {
-    let head = gateway.parts.feeds.head(who.inbox()).await?;
+/// Checks `at` against the feed's log.
+pub(crate) async fn ack(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {
+    let head = gateway.parts.feeds.head(who.inbox(feed)).await?;
     within(at, head)?;
-    Ok(Then::Acked(at))
+    Ok(Then::Acked(feed, at))
 }
 
 /// Whether a device can be at `at` while the log is at `head`.

@@ -19,7 +19,9 @@ pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<P
         Ok(before) => before,
         Err(why) => return Err(bad(format!("rpc page: {why}"))),
     };
+    let key = who.inbox(asked.feed);
+    gateway.touches.note(key);
     let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
-    let page = gateway.parts.feeds.page(who.inbox(), before, limit).await?;
+    let page = gateway.parts.feeds.page(key, before, limit).await?;
     Ok(Then::Reply(Reply::Page(Box::new(page.into()))))
 }

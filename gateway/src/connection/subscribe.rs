@@ -19,11 +19,11 @@ pub(crate) fn start_of(from: From) -> Option<Start> {
     }
 }
 
-/// The position stored for this device; a device that has none has lost it.
-pub(crate) async fn stored(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
+/// The position stored for this device in this feed; a device that has none has lost it.
+pub(crate) async fn stored(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId) -> Outcome {
     if !who.durable {
         return Ok(Then::Start(Start::Lost));
     }
-    let stored = gateway.parts.sessions.position(who.user.no, &who.device, FeedId::MAIN, clock::now()).await?;
+    let stored = gateway.parts.sessions.position(who.user.no, &who.device, feed, clock::now()).await?;
     Ok(Then::Start(stored.map_or(Start::Lost, Start::At)))
 }

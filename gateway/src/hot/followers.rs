@@ -17,7 +17,8 @@ use feedgate_common::{Bucket, UserNo};
 use crate::Gateway;
 use crate::background::paced;
 use crate::bounded::bounded;
-use crate::pool::{Seat, Wake};
+use crate::pool::Seat;
+use crate::slot::Wake;
 
 /// Readers asked for in one call, of either side.
 const BATCH: usize = 500;
@@ -67,7 +68,7 @@ async fn wake_all(gateway: &Gateway, readers: Vec<UserNo>) {
     let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| gateway.pool.seats_of(reader)).collect();
     let per_sec = gateway.parts.settings.pull_wakes_per_sec;
     let time = Duration::from_secs(seats.len() as u64) / per_sec;
-    paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::Look)).await;
+    paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
     // A store that answers at once would keep the thread for as long as there are readers.
     tokio::task::yield_now().await;
 }
@@ -84,7 +85,7 @@ mod tests {
     use feedgate_embedded::Embedded;
 
     use super::*;
-    use crate::pool::Slot;
+    use crate::slot::Slot;
     use crate::unserved;
 
     fn name(who: &str, n: usize) -> UserId {
@@ -104,7 +105,7 @@ mod tests {
     async fn woken(gateway: &Gateway, author: &str, seats: &[(UserId, Arc<Slot>)]) -> BTreeSet<UserId> {
         let author = gateway.parts.feeds.archive().intern(&[author.parse().unwrap()]).await.unwrap()[0];
         wake(gateway, author).await.unwrap();
-        let woken = seats.iter().filter(|(_, slot)| slot.take_wake() == Some(Wake::Look));
+        let woken = seats.iter().filter(|(_, slot)| slot.take_wake() == Some(Wake::LOOK));
         woken.map(|(id, _)| id.clone()).collect()
     }
 

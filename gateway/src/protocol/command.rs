@@ -8,8 +8,11 @@
 //!
 //! A line that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose
 //! contents make no sense is answered with a precise [`Refusal`]. Unknown fields are ignored.
+//!
+//! A channel is the name of a feed: each means the inbox that the token's user has in it.
 
-use feedgate_common::{DeviceId, Epoch, Position};
+use feedgate_common::named::NamedFeeds;
+use feedgate_common::{DeviceId, Epoch, FeedId, Position};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -18,9 +21,6 @@ use crate::session::Deliver;
 
 #[cfg(test)]
 mod tests;
-
-/// The only channel: the inbox of the token's user.
-pub(crate) const CHANNEL: &str = "feed";
 
 /// The line is no command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub(crate) struct Command {
 pub(crate) enum Verb {
     Connect(Box<Connect>),
     Subscribe(Box<Subscribe>),
-    Unsubscribe,
-    Ack(Position),
+    Unsubscribe(FeedId),
+    Ack(FeedId, Position),
     Page(Box<PageAsk>),
     History(Box<History>),
     Presence,
@@ -74,6 +74,7 @@ pub(crate) struct Connect {
 /// `subscribe`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Subscribe {
+    pub(crate) feed: FeedId,
     pub(crate) from: From,
     pub(crate) deliver: Deliver,
     /// Refuse with 112 rather than start at the head.
@@ -91,10 +92,9 @@ pub(crate) enum From {
 }
 
 /// `rpc page`.
-#[derive(Debug, PartialEq, Deserialize)]
-#[serde(default)]
-#[derive(Default)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct PageAsk {
+    pub(crate) feed: FeedId,
     pub(crate) limit: Option<u64>,
     pub(crate) cursor: Option<String>,
 }
@@ -102,23 +102,25 @@ pub(crate) struct PageAsk {
 /// `history`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct History {
+    pub(crate) feed: FeedId,
     pub(crate) since: Option<Position>,
     /// 0: only where the log stands.
     pub(crate) limit: usize,
     pub(crate) reverse: bool,
 }
 
-/// Reads one line.
-pub(crate) fn decode(line: &str) -> Result<Line, Malformed> {
+/// Reads one line. `feeds`: the channels that there are.
+pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Line, Malformed> {
     let wire: Wire<'_> = serde_json::from_str(line).map_err(|_| Malformed)?;
     let verbs = [
         wire.connect.map(connect),
-        wire.subscribe.map(subscribe),
-        wire.unsubscribe.map(|raw| on_channel(raw, "unsubscribe", Verb::Unsubscribe)),
-        wire.rpc.map(rpc),
-        wire.history.map(history),
-        wire.presence.map(|raw| on_channel(raw, "presence", Verb::Presence)),
-        wire.presence_stats.map(|raw| on_channel(raw, "presence_stats", Verb::PresenceStats)),
+        wire.subscribe.map(|raw| subscribe(raw, feeds)),
+        wire.unsubscribe.map(|raw| on_channel(raw, "unsubscribe", feeds).map(Verb::Unsubscribe)),
+        wire.rpc.map(|raw| rpc(raw, feeds)),
+        wire.history.map(|raw| history(raw, feeds)),
+        // The user's devices are the same in all of the user's feeds.
+        wire.presence.map(|raw| on_channel(raw, "presence", feeds).map(|_| Verb::Presence)),
+        wire.presence_stats.map(|raw| on_channel(raw, "presence_stats", feeds).map(|_| Verb::PresenceStats)),
         wire.refresh.map(refresh),
         wire.ping.map(|_| Ok(Verb::Ping)),
         wire.publish.map(|_| {
@@ -165,12 +167,12 @@ fn contents<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<T, 
     serde_json::from_str(raw.get()).map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {error}")))
 }
 
-fn check_channel(channel: &str) -> Result<(), Refusal> {
-    if channel == CHANNEL {
-        return Ok(());
-    }
-    let named: String = channel.chars().take(64).collect();
-    Err(ErrorCode::UnknownChannel.because(format!("unknown channel {named:?}; there is one, {CHANNEL:?}")))
+/// The feed that the channel names.
+fn feed_of(channel: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
+    feeds.by_name(channel).ok_or_else(|| {
+        let named: String = channel.chars().take(64).collect();
+        ErrorCode::UnknownChannel.because(format!("unknown channel {named:?}; known: {}", feeds.names()))
+    })
 }
 
 fn connect(raw: &RawValue) -> Result<Verb, Refusal> {
@@ -194,7 +196,7 @@ fn connect(raw: &RawValue) -> Result<Verb, Refusal> {
     Ok(Verb::Connect(Box::new(Connect { token: token.unwrap_or_default(), device })))
 }
 
-fn subscribe(raw: &RawValue) -> Result<Verb, Refusal> {
+fn subscribe(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     /// Bit 2 of `flag`: refuse instead of `recovered:false`.
     const REJECT_UNRECOVERED: u64 = 2;
     #[derive(Deserialize)]
@@ -231,7 +233,7 @@ fn subscribe(raw: &RawValue) -> Result<Verb, Refusal> {
         resume: Option<Resume>,
     }
     let asked: Params<'_> = contents(raw, "subscribe")?;
-    check_channel(&asked.channel)?;
+    let feed = feed_of(&asked.channel, feeds)?;
     let data: Data = match asked.data.filter(|data| data.get().starts_with('{')) {
         Some(data) => contents(data, "subscribe.data")?,
         None => Data::default(),
@@ -246,17 +248,18 @@ fn subscribe(raw: &RawValue) -> Result<Verb, Refusal> {
         Wants::Notify => Deliver::Notify,
         Wants::Items => Deliver::Items,
     };
-    Ok(Verb::Subscribe(Box::new(Subscribe { from, deliver, reject_unrecovered: asked.flag & REJECT_UNRECOVERED != 0 })))
+    let reject_unrecovered = asked.flag & REJECT_UNRECOVERED != 0;
+    Ok(Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, reject_unrecovered })))
 }
 
-fn on_channel(raw: &RawValue, what: &str, verb: Verb) -> Result<Verb, Refusal> {
+/// The feed of a verb that names nothing but a channel.
+fn on_channel(raw: &RawValue, what: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
     #[derive(Deserialize)]
     struct Params {
         #[serde(default)]
         channel: String,
     }
-    check_channel(&contents::<Params>(raw, what)?.channel)?;
-    Ok(verb)
+    feed_of(&contents::<Params>(raw, what)?.channel, feeds)
 }
 
 #[derive(Deserialize)]
@@ -266,7 +269,7 @@ struct WirePosition {
     epoch: String,
 }
 
-fn rpc(raw: &RawValue) -> Result<Verb, Refusal> {
+fn rpc(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(default)]
@@ -274,19 +277,35 @@ fn rpc(raw: &RawValue) -> Result<Verb, Refusal> {
         #[serde(borrow)]
         data: Option<&'a RawValue>,
     }
+    #[derive(Deserialize)]
+    struct Ack {
+        channel: Option<String>,
+        offset: Option<u64>,
+        #[serde(default)]
+        epoch: String,
+    }
+    #[derive(Deserialize, Default)]
+    struct Page {
+        channel: Option<String>,
+        limit: Option<u64>,
+        cursor: Option<String>,
+    }
     let Params { method, data } = contents(raw, "rpc")?;
+    let feed_of = |channel: Option<&str>| feed_of(channel.unwrap_or(FeedId::MAIN_NAME), feeds);
     match (method.as_str(), data) {
         ("ack", Some(data)) => {
-            let at: WirePosition = contents(data, "rpc ack: data")?;
+            let Ack { channel, offset, epoch } = contents(data, "rpc ack: data")?;
+            let feed = feed_of(channel.as_deref())?;
             let epoch: Epoch =
-                at.epoch.parse().map_err(|error| ErrorCode::BadRequest.because(format!("rpc ack: {error}")))?;
-            let offset = at.offset.ok_or_else(|| ErrorCode::BadRequest.because("rpc ack: data needs an offset"))?;
-            Ok(Verb::Ack(Position { epoch, offset }))
+                epoch.parse().map_err(|error| ErrorCode::BadRequest.because(format!("rpc ack: {error}")))?;
+            let offset = offset.ok_or_else(|| ErrorCode::BadRequest.because("rpc ack: data needs an offset"))?;
+            Ok(Verb::Ack(feed, Position { epoch, offset }))
         }
         ("ack", None) => Err(ErrorCode::BadRequest.because("rpc ack: data must be {\"offset\":N,\"epoch\":\"…\"}")),
-        ("page", None) => Ok(Verb::Page(Box::default())),
-        ("page", Some(data)) => {
-            Ok(Verb::Page(contents::<Option<Box<PageAsk>>>(data, "rpc page: data")?.unwrap_or_default()))
+        ("page", data) => {
+            let asked: Option<Page> = data.map_or(Ok(None), |data| contents(data, "rpc page: data"))?;
+            let Page { channel, limit, cursor } = asked.unwrap_or_default();
+            Ok(Verb::Page(Box::new(PageAsk { feed: feed_of(channel.as_deref())?, limit, cursor })))
         }
         (other, _) => {
             let named: String = other.chars().take(64).collect();
@@ -295,7 +314,7 @@ fn rpc(raw: &RawValue) -> Result<Verb, Refusal> {
     }
 }
 
-fn history(raw: &RawValue) -> Result<Verb, Refusal> {
+fn history(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     #[derive(Deserialize)]
     struct Params {
         #[serde(default)]
@@ -307,7 +326,7 @@ fn history(raw: &RawValue) -> Result<Verb, Refusal> {
         reverse: bool,
     }
     let asked: Params = contents(raw, "history")?;
-    check_channel(&asked.channel)?;
+    let feed = feed_of(&asked.channel, feeds)?;
     let since = match asked.since {
         None => None,
         Some(at) => {
@@ -319,7 +338,7 @@ fn history(raw: &RawValue) -> Result<Verb, Refusal> {
     };
     // A negative limit means "as many as you give".
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
-    Ok(Verb::History(Box::new(History { since, limit, reverse: asked.reverse })))
+    Ok(Verb::History(Box::new(History { feed, since, limit, reverse: asked.reverse })))
 }
 
 fn refresh(raw: &RawValue) -> Result<Verb, Refusal> {

@@ -13,14 +13,15 @@ pub(crate) fn publication(out: &mut Vec<u8>, offset: u64, change: &[u8]) {
     out.push(b'}');
 }
 
-/// Appends a push of one publication. Several in a frame stand on a line each.
-pub(crate) fn push(out: &mut Vec<u8>, offset: u64, change: &[u8]) {
-    out.extend_from_slice(br#"{"push":{"channel":"feed","pub":"#);
+/// Appends a push of one publication. Several in a frame stand on a line each. `channel` is the name of a feed: nothing
+/// in it needs an escape.
+pub(crate) fn push(out: &mut Vec<u8>, channel: &str, offset: u64, change: &[u8]) {
+    let _ = write!(out, r#"{{"push":{{"channel":"{channel}","pub":"#);
     publication(out, offset, change);
     out.extend_from_slice(b"}}");
 }
 
 /// Appends the push of notify mode: the log stands at `head`.
-pub(crate) fn behind(out: &mut Vec<u8>, head: u64) {
-    push(out, head, br#"{"op":"behind"}"#);
+pub(crate) fn behind(out: &mut Vec<u8>, channel: &str, head: u64) {
+    push(out, channel, head, br#"{"op":"behind"}"#);
 }

@@ -65,13 +65,13 @@ fn every_error_as_it_goes_over_the_wire() {
 
 #[test]
 fn pushes_as_they_go_over_the_wire() {
-    insta::assert_snapshot!(text(|out| push::push(out, 7, br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
-    insta::assert_snapshot!(text(|out| push::behind(out, 16)), @r#"{"push":{"channel":"feed","pub":{"offset":16,"data":{"op":"behind"}}}}"#);
+    insta::assert_snapshot!(text(|out| push::push(out, "feed", 7, br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
+    insta::assert_snapshot!(text(|out| push::behind(out, "notifications", 16)), @r#"{"push":{"channel":"notifications","pub":{"offset":16,"data":{"op":"behind"}}}}"#);
 }
 
 #[test]
 fn every_message_is_one_line_of_json() {
-    for line in [text(|out| push::behind(out, 1)), wire(Reply::Acked), wire(Reply::Pong)] {
+    for line in [text(|out| push::behind(out, "feed", 1)), wire(Reply::Acked), wire(Reply::Pong)] {
         assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok_and(|value| value.is_object()), "{line}");
         assert!(!line.contains('\n'));
     }

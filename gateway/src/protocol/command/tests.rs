@@ -1,8 +1,16 @@
 //! Commands as devices write them: what is understood, and what is refused with which words.
 
 use feedgate_common::Epoch;
+use feedgate_common::named::NamedFeed;
 
 use super::*;
+
+/// There are two channels, "feed" and "notifications".
+fn decode(line: &str) -> Result<Line, Malformed> {
+    let kinds = vec!["like".into()];
+    let named = NamedFeed { id: FeedId(3), name: "notifications".into(), kinds, cap: 10, ttl: None };
+    super::decode(line, &NamedFeeds::new(vec![named]).unwrap())
+}
 
 fn verb(line: &str) -> Verb {
     match decode(line) {
@@ -72,7 +80,8 @@ fn subscribe_starts_where_it_was_asked_to() {
     let asked = subscribed(
         r#"{"id":2,"subscribe":{"channel":"feed","recover":true,"offset":6,"epoch":"9","flag":3,"data":{"deliver":"items"}}}"#,
     );
-    assert_eq!(asked, Subscribe { from: From::Own(Some(own)), deliver: Deliver::Items, reject_unrecovered: true });
+    let (feed, from) = (FeedId::MAIN, From::Own(Some(own)));
+    assert_eq!(asked, Subscribe { feed, from, deliver: Deliver::Items, reject_unrecovered: true });
     let from = |rest: &str| subscribed(&format!(r#"{{"id":2,"subscribe":{{"channel":"feed"{rest}}}}}"#)).from;
     assert_eq!(from(""), From::Head);
     assert_eq!(from(r#","flag":1,"offset":5,"epoch":"9""#), From::Head);
@@ -103,9 +112,41 @@ fn each_wrong_command_is_refused_with_what_was_wrong() {
             r#"{"id":1,"rpc":{"method":"drop tables"}}"#,
             r#"{"id":1,"history":{"channel":"feed","since":{"offset":1,"epoch":"_"}}}"#,
             r#"{"id":1,"presence":{"channel":"other"}}"#,
+            r#"{"id":1,"rpc":{"method":"ack","data":{"channel":"news","offset":1,"epoch":"1"}}}"#,
+            r#"{"id":1,"rpc":{"method":"page","data":{"channel":""}}}"#,
         ]
         .map(refusal)
     );
+}
+
+#[test]
+fn each_verb_means_the_feed_that_its_channel_names_and_an_rpc_without_one_the_main_one() {
+    let named = |verb: &str| {
+        let of = |channel: &str| match self::verb(&verb.replace("CHANNEL", channel)) {
+            Verb::Subscribe(asked) => asked.feed,
+            Verb::Unsubscribe(feed) | Verb::Ack(feed, _) => feed,
+            Verb::Page(asked) => asked.feed,
+            Verb::History(asked) => asked.feed,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((of("feed"), of("notifications")), (FeedId::MAIN, FeedId(3)), "{verb}");
+    };
+    named(r#"{"id":1,"subscribe":{"channel":"CHANNEL"}}"#);
+    named(r#"{"id":1,"unsubscribe":{"channel":"CHANNEL"}}"#);
+    named(r#"{"id":1,"history":{"channel":"CHANNEL"}}"#);
+    named(r#"{"id":1,"rpc":{"method":"page","data":{"channel":"CHANNEL"}}}"#);
+    named(r#"{"id":1,"rpc":{"method":"ack","data":{"channel":"CHANNEL","offset":1,"epoch":"1"}}}"#);
+    for verb in ["presence", "presence_stats"] {
+        let asked = self::verb(&format!(r#"{{"id":1,"{verb}":{{"channel":"notifications"}}}}"#));
+        assert!(matches!(asked, Verb::Presence | Verb::PresenceStats), "{asked:?}");
+    }
+    let at = Position { epoch: Epoch(1), offset: 2 };
+    let ack = r#"{"id":1,"rpc":{"method":"ack","data":{"offset":2,"epoch":"1"}}}"#;
+    assert_eq!(verb(ack), Verb::Ack(FeedId::MAIN, at));
+    for data in ["", r#","data":{}"#, r#","data":null"#] {
+        let page = Verb::Page(Box::new(PageAsk { feed: FeedId::MAIN, limit: None, cursor: None }));
+        assert_eq!(verb(&format!(r#"{{"id":1,"rpc":{{"method":"page"{data}}}}}"#)), page);
+    }
 }
 
 #[test]
@@ -117,9 +158,9 @@ fn history_reads_its_limits() {
     let since = Some(Position { epoch: Epoch(1), offset: 4 });
     assert_eq!(
         history(r#","since":{"offset":4,"epoch":"1"},"limit":50,"reverse":true"#),
-        History { since, limit: 50, reverse: true }
+        History { feed: FeedId::MAIN, since, limit: 50, reverse: true }
     );
-    assert_eq!(history(""), History { since: None, limit: 0, reverse: false });
+    assert_eq!(history(""), History { feed: FeedId::MAIN, since: None, limit: 0, reverse: false });
     assert_eq!(history(r#","limit":-1"#).limit, usize::MAX);
 }
 

@@ -1,0 +1,149 @@
+//! Subscriptions, from the reply that begins them to their pushes: each reads when it is its turn.
+//!
+//! ```text
+//!   subscribe ──where from──▶ open ─┐
+//!   woken, or more to come ─────────┴─▶ the one read in flight ──Found──▶ reply, pushes ──all sent──▶ the next turn
+//! ```
+//!
+//! - One read is in flight at a time, whichever channel it is for; one that begins comes before those that go on.
+//! - Nothing but what begins is read while anything is unsent: a device that does not take what one channel brings is
+//!   read nothing for the others (I18).
+
+use feedgate_common::{FeedId, Position, failpoint};
+
+use super::{Connection, End, PATIENCE};
+use crate::bounded::within;
+use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe, push, reply};
+use crate::reading::{self, Reading};
+use crate::session::{Action, Deliver, Event, Session, Start};
+
+/// A subscription in the making.
+pub(super) struct Subscribing {
+    /// It is to be answered under this.
+    pub(super) id: u32,
+    /// How it is to be.
+    pub(super) asked: Subscribe,
+    /// Where it starts, once that is known and until its read begins.
+    pub(super) start: Option<Start>,
+}
+
+impl Connection {
+    /// Begins the subscription in the making, if it is known where and nothing else is being read.
+    pub(super) fn open(&mut self) -> Result<bool, End> {
+        let (Some(subscribing), None) = (&mut self.subscribing, &self.reading) else { return Ok(false) };
+        let Some(start) = subscribing.start.take() else { return Ok(false) };
+        let Subscribe { feed, deliver, reject_unrecovered, .. } = subscribing.asked;
+        let (session, first) = Session::open(deliver, start, reject_unrecovered);
+        self.channels.begin(feed, session);
+        self.listen();
+        self.act(feed, first, &[])?;
+        Ok(true)
+    }
+
+    /// The subscription ends here, and what is read for it.
+    pub(super) fn unsubscribe(&mut self, feed: FeedId) {
+        self.channels.of(feed).session = None;
+        if self.channels.turn() == feed {
+            self.reading = None;
+        }
+        self.listen();
+    }
+
+    fn listen(&self) {
+        let open = self.channels.iter().filter(|channel| channel.session.is_some());
+        self.slot.listen(&open.map(|channel| channel.feed).collect::<Vec<_>>());
+    }
+
+    /// Lets those that want to read have their turns, until one reads. Call when everything is sent.
+    pub(super) fn take_turns(&mut self) -> Result<bool, End> {
+        let mut worked = false;
+        while self.reading.is_none()
+            && let Some(feed) = self.channels.take_turn()
+        {
+            worked = true;
+            if std::mem::take(&mut self.channels.of(feed).woken) {
+                self.drive(feed, Event::Wake, &[])?;
+            }
+            if self.channels.session(feed).is_some_and(Session::awaits_writable) {
+                failpoint::hit("catch-up-batch");
+                self.drive(feed, Event::Writable, &[])?;
+            }
+        }
+        Ok(worked)
+    }
+
+    /// What was read for the channel whose turn it is.
+    pub(super) fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
+        let feed = self.channels.turn();
+        match read {
+            // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
+            Ok(_) if !self.gateway.may_push() => self.drive(feed, Event::Failed, &[]),
+            Ok(Reading { found, frame }) => {
+                self.channels.of(feed).backoff.succeeded();
+                self.drive(feed, Event::Found(found), &frame)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a session could not read its log");
+                self.drive(feed, Event::Failed, &[])
+            }
+        }
+    }
+
+    /// Tells the session of this feed; does what it says. `frame`: the pushes in hand.
+    fn drive(&mut self, feed: FeedId, event: Event, frame: &[u8]) -> Result<(), End> {
+        let Some(session) = &mut self.channels.of(feed).session else { return Ok(()) };
+        session.on(event).into_iter().try_for_each(|action| self.act(feed, action, frame))
+    }
+
+    fn act(&mut self, feed: FeedId, action: Action, frame: &[u8]) -> Result<(), End> {
+        match action {
+            Action::Read(ask) => {
+                let who = self.who.as_ref().expect("a session belongs to somebody");
+                let channel = self.channels.of(feed);
+                let begins = self.subscribing.as_ref().is_some_and(|begins| begins.asked.feed == feed);
+                let woken = !std::mem::take(&mut channel.looking) && !begins;
+                let live = channel.session.as_ref().filter(|_| woken).map(Session::position);
+                let read = reading::read(self.gateway.clone(), who.inbox(feed), ask, live);
+                debug_assert!(self.reading.is_none(), "one read at a time");
+                self.reading = Some(Box::pin(within(PATIENCE, read)));
+            }
+            Action::Opened(opened) => {
+                let Subscribing { id, asked, .. } = *self.subscribing.take().expect("an opening follows a subscribe");
+                // In notify mode an SDK comes back with what it was told of, which the app may not have fetched.
+                if opened.recovered && asked.deliver == Deliver::Items {
+                    self.acknowledge(feed, opened.position);
+                }
+                self.socket.text(|out| reply::result(out, id, &Reply::Subscribe(opened)));
+            }
+            Action::RefuseUnrecovered => self.refuse(feed, ErrorCode::UnrecoverablePosition.into()),
+            Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal.into()),
+            Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
+            Action::Behind(head) => self.socket.text(|out| push::behind(out, self.gateway.channel(feed), head)),
+            Action::Retry => {
+                let wait = self.channels.of(feed).backoff.failed(self.slot.connection);
+                self.deadlines.reread = self.deadlines.reread.min(self.gateway.elapsed_ms() + wait);
+            }
+            Action::Close(close) => return Err(End::Close(close)),
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, feed: FeedId, refusal: Refusal) {
+        self.unsubscribe(feed);
+        let begun = self.subscribing.take().expect("a refusal answers a subscribe");
+        self.socket.text(|out| reply::error(out, begun.id, &refusal));
+    }
+
+    /// Remembers that the device has everything of this feed up to `position`, if that is more than before.
+    pub(super) fn acknowledge(&mut self, feed: FeedId, position: Position) {
+        let order = |position: Position| (position.epoch, position.offset);
+        let acked = &mut self.channels.of(feed).acked;
+        if acked.is_some_and(|before| order(before) >= order(position)) {
+            return;
+        }
+        *acked = Some(position);
+        if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(feed, position)) {
+            self.gateway.positions.note(self.slot.connection, saving);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What the rest of the node can tell a connection: "behind", and in which feed, or "close".
+//!
+//! Invariants:
+//! - Only what the connection listens to wakes it, or a look at everything. It listens before its first read of a feed,
+//!   so that no growth falls between.
+//! - A bit that is set stays until it is taken, as the read that it is for is about to start.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use feedgate_common::FeedId;
+use futures_util::task::AtomicWaker;
+
+use crate::protocol::Close;
+
+/// See the module. 56 bytes with its counts.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// The connection's number within the node, never used twice.
+    pub(crate) connection: u64,
+    /// A [`Wake`], and above it the code to close with (0: none).
+    bits: AtomicU32,
+    /// The [`Wake`]s by growth that are of use.
+    listens: AtomicU16,
+    task: AtomicWaker,
+}
+
+/// Why a connection is woken: a set of reasons, a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wake(u16);
+
+/// Bits of [`Wake`] that named feeds share out.
+const NAMED: u16 = 14;
+
+const CLOSE_SHIFT: u32 = 16;
+
+impl Wake {
+    /// Only the log itself will do, of every feed: wakes may have been lost, or there is something to pull.
+    pub(crate) const LOOK: Self = Self(1 << 15);
+
+    /// An inbox of this feed has grown; the doorbell may have told by what. Named feeds whose numbers lie far apart may
+    /// share a bit: then one is read for the other in vain.
+    pub(crate) fn growth(feed: FeedId) -> Self {
+        Self(if feed == FeedId::MAIN { 1 } else { 2 << (feed.0 % NAMED) })
+    }
+
+    /// Whether [`Wake::LOOK`] is among the reasons. It counts before what is told.
+    pub(crate) fn is_look(self) -> bool {
+        self.0 & Self::LOOK.0 != 0
+    }
+
+    /// Whether the feed is to be read.
+    pub(crate) fn concerns(self, feed: FeedId) -> bool {
+        self.is_look() || self.0 & Self::growth(feed).0 != 0
+    }
+}
+
+impl Slot {
+    /// Of a connection that listens to nothing.
+    pub(crate) fn new(connection: u64) -> Self {
+        Self { connection, bits: AtomicU32::new(0), listens: AtomicU16::new(0), task: AtomicWaker::new() }
+    }
+
+    /// From now on the connection is woken by growth of these feeds and no others.
+    pub(crate) fn listen(&self, feeds: &[FeedId]) {
+        let bits = feeds.iter().fold(0, |bits, feed| bits | Wake::growth(*feed).0);
+        self.listens.store(bits, Ordering::SeqCst);
+    }
+
+    /// Whether growth of this feed wakes the connection.
+    pub(crate) fn listens(&self, feed: FeedId) -> bool {
+        self.listens.load(Ordering::SeqCst) & Wake::growth(feed).0 != 0
+    }
+
+    /// Sets its bits; only those that were not set yet wake the task.
+    pub(crate) fn wake(&self, why: Wake) {
+        let bits = u32::from(why.0);
+        if self.bits.fetch_or(bits, Ordering::AcqRel) & bits != bits {
+            self.task.wake();
+        }
+    }
+
+    /// Asks the connection to close. The first code stands.
+    pub(crate) fn close(&self, close: Close) {
+        let code = u32::from(close.code()) << CLOSE_SHIFT;
+        let first = |bits: u32| (bits >> CLOSE_SHIFT == 0).then_some(bits | code);
+        if self.bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, first).is_ok() {
+            self.task.wake();
+        }
+    }
+
+    /// From now on this task is woken. Register before looking at the bits.
+    pub(crate) fn register(&self, task: &std::task::Waker) {
+        self.task.register(task);
+    }
+
+    /// Takes the bits, if one is set. Call before the read starts, never after it.
+    pub(crate) fn take_wake(&self) -> Option<Wake> {
+        const WAKES: u32 = (1 << CLOSE_SHIFT) - 1;
+        if self.bits.load(Ordering::Acquire) & WAKES == 0 {
+            return None;
+        }
+        let taken = self.bits.fetch_and(!WAKES, Ordering::AcqRel) & WAKES;
+        (taken != 0).then_some(Wake(taken as u16))
+    }
+
+    /// The code to close with, if somebody asked.
+    pub(crate) fn asked_to_close(&self) -> Option<Close> {
+        Close::from_code((self.bits.load(Ordering::Acquire) >> CLOSE_SHIFT) as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_says_once_which_feeds_have_grown_or_that_all_are_to_be_looked_at() {
+        let slot = Slot::new(1);
+        let likes = FeedId(3);
+        [FeedId::MAIN, likes, likes].into_iter().for_each(|feed| slot.wake(Wake::growth(feed)));
+        let woken = slot.take_wake().unwrap();
+        let concerned = [FeedId::MAIN, likes, FeedId(4)].map(|feed| woken.concerns(feed));
+        assert_eq!((concerned, woken.is_look(), slot.take_wake()), ([true, true, false], false, None));
+        slot.wake(Wake::LOOK);
+        slot.wake(Wake::growth(likes));
+        let woken = slot.take_wake().unwrap();
+        assert!(woken.is_look() && (0..100).all(|feed| woken.concerns(FeedId(feed))));
+    }
+
+    #[test]
+    fn no_feed_takes_the_bit_of_the_main_one_or_of_a_look_or_of_a_close() {
+        for feed in (1..1000).map(FeedId) {
+            let slot = Slot::new(1);
+            slot.wake(Wake::growth(feed));
+            assert_eq!(slot.asked_to_close(), None);
+            let woken = slot.take_wake().unwrap();
+            assert!(woken.concerns(feed) && !woken.concerns(FeedId::MAIN) && !woken.is_look(), "{feed:?}");
+        }
+    }
+}
