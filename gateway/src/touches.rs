@@ -81,7 +81,7 @@ mod tests {
     use feedgate_embedded::Embedded;
 
     use super::*;
-    use crate::unserved;
+    use crate::unserved::{self, LIKES, STORIES};
 
     const HOUR: i64 = 3600 * 1000;
 
@@ -97,25 +97,34 @@ mod tests {
         let now = Arc::new(AtomicI64::new(0));
         let clock = now.clone();
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL)
-            .with_retention(Duration::from_secs(24 * 3600), Arc::new(move || clock.load(Ordering::Relaxed)));
+            .with_retention(Duration::from_secs(24 * 3600), Arc::new(move || clock.load(Ordering::Relaxed)))
+            .with_named(unserved::likes_and_stories());
         let gateway = unserved::gateway(&stores, feeds);
         let names = ["seated0", "asks", "sleeps"].map(|name| name.parse().unwrap());
         let readers: Vec<UserNo> = stores.archive.intern(&names).await.unwrap();
-        let keys: Vec<InboxKey> = readers.into_iter().map(InboxKey::main).collect();
+        let in_feed = |reader, feed| InboxKey { reader, feed };
+        let keys = [
+            InboxKey::main(readers[0]),
+            in_feed(readers[0], LIKES),
+            InboxKey::main(readers[1]),
+            InboxKey::main(readers[2]),
+            in_feed(readers[0], STORIES),
+        ];
         for key in &keys {
             gateway.parts.feeds.head(*key).await.unwrap();
         }
-        unserved::seated(&gateway, "seated", 1).await;
+        let seated = unserved::seated(&gateway, "seated", 1).await;
+        seated[0].1.listen(&[LIKES]);
 
         now.store(20 * HOUR, Ordering::Relaxed);
-        gateway.touches.note(keys[1]);
+        gateway.touches.note(keys[2]);
         touch(&gateway, true).await;
-        assert_eq!(kept(&*stores.inboxes, &keys, 23 * HOUR).await, [true, true, true]);
-        assert_eq!(kept(&*stores.inboxes, &keys, 25 * HOUR).await, [true, true, false]);
+        assert_eq!(kept(&*stores.inboxes, &keys, 23 * HOUR).await, [true; 5]);
+        assert_eq!(kept(&*stores.inboxes, &keys, 25 * HOUR).await, [true, true, true, false, false]);
 
         now.store(40 * HOUR, Ordering::Relaxed);
         touch(&gateway, false).await;
-        assert_eq!(kept(&*stores.inboxes, &keys, 45 * HOUR).await, [false, false, false], "touched once, at 20");
+        assert_eq!(kept(&*stores.inboxes, &keys, 45 * HOUR).await, [false; 5], "touched once, at 20");
     }
 
     #[test]

@@ -2,14 +2,27 @@
 
 use std::sync::Arc;
 
-use feedgate_common::UserId;
 use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::named::{NamedFeed, NamedFeeds};
 use feedgate_common::sessions::User;
+use feedgate_common::{FeedId, UserId};
 use feedgate_embedded::Embedded;
 
 use crate::identity::Identity;
 use crate::slot::Slot;
 use crate::{Gateway, Keys, Parts, Settings};
+
+pub(crate) const LIKES: FeedId = FeedId(1);
+pub(crate) const STORIES: FeedId = FeedId(2);
+
+/// Two feeds beside the main one.
+pub(crate) fn likes_and_stories() -> NamedFeeds {
+    let feed = |id, name: &str, kind: &str| {
+        let (name, kinds) = (name.into(), vec![kind.into()]);
+        NamedFeed { id, name, kinds, cap: 100, ttl: None }
+    };
+    NamedFeeds::new(vec![feed(LIKES, "likes", "like"), feed(STORIES, "stories", "story")]).unwrap()
+}
 
 pub(crate) fn gateway(stores: &Embedded, feeds: Feeds) -> Arc<Gateway> {
     let Embedded { archive, sessions, jobs, doorbell, .. } = stores;

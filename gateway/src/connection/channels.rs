@@ -150,11 +150,16 @@ mod tests {
             turns.push(turn(&mut channels).unwrap());
         }
         assert_eq!(turns, [MAIN, LIKES, STORIES, MAIN, LIKES, STORIES]);
-        for _ in 0..3 {
+        // One that always has more does not keep the others from theirs.
+        channels = subscribed(&[MAIN, STORIES, LIKES]);
+        channels.wake(Wake::growth(STORIES));
+        let busy = |channels: &mut Channels| {
             channels.wake(Wake::growth(LIKES));
-            assert_eq!(turn(&mut channels), Some(if channels.of(MAIN).woken { MAIN } else { LIKES }));
-            assert_eq!(turn(&mut channels), if channels.of(STORIES).woken { Some(STORIES) } else { None });
-        }
+            turn(channels)
+        };
+        assert_eq!([busy(&mut channels), busy(&mut channels)], [Some(STORIES), Some(LIKES)]);
+        channels.wake(Wake::growth(MAIN));
+        assert_eq!([busy(&mut channels), busy(&mut channels)], [Some(MAIN), Some(LIKES)]);
     }
 
     #[test]
