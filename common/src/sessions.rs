@@ -1,7 +1,8 @@
 //! The session pool as all nodes see it, and the positions devices have acknowledged.
 //!
 //! ```text
-//!   user ──1:n── device ──1:1── session (node, token, since) + last_sequence_id
+//!   user ──1:n── device ──1:1── session (node, token, since)
+//!                     └─1:n── position in a feed: the main one, and each named one it has acknowledged
 //!   node ──1:1── lease: while it stands, the node's sessions count; when it has lapsed, none of them
 //! ```
 //!
@@ -9,7 +10,8 @@
 //! - At most one claim per (user, device): the newest token wins (I17). Tokens only grow.
 //! - Every write of a claim or a position compares the token atomically; an older one changes
 //!   nothing.
-//! - A stored position only moves forward within an epoch, and to a greater epoch (I10).
+//! - A stored position only moves forward within an epoch, and to a greater epoch (I10). Those of a device in its feeds
+//!   know nothing of each other, but are forgotten together, with the device.
 //! - A node costs one write per renewal of its lease, however many sessions it holds.
 
 use std::time::Duration;
@@ -20,10 +22,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::{DeviceId, Epoch, FeedId, Millis, Position, UserId, UserNo};
 
-/// The most devices a user has stored positions for; the one unseen longest makes room.
+/// The most devices a user has stored positions for, in however many feeds; the one unseen longest makes room.
 pub const DEVICES_MAX: usize = 32;
 
-/// A device unseen for this long loses its stored position: 60 days.
+/// A device unseen for this long, in whatever feed, loses its stored positions: 60 days.
 pub const DEVICE_TTL_MS: i64 = 60 * 24 * 3600 * 1000;
 
 /// How long a node's lease lasts from its renewal. The sessions of a node that has died count as gone
@@ -121,7 +123,7 @@ pub trait Sessions: Send + Sync + 'static {
     /// the session need not count.
     async fn claim(&self, claim: Claim) -> Result<Claimed>;
 
-    /// Ends the session if the token is still the newest. Its stored position stays.
+    /// Ends the session if the token is still the newest. Its stored positions stay.
     async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()>;
 
     /// Ends the device's session, whoever holds it: where it was, or `None` if there was none. From now
@@ -145,8 +147,10 @@ pub trait Sessions: Send + Sync + 'static {
     /// Every session of a user on living nodes, by device.
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>>;
 
-    /// Stores positions whose token is the newest of their device; for each whether it did. `now` is
-    /// when the device was last seen.
+    /// Stores positions whose token is the newest of their device, in their order; for each whether it did. `now` is
+    /// when the device was last seen. A device has positions in at most [`NAMED_MAX`](crate::named::NAMED_MAX) named
+    /// feeds; the one saved longest ago makes room. A device without an id of its own keeps what it has acknowledged
+    /// in the main feed while its session lasts, for the list, and nothing of named feeds.
     async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>>;
 
     /// What a device has acknowledged in one feed, if that is stored and younger than [`DEVICE_TTL_MS`].

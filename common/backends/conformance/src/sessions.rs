@@ -1,6 +1,8 @@
 //! What every home of [`Sessions`] must pass: the newest connection of a device wins, what was ended stays
 //! ended, and a stored position never goes back.
 
+mod feeds;
+
 use std::sync::Arc;
 
 use feedgate_common::sessions::{Claim, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
@@ -31,6 +33,7 @@ pub async fn sessions(open: impl AsyncFn(&str) -> Arc<dyn Sessions>) {
     the_device_unseen_longest_makes_room(open("room").await).await;
     a_device_unseen_for_60_days_is_forgotten(open("ttl").await).await;
     positions_survive_a_restart_and_tokens_grow(&open).await;
+    feeds::feeds(&open).await;
 }
 
 const USER: UserNo = UserNo(7);

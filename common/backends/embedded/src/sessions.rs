@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   claim, release, list ──▶ user → its live sessions              (memory, gone with the process)
-//!   save ──▶ an op of the writer: newest token? forward? ──▶ (user, device) → position, seen
+//!   save ──▶ an op of the writer: newest token? forward? ──▶ (user, device) → a position per feed, seen
 //! ```
 //!
 //! Invariants: a token is compared under the lock that guards the claim, and a position on the one thread that
@@ -77,7 +77,8 @@ impl Sessions for EmbeddedSessions {
         let mut sessions = self.pool.list(user);
         let view = self.database.view();
         for session in sessions.iter_mut().filter(|session| session.position.is_none()) {
-            session.position = stored::get(&*view, user, &session.device)?.map(|row| row.position);
+            let row = stored::get(&*view, user, &session.device)?;
+            session.position = row.and_then(|row| row.position(FeedId::MAIN));
         }
         Ok(sessions)
     }
@@ -92,9 +93,8 @@ impl Sessions for EmbeddedSessions {
     }
 
     async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
-        let _ = feed;
         let row = stored::get(&*self.database.view(), user, device)?;
-        Ok(row.filter(|row| row.is_fresh(now)).map(|row| row.position))
+        Ok(row.filter(|row| row.is_fresh(now)).and_then(|row| row.position(feed)))
     }
 
     async fn ping(&self) -> Result<()> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dashmap::{DashMap, Entry};
 use feedgate_common::error::Result;
 use feedgate_common::sessions::{Claim, Claimed, SavePosition, SessionInfo, Token};
-use feedgate_common::{DeviceId, Epoch, Millis, Position, UserNo};
+use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
 /// A session; about 130 bytes with its device's and node's names.
 struct Live {
@@ -20,11 +20,11 @@ struct Live {
     kept: Kept,
 }
 
-/// Where the device's position is kept.
+/// Where the device's positions are kept.
 enum Kept {
     /// In the store, beyond the session.
     Stored,
-    /// Here, as long as the session lasts: the device has no id of its own.
+    /// That in the main feed here, as long as the session lasts: the device has no id of its own.
     Here(Option<Position>),
 }
 
@@ -126,6 +126,7 @@ impl Pool {
         };
         match &mut live.kept {
             Kept::Stored => store(),
+            Kept::Here(_) if save.feed != FeedId::MAIN => Ok(true),
             Kept::Here(position) => {
                 let moves = position.is_none_or(|before| is_forward(before, save.position));
                 if moves {

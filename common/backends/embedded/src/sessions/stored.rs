@@ -1,4 +1,5 @@
-//! The positions of devices on disk, at most [`DEVICES_MAX`] of a user; 60 bytes or so each.
+//! The positions of devices on disk, at most [`DEVICES_MAX`] devices of a user; 60 bytes or so each, and 18 more for
+//! each named feed it has acknowledged.
 //!
 //! A device unseen for too long counts as absent at once; its row goes when [`Sweep`] comes by, so that users
 //! who never return do not stay for ever.
@@ -9,8 +10,9 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use compact_str::CompactString;
 use feedgate_common::error::Result;
+use feedgate_common::named::NAMED_MAX;
 use feedgate_common::sessions::{DEVICE_TTL_MS, DEVICES_MAX, SavePosition};
-use feedgate_common::{DeviceId, Millis, Position, UserNo};
+use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 use parking_lot::Mutex;
 
 use super::live::is_forward;
@@ -30,28 +32,65 @@ impl Table for Positions {
 }
 
 /// What is kept of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Stored {
-    /// Acknowledged up to here.
-    pub(super) position: Position,
-    /// When it last said so.
-    pub(super) seen: Millis,
+    /// Acknowledged up to here in the main feed.
+    main: Option<Position>,
+    /// And in named ones, each once: at most [`NAMED_MAX`], the one saved last at the end.
+    named: Vec<(FeedId, Position)>,
+    /// When it last said so, in whatever feed.
+    seen: Millis,
 }
 
 impl Stored {
     pub(super) fn is_fresh(&self, now: Millis) -> bool {
         now.saturating_sub(self.seen) < DEVICE_TTL_MS
     }
+
+    /// Acknowledged up to here in `feed`.
+    pub(super) fn position(&self, feed: FeedId) -> Option<Position> {
+        if feed == FeedId::MAIN {
+            return self.main;
+        }
+        self.named.iter().find(|(of, _)| *of == feed).map(|(_, position)| *position)
+    }
+
+    fn put_position(&mut self, feed: FeedId, position: Position) {
+        if feed == FeedId::MAIN {
+            self.main = Some(position);
+            return;
+        }
+        self.named.retain(|(of, _)| *of != feed);
+        if self.named.len() == NAMED_MAX {
+            self.named.remove(0);
+        }
+        self.named.push((feed, position));
+    }
 }
 
+/// `epoch offset seen` of the main feed is all of it for a device that knows no other; so stores have it from before there
+/// were others. Else it goes on with whether the device has that position, and then `feed epoch offset` of each.
 impl Code for Stored {
     fn put(&self, out: &mut Vec<u8>) {
-        (self.position.epoch, self.position.offset, self.seen).put(out);
+        let main = self.main.unwrap_or(Position { epoch: Epoch(0), offset: 0 });
+        (main.epoch, main.offset, self.seen).put(out);
+        if !self.named.is_empty() {
+            self.main.is_some().put(out);
+        }
+        for (feed, position) in &self.named {
+            (feed.0, position.epoch, position.offset).put(out);
+        }
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
         let (epoch, offset, seen) = Code::take(from)?;
-        Some(Self { position: Position { epoch, offset }, seen })
+        let has_main = from.is_empty() || bool::take(from)?;
+        let mut named = vec![];
+        while !from.is_empty() {
+            let (feed, epoch, offset) = Code::take(from)?;
+            named.push((FeedId(feed), Position { epoch, offset }));
+        }
+        Some(Self { main: has_main.then_some(Position { epoch, offset }), named, seen })
     }
 }
 
@@ -64,15 +103,22 @@ pub(super) fn get(from: &impl Read, user: UserNo, device: &DeviceId) -> Result<O
     from.get::<Positions>(&key(user, device))
 }
 
-/// Moves a device's position forward, making room for a device that is new. Whether it moved.
+/// Moves a device's position in a feed forward, making room for a device that is new. Whether it moved.
 pub(super) fn put(tx: &mut Tx<'_>, save: &SavePosition, now: Millis) -> Result<bool> {
     let key = key(save.user, &save.device);
-    match tx.get::<Positions>(&key)?.filter(|before| before.is_fresh(now)) {
-        Some(before) if !is_forward(before.position, save.position) => return Ok(false),
-        Some(_) => {}
-        None => make_room(tx, save.user, now)?,
+    let mut row = match tx.get::<Positions>(&key)?.filter(|row| row.is_fresh(now)) {
+        Some(row) => row,
+        None => {
+            make_room(tx, save.user, now)?;
+            Stored::default()
+        }
+    };
+    if row.position(save.feed).is_some_and(|before| !is_forward(before, save.position)) {
+        return Ok(false);
     }
-    tx.put::<Positions>(&key, &Stored { position: save.position, seen: now });
+    row.put_position(save.feed, save.position);
+    row.seen = now;
+    tx.put::<Positions>(&key, &row);
     Ok(true)
 }
 
@@ -124,4 +170,33 @@ fn make_room(tx: &mut Tx<'_>, user: UserNo, now: Millis) -> Result<()> {
         tx.remove::<Positions>(key);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{bytes_of, value_of};
+
+    fn at(epoch: u64, offset: u64) -> Position {
+        Position { epoch: Epoch(epoch), offset }
+    }
+
+    #[test]
+    fn a_device_of_the_main_feed_alone_is_stored_as_before_there_were_others() {
+        let row = Stored { main: Some(at(3, 44)), named: vec![], seen: 5 };
+        let bytes = [0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 44, 128, 0, 0, 0, 0, 0, 0, 5];
+        assert_eq!(bytes_of(&row), bytes);
+        assert_eq!(value_of(&bytes), Some(row));
+    }
+
+    #[test]
+    fn what_is_stored_of_named_feeds_comes_back_with_the_main_one_and_without() {
+        for main in [Some(at(3, 44)), Some(at(0, 0)), None] {
+            let row = Stored { main, named: vec![(FeedId(9), at(1, 7)), (FeedId(2), at(4, 0))], seen: 5 };
+            let bytes = bytes_of(&row);
+            assert_eq!(bytes.len(), 24 + 1 + 2 * 18);
+            assert_eq!(value_of::<Stored>(&bytes), Some(row));
+            assert_eq!(value_of::<Stored>(&bytes[..bytes.len() - 1]), None, "torn");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::sessions::{Claim, SessionInfo, Token};
-use feedgate_common::{Bucket, Epoch, Position, UserNo};
+use feedgate_common::{Bucket, DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 use redis::{FromRedisValue, Value};
 
 use crate::link::Script;
@@ -70,6 +70,11 @@ pub(super) fn devices_key(Bucket(bucket): Bucket, UserNo(user): UserNo) -> Vec<u
     format!("{{s{bucket:03}}}:{user}").into_bytes()
 }
 
+/// The field of a device's named feeds in that hash; a device's id has no space.
+pub(super) fn feeds_field(device: &DeviceId) -> String {
+    format!("{device} feeds")
+}
+
 /// `kept` of a new session.
 pub(super) fn kept(claim: &Claim) -> &'static str {
     if claim.durable { "=" } else { "-" }
@@ -108,24 +113,36 @@ pub(super) fn session(line: &str) -> Result<SessionInfo> {
     let [device, _, _, node, connection, since, kept] = words[..] else {
         return Err(StoreError::corrupt(format_args!("{line:?} is no session")));
     };
-    let position = match kept.split_once('/') {
-        Some((epoch, offset)) => Some(Position { epoch: Epoch(number(epoch)?), offset: number(offset)? }),
-        None => None,
-    };
+    let position = kept.split_once('/').map(|(epoch, offset)| position(epoch, offset)).transpose()?;
     let device = device.parse().map_err(StoreError::corrupt)?;
     Ok(SessionInfo { device, node: node.to_owned(), connection: number(connection)?, position, since: number(since)? })
 }
 
-/// A device's row: where it stands, if it has said so, and when it was last seen.
-pub(super) fn stored(row: &str) -> Result<Option<(Position, i64)>> {
+/// A device's row: where it stands in the main feed, if it has said so, and when it was last seen.
+pub(super) fn stored(row: &str) -> Result<(Option<Position>, Millis)> {
     let words: Vec<&str> = row.split(' ').collect();
     match words[..] {
-        [_, _, "-", "-", _] => Ok(None),
-        [_, _, epoch, offset, seen] => {
-            Ok(Some((Position { epoch: Epoch(number(epoch)?), offset: number(offset)? }, number(seen)?)))
-        }
+        [_, _, "-", "-", seen] => Ok((None, number(seen)?)),
+        [_, _, epoch, offset, seen] => Ok((Some(position(epoch, offset)?), number(seen)?)),
         _ => Err(StoreError::corrupt(format_args!("{row:?} is not what is stored of a device"))),
     }
+}
+
+/// Where a device stands in `feed`, by what is stored of its named feeds.
+pub(super) fn named(feeds: &str, feed: FeedId) -> Result<Option<Position>> {
+    let corrupt = || StoreError::corrupt(format_args!("{feeds:?} is not what is stored of named feeds"));
+    for one in feeds.strip_suffix(" - -").ok_or_else(corrupt)?.split(',') {
+        let words: Vec<&str> = one.split('/').collect();
+        let [of, epoch, offset] = words[..] else { return Err(corrupt()) };
+        if number::<u16>(of)? == feed.0 {
+            return position(epoch, offset).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn position(epoch: &str, offset: &str) -> Result<Position> {
+    Ok(Position { epoch: Epoch(number(epoch)?), offset: number(offset)? })
 }
 
 pub(super) fn number<T: FromStr>(word: &str) -> Result<T> {

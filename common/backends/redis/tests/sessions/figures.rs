@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use feedgate_common::sessions::Held;
-use feedgate_common::{Sessions, UserNo};
+use feedgate_common::sessions::{Held, SavePosition};
+use feedgate_common::{FeedId, Sessions, UserNo};
 use feedgate_engines::Redis;
 use futures_util::{StreamExt, stream};
 
@@ -48,6 +48,11 @@ async fn a_session_and_a_device_cost_what_is_documented() {
     redis.cli(&["config", "resetstat"]);
     n1.renew(node).await.unwrap();
     let renewal_us = usec_per_call(&redis, "evalsha");
+    let position =
+        SavePosition { feed: FeedId(1), ..a_position(held.iter().find(|h| h.claim.user.0 == 7).unwrap(), 5) };
+    assert_eq!(n1.save(vec![position], NOW).await.unwrap(), [true]);
+    let named = memory(&redis, "{s007}:7") - offline;
+    println!("a position of it in a named feed: {named} B by MEMORY USAGE");
     println!("a bucket's life, read: {renewal_us} us of the server's");
     println!("online user: {online} B by MEMORY USAGE, {online_in_all} B of used_memory");
     println!("user with one stored device: {offline} B by MEMORY USAGE, {offline_in_all} B of used_memory");

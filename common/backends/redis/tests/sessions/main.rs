@@ -1,6 +1,8 @@
 //! The session pool in Redis against the promises of its trait, on one server and on a cluster.
 
 #[cfg(test)]
+mod feeds;
+#[cfg(test)]
 mod figures;
 #[cfg(test)]
 mod leases;

@@ -4,11 +4,16 @@
 --                        <user>                   the user's live sessions, a line each:
 --                                                   device epoch counter node connection since kept
 --   {s005}:<user>  hash  <device>                 epoch counter position_epoch position_offset seen
+--                        <device> feeds           of named feeds, the one saved last at the end:
+--                                                   feed/epoch/offset,feed/epoch/offset - -
 --
 -- epoch and counter are a session's token; in a device's row they are a fence: no token below it is entered again.
 -- kept is STORED, NOTHING or `epoch/offset`: the position of a device without an id of its own.
+--
+-- A device's row goes together with its named feeds. Nodes from before there were any take those for devices like
+-- others; the two dashes tell them that these have no position of the main feed, so they are the first to make room.
 
-local STORED, NOTHING = '=', '-'
+local STORED, NOTHING, FEEDS = '=', '-', ' feeds'
 
 -- Compares decimals as text, so that 64 bits stay exact.
 local function less(a, b)
@@ -68,18 +73,31 @@ local function row(devices, device)
           position_epoch = position_epoch, position_offset = position_offset}
 end
 
--- Stores a device's row. To make room for a new one, those without a position go, then those unseen longest.
+-- Makes room for one more device: those without a position go, then those unseen longest.
+local function make_room(devices, devices_max)
+  local all, texts, known = redis.call('HGETALL', devices), {}, {}
+  for i = 1, #all, 2 do texts[all[i]] = all[i + 1] end
+  for i = 1, #all, 2 do
+    local device = string.match(all[i], '%S+')
+    if device == all[i] then
+      local offset, seen = string.match(all[i + 1], '(%S+) (%S+)$')
+      local is_fence = offset == NOTHING and not texts[device .. FEEDS]
+      known[#known + 1] = {device = device, seen = is_fence and -math.huge or tonumber(seen)}
+    elseif not texts[device] then
+      redis.call('HDEL', devices, all[i])
+    end
+  end
+  table.sort(known, function(a, b) return a.seen < b.seen end)
+  for i = 1, #known - devices_max + 1 do
+    redis.call('HDEL', devices, known[i].device, known[i].device .. FEEDS)
+  end
+end
+
+-- Stores a device's row. A new one begins without named feeds.
 local function store(devices, device, r, devices_max, ttl)
   if redis.call('HEXISTS', devices, device) == 0 then
-    while redis.call('HLEN', devices) >= devices_max do
-      local rows, first, seen = redis.call('HGETALL', devices), nil, math.huge
-      for i = 1, #rows, 2 do
-        local offset, at = string.match(rows[i + 1], '(%S+) (%S+)$')
-        at = offset == NOTHING and -math.huge or tonumber(at)
-        if at < seen then first, seen = rows[i], at end
-      end
-      redis.call('HDEL', devices, first)
-    end
+    redis.call('HDEL', devices, device .. FEEDS)
+    if redis.call('HLEN', devices) >= devices_max then make_room(devices, devices_max) end
   end
   redis.call('HSET', devices, device,
     table.concat({r.epoch, r.counter, r.position_epoch, r.position_offset, r.seen}, ' '))
