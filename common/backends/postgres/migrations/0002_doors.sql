@@ -1,11 +1,13 @@
--- Pull, direct items, shields and classes: what a feed holds that is not pushed, and what keeps things out of it.
+-- Pull, direct items, shields and classes: what a feed holds that is not pushed, and what keeps things out of it. And feeds
+-- that have a name, beside the main one.
 --
--- It only adds. It runs in one transaction with the tables locked: writes wait for it, for as long as the server takes
--- to read edges twice (about a minute for 100 million).
+-- It only adds. It runs in one transaction with the tables locked: everything waits for it, for as long as the server
+-- takes to read edges twice and records three times (about a minute for 100 million of each). It indexes nothing that is
+-- there already: what is new has indexes of its own.
 --
 -- A deploy. Nodes of the version before go on beside this one: they read, publish, follow and push as they did.
 --   1. Start this version node by node, with a pull threshold that no author reaches, and use nothing that is new
---      (classes, audiences, shields): only nodes of this version have the routes for it.
+--      (classes, audiences, shields, named feeds): only nodes of this version have the routes for it.
 --   2. Once every node is of this version: set the threshold, use what is new, and count followers again by the
 --      statement at the end of this file, since follows through the old nodes are not in the counts. (Either route of an
 --      item is right at any time, so a wrong count costs speed, never content.)
@@ -14,12 +16,21 @@
 --   - An edit or a delete of a pulled item without a number, which no reader would ever take in: records_pulled.
 --   - A follow that sees no shield: edges_shielded.
 --   - An edit or a delete of a direct item, which it would write into the author's outbox: it knows no route 0.
+--   - An edit or a delete of an item of a named feed, which it would write into the main one: it knows no route below 0.
+--   - A push of a record of a named feed, which it would bring to the main one: it knows no op below 0. For the same reason
+--     no page and no rebuild of it shows such an item.
 -- What they do not refuse: an old node pushes what an author of class pull or everyone publishes through it (readers who
--- follow only as everyone does would miss that), shows direct items to whoever knows their id, and rebuilds inboxes
--- without saying how far they have pulled. Hence step 1.
+-- follow only as everyone does would miss that), shows direct items to whoever knows their id, rebuilds inboxes without
+-- saying how far they have pulled, and puts what it accepts into the main feed, whatever its kind. Hence step 1.
 -- This version does not use edges_following; the next one may drop it.
 
 INSERT INTO counters VALUES ('pull', 0);
+
+-- Names of feeds. They never change and are never taken back. Numbers are dense from 1; 0 is the main feed.
+CREATE TABLE feeds (
+    id   smallint PRIMARY KEY CHECK (id > 0),
+    name text     COLLATE "C" NOT NULL UNIQUE
+);
 
 ALTER TABLE authors
     -- 0 auto, 1 push, 2 pull, 3 everyone.
@@ -28,6 +39,8 @@ ALTER TABLE authors
     ADD COLUMN everyone_since bigint,
     -- The number of the newest record of route pull.
     ADD COLUMN last_pull      bigint   NOT NULL DEFAULT 0,
+    -- Where that record stands in the outbox.
+    ADD COLUMN pulled         bigint   NOT NULL DEFAULT 0,
     -- Records up to here are history: nobody is told of them.
     ADD COLUMN quiet          bigint   NOT NULL DEFAULT 0;
 -- Who has something new to pull.
@@ -52,13 +65,23 @@ ALTER TABLE readers
     ADD COLUMN direct_due   bigint;
 CREATE INDEX readers_due ON readers (direct_due, reader) WHERE direct_due IS NOT NULL;
 
+-- The op of a record of a named feed stands with its sign turned, so that what is said of op = 1 is said of the main feed.
 ALTER TABLE records
+    ADD COLUMN feed     smallint NOT NULL DEFAULT 0,
     -- Of route pull: its number among all records of route pull of all authors, in commit order. See the counter 'pull'.
     ADD COLUMN pull_seq bigint,
+    ADD CONSTRAINT records_fed CHECK ((op < 0) = (feed <> 0)) NOT VALID,
     ADD CONSTRAINT records_pulled CHECK ((route = 2) = (pull_seq IS NOT NULL)) NOT VALID;
-CREATE INDEX records_pull ON records (author, pull_seq) WHERE pull_seq IS NOT NULL;
+CREATE INDEX records_pull ON records (author, feed, pull_seq) WHERE pull_seq IS NOT NULL;
+-- Of named feeds, what records_adds and records_shown are of the main one.
+CREATE INDEX records_named_adds ON records (author, feed, seq) WHERE op = -1;
+CREATE INDEX records_named_shown ON records (author, feed, lane, rank, item) INCLUDE (seq, route)
+    WHERE op = -1 AND deleted_by IS NULL;
 
--- Items: route 0 and seq 0 are those of a direct item.
+-- Route 0 and seq 0 are those of a direct item. The route of any other of a named feed stands with its sign turned.
+ALTER TABLE items
+    ADD COLUMN feed smallint NOT NULL DEFAULT 0,
+    ADD CONSTRAINT items_fed CHECK (route = 0 OR (route < 0) = (feed <> 0)) NOT VALID;
 CREATE INDEX items_direct ON items (id) WHERE route = 0;
 
 -- What is addressed to readers, who count it each for themselves. The add of an item is in it for each of its
@@ -71,6 +94,7 @@ CREATE TABLE direct (
     -- When it was accepted.
     at      bigint   NOT NULL,
     author  integer  NOT NULL,
+    feed    smallint NOT NULL,
     -- 1 add, 2 update, 3 delete.
     op      smallint NOT NULL,
     -- Of an add: whether the item is gone.
@@ -80,7 +104,7 @@ CREATE TABLE direct (
 -- The recipients of an item.
 CREATE UNIQUE INDEX direct_recipients ON direct (item, reader) WHERE op = 1;
 -- Living ones in display order: every page.
-CREATE INDEX direct_shown ON direct (reader, rank, item) INCLUDE (author) WHERE op = 1 AND NOT deleted;
+CREATE INDEX direct_shown ON direct (reader, feed, rank, item) INCLUDE (author) WHERE op = 1 AND NOT deleted;
 
 -- is_on is the effect: the reader follows, and no shield is up. So a follow is is_on or held_back.
 ALTER TABLE edges

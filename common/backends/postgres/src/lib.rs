@@ -17,8 +17,8 @@
 //! - No call takes longer than some seconds, whatever the server or the network does.
 //!
 //! Versions: nodes of the version before this one go on beside it over the same tables while they are replaced one by
-//! one. Until the last of them is gone, keep the pull threshold beyond every author and use no classes, audiences and
-//! shields; `migrations/0002_doors.sql` says why, and what the tables refuse if somebody does.
+//! one. Until the last of them is gone, keep the pull threshold beyond every author and use no classes, audiences,
+//! shields and named feeds; `migrations/0002_doors.sql` says why, and what the tables refuse if somebody does.
 //!
 //! A standby that takes over must have everything that was accepted (`synchronous_standby_names`): numbers given twice
 //! would be the least of it.
@@ -27,6 +27,7 @@ mod connect;
 mod epochs;
 mod events;
 mod fault;
+mod feeds;
 mod groups;
 mod pool;
 mod read;
@@ -111,11 +112,11 @@ impl Archive for PostgresArchive {
     }
 
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
-        todo!("P: {names:?}")
+        feeds::intern(&self.pool, names).await
     }
 
     async fn feeds(&self) -> Result<Vec<FeedId>> {
-        Ok(vec![FeedId::MAIN])
+        self.pool.read(work!(|connection| feeds::all(connection))).await
     }
 
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
@@ -141,8 +142,7 @@ impl Archive for PostgresArchive {
         before: Option<DisplayKey>,
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
-        let _ = feed;
-        self.pool.snapshot(work!(|connection| door::profile(connection, author, before, limit))).await
+        self.pool.snapshot(work!(|connection| door::profile(connection, author, feed, before, limit))).await
     }
 
     async fn recipients(
@@ -199,7 +199,7 @@ impl Archive for PostgresArchive {
     }
 
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-        self.news.get(key.reader, after, limit).await
+        self.news.get(key, after, limit).await
     }
 
     async fn pull_head(&self) -> Result<PullSeq> {
@@ -223,8 +223,8 @@ impl Archive for PostgresArchive {
     }
 
     async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
-        let (lows, edge) = (&self.lows, (key.reader, author));
-        self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, edge, cut, backfill))).await
+        let lows = &self.lows;
+        self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, (key, author), cut, backfill))).await
     }
 
     async fn build(
@@ -235,9 +235,7 @@ impl Archive for PostgresArchive {
         limit: usize,
     ) -> Result<Built> {
         let lows = &self.lows;
-        self.pool
-            .snapshot(work!(|connection| door::build(connection, lows, key.reader, progress, backfill, limit)))
-            .await
+        self.pool.snapshot(work!(|connection| door::build(connection, lows, key, progress, backfill, limit))).await
     }
 
     async fn feed_below(
@@ -249,7 +247,7 @@ impl Archive for PostgresArchive {
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
         let (lows, stretch) = (&self.lows, door::Stretch { before, least_rank, limit });
-        self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, key.reader, stretch, backfill))).await
+        self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, key, stretch, backfill))).await
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {

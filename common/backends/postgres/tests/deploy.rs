@@ -7,14 +7,14 @@ mod server;
 
 use std::borrow::Cow;
 
-use feedgate_common::archive::{Author, Built, Write};
+use feedgate_common::archive::{Author, Built, Publish, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, InboxKey, Millis, Progress, UserNo, Watermarks};
+use feedgate_common::{Archive, Body, InboxKey, Millis, Op, Progress, UserNo, Watermarks};
 use server::{follow, open, open_with, post, server, user};
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Executor, SqlSafeStr};
+use sqlx::{ConnectOptions, Executor, Row, SqlSafeStr};
 
 const NOW: Millis = 1_800_000_000_000;
 
@@ -99,4 +99,33 @@ async fn a_node_of_the_version_before_goes_on_and_what_it_would_do_wrong_is_refu
     assert!(refused.contains("edges_shielded"), "{refused}");
     archive.write(vec![follow("rob", "ben")], NOW).await.unwrap();
     assert_eq!(archive.followees(rea).await.unwrap(), [ann], "nothing of what was refused has happened");
+}
+
+/// What it looks for when it edits and deletes; what it pushes; what its pages and rebuilds show.
+const OLD_LOOK: &str = "SELECT route FROM items WHERE author = 1";
+const OLD_OUTBOX: &str = "SELECT op FROM records WHERE author = 1 AND seq > 2 ORDER BY seq LIMIT 10";
+const OLD_PAGE: &str = "SELECT seq FROM records WHERE author = 1 AND op = 1 AND deleted_by IS NULL ORDER BY seq";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_of_a_named_feed_a_node_of_the_version_before_neither_shows_nor_pushes_nor_changes() {
+    let (url, mut old) = before("named").await;
+    let archive = open(&url).await;
+    let likes = archive.intern_feeds(&["likes".into()]).await.unwrap()[0];
+    let liked = Write::Publish(Publish { feed: likes, ..post("ann", "liked") });
+    let Ok(Written::Published { id, .. }) = archive.write(vec![liked], NOW).await.unwrap().remove(0) else {
+        panic!("it was refused")
+    };
+    let body = Body::parse("2".to_owned()).unwrap();
+    archive.write(vec![Write::Edit { item: id, body, if_version: None }], NOW).await.unwrap();
+    archive.write(vec![Write::Delete { item: id, if_version: None }], NOW).await.unwrap();
+    let records = archive.outbox(UserNo(1), 2, 10).await.unwrap().records;
+    let ops: Vec<_> = records.iter().map(|record| (record.op, record.feed)).collect();
+    assert_eq!(ops, [Op::Add, Op::Update, Op::Delete].map(|op| (op, likes)));
+    let mut numbers = async |sql| -> Vec<i64> {
+        let read = old.fetch_all(sql).await.unwrap();
+        read.iter().map(|row| row.try_get::<i16, _>(0).map_or_else(|_| row.get(0), i64::from)).collect()
+    };
+    assert_eq!(numbers(OLD_LOOK).await, [-1], "it knows 1 and 2, and gives up at any other");
+    assert_eq!(numbers(OLD_OUTBOX).await, [-1, -2, -3], "it knows 1 to 3, and gives up at any other");
+    assert_eq!(numbers(OLD_PAGE).await, [1, 2]);
 }

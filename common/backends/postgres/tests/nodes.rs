@@ -5,11 +5,11 @@
 mod proxy;
 mod server;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use feedgate_common::archive::{Event, Publish, Refused, Write, Written};
-use feedgate_common::{Archive, ItemId, Millis};
+use feedgate_common::{Archive, FeedId, ItemId, Millis};
 use feedgate_postgres::{Options, PostgresArchive};
 use proxy::Proxy;
 use server::{follow, open, post, server, user};
@@ -53,6 +53,34 @@ async fn i6_a_key_accepted_by_two_nodes_at_once_is_one_item() {
         }
         assert_eq!((fresh_ones, items.len()), (1, 1), "round {round}");
     }
+}
+
+/// Each with some names of its own and some that others have too, in an order of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_name_feeds_at_once_agree_on_their_numbers() {
+    const CALLS: usize = 8;
+    let url = server().database("feeds");
+    let nodes = [Arc::new(open(&url).await), Arc::new(open(&url).await)];
+    let calls: Vec<_> = (0..CALLS)
+        .map(|n| {
+            let node = nodes[n % 2].clone();
+            let shared = (0..4).map(|k| format!("shared{}", (n * 3 + k) % 5));
+            let names: Vec<_> = shared.chain([format!("of{n}")]).map(Into::into).collect();
+            tokio::spawn(async move { names.iter().cloned().zip(node.intern_feeds(&names).await.unwrap()).collect() })
+        })
+        .collect();
+    let mut given: HashMap<_, FeedId> = HashMap::new();
+    for call in calls {
+        let answered: Vec<_> = call.await.unwrap();
+        for (name, id) in answered {
+            assert_eq!(*given.entry(name).or_insert(id), id, "a name has one number");
+        }
+    }
+    let dense: Vec<FeedId> = (0..=u16::try_from(given.len()).unwrap()).map(FeedId).collect();
+    assert_eq!((given.len(), nodes[1].feeds().await.unwrap()), (CALLS + 5, dense));
+    let again = open(&url).await;
+    let (names, ids): (Vec<_>, Vec<_>) = given.into_iter().unzip();
+    assert_eq!(again.intern_feeds(&names).await.unwrap(), ids, "for ever");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -43,8 +43,8 @@ INSERT INTO edges (reader, author, generation, from_seq, since, listed, due, buc
 INSERT INTO edges (reader, author, generation, from_seq, since, listed, due, bucket, is_on)
     SELECT r, 1, 1, 500, 0, nextval('follows'), NULL, r % 16, true FROM generate_series(101, 1000) r;
 INSERT INTO shields SELECT 7, 1, n, n, n FROM generate_series(1, 100) n;
-INSERT INTO direct (reader, seq, item, rank, at, author, op, deleted)
-    SELECT r, n, n, n, n, 5, 1, n % 2 = 0 FROM generate_series(1, 100) r, generate_series(1, 100) n;
+INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
+    SELECT r, n, n, n, n, 5, 0, 1, n % 2 = 0 FROM generate_series(1, 100) r, generate_series(1, 100) n;
 ANALYZE";
 
 /// Three authors have posted by pull since the last number a reader has seen, and four hundred since the first; one
@@ -65,6 +65,28 @@ INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, 
     SELECT 1002, a, a, 0, 0, nextval('follows'), 10, true FROM generate_series(1, 5) a;
 INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author;
 ANALYZE";
+
+/// Four authors with twenty thousand records each, whom a reader follows nearly from their heads and another from the
+/// beginning. One in two hundred is of the one feed, all others of the other: of authors 1 and 3 the main one is the rare
+/// one. Those of 3 and 4 are pulled.
+const FILL_FEEDS: &str = "
+INSERT INTO feeds VALUES (1, 'likes');
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 10) n;
+INSERT INTO authors (author, head, last_rank, last_item, last_pull, pulled)
+    SELECT n, 20000, 20000, 5, CASE n WHEN 3 THEN 39999 WHEN 4 THEN 40000 ELSE 0 END, 20000 FROM generate_series(1, 10) n;
+INSERT INTO readers (reader, counter, direct) SELECT n, 100, 20000 FROM generate_series(1, 10) n;
+UPDATE counters SET value = 40000 WHERE name = 'pull';
+INSERT INTO records (author, seq, item, rank, at, op, route, lane, feed, pull_seq)
+    SELECT a, n, a * 100000 + n, n, n, CASE WHEN main THEN 1 ELSE -1 END, CASE WHEN a > 2 THEN 2 ELSE 1 END, 0,
+           CASE WHEN main THEN 0 ELSE 1 END, CASE WHEN a > 2 THEN 2 * n + a - 4 END
+    FROM generate_series(1, 4) a, generate_series(1, 20000) n, LATERAL (SELECT (n % 200 = 0) = (a % 2 = 1) AS main) of;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on)
+    SELECT r, a, a, CASE r WHEN 7 THEN 19900 ELSE 0 END, 0, nextval('follows'), r, true
+    FROM generate_series(7, 8) r, generate_series(1, 4) a;
+INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
+    SELECT r, n, n, n, n, 5, CASE WHEN (n % 200 = 0) = (r = 7) THEN 0 ELSE 1 END, 1, false
+    FROM generate_series(7, 8) r, generate_series(1, 20000) n;
+INSERT INTO follower_counts SELECT author, 0, count(*) FROM edges GROUP BY author";
 
 /// What is logged so far.
 async fn log(url: &str) -> String {
@@ -104,6 +126,12 @@ fn assert_with(plans: &[String], wanted: &str) {
 fn touched(plan: &str) -> u64 {
     let hits = plan.split("Buffers: shared hit=").nth(1).expect("the whole plan comes first");
     hits.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+/// How many rows it has read to no avail.
+fn passed_by(plan: &str) -> u64 {
+    let counts = plan.split("Rows Removed by ").skip(1).filter_map(|line| line.split(": ").nth(1));
+    counts.map(|count| count.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<u64>().unwrap()).sum()
 }
 
 /// Every page there is, often enough that the server makes up its mind.
@@ -181,5 +209,53 @@ async fn the_smaller_side_drives_the_search_for_followers() {
     assert_without(&plans, &["Sort  (", "Seq Scan", "Bitmap", "Hash", "Materialize"]);
     for plan in plans {
         assert!(touched(&plan) < 40, "{} pages:\n{plan}", touched(&plan));
+    }
+}
+
+/// All that is read of a feed, of authors and for readers who have much of it and of those who have little.
+async fn read_both_feeds(archive: &PostgresArchive) {
+    const PULL: u64 = 39_900;
+    for (n, feed) in (0..8).flat_map(|n| [(n, FeedId::MAIN), (n, FeedId(1))]) {
+        let cuts: Vec<_> = (1..=4).map(|author| (UserNo(author), Progress::at(20_000))).collect();
+        let cut = Cut { progress: Progress::at(19_950), pull: PULL };
+        let before = Some(DisplayKey { rank: 19_990 - n, item: ItemId(5) });
+        for (reader, pulled) in [(UserNo(7), PULL), (UserNo(8), 0)] {
+            let key = InboxKey { reader, feed };
+            let built = archive.build(key, &cuts, 50, 300).await.unwrap();
+            assert!(matches!(built, Built::State(state) if state.adds.len() == 300));
+            assert_eq!(archive.feed_below(key, before, None, 50, 100).await.unwrap().len(), 100);
+            let after = Watermarks { pull: pulled, direct: 19_990 };
+            assert!(archive.news(key, after, 50).await.unwrap().upto.pull > pulled);
+        }
+        for author in (1..=4).map(UserNo) {
+            assert_eq!(archive.profile(author, feed, before, 20).await.unwrap().len(), 20);
+            let state = archive.edge_state(InboxKey { reader: UserNo(7), feed }, author, cut, 50).await.unwrap();
+            assert!((50..150).contains(&state.adds.len()), "{author:?}, {feed:?}: {}", state.adds.len());
+        }
+    }
+}
+
+/// Also on the day they are first used, when the server has not found out yet that there is more than the main one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_author_has_put_into_one_feed_slows_no_other_feed() {
+    let knows = format!("{FILL_FEEDS}; ANALYZE");
+    let (main, named) = FILL_FEEDS.split_once("INSERT INTO records").unwrap();
+    let main_alone = "INSERT INTO records (author, seq, item, rank, at, op, route, lane)
+        SELECT 5, n, n, n, n, 1, 1, 0 FROM generate_series(1, 20000) n";
+    let guesses = format!("{main}; {main_alone}; ANALYZE; INSERT INTO records {named}");
+    for (name, fill) in [("knows", knows), ("guesses", guesses)] {
+        let plans = plans(name, &fill, read_both_feeds).await;
+        assert_without(&plans, &["Seq Scan", "Bitmap", "Hash", "Materialize"]);
+        for index in ["records_adds", "records_shown", "records_named_adds", "records_named_shown", "records_pull"] {
+            assert_with(&plans, &format!("using {index} on records"));
+        }
+        assert_with(&plans, "using direct_shown on direct");
+        for plan in plans {
+            assert!(
+                passed_by(&plan) < 400 && touched(&plan) < 1500,
+                "{name}: {} rows passed by:\n{plan}",
+                passed_by(&plan)
+            );
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Audience, News, Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, Entry, InboxKey, Millis, StoreError, UserNo, Watermarks};
+use feedgate_common::{Archive, Entry, FeedId, InboxKey, Millis, StoreError, UserNo, Watermarks};
 use feedgate_postgres::{Options, PostgresArchive};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -147,8 +147,8 @@ async fn a_follow_does_not_wait_for_another_follow_of_the_same_author() {
 type Call<'a> = BoxFuture<'a, Result<News, StoreError>>;
 
 /// Makes the call, which waits.
-fn make(archive: &PostgresArchive, reader: UserNo) -> Call<'_> {
-    let mut call = archive.news(InboxKey::main(reader), Watermarks::default(), 100);
+fn make(archive: &PostgresArchive, key: InboxKey) -> Call<'_> {
+    let mut call = archive.news(key, Watermarks::default(), 100);
     assert!(unconstrained(&mut call).now_or_never().is_none());
     call
 }
@@ -168,25 +168,31 @@ async fn readers_who_are_woken_at_once_share_a_few_statements_and_each_gets_thei
     writes.push(Write::Publish(post("star", "hello")));
     let to = Audience::Users(names.iter().step_by(3).cloned().collect());
     writes.push(Write::Publish(Publish { audience: to, ..post("ann", "to you") }));
+    let likes = node.intern_feeds(&["likes".into()]).await.unwrap()[0];
+    writes.push(Write::Publish(Publish { feed: likes, ..post("star", "liked") }));
+    let to = Audience::Users(names.iter().step_by(5).cloned().collect());
+    writes.push(Write::Publish(Publish { feed: likes, audience: to, ..post("ann", "liked yours") }));
     node.write(writes, NOW).await.unwrap();
     pulled(&node, readers[0]).await;
     let mut held = connect(&url).await;
     held.execute("BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let before = proxy.round_trips();
-    let calls: Vec<Call> = readers.iter().map(|reader| make(&node, *reader)).collect();
+    let keys = readers.iter().flat_map(|&reader| [FeedId::MAIN, likes].map(|feed| InboxKey { reader, feed }));
+    let calls: Vec<Call> = keys.map(|key| make(&node, key)).collect();
     held.execute("COMMIT").await.unwrap();
-    for (n, news) in join_all(calls).await.into_iter().enumerate() {
-        let news = news.unwrap();
+    for (at, news) in join_all(calls).await.into_iter().enumerate() {
+        let (news, n) = (news.unwrap(), at / 2);
         let direct: Vec<bool> = news.entries.iter().map(Entry::is_direct).collect();
-        let wants = match (n % 2, n % 3) {
-            (0, 0) => vec![false, true],
-            (0, _) => vec![false],
-            (_, 0) => vec![true],
-            _ => vec![],
-        };
-        assert_eq!((direct, news.upto.pull, news.upto.direct), (wants, 1, u64::from(n % 3 == 0)), "reader {n}");
+        let every = [3, 5][at % 2];
+        let wants: Vec<bool> = [(2, false), (every, true)]
+            .into_iter()
+            .filter(|(every, _)| n % every == 0)
+            .map(|(_, direct)| direct)
+            .collect();
+        let addressed = u64::from(n % 3 == 0) + u64::from(n % 5 == 0);
+        assert_eq!((direct, news.upto.pull, news.upto.direct), (wants, 2, addressed), "reader {n}, feed {}", at % 2);
     }
     let trips = proxy.round_trips() - before;
-    assert!(trips <= 6, "{trips} round trips for {READERS} readers");
-    assert_eq!(execute(&url, "SELECT 1 FROM direct").await, READERS.div_ceil(3) as u64);
+    assert!(trips <= 8, "{trips} round trips for two feeds of {READERS} readers");
+    assert_eq!(execute(&url, "SELECT 1 FROM direct").await, (READERS.div_ceil(3) + READERS.div_ceil(5)) as u64);
 }

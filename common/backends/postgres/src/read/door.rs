@@ -16,12 +16,12 @@ use std::collections::HashMap;
 
 use feedgate_common::archive::{Built, Edge, EdgeState, FeedAdd, FeedState};
 use feedgate_common::feed::oldest_first;
-use feedgate_common::{Cut, DisplayKey, Generation, OutboxSeq, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
 use sqlx::PgConnection;
 
 use super::graph;
 use super::merge::{Sources, newest};
-use super::window::{Low, Lows, Shown, Window};
+use super::window::{Adds, Low, Lows, Shown, Window};
 use crate::rows;
 
 /// The reader's edges in effect, with their outboxes.
@@ -41,12 +41,20 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
+macro_rules! adds {
+    ($adds:literal) => {
+        concat!(
+            "SELECT seq, rank, item FROM records
+            WHERE author = $1 AND seq >= $2 AND deleted_by IS NULL
+              AND (seq <= $3 OR (route = 1 AND seq <= $4) OR pull_seq <= $5) AND ",
+            $adds,
+            " ORDER BY seq"
+        )
+    };
+}
+
 /// Living adds of a window in outbox order. Above `from` only those come by this door that push or pull is past.
-const ADDS: &str = "
-SELECT seq, rank, item FROM records
-WHERE author = $1 AND op = 1 AND seq >= $2 AND deleted_by IS NULL
-  AND (seq <= $3 OR (route = 1 AND seq <= $4) OR pull_seq <= $5)
-ORDER BY seq";
+const ADDS: Adds = Adds { main: adds!("op = 1"), named: adds!("op = -1 AND feed = $6") };
 
 /// An edge that is on, and the author's outbox.
 struct Followed {
@@ -79,7 +87,7 @@ fn shown(generation: Generation, backfill: usize) -> usize {
 pub(crate) async fn edge_state(
     connection: &mut PgConnection,
     lows: &Lows,
-    (reader, author): (UserNo, UserNo),
+    (InboxKey { reader, feed }, author): (InboxKey, UserNo),
     cut: Cut,
     backfill: usize,
 ) -> sqlx::Result<EdgeState> {
@@ -91,13 +99,14 @@ pub(crate) async fn edge_state(
     }
     let Edge { generation, from, .. } = edge;
     let backfill = shown(generation, backfill);
-    let low = lows.of(&mut *connection, &[Shown { author, generation, past, backfill }]).await?;
-    let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS)
+    let low = lows.of(&mut *connection, feed, &[Shown { author, generation, past, backfill }]).await?;
+    let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS.of(feed))
         .bind(rows::user(author))
         .bind(rows::count(low[0].seq))
         .bind(rows::count(from))
         .bind(rows::count(cut.progress.cut_for(reader)))
         .bind(rows::count(cut.pull))
+        .bind(rows::feed(feed))
         .fetch_all(connection)
         .await?;
     let add = |(seq, rank, item)| {
@@ -110,7 +119,7 @@ pub(crate) async fn edge_state(
 pub(crate) async fn build(
     connection: &mut PgConnection,
     lows: &Lows,
-    reader: UserNo,
+    InboxKey { reader, feed }: InboxKey,
     progress: &[(UserNo, Progress)],
     backfill: usize,
     limit: usize,
@@ -129,8 +138,8 @@ pub(crate) async fn build(
     let behind = followed.iter().filter(|f| f.head > progress[&f.edge.author].done);
     let lagging = behind.map(|f| f.edge.author).collect();
     let cut = |author: UserNo| progress[&author].cut_for(reader);
-    let windows = windows(&mut *connection, lows, &followed, cut).await?;
-    let sources = Sources { windows, reader: Some(reader) };
+    let windows = windows(&mut *connection, (lows, feed), &followed, cut).await?;
+    let sources = Sources { feed, windows, reader: Some(reader) };
     let mut adds = newest(connection, sources, None, None, limit.saturating_add(1)).await?;
     let floor = adds.get(limit).map(|add| add.key);
     adds.truncate(limit);
@@ -152,20 +161,21 @@ pub(crate) struct Stretch {
 pub(crate) async fn feed_below(
     connection: &mut PgConnection,
     lows: &Lows,
-    reader: UserNo,
+    InboxKey { reader, feed }: InboxKey,
     stretch: Stretch,
     backfill: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
     let Stretch { before, least_rank, limit } = stretch;
     let followed = edges_on(&mut *connection, reader, backfill).await?;
-    let windows = windows(&mut *connection, lows, &followed, |_| OutboxSeq::MAX).await?;
-    newest(connection, Sources { windows, reader: Some(reader) }, before, least_rank, limit).await
+    let windows = windows(&mut *connection, (lows, feed), &followed, |_| OutboxSeq::MAX).await?;
+    newest(connection, Sources { feed, windows, reader: Some(reader) }, before, least_rank, limit).await
 }
 
-/// An author's living items, strictly below `before`, newest first.
+/// An author's living items of a feed, strictly below `before`, newest first.
 pub(crate) async fn profile(
     connection: &mut PgConnection,
     author: UserNo,
+    feed: FeedId,
     before: Option<DisplayKey>,
     limit: usize,
 ) -> sqlx::Result<Vec<DisplayKey>> {
@@ -173,7 +183,7 @@ pub(crate) async fn profile(
         sqlx::query_scalar(HAS_ASIDE).bind(rows::user(author)).fetch_optional(&mut *connection).await?;
     let Some(has_aside) = has_aside else { return Ok(vec![]) };
     let everything = Window { author, generation: 0, low: Low::LEAST, push_up_to: OutboxSeq::MAX };
-    let sources = Sources { windows: vec![(everything, has_aside)], reader: None };
+    let sources = Sources { feed, windows: vec![(everything, has_aside)], reader: None };
     let adds = newest(connection, sources, before, None, limit).await?;
     Ok(adds.into_iter().map(|add| add.key).collect())
 }
@@ -181,12 +191,12 @@ pub(crate) async fn profile(
 /// What each edge shows up to its cut.
 async fn windows(
     connection: &mut PgConnection,
-    lows: &Lows,
+    (lows, feed): (&Lows, FeedId),
     followed: &[Followed],
     cut: impl Fn(UserNo) -> OutboxSeq,
 ) -> sqlx::Result<Vec<(Window, bool)>> {
     let edges: Vec<Shown> = followed.iter().map(|f| f.edge).collect();
-    let lows = lows.of(connection, &edges).await?;
+    let lows = lows.of(connection, feed, &edges).await?;
     let window = |(f, low): (&Followed, Low)| {
         let Shown { author, generation, .. } = f.edge;
         (Window { author, generation, low, push_up_to: cut(author).max(f.from) }, f.has_aside)

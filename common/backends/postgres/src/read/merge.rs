@@ -12,30 +12,39 @@
 use std::collections::{BinaryHeap, VecDeque};
 
 use feedgate_common::archive::FeedAdd;
-use feedgate_common::{DisplayKey, ItemId, UserNo};
+use feedgate_common::{DisplayKey, FeedId, InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
 
-use super::window::Window;
+use super::window::{Adds, Window};
 use crate::rows;
 
+macro_rules! next {
+    ($adds:literal) => {
+        concat!(
+            "SELECT asked.n, next.seq, next.rank, next.item
+            FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+                        $7::bigint[], $8::bigint[])
+                WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, push_up_to, n)
+            CROSS JOIN LATERAL (
+                SELECT seq, rank, item FROM records r
+                WHERE r.author = asked.author AND r.lane = asked.lane AND r.deleted_by IS NULL
+                  AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
+                  AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
+                  AND r.seq >= asked.low AND (r.seq <= asked.push_up_to OR r.route = 2) AND ",
+            $adds,
+            "    ORDER BY r.rank DESC, r.item DESC LIMIT $9
+            ) next"
+        )
+    };
+}
+
 /// A stretch of each stream, downwards. Both bounds are inclusive. Adds by pull come at once, nobody pushes them.
-const NEXT: &str = "
-SELECT asked.n, next.seq, next.rank, next.item
-FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
-    WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, push_up_to, n)
-CROSS JOIN LATERAL (
-    SELECT seq, rank, item FROM records r
-    WHERE r.author = asked.author AND r.lane = asked.lane AND r.op = 1 AND r.deleted_by IS NULL
-      AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
-      AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
-      AND r.seq >= asked.low AND (r.seq <= asked.push_up_to OR r.route = 2)
-    ORDER BY r.rank DESC, r.item DESC LIMIT $9
-) next";
+const NEXT: Adds = Adds { main: next!("r.op = 1"), named: next!("r.op = -1 AND r.feed = $10") };
 
 /// The same of what is addressed to a reader.
 const NEXT_DIRECT: &str = "
 SELECT author, rank, item FROM direct
-WHERE reader = $1 AND op = 1 AND NOT deleted AND (rank, item) <= ($2, $3) AND (rank, item) >= ($4, $5)
+WHERE reader = $1 AND feed = $7 AND op = 1 AND NOT deleted AND (rank, item) <= ($2, $3) AND (rank, item) >= ($4, $5)
 ORDER BY rank DESC, item DESC LIMIT $6";
 
 /// Rows of each stream that are read beyond its fair share.
@@ -45,6 +54,8 @@ const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX)
 
 /// What a page is made of.
 pub(super) struct Sources {
+    /// Nothing of another one.
+    pub(super) feed: FeedId,
     /// Each with whether its author has anything in lane 1.
     pub(super) windows: Vec<(Window, bool)>,
     /// What is addressed to this reader too.
@@ -76,6 +87,7 @@ pub(super) async fn newest(
 ) -> sqlx::Result<Vec<FeedAdd>> {
     let top = before.map_or(Some(GREATEST), below);
     let least = DisplayKey { rank: least_rank.unwrap_or(i64::MIN), item: ItemId(0) };
+    let feed = sources.feed;
     let mut streams = streams(sources, top, least);
     let mut chunk = (limit / streams.len().max(1)).saturating_add(SPARE).min(limit);
     let mut order: BinaryHeap<(DisplayKey, usize)> = BinaryHeap::new();
@@ -86,7 +98,7 @@ pub(super) async fn newest(
             let low = |at: &usize| streams[*at].top.is_some() && streams[*at].read.len() * 4 <= chunk;
             let low: Vec<usize> = (0..streams.len()).filter(low).collect();
             let empty: Vec<usize> = low.iter().copied().filter(|&at| streams[at].read.is_empty()).collect();
-            read_on(connection, &mut streams, &low, chunk).await?;
+            read_on(connection, feed, &mut streams, &low, chunk).await?;
             order.extend(empty.into_iter().filter_map(|at| Some((streams[at].read.front()?.key, at))));
             chunk = chunk.saturating_mul(2).min(limit);
         }
@@ -112,6 +124,7 @@ fn streams(sources: Sources, top: Option<DisplayKey>, least: DisplayKey) -> Vec<
 /// Reads the next `chunk` adds of these streams.
 async fn read_on(
     connection: &mut PgConnection,
+    feed: FeedId,
     streams: &mut [Stream],
     low: &[usize],
     chunk: usize,
@@ -122,14 +135,14 @@ async fn read_on(
         match (stream.source, stream.top) {
             (Source::Lane(window, lane), Some(top)) => lanes.push((nth, window, lane, top, stream.low)),
             (Source::Direct(reader), Some(top)) => {
-                let adds = direct(connection, reader, (top, stream.low), chunk).await?;
+                let adds = direct(connection, InboxKey { reader, feed }, (top, stream.low), chunk).await?;
                 *count = adds.len();
                 stream.read.extend(adds);
             }
             (_, None) => {}
         }
     }
-    for (nth, add) in in_lanes(connection, &lanes, chunk).await? {
+    for (nth, add) in in_lanes(connection, feed, &lanes, chunk).await? {
         counts[nth] += 1;
         streams[low[nth]].read.push_back(add);
     }
@@ -143,12 +156,17 @@ async fn read_on(
 /// What is asked of a lane, under a number: from the first key down to the second.
 type Asked = (usize, Window, i16, DisplayKey, DisplayKey);
 
-async fn in_lanes(connection: &mut PgConnection, asked: &[Asked], chunk: usize) -> sqlx::Result<Vec<(usize, FeedAdd)>> {
+async fn in_lanes(
+    connection: &mut PgConnection,
+    feed: FeedId,
+    asked: &[Asked],
+    chunk: usize,
+) -> sqlx::Result<Vec<(usize, FeedAdd)>> {
     if asked.is_empty() {
         return Ok(vec![]);
     }
     let column = |value: fn(&Asked) -> i64| asked.iter().map(value).collect::<Vec<i64>>();
-    let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
+    let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT.of(feed))
         .bind(asked.iter().map(|(_, window, ..)| rows::user(window.author)).collect::<Vec<_>>())
         .bind(asked.iter().map(|(_, _, lane, ..)| *lane).collect::<Vec<_>>())
         .bind(column(|(.., top, _)| top.rank))
@@ -158,6 +176,7 @@ async fn in_lanes(connection: &mut PgConnection, asked: &[Asked], chunk: usize) 
         .bind(column(|(_, window, ..)| rows::count(window.low.seq)))
         .bind(column(|(_, window, ..)| rows::count(window.push_up_to)))
         .bind(rows::limit(chunk))
+        .bind(rows::feed(feed))
         .fetch_all(connection)
         .await?;
     let add = |(n, seq, rank, item): (i64, i64, i64, i64)| {
@@ -170,7 +189,7 @@ async fn in_lanes(connection: &mut PgConnection, asked: &[Asked], chunk: usize) 
 
 async fn direct(
     connection: &mut PgConnection,
-    reader: UserNo,
+    InboxKey { reader, feed }: InboxKey,
     (top, low): (DisplayKey, DisplayKey),
     chunk: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
@@ -181,6 +200,7 @@ async fn direct(
         .bind(low.rank)
         .bind(rows::item(low.item))
         .bind(rows::limit(chunk))
+        .bind(rows::feed(feed))
         .fetch_all(connection)
         .await?;
     let add = |(author, rank, item)| {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::News;
 use feedgate_common::error::Result;
-use feedgate_common::{Entry, UserNo, Watermarks};
+use feedgate_common::{Entry, InboxKey, Watermarks};
 use sqlx::PgConnection;
 
 use crate::fault::{self, corrupt};
@@ -33,8 +33,8 @@ const READERS_MAX: usize = 128;
 const CALLS_MAX: usize = 16 * 1024;
 
 /// A line of kind 0 for each who asks: how far everything goes, and in the place of the rank how far what is direct is
-/// history. Then, of kind 1 what is pulled and of kind 2 what is
-/// direct, each by number, as many as are wanted.
+/// history. Then, of kind 1 what is pulled and of kind 2 what is direct, each of the feed that is asked for, by number, as
+/// many as are wanted.
 ///
 /// Up to 256 authors with news drive; beyond, it is the reader's edges. (OFFSET 0 and LIMIT keep the planner, who cannot
 /// know which side is the smaller one this time, from turning that round.)
@@ -43,7 +43,8 @@ WITH asked AS MATERIALIZED (
     SELECT a.*, (SELECT count(*) FROM (
         SELECT FROM authors h WHERE h.last_pull > a.pull AND h.last_pull > 0 ORDER BY h.last_pull LIMIT 257
     ) hot) <= 256 AS few
-    FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS a(reader, pull, direct, most, n)
+    FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[])
+        WITH ORDINALITY AS a(reader, pull, direct, most, feed, n)
 )
 SELECT a.n, 0::smallint AS kind, c.value AS number, 0 AS author, coalesce(r.direct, 0) AS seq,
        coalesce(r.counter, 0) AS generation, 0::smallint AS op, coalesce(r.direct_quiet, 0) AS rank, 0::bigint AS item
@@ -75,7 +76,8 @@ FROM asked a CROSS JOIN LATERAL (
     ) f
     CROSS JOIN LATERAL (
         SELECT r.pull_seq, r.seq, r.op, r.rank, r.item FROM records r
-        WHERE r.author = f.author AND r.pull_seq > a.pull AND r.seq > f.from_seq ORDER BY r.pull_seq LIMIT a.most
+        WHERE r.author = f.author AND r.feed = a.feed AND r.pull_seq > a.pull AND r.seq > f.from_seq
+        ORDER BY r.pull_seq LIMIT a.most
     ) r
     ORDER BY r.pull_seq LIMIT a.most
 ) p
@@ -83,15 +85,15 @@ UNION ALL
 SELECT a.n, 2::smallint, d.*
 FROM asked a CROSS JOIN LATERAL (
     SELECT d.seq, d.author, 0::bigint, 0::bigint, d.op, d.rank, d.item FROM direct d
-    WHERE d.reader = a.reader AND d.seq > a.direct ORDER BY d.seq LIMIT a.most
+    WHERE d.reader = a.reader AND d.feed = a.feed AND d.seq > a.direct ORDER BY d.seq LIMIT a.most
 ) d";
 
 type Row = (i64, i16, i64, i32, i64, i64, i16, i64, i64);
 
-/// What one reader asks.
+/// What one reader asks, of one feed.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    reader: UserNo,
+    key: InboxKey,
     after: Watermarks,
     limit: usize,
 }
@@ -161,11 +163,12 @@ fn cut(numbered: &mut Vec<(u64, Entry)>, limit: usize, after: u64, head: u64) ->
 async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Vec<Found>> {
     let column = |value: fn(&Asked) -> i64| asked.iter().map(value).collect::<Vec<i64>>();
     let read: Vec<Row> = sqlx::query_as(NEWS)
-        .bind(asked.iter().map(|asked| rows::user(asked.reader)).collect::<Vec<_>>())
+        .bind(asked.iter().map(|asked| rows::user(asked.key.reader)).collect::<Vec<_>>())
         .bind(column(|asked| rows::count(asked.after.pull)))
         .bind(column(|asked| rows::count(asked.after.direct)))
         // One more tells whether that is all.
         .bind(column(|asked| rows::limit(asked.limit.saturating_add(1))))
+        .bind(asked.iter().map(|asked| rows::feed(asked.key.feed)).collect::<Vec<_>>())
         .fetch_all(connection)
         .await?;
     let mut found: Vec<Found> = asked.iter().map(|_| Found::default()).collect();
@@ -199,7 +202,7 @@ impl SharedNews {
     }
 
     /// One call; see [`feedgate_common::Archive::news`].
-    pub(crate) async fn get(&self, reader: UserNo, after: Watermarks, limit: usize) -> Result<News> {
-        self.0.ask(Asked { reader, after, limit }).await.unwrap_or_else(|| Err(pool::unanswered()))
+    pub(crate) async fn get(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
+        self.0.ask(Asked { key, after, limit }).await.unwrap_or_else(|| Err(pool::unanswered()))
     }
 }

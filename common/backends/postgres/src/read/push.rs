@@ -1,16 +1,16 @@
 //! What the fan-out reads: outboxes, recipients, who is pulled. Each a stretch of one index.
 
 use feedgate_common::archive::{Outbox, PullHead, Recipient};
-use feedgate_common::{Bucket, FeedId, OutboxSeq, PullSeq, Record, UserNo};
+use feedgate_common::{Bucket, OutboxSeq, PullSeq, Record, UserNo};
 use sqlx::PgConnection;
 
 use crate::rows;
 
 const OUTBOX: &str = "
-SELECT a.head, a.last_pull, a.quiet, r.seq, r.op, r.route, r.rank, r.item
+SELECT a.head, a.last_pull, a.quiet, r.seq, r.op, r.feed, r.route, r.rank, r.item
 FROM authors a
 LEFT JOIN LATERAL (
-    SELECT seq, op, route, rank, item FROM records WHERE author = a.author AND seq > $2 ORDER BY seq LIMIT $3
+    SELECT seq, op, feed, route, rank, item FROM records WHERE author = a.author AND seq > $2 ORDER BY seq LIMIT $3
 ) r ON true
 WHERE a.author = $1";
 
@@ -34,9 +34,8 @@ const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
 const PULL_HEAD: &str = "SELECT value FROM counters WHERE name = 'pull'";
 
 const PULL_HEADS: &str = "
-SELECT last_pull, author FROM authors a
-WHERE last_pull > $1 AND last_pull > 0
-  AND quiet < (SELECT seq FROM records r WHERE r.author = a.author AND r.pull_seq = a.last_pull)
+SELECT last_pull, author FROM authors
+WHERE last_pull > $1 AND last_pull > 0 AND quiet < pulled
 ORDER BY last_pull LIMIT $2";
 
 pub(crate) async fn outbox(
@@ -45,7 +44,7 @@ pub(crate) async fn outbox(
     after: OutboxSeq,
     limit: usize,
 ) -> sqlx::Result<Outbox> {
-    type Row = (i64, i64, i64, Option<i64>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
+    type Row = (i64, i64, i64, Option<i64>, Option<i16>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
     let read: Vec<Row> = sqlx::query_as(OUTBOX)
         .bind(rows::user(author))
         .bind(rows::count(after))
@@ -56,15 +55,10 @@ pub(crate) async fn outbox(
     let (head, last_pull, quiet) = (rows::count_of(head)?, rows::count_of(last_pull)?, rows::count_of(quiet)?);
     let mut records = Vec::with_capacity(read.len());
     for row in read {
-        if let (_, _, _, Some(seq), Some(op), Some(route), Some(rank), Some(item)) = row {
-            let (op, route) = (rows::op_of(op)?, rows::route_of(route)?);
-            records.push(Record {
-                seq: rows::count_of(seq)?,
-                op,
-                route,
-                feed: FeedId::MAIN,
-                key: rows::key_of(rank, item),
-            });
+        if let (_, _, _, Some(seq), Some(op), Some(feed), Some(route), Some(rank), Some(item)) = row {
+            let (seq, op, feed) = (rows::count_of(seq)?, rows::op_of(op)?, rows::feed_of(feed)?);
+            let (route, key) = (rows::route_of(route)?, rows::key_of(rank, item));
+            records.push(Record { seq, op, route, feed, key });
         }
     }
     Ok(Outbox { records, head, last_pull, quiet })

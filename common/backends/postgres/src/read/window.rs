@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use feedgate_common::{DisplayKey, Generation, OutboxSeq, UserNo};
+use feedgate_common::{DisplayKey, FeedId, Generation, OutboxSeq, UserNo};
 use quick_cache::sync::Cache;
 use sqlx::PgConnection;
 
@@ -11,24 +11,48 @@ use crate::rows;
 /// Where backfills begin, remembered: at most about 80 bytes each.
 const REMEMBERED: usize = 50_000;
 
+macro_rules! lows {
+    ($adds:literal) => {
+        concat!(
+            "SELECT asked.n, low.seq, first.rank, first.item
+            FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
+            CROSS JOIN LATERAL (
+                SELECT CASE WHEN asked.backfill = 0 THEN asked.past + 1 ELSE coalesce((
+                    SELECT seq FROM records
+                    WHERE author = asked.author AND seq <= asked.past
+                      AND (deleted_by IS NULL OR deleted_by > asked.past) AND ",
+            $adds,
+            "        ORDER BY seq DESC OFFSET greatest(asked.backfill - 1, 0) LIMIT 1
+                ), 1) END AS seq
+            ) low
+            LEFT JOIN LATERAL (
+                SELECT rank, item FROM records
+                WHERE author = asked.author AND lane = 0 AND seq >= low.seq AND ",
+            $adds,
+            "    ORDER BY seq LIMIT 1
+            ) first ON true"
+        )
+    };
+}
+
 /// For each (author, past, backfill): the oldest of the newest `backfill` adds up to `past` that no record up to `past`
 /// deletes, 1 if there are fewer, `past` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
-const LOWS: &str = "
-SELECT asked.n, low.seq, first.rank, first.item
-FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN asked.backfill = 0 THEN asked.past + 1 ELSE coalesce((
-        SELECT seq FROM records
-        WHERE author = asked.author AND op = 1 AND seq <= asked.past
-          AND (deleted_by IS NULL OR deleted_by > asked.past)
-        ORDER BY seq DESC OFFSET greatest(asked.backfill - 1, 0) LIMIT 1
-    ), 1) END AS seq
-) low
-LEFT JOIN LATERAL (
-    SELECT rank, item FROM records
-    WHERE author = asked.author AND op = 1 AND lane = 0 AND seq >= low.seq
-    ORDER BY seq LIMIT 1
-) first ON true";
+const LOWS: Adds = Adds { main: lows!("op = 1"), named: lows!("op = -1 AND feed = $4") };
+
+/// A statement over adds of one feed, whose number is its last parameter. It comes in two forms, for those of the main
+/// feed and those of named ones stand in indexes of their own: however many there are of the ones, the others are not
+/// slowed down.
+pub(super) struct Adds {
+    /// Has no use for the number.
+    pub(super) main: &'static str,
+    pub(super) named: &'static str,
+}
+
+impl Adds {
+    pub(super) fn of(&self, feed: FeedId) -> &'static str {
+        if feed == FeedId::MAIN { self.main } else { self.named }
+    }
+}
 
 /// An edge as far as reading a feed needs it.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +65,7 @@ pub(super) struct Shown {
     pub(super) backfill: usize,
 }
 
-/// See the module.
+/// See the module. The feed is that of all that are asked for together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) author: UserNo,
@@ -70,7 +94,7 @@ impl Low {
 
 /// Remembers where windows begin. What that depends on lies at or below `past`, or is the first of its kind, so it never
 /// changes and is right for every snapshot that has it.
-pub(crate) struct Lows(Cache<(UserNo, OutboxSeq, usize), Low>);
+pub(crate) struct Lows(Cache<(FeedId, UserNo, OutboxSeq, usize), Low>);
 
 impl Default for Lows {
     fn default() -> Self {
@@ -79,13 +103,18 @@ impl Default for Lows {
 }
 
 impl Lows {
-    /// Where the window of each edge begins.
-    pub(super) async fn of(&self, connection: &mut PgConnection, edges: &[Shown]) -> sqlx::Result<Vec<Low>> {
-        let known: Vec<Option<Low>> = edges.iter().map(|edge| self.known(edge)).collect();
+    /// Where the window of each edge begins, in this feed.
+    pub(super) async fn of(
+        &self,
+        connection: &mut PgConnection,
+        feed: FeedId,
+        edges: &[Shown],
+    ) -> sqlx::Result<Vec<Low>> {
+        let known: Vec<Option<Low>> = edges.iter().map(|edge| self.known(feed, edge)).collect();
         let unknown: Vec<usize> = (0..edges.len()).filter(|&at| known[at].is_none()).collect();
         let mut counted = HashMap::new();
         if !unknown.is_empty() {
-            counted = count_back(connection, &unknown, edges).await?;
+            counted = count_back(connection, feed, &unknown, edges).await?;
         }
         let remember = |(at, low): (usize, Option<Low>)| {
             low.unwrap_or_else(|| {
@@ -93,7 +122,7 @@ impl Lows {
                 // Without a key the next add decides it.
                 if low.key.is_some() {
                     let Shown { author, past, backfill, .. } = edges[at];
-                    self.0.insert((author, past, backfill), low);
+                    self.0.insert((feed, author, past, backfill), low);
                 }
                 low
             })
@@ -101,22 +130,23 @@ impl Lows {
         Ok(known.into_iter().enumerate().map(remember).collect())
     }
 
-    fn known(&self, &Shown { author, past, backfill, .. }: &Shown) -> Option<Low> {
+    fn known(&self, feed: FeedId, &Shown { author, past, backfill, .. }: &Shown) -> Option<Low> {
         let everything = backfill > 0 && past <= backfill as OutboxSeq;
-        if everything { Some(Low::LEAST) } else { self.0.get(&(author, past, backfill)) }
+        if everything { Some(Low::LEAST) } else { self.0.get(&(feed, author, past, backfill)) }
     }
 }
 
 async fn count_back(
     connection: &mut PgConnection,
+    feed: FeedId,
     unknown: &[usize],
     edges: &[Shown],
 ) -> sqlx::Result<HashMap<usize, Low>> {
     let authors: Vec<i32> = unknown.iter().map(|&at| rows::user(edges[at].author)).collect();
     let pasts: Vec<i64> = unknown.iter().map(|&at| rows::count(edges[at].past)).collect();
     let backfills: Vec<i64> = unknown.iter().map(|&at| rows::limit(edges[at].backfill)).collect();
-    let read: Vec<(i64, i64, Option<i64>, Option<i64>)> =
-        sqlx::query_as(LOWS).bind(&authors).bind(&pasts).bind(&backfills).fetch_all(connection).await?;
+    let query = sqlx::query_as(LOWS.of(feed)).bind(&authors).bind(&pasts).bind(&backfills).bind(rows::feed(feed));
+    let read: Vec<(i64, i64, Option<i64>, Option<i64>)> = query.fetch_all(connection).await?;
     read.into_iter()
         .map(|(n, seq, rank, item)| {
             let at = unknown[usize::try_from(n - 1).unwrap_or_default()];

@@ -50,10 +50,11 @@ pub(super) fn delete(ledger: &mut Ledger, id: ItemId, if_version: Option<u32>) -
 #[allow(clippy::option_option, reason = "the outer one is: start over")]
 fn follow_up(ledger: &mut Ledger, item: ItemId, op: Op) -> Option<Option<OutboxSeq>> {
     let row = ledger.items.get(&item)?;
-    let (author, door, key) = (row.author, row.door.clone(), DisplayKey { rank: row.rank, item });
+    let (author, feed, door) = (row.author, row.feed, row.door.clone());
+    let key = DisplayKey { rank: row.rank, item };
     match door {
-        Door::Outbox(route) => ledger.append(author, op, route, key).map(Some),
-        Door::Direct(readers) => ledger.address(&readers, op, author, key).map(|()| None),
+        Door::Outbox(route) => ledger.append(author, op, (route, feed), key).map(Some),
+        Door::Direct(readers) => ledger.address(&readers, op, (author, feed), key).map(|()| None),
     }
 }
 

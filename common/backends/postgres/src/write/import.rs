@@ -81,7 +81,7 @@ fn delete(ledger: &mut Ledger, id: ItemId) -> Answer {
     let written = match row.door {
         // Its item is gone already; what is missing is the record.
         Door::Outbox(route) if ledger.ended_by(author, seq) == Some(DELETED_LATER) => {
-            let by = ledger.append(author, Op::Delete, route, key)?;
+            let by = ledger.append(author, Op::Delete, (route, row.feed), key)?;
             ledger.ended.insert((author, seq), by);
             let row = ledger.items.get_mut(&id)?;
             if row.change == Change::Nothing {

@@ -6,7 +6,7 @@ use compact_str::CompactString;
 use feedgate_common::archive::Edge;
 use feedgate_common::change::{Class, Route, route_of};
 use feedgate_common::graph::{Shield, Shields, effective_edge};
-use feedgate_common::{DirectSeq, DisplayKey, Generation, ItemId, Millis, Op, OutboxSeq, UserNo};
+use feedgate_common::{DirectSeq, DisplayKey, FeedId, Generation, ItemId, Millis, Op, OutboxSeq, UserNo};
 
 /// An author's row, locked.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,6 +46,7 @@ pub(super) struct ItemState {
     pub(super) published_at: Millis,
     pub(super) rank: i64,
     pub(super) version: u32,
+    pub(super) feed: FeedId,
     pub(super) door: Door,
     pub(super) fingerprint: [u8; 16],
     pub(super) kind: Option<CompactString>,
@@ -129,6 +130,7 @@ pub(super) struct Appended {
     pub(super) seq: OutboxSeq,
     pub(super) op: Op,
     pub(super) route: Route,
+    pub(super) feed: FeedId,
     /// Of an add.
     pub(super) aside: bool,
     pub(super) key: DisplayKey,
@@ -141,6 +143,7 @@ pub(super) struct Addressed {
     pub(super) reader: UserNo,
     pub(super) seq: DirectSeq,
     pub(super) op: Op,
+    pub(super) feed: FeedId,
     pub(super) author: UserNo,
     pub(super) key: DisplayKey,
     pub(super) at: Millis,
@@ -184,20 +187,33 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// The author's next record. `None` if its row is not locked.
-    pub(super) fn append(&mut self, author: UserNo, op: Op, route: Route, key: DisplayKey) -> Option<OutboxSeq> {
+    pub(super) fn append(
+        &mut self,
+        author: UserNo,
+        op: Op,
+        (route, feed): (Route, FeedId),
+        key: DisplayKey,
+    ) -> Option<OutboxSeq> {
         let row = self.authors.get_mut(&author)?;
         row.head += 1;
         self.changed_authors.entry(author).or_default().get_or_insert(self.now);
-        self.appended.push(Appended { author, seq: row.head, op, route, aside: false, key, at: self.now });
-        Some(row.head)
+        let (seq, at) = (row.head, self.now);
+        self.appended.push(Appended { author, seq, op, route, feed, aside: false, key, at });
+        Some(seq)
     }
 
     /// The next number of each of these readers. `None` if a row is not locked.
-    pub(super) fn address(&mut self, readers: &[UserNo], op: Op, author: UserNo, key: DisplayKey) -> Option<()> {
+    pub(super) fn address(
+        &mut self,
+        readers: &[UserNo],
+        op: Op,
+        (author, feed): (UserNo, FeedId),
+        key: DisplayKey,
+    ) -> Option<()> {
         for &reader in readers {
             let row = self.readers.get_mut(&reader)?;
             row.direct += 1;
-            self.addressed.push(Addressed { reader, seq: row.direct, op, author, key, at: self.now });
+            self.addressed.push(Addressed { reader, seq: row.direct, op, feed, author, key, at: self.now });
         }
         Some(())
     }

@@ -24,7 +24,7 @@ JOIN retries r ON r.author = asked.author AND r.key = asked.key";
 macro_rules! items {
     ($column:literal, $array:literal) => {
         concat!(
-            "SELECT id, author, seq, published_at, rank, version, route, fingerprint, foreign_id, body IS NOT NULL
+            "SELECT id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, body IS NOT NULL
              FROM items WHERE ",
             $column,
             " = ANY(",
@@ -94,13 +94,13 @@ pub(super) async fn items(
     ids: &[ItemId],
     foreign_ids: &[&str],
 ) -> sqlx::Result<Vec<(ItemId, ItemState)>> {
-    type Row = (i64, i32, i64, i64, i64, i32, i16, Vec<u8>, Option<String>, bool);
+    type Row = (i64, i32, i64, i64, i64, i32, i16, i16, Vec<u8>, Option<String>, bool);
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
     let read: Vec<Row> = sqlx::query_as(ITEMS).bind(ids).bind(foreign_ids).fetch_all(&mut *connection).await?;
-    let direct: Vec<i64> = read.iter().filter(|row| row.6 == rows::DIRECT).map(|row| row.0).collect();
+    let direct: Vec<i64> = read.iter().filter(|row| row.7 == rows::DIRECT).map(|row| row.0).collect();
     let mut recipients = recipients(connection, &direct).await?;
     let mut item = |row: Row| {
-        let (id, author, seq, published_at, rank, version, route, fingerprint, foreign_id, alive) = row;
+        let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, alive) = row;
         let door = match route {
             rows::DIRECT => Door::Direct(recipients.remove(&id).unwrap_or_default()),
             route => Door::Outbox(rows::route_of(route)?),
@@ -111,6 +111,7 @@ pub(super) async fn items(
             published_at,
             rank,
             version: version.cast_unsigned(),
+            feed: rows::feed_of(feed)?,
             door,
             fingerprint: print_of(&fingerprint)?,
             kind: None,

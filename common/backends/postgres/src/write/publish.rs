@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use feedgate_common::archive::{Audience, Publish, Refused, Written};
 use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserNo};
+use feedgate_common::{DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, UserNo};
 
 use super::Numbers;
 use super::ledger::{Author, Change, Door, ItemState, Ledger, Retry};
@@ -108,17 +108,17 @@ pub(super) fn add(
     history: bool,
 ) -> Option<Written> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
-    let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
+    let (key, feed) = (DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id }, wanted.feed);
     let (seq, door) = match &wanted.audience {
         Audience::Followers => {
             let route = ledger.route(author)?;
-            (append(ledger, author, key, route)?, Door::Outbox(route))
+            (append(ledger, author, key, (route, feed))?, Door::Outbox(route))
         }
         Audience::Users(users) => {
             let named: Option<BTreeSet<UserNo>> = users.iter().map(|user| numbers.get(user).copied()).collect();
             let blocked = |reader| ledger.edges.get(&(reader, author)).is_some_and(|held| held.shields.blocks());
             let readers: Vec<UserNo> = named?.into_iter().filter(|&reader| history || !blocked(reader)).collect();
-            ledger.address(&readers, Op::Add, author, key)?;
+            ledger.address(&readers, Op::Add, (author, feed), key)?;
             (0, Door::Direct(readers))
         }
     };
@@ -131,6 +131,7 @@ pub(super) fn add(
         published_at,
         rank: key.rank,
         version: version.min(i32::MAX as u32),
+        feed,
         door,
         fingerprint,
         kind: wanted.kind.clone(),
@@ -145,8 +146,8 @@ pub(super) fn add(
 }
 
 /// The add, in its lane.
-fn append(ledger: &mut Ledger, author: UserNo, key: DisplayKey, route: Route) -> Option<OutboxSeq> {
-    let seq = ledger.append(author, Op::Add, route, key)?;
+fn append(ledger: &mut Ledger, author: UserNo, key: DisplayKey, door: (Route, FeedId)) -> Option<OutboxSeq> {
+    let seq = ledger.append(author, Op::Add, door, key)?;
     let aside = goes_aside(ledger.authors.get_mut(&author)?, key, ledger.now);
     ledger.appended.last_mut()?.aside = aside;
     Some(seq)

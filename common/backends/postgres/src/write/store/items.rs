@@ -11,24 +11,24 @@ use crate::write::ledger::{Change, Door, ItemState, Ledger};
 /// already.
 const APPEND: &str = "
 WITH made AS (
-    INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body)
+    INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body, feed)
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[],
-                         $7::smallint[], $8::bytea[], $9::text[], $10::text[], $11::text[])
+                         $7::smallint[], $8::bytea[], $9::text[], $10::text[], $11::text[], $12::smallint[])
 ),
 moved AS (
     UPDATE authors a
     SET head = n.head, last_rank = n.last_rank, last_item = n.last_item, has_aside = n.has_aside,
         last_given = n.last_given, due = coalesce(a.due, n.due), class = n.class, everyone_since = n.everyone_since,
         quiet = n.quiet
-    FROM unnest($12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::boolean[], $17::bigint[], $18::bigint[],
-                $19::smallint[], $20::bigint[], $29::bigint[])
+    FROM unnest($13::integer[], $14::bigint[], $15::bigint[], $16::bigint[], $17::boolean[], $18::bigint[], $19::bigint[],
+                $20::smallint[], $21::bigint[], $22::bigint[])
         AS n(author, head, last_rank, last_item, has_aside, last_given, due, class, everyone_since, quiet)
     WHERE a.author = n.author
 )
-INSERT INTO records (author, seq, op, route, lane, rank, item, at, deleted_by)
-SELECT author, seq, op, 1, lane, rank, item, at, deleted_by
-FROM unnest($21::integer[], $22::bigint[], $23::smallint[], $24::smallint[], $25::bigint[], $26::bigint[], $27::bigint[],
-            $28::bigint[]) AS n(author, seq, op, lane, rank, item, at, deleted_by)";
+INSERT INTO records (author, seq, op, feed, route, lane, rank, item, at, deleted_by)
+SELECT author, seq, op, feed, 1, lane, rank, item, at, deleted_by
+FROM unnest($23::integer[], $24::bigint[], $25::smallint[], $26::smallint[], $27::smallint[], $28::bigint[], $29::bigint[],
+            $30::bigint[], $31::bigint[]) AS n(author, seq, op, feed, lane, rank, item, at, deleted_by)";
 
 const CHANGE_ITEMS: &str = "
 UPDATE items i SET version = n.version, body = n.body
@@ -83,11 +83,12 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&made, |(_, row)| row.published_at))
         .bind(column(&made, |(_, row)| row.rank))
         .bind(column(&made, |(_, row)| row.version.cast_signed()))
-        .bind(column(&made, |(_, row)| route(&row.door)))
+        .bind(column(&made, |(_, row)| route(row)))
         .bind(column(&made, |(_, row)| row.fingerprint.to_vec()))
         .bind(column(&made, |(_, row)| row.kind.as_deref()))
         .bind(column(&made, |(_, row)| row.foreign_id.as_deref()))
         .bind(column(&made, |(_, row)| row.body.as_deref()))
+        .bind(column(&made, |(_, row)| rows::feed(row.feed)))
         .bind(column(&authors, |(author, ..)| *author))
         .bind(column(&authors, |(_, row, _)| rows::count(row.head)))
         .bind(column(&authors, |(_, row, _)| row.last_in_step.map(|key| key.rank)))
@@ -97,23 +98,24 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&authors, |(.., due)| *due))
         .bind(column(&authors, |(_, row, _)| row.class as i16))
         .bind(column(&authors, |(_, row, _)| row.everyone_since.map(rows::count)))
+        .bind(column(&authors, |(_, row, _)| rows::count(row.quiet)))
         .bind(column(&pushed, |record| rows::user(record.author)))
         .bind(column(&pushed, |record| rows::count(record.seq)))
-        .bind(column(&pushed, |record| record.op as i16))
+        .bind(column(&pushed, |record| rows::signed(record.op as i16, record.feed)))
+        .bind(column(&pushed, |record| rows::feed(record.feed)))
         .bind(column(&pushed, |record| i16::from(record.aside)))
         .bind(column(&pushed, |record| record.key.rank))
         .bind(column(&pushed, |record| rows::item(record.key.item)))
         .bind(column(&pushed, |record| record.at))
         .bind(column(&pushed, |record| ended(record.author, record.seq)))
-        .bind(column(&authors, |(_, row, _)| rows::count(row.quiet)))
         .execute(connection)
         .await?;
     Ok(())
 }
 
-fn route(door: &Door) -> i16 {
-    match door {
-        Door::Outbox(route) => *route as i16,
+fn route(item: &ItemState) -> i16 {
+    match item.door {
+        Door::Outbox(route) => rows::signed(route as i16, item.feed),
         Door::Direct(_) => rows::DIRECT,
     }
 }
