@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use feedgate_common::{DeviceId, ItemId, Millis, Position, UserId};
+use feedgate_common::{DeviceId, FeedId, ItemId, Millis, Position, UserId};
 use toml::Value;
 
 use crate::layers::Given;
@@ -69,6 +69,9 @@ pub(crate) enum Command {
         /// Whose feed
         #[arg(long)]
         user: UserId,
+        /// Which of the user's feeds
+        #[arg(long, default_value = FeedId::MAIN_NAME)]
+        name: String,
         /// How many items
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
         limit: u8,
@@ -159,7 +162,7 @@ pub(crate) struct Publish {
     /// Who publishes
     #[arg(long)]
     pub(crate) author: UserId,
-    /// The business's word for what it is
+    /// The business's word for what it is; it decides to which feed it goes
     #[arg(long)]
     pub(crate) kind: Option<String>,
     /// Its id, a decimal number [default: the server gives one]
@@ -199,6 +202,9 @@ pub(crate) struct Tail {
     /// Whose feed
     #[arg(long)]
     pub(crate) user: UserId,
+    /// Which of the user's feeds
+    #[arg(long, default_value = FeedId::MAIN_NAME)]
+    pub(crate) name: String,
     /// The device to be; the newest connection of a device replaces an older one
     #[arg(long)]
     pub(crate) device: Option<DeviceId>,

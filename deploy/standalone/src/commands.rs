@@ -43,9 +43,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Api::find(server)?.call(Method::PUT, &format!("/v1/authors/{author}"), Some(body)).await?;
             print(&format!("{author} is of class {class}"))
         }),
-        Command::Feed { user, limit, cursor, server } => client(async move {
+        Command::Feed { user, name, limit, cursor, server } => client(async move {
             let cursor = cursor.map(|cursor| format!("&cursor={}", query(&cursor))).unwrap_or_default();
-            let path = format!("/v1/users/{user}/feed?limit={limit}{cursor}");
+            let path = format!("/v1/users/{user}/feed?name={}&limit={limit}{cursor}", query(&name));
             print(&Api::find(server)?.call(Method::GET, &path, None).await?)
         }),
         Command::Import { file, from_line, server } => {

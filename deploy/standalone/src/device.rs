@@ -1,5 +1,5 @@
 //! A device as the server sees one: a connection that speaks the Centrifuge protocol in JSON and is
-//! subscribed to `feed`, from a position on.
+//! subscribed to one feed, from a position on.
 //!
 //! ```text
 //!   connect + subscribe(recover, since) ─▶ Subscribed ─▶ Changed, Changed, …  ─▶ End
@@ -118,8 +118,8 @@ struct Unsubscribed {
 }
 
 impl Device {
-    /// Connects and asks for everything after `since`. `authority` is `HOST:PORT`.
-    pub(crate) async fn connect(authority: &str, token: &str, since: Position) -> Result<Self, End> {
+    /// Connects and asks for everything after `since` in the feed of that name. `authority` is `HOST:PORT`.
+    pub(crate) async fn connect(authority: &str, token: &str, feed: &str, since: Position) -> Result<Self, End> {
         let opening = async {
             let stream = TcpStream::connect(authority).await.map_err(|e| End::Lost(format!("{authority}: {e}")))?;
             let url = format!("ws://{authority}/connection/websocket");
@@ -132,7 +132,7 @@ impl Device {
             let mut device = Self { socket, received: VecDeque::new(), silence_max: CONNECT_WITHIN };
             let connect = json!({"id": 1, "connect": {"token": token, "name": "feedgate tail"}});
             let subscribe = json!({"id": 2, "subscribe": {
-                "channel": "feed", "recover": true, "offset": since.offset, "epoch": since.epoch,
+                "channel": feed, "recover": true, "offset": since.offset, "epoch": since.epoch,
                 "data": {"deliver": "items"},
             }});
             device.send(format!("{connect}\n{subscribe}")).await?;

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{Api, ApiError, strange};
+use crate::api::{Api, ApiError, query, strange};
 use crate::cli;
 use crate::device::{Device, End, Event};
 
@@ -35,10 +35,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until Ctrl-C, until nobody reads stdout any more, or until the server says no.
 pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
-    let cli::Tail { user, device, since, lines, server } = args;
+    let cli::Tail { user, name, device, since, lines, server } = args;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let tail = Tail { api: Api::find(server)?, user, device, lines, position: since, pause: PAUSE_FIRST, met: false };
+    let tail =
+        Tail { api: Api::find(server)?, user, name, device, lines, position: since, pause: PAUSE_FIRST, met: false };
     // A task of its own, so that a reader who takes nothing in cannot keep Ctrl-C from working.
     let following = tokio::spawn(tail.follow());
     tokio::select! {
@@ -52,6 +53,8 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
 struct Tail {
     api: Api,
     user: UserId,
+    /// The feed's, and so the channel's.
+    name: String,
     device: Option<feedgate_common::DeviceId>,
     lines: u64,
     /// After the last line printed; `None` before the first connection.
@@ -109,7 +112,7 @@ impl Tail {
         self.met = true;
         let mut at = since;
         self.position = Some(at);
-        let mut device = Device::connect(self.api.authority(), &token, since).await?;
+        let mut device = Device::connect(self.api.authority(), &token, &self.name, since).await?;
         loop {
             match device.next().await? {
                 Event::Subscribed { recovered: true, .. } => self.pause = PAUSE_FIRST,
@@ -131,7 +134,7 @@ impl Tail {
         let since = match self.position {
             Some(position) => position,
             None => {
-                let path = format!("/v1/users/{}/changes?limit=1", self.user);
+                let path = format!("/v1/users/{}/changes?name={}&limit=1", self.user, query(&self.name));
                 let answer = self.api.call(Method::GET, &path, None).await?;
                 let Changes { position, head } = serde_json::from_str(&answer).map_err(|error| strange(&error))?;
                 Position { offset: head.saturating_sub(self.lines), ..position }

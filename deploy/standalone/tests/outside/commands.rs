@@ -110,6 +110,37 @@ fn feed_goes_page_by_page() {
 }
 
 #[test]
+fn a_named_feed_is_configured_filled_by_kind_and_read_by_its_name() {
+    let (_kept, here) = directory();
+    std::fs::write(here.join("feedgate.toml"), "[feeds.notifications]\nkinds = [\"like\"]\ncap = 2\n").unwrap();
+    let server = Server::start_with(&here, &["--config", "feedgate.toml", "--listen", "127.0.0.1:0"]);
+    ok(&here, &["follow", "bob", "ann"]);
+    let [likes, posts] = ["notifications", "feed"].map(|name| tail(&here, &["--user", "bob", "--name", name]));
+    for id in ["1", "2", "3"] {
+        ok(&here, &["publish", "--author", "ann", "--kind", "like", "--id", id, "0", "--rank", id]);
+        likes.lines_until(&format!(r#""id":"{id}""#));
+    }
+    ok(&here, &["publish", "--author", "ann", "--kind", "post", "--id", "4", "0"]);
+    let first = json(&posts.line().unwrap());
+    assert_eq!((&first["offset"], &first["item"]["id"]), (&1.into(), &"4".into()), "a log of its own");
+    let named = json(&ok(&here, &["feed", "--user", "bob", "--name", "notifications"]));
+    assert_eq!((&named["items"][0]["id"], &named["items"][1]["id"]), (&"3".into(), &"2".into()));
+    assert_eq!((named["items"].as_array().unwrap().len(), &named["next"]), (2, &serde_json::Value::Null));
+    for command in ["feed", "tail"] {
+        let (_, stderr) = refused(&here, &[command, "--user", "bob", "--name", "likes"]);
+        assert!(stderr.contains(r#"no feed named "likes"; there is "feed", "notifications""#), "{stderr}");
+    }
+
+    server.stop();
+    let server = Server::start(&here);
+    let (_, stderr) = refused(&here, &["feed", "--user", "bob", "--name", "notifications"]);
+    assert!(stderr.contains(r#"there is "feed""#), "{stderr}");
+    server.stop();
+    let _server = Server::start_with(&here, &["--config", "feedgate.toml", "--listen", "127.0.0.1:0"]);
+    assert_eq!(json(&ok(&here, &["feed", "--user", "bob", "--name", "notifications"]))["items"], named["items"]);
+}
+
+#[test]
 fn tail_prints_edits_deletes_and_unfollows_as_they_come() {
     let (_kept, here) = directory();
     let _server = Server::start(&here);
@@ -249,11 +280,16 @@ fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
     let plain = ok(&here, &["check-config"]);
     assert_eq!(plain, ok(&here, &["check-config", "--config", "feedgate.toml"]));
 
-    std::fs::write(here.join("feedgate.toml"), "lisen = 1\nbuckets = 0\narchive_url = \"mysql://u:p@h\"\n").unwrap();
+    std::fs::write(
+        here.join("feedgate.toml"),
+        "lisen = 1\nbuckets = 0\narchive_url = \"mysql://u:p@h\"\n[feeds.likes]\n",
+    )
+    .unwrap();
     let (code, stderr) = refused(&here, &["check-config", "--config", "feedgate.toml"]);
     assert_eq!(code, 1);
     for wants in [
         "no key lisen; the nearest is listen",
+        "feeds.likes.kinds must name at least one",
         "buckets must be 1 to",
         "archive_url must be \"embedded:\" or \"postgres:",
     ] {

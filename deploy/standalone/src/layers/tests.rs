@@ -1,0 +1,197 @@
+//! Settings of every layer, right and wrong.
+
+use super::*;
+
+fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> + use<> {
+    pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Vec<_>>().into_iter()
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+fn flag(key: &str, value: &str) -> Given {
+    Given { source: format!("--{key}"), key: key.to_owned(), value: Value::String(value.to_owned()) }
+}
+
+#[test]
+fn each_layer_stands_over_the_one_before() {
+    let file = file("listen = \"127.0.0.1:1\"\nbackfill = 1\nbuckets = 32\n[gateway]\nbatch = 10\n");
+    let env = env(&[
+        ("FEEDGATE_LISTEN", "127.0.0.1:2"),
+        ("FEEDGATE_BACKFILL", "2"),
+        ("FEEDGATE_GATEWAY_ALLOWED_ORIGINS", "https://a.example, https://b.example"),
+        ("FEEDGATE_URL", "http://elsewhere"),
+        ("PATH", "/bin"),
+    ]);
+    let settings = settings(Some(file.path()), env, vec![flag("listen", "127.0.0.1:3")]).unwrap();
+    assert_eq!((settings.listen.port(), settings.backfill, settings.buckets), (3, 2, 32));
+    assert_eq!(settings.gateway.batch, 10);
+    assert_eq!(settings.gateway.allowed_origins, ["https://a.example", "https://b.example"]);
+    assert_eq!(settings.timeline, Settings::default().timeline);
+}
+
+#[test]
+fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
+    let text = "[feeds.notifications]\nkinds = [\"like\"]\ncap = 5\n[feeds.My-Stories]\nkinds = [\"story\"]\n";
+    let file = file(text);
+    let env = env(&[
+        ("FEEDGATE_FEEDS_NOTIFICATIONS_KINDS", "like, comment"),
+        ("FEEDGATE_FEEDS_NOTIFICATIONS_TTL_HOURS", "720"),
+        ("FEEDGATE_FEEDS_MY_STORIES_CAP", "7"),
+        ("FEEDGATE_FEEDS_AT_WORK_KINDS", "memo"),
+    ]);
+    let feeds = settings(Some(file.path()), env, vec![]).unwrap().feeds;
+    let feed = |kinds: &[&str], cap, ttl_hours| Feed {
+        kinds: kinds.iter().map(|&kind| kind.into()).collect(),
+        cap,
+        ttl_hours,
+    };
+    let wanted = [
+        ("notifications", feed(&["like", "comment"], 5, 720)),
+        ("My-Stories", feed(&["story"], 7, 0)),
+        ("at_work", feed(&["memo"], 1000, 0)),
+    ];
+    assert_eq!(feeds, wanted.map(|(name, feed)| (name.into(), feed)).into());
+}
+
+#[test]
+fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
+    for (text, variable, right) in [
+        ("[feeds.likes]\n", "", "feeds.likes.kinds must name at least one kind"),
+        ("[feeds.likes]\nkind = [\"like\"]\n", "", "no key feeds.likes.kind; the nearest is feeds.likes.kinds"),
+        ("[feeds.likes]\nkinds = \"like\"\n", "", "feeds.likes.kinds must be a list of strings, it is \"like\""),
+        ("[feeds.likes]\nkinds = [\"like\"]\ncap = -1\n", "", "feeds.likes.cap must be a whole number in range"),
+        ("[feeds.\"a.b\"]\nkinds = [\"like\"]\n", "", "no key feeds.a.b.kinds; the nearest is feeds.a.kinds"),
+        ("[feeds.feed]\nkinds = [\"like\"]\n", "", "another feed named \"feed\""),
+        ("feeds = 3\n", "", "feeds must be a section, it is 3"),
+        ("[feeds]\nlikes = 3\n", "", "no key feeds.likes; the nearest is feeds.likes.cap"),
+        ("", "FEEDGATE_FEEDS_LIKES_CAP", "feeds.likes.cap must be a whole number in range, such as 1000, it is \"x\""),
+        ("", "FEEDGATE_FEEDS_LIKES_TTL", "no variable FEEDGATE_FEEDS_LIKES_TTL; the nearest is "),
+        ("", "FEEDGATE_FEEDS", "feeds must be a section, it is \"x\""),
+        ("", "FEEDGATE_FEEDS__CAP", "no variable FEEDGATE_FEEDS__CAP"),
+    ] {
+        let file = file(&format!("backfill = 1001\n{text}"));
+        let given: &[_] = if variable.is_empty() { &[] } else { &[(variable, "x")] };
+        let problems = settings(Some(file.path()), env(given), vec![]).unwrap_err().join("\n");
+        assert!(problems.contains(right), "{right}\n---\n{problems}");
+    }
+    let both = file("backfill = 1001\n[feeds.likes]\nkinds = [\"like\"]\ncap = 0\n");
+    let problems = settings(Some(both.path()), env(&[]), vec![]).unwrap_err();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
+fn the_example_of_a_named_feed_in_the_default_config_is_right() {
+    let (_, example) = crate::DEFAULT_CONFIG.split_once("# [feeds.").unwrap();
+    let lines = example.split("\n\n").next().unwrap().lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
+    let text = format!("[feeds.{}\n", lines.collect::<Vec<_>>().join("\n"));
+    let settings = settings(Some(file(&text).path()), env(&[]), vec![]).unwrap();
+    let kinds = ["like".into(), "comment".into()].to_vec();
+    assert_eq!(settings.feeds, [("notifications".into(), Feed { kinds, ..Feed::default() })].into());
+}
+
+#[test]
+fn whatever_is_unknown_is_an_error_that_names_the_nearest() {
+    let file =
+        file("lisen = \"127.0.0.1:1\"\n[gateway]\nping_interval = 3\n[gateways]\nx = 1\n[timelin]\n[timeline]\n");
+    let problems = settings(Some(file.path()), env(&[("FEEDGATE_LISTN", "1"), ("FEEDGATE_BUCKET", "1")]), vec![]);
+    let problems = problems.unwrap_err().join("\n");
+    for right in [
+        "no key lisen; the nearest is listen",
+        "no key gateway.ping_interval; the nearest is gateway.ping_interval_secs",
+        "no key gateways.x; the nearest is gateway.batch",
+        "no key timelin; the nearest is ",
+        "no variable FEEDGATE_LISTN; the nearest is FEEDGATE_LISTEN",
+        "no variable FEEDGATE_BUCKET; the nearest is FEEDGATE_BUCKETS",
+    ] {
+        assert!(problems.contains(right), "{right}\n---\n{problems}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_names_its_source_and_what_would_be_right() {
+    let file = file("backfill = \"many\"\nbuckets = 70000\ngateway = 3\n");
+    let env = env(&[("FEEDGATE_GATEWAY_BATCH", "-1")]);
+    let problems = settings(Some(file.path()), env, vec![flag("listen", "8080")]).unwrap_err().join("\n");
+    for right in [
+        "backfill must be a whole number in range, such as 100, it is \"many\"",
+        "buckets must be a whole number in range, such as 16, it is 70000",
+        "no key gateway;",
+        "FEEDGATE_GATEWAY_BATCH: gateway.batch must be a whole number in range, such as 100, it is -1",
+        "--listen: listen must be an IP address and a port, such as \"127.0.0.1:8080\", it is \"8080\"",
+    ] {
+        assert!(problems.contains(right), "{right}\n---\n{problems}");
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_not_toml_says_so() {
+    let missing = settings(Some(Path::new("/nonexistent.toml")), env(&[]), vec![]).unwrap_err();
+    assert!(missing[0].starts_with("/nonexistent.toml cannot be read: "), "{missing:?}");
+    let broken = file("listen =");
+    let problems = settings(Some(broken.path()), env(&[]), vec![]).unwrap_err();
+    assert!(problems[0].contains("is not TOML") && problems[0].contains("line 1"), "{problems:?}");
+}
+
+#[test]
+fn the_default_config_is_the_defaults_and_names_every_key() {
+    let text = crate::DEFAULT_CONFIG;
+    let table: Table = text.parse().unwrap();
+    assert_eq!(leaves("", &table).collect::<BTreeMap<_, _>>(), known());
+    for (n, line) in text.lines().enumerate().filter(|(_, line)| line.contains(" = ")) {
+        let above = text.lines().nth(n.wrapping_sub(1)).unwrap_or_default();
+        assert!(above.starts_with('#'), "line {}: {line:?} has no comment above it", n + 1);
+    }
+}
+
+/// Every `FEEDGATE_…` that is set in a file.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines
+        .flat_map(move |line| line.match_indices(PREFIX).map(move |(at, _)| line[at..].split(|c| !is_name(c)).next()))
+        .flatten()
+}
+
+#[test]
+fn what_is_deployed_names_only_variables_that_there_are() {
+    let known = known();
+    let right: Vec<String> = known.keys().flat_map(|key| [variable(key), variable(&format!("{key}{FILE}"))]).collect();
+    for (file, text, wants) in [
+        ("compose.yaml", include_str!("../../../compose.yaml"), 5),
+        ("Dockerfile", include_str!("../../../Dockerfile"), 4),
+        ("feedgate.service", include_str!("../../../systemd/feedgate.service"), 1),
+        ("feedgate-gateway.service", include_str!("../../../systemd/feedgate-gateway.service"), 4),
+        ("feedgate-timeline.service", include_str!("../../../systemd/feedgate-timeline.service"), 2),
+    ] {
+        let named: Vec<&str> = named(text).collect();
+        assert!(named.len() >= wants, "{file}: {named:?}");
+        for name in named {
+            assert!(right.iter().any(|right| right == name) || NOT_SETTINGS.contains(&name), "{file}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_url_may_stand_in_a_file_of_its_own() {
+    let url = file("embedded:\n");
+    let path = url.path().to_str().unwrap();
+    let lower = file("archive_url = \"mysql://\"\nbus_url = \"mysql://\"\n");
+    let variable = env(&[("FEEDGATE_ARCHIVE_URL_FILE", path)]);
+    settings(Some(lower.path()), variable, vec![flag("bus_url_file", path)]).unwrap();
+
+    let both = env(&[("FEEDGATE_BUS_URL", "embedded:"), ("FEEDGATE_BUS_URL_FILE", path)]);
+    let problems = settings(None, both, vec![]).unwrap_err();
+    let wants = "FEEDGATE_BUS_URL_FILE: bus_url and bus_url_file must not both be given; take one of them out";
+    assert_eq!(problems, [wants]);
+}
+
+#[test]
+fn the_distance_counts_edits() {
+    for (a, b, wants) in [("", "", 0), ("listen", "lisen", 1), ("abc", "cab", 2), ("", "abc", 3), ("ab", "ba", 2)] {
+        assert_eq!(distance(a, b), wants, "{a} {b}");
+    }
+}
