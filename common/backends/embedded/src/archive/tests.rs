@@ -1,7 +1,8 @@
 //! What cannot be seen from outside.
 
-use feedgate_common::archive::Archive;
-use feedgate_common::{FeedId, UserNo};
+use feedgate_common::archive::{Archive, Audience, Publish, Write, Written};
+use feedgate_common::import::Import;
+use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 
 use super::EmbeddedArchive;
 use super::tables::{Counters, CountersRow, NOBODY};
@@ -48,4 +49,28 @@ async fn the_number_that_named_feeds_begin_with_is_no_users() {
     assert_eq!(archive.intern(&[ann]).await.unwrap(), [UserNo(NOBODY.0 - 1)]);
     let refused = archive.intern(&[ben]).await.unwrap_err();
     assert!(refused.to_string().contains("4,294,967,294"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_imported_item_that_was_deleted_is_shown_in_no_feed() {
+    let (_dir, archive) = with(CountersRow::default()).await;
+    let likes = archive.intern_feeds(&["likes".into()]).await.unwrap()[0];
+    let rea: UserId = "rea".parse().unwrap();
+    let then = |feed, deleted| {
+        let publish = Publish::new("ann".parse().unwrap(), Body::parse("1".to_owned()).unwrap());
+        let publish = Publish { feed, audience: Audience::Users(vec![rea.clone()]), ..publish };
+        Write::Import(Import::Item { publish, version: 1, deleted })
+    };
+    let lines = vec![then(likes, true), then(FeedId::MAIN, true), then(likes, false), then(FeedId::MAIN, false)];
+    let written = archive.write(lines, 1).await.unwrap();
+    let items = written.into_iter().map(|line| match line {
+        Ok(Written::Published { id, .. }) => id,
+        other => panic!("history is taken in, not {other:?}"),
+    });
+    let items: Vec<ItemId> = items.collect();
+    let reader = archive.intern(&[rea]).await.unwrap()[0];
+    for (feed, living) in [(likes, items[2]), (FeedId::MAIN, items[3])] {
+        let page = archive.feed_below(InboxKey { reader, feed }, None, None, 10, 10).await.unwrap();
+        assert_eq!(page.iter().map(|add| add.key.item).collect::<Vec<_>>(), [living], "{feed:?}");
+    }
 }
