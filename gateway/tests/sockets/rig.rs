@@ -229,18 +229,19 @@ pub(crate) fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
     let (caller, begun) = (std::panic::Location::caller(), std::time::Instant::now());
     async move {
         while !holds() {
-            assert!(begun.elapsed() < Duration::from_secs(30), "{caller}: did not happen in time");
+            assert!(begun.elapsed() < Duration::from_secs(10), "{caller}: did not happen in time");
             tokio::task::yield_now().await;
         }
     }
 }
 
-/// Anything here takes far less; more is a failure that says where.
+/// Anything here takes far less, also where a test puts the clock forward meanwhile, by 12 s at most; more is a failure
+/// that says where.
 #[track_caller]
 pub(crate) fn within<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
-        match tokio::time::timeout(Duration::from_secs(30), work).await {
+        match tokio::time::timeout(Duration::from_secs(15), work).await {
             Ok(done) => done,
             Err(_) => panic!("{caller}: did not happen in time"),
         }

@@ -210,12 +210,12 @@ impl Running {
     }
 }
 
-/// Looks again and again until `holds`, for at most 30 s.
+/// Looks again and again until `holds`, for at most 10 s.
 pub(crate) async fn eventually(what: &str, holds: impl AsyncFn() -> bool) {
     let wait = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap_or_else(|_| panic!("not within 30 s: {what}"));
+    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap_or_else(|_| panic!("not within 10 s: {what}"));
 }
