@@ -75,17 +75,17 @@ export class Backend {
     return (await this.call("POST", `/v1/users/${user}/token`, { device_id: device, ttl })).token;
   }
 
-  page(user, { cursor, limit = 100 } = {}) {
-    const query = new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) });
+  page(user, { name = "feed", cursor, limit = 100 } = {}) {
+    const query = new URLSearchParams({ name, limit, ...(cursor ? { cursor } : {}) });
     return this.call("GET", `/v1/users/${user}/feed?${query}`);
   }
 
-  /** The whole feed, all pages walked. */
-  async feed(user) {
+  /** The whole feed of that name, all pages walked. */
+  async feed(user, name = "feed") {
     const items = [];
     let cursor = null;
     do {
-      const page = await this.page(user, { cursor });
+      const page = await this.page(user, { name, cursor });
       items.push(...page.items);
       cursor = page.next;
     } while (cursor !== null);

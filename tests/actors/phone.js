@@ -2,6 +2,7 @@
 //
 //     const phone = await Phone.open(t, server, "ann", { device: "ios-1" });
 //     await phone.shows("the post", (items) => items.length === 1);
+//     const likes = await Phone.open(t, server, "ann", { channel: "likes", over: phone });   another feed, the same connection
 //     phone.close();                                    the app is gone; `phone.stored` is what it kept
 //
 // It counts what the protocol promises: in items mode every change once and none missing (a
@@ -22,6 +23,9 @@ export const WebSocket = require("ws");
 
 const HISTORY_LIMIT = 100;
 
+/** The SDK's own code for a call that its connection did not outlive. */
+const CONNECTION_CLOSED = 11;
+
 export class Phone {
   /** How often page one was loaded, a change came twice, the connection came up, a token was asked for. */
   reloads = 0;
@@ -41,7 +45,7 @@ export class Phone {
   #asked = false; // whether the SDK has asked for a position before
 
   /**
-   * `deliver`: "items" or "notify". `stored`: what an earlier run of the app kept. `way`: how the
+   * `channel`: the feed's name. `over`: the phone whose connection it shares. `deliver`: "items" or "notify". `stored`: what an earlier run of the app kept. `way`: how the
    * subscription gets its position, by "since" or by "getState". `ttl`: of its tokens, seconds.
    * `fetchBy`: how a notified phone fetches, by "history" or over HTTP by "changes".
    */
@@ -52,29 +56,21 @@ export class Phone {
     return phone;
   }
 
-  constructor(server, user, { device, deliver = "items", stored, way = "since", ttl, fetchBy = "history", onPush, getToken } = {}) {
-    Object.assign(this, { server, user, device, deliver, way, ttl, fetchBy, onPush });
+  constructor(server, user, options = {}) {
+    const { channel = "feed", over, device = over?.device, deliver = "items", stored, way = "since", ttl, fetchBy = "history", onPush, getToken } = options;
+    Object.assign(this, { server, user, channel, over, device, deliver, way, ttl, fetchBy, onPush });
     this.getToken = getToken ?? (() => server.token(user, { device, ttl }));
     this.feed = stored ? Feed.from(JSON.parse(stored)) : new Feed();
   }
 
   async #start() {
-    this.client = new Centrifuge(this.server.websocket, {
-      websocket: this.#websocket(),
-      data: this.device ? { device_id: this.device } : {},
-      getToken: async () => {
-        this.tokens += 1;
-        return this.getToken();
-      },
-      minReconnectDelay: 20,
-      maxReconnectDelay: 200,
-    });
+    this.client = this.over?.client ?? this.#connection();
     this.client.on("connected", () => (this.connects += 1));
     this.client.on("connecting", ({ code }) => this.connecting.push(code));
     this.client.on("error", (context) => this.errors.push(context.error));
     this.client.on("disconnected", ({ code, reason }) => (this.stopped = { code, reason }));
     const position = this.way === "getState" ? { getState: () => this.#state() } : { since: await this.#since() };
-    this.subscription = this.client.newSubscription("feed", {
+    this.subscription = this.client.newSubscription(this.channel, {
       data: { deliver: this.deliver },
       minResubscribeDelay: 20,
       maxResubscribeDelay: 200,
@@ -85,6 +81,19 @@ export class Phone {
     this.subscription.on("publication", (context) => this.#guard(() => this.#published(context)));
     this.subscription.subscribe();
     this.client.connect();
+  }
+
+  #connection() {
+    return new Centrifuge(this.server.websocket, {
+      websocket: this.#websocket(),
+      data: this.device ? { device_id: this.device } : {},
+      getToken: async () => {
+        this.tokens += 1;
+        return this.getToken();
+      },
+      minReconnectDelay: 20,
+      maxReconnectDelay: 200,
+    });
   }
 
   /** The SDK's WebSocket: each time at the gateway that `server` is or names then, and recorded if it records. */
@@ -128,7 +137,7 @@ export class Phone {
 
   /** Acknowledges what the list has taken in. */
   acknowledge() {
-    return this.client.rpc("ack", this.position);
+    return this.client.rpc("ack", { ...this.position, channel: this.channel });
   }
 
   /** Waits until the SDK has subscribed. */
@@ -152,7 +161,7 @@ export class Phone {
 
   /** Waits until the phone has taken in the log's head, and scrolls up to the end. */
   async catchesUp(withinSecs = 60) {
-    const { position } = await this.server.page(this.user, { limit: 1 });
+    const { position } = await this.server.page(this.user, { name: this.channel, limit: 1 });
     const there = () => this.position?.epoch === position.epoch && this.position.offset >= position.offset;
     await this.waitFor(`the phone is at ${JSON.stringify(position)}`, there, withinSecs);
     await this.loadAll();
@@ -162,7 +171,7 @@ export class Phone {
   async agrees() {
     await this.server.drained();
     await this.catchesUp();
-    assert.deepEqual(this.feed.items(), await this.server.feed(this.user));
+    assert.deepEqual(this.feed.items(), await this.server.feed(this.user, this.channel));
     assert.equal(this.repeated, 0, "no change came twice");
   }
 
@@ -194,7 +203,7 @@ export class Phone {
 
   async #page(cursor) {
     const token = await this.server.token(this.user, { device: this.device });
-    const query = new URLSearchParams({ limit: 100, ...(cursor ? { cursor } : {}) });
+    const query = new URLSearchParams({ name: this.channel, limit: 100, ...(cursor ? { cursor } : {}) });
     return this.server.call("GET", `/v1/users/${this.user}/feed?${query}`, undefined, { token });
   }
 
@@ -239,13 +248,15 @@ export class Phone {
       return publications.map(({ data, offset }) => ({ change: data, offset }));
     } catch (error) {
       if (error.code === 112) return null;
+      // The connection has ended meanwhile: once the next one is there, it is fetched again.
+      if (error.code === CONNECTION_CLOSED) return [];
       throw error;
     }
   }
 
   async #changes() {
     const token = await this.server.token(this.user, { device: this.device });
-    const query = new URLSearchParams({ ...this.position, limit: HISTORY_LIMIT });
+    const query = new URLSearchParams({ name: this.channel, ...this.position, limit: HISTORY_LIMIT });
     const { status, body } = await this.server.request("GET", `/v1/users/${this.user}/changes?${query}`, undefined, { token });
     if (status === 410) return null;
     assert.equal(status, 200, JSON.stringify(body));

@@ -24,7 +24,7 @@ pub(super) struct Sessions {
 struct Line {
     device: DeviceId,
     node: String,
-    /// What the device has acknowledged, if anything.
+    /// What the device has acknowledged of the main feed, if anything.
     position: Option<Position>,
     since: Millis,
 }
