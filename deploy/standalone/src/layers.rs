@@ -143,7 +143,9 @@ fn of_environment(
     problems: &mut Vec<String>,
 ) -> Vec<Given> {
     let files = known.keys().filter(|key| key.ends_with(URL)).map(|key| format!("{key}{FILE}"));
-    let variables: BTreeMap<String, String> = known.keys().cloned().chain(files).map(|k| (variable(&k), k)).collect();
+    // A section has none.
+    let values = known.iter().filter(|(_, value)| !value.is_table()).map(|(key, _)| key.clone());
+    let variables: BTreeMap<String, String> = values.chain(files).map(|key| (variable(&key), key)).collect();
     let mut given = Vec::new();
     for (name, text) in environment.filter(|(name, _)| name.starts_with(PREFIX)) {
         match variables.get(&name) {

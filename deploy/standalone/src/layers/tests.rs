@@ -70,7 +70,7 @@ fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
         ("[feeds]\nlikes = 3\n", "", "no key feeds.likes; the nearest is feeds.likes.cap"),
         ("", "FEEDGATE_FEEDS_LIKES_CAP", "feeds.likes.cap must be a whole number in range, such as 1000, it is \"x\""),
         ("", "FEEDGATE_FEEDS_LIKES_TTL", "no variable FEEDGATE_FEEDS_LIKES_TTL; the nearest is "),
-        ("", "FEEDGATE_FEEDS", "feeds must be a section, it is \"x\""),
+        ("", "FEEDGATE_FEEDS", "no variable FEEDGATE_FEEDS;"),
         ("", "FEEDGATE_FEEDS__CAP", "no variable FEEDGATE_FEEDS__CAP"),
     ] {
         let file = file(&format!("backfill = 1001\n{text}"));
