@@ -10,6 +10,8 @@ mod acknowledging;
 mod asking;
 #[path = "sockets/breaking.rs"]
 mod breaking;
+#[path = "sockets/channels.rs"]
+mod channels;
 #[path = "sockets/clock.rs"]
 mod clock;
 #[path = "sockets/delivering.rs"]

@@ -3,24 +3,10 @@
 use feedgate_common::{Epoch, Position};
 use serde_json::{Value, json};
 
-use super::phone::Phone;
-use super::rig::{Rig, within};
+use super::rig::Rig;
 
 fn ack(offset: impl Into<Value>, epoch: impl ToString) -> Value {
     json!({"method": "ack", "data": {"offset": offset.into(), "epoch": epoch.to_string()}})
-}
-
-/// Hangs up, and waits until the gateway has said its farewell.
-async fn hang_up(rig: &Rig, mut phone: Phone, user: &str) {
-    phone.ws.close(None).await.unwrap();
-    phone.closed().await;
-    let user = rig.number(user).await;
-    within(async {
-        while !rig.sessions.list(user).await.unwrap().is_empty() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -54,7 +40,7 @@ async fn i12_no_lie_of_a_device_damages_its_stored_position() {
         .await;
     assert_eq!(phone.line().await["error"]["code"], 107);
     assert_eq!(phone.ask("rpc", ack(2, head.epoch)).await["rpc"]["data"], json!({}), "an older truth is no lie");
-    hang_up(&rig, phone, "ann").await;
+    rig.hang_up(phone, "ann").await;
     assert_eq!(rig.stored("ann", "phone").await, Some(truth));
     rig.stop().await;
 }
@@ -68,7 +54,7 @@ async fn i12_devices_of_one_user_acknowledge_independently() {
     for (device, offset) in [("phone", 3), ("tablet", 7)] {
         let mut socket = rig.connected("ann", device).await;
         socket.ask("rpc", ack(offset, head.epoch)).await;
-        hang_up(&rig, socket, "ann").await;
+        rig.hang_up(socket, "ann").await;
     }
     for (device, offset) in [("phone", 3), ("tablet", 7)] {
         assert_eq!(rig.stored("ann", device).await, Some(Position { offset, ..head }));
@@ -88,7 +74,7 @@ async fn a_device_resumes_from_what_it_recovered_acknowledged_or_named_in_histor
     let since = json!({"channel": "feed", "since": {"offset": 6, "epoch": epoch}, "limit": 1});
     phone.ask("history", since).await;
     phone.ask("rpc", ack(4, head.epoch)).await;
-    hang_up(&rig, phone, "ann").await;
+    rig.hang_up(phone, "ann").await;
 
     let mut again = rig.connected("ann", "phone").await;
     let reply = again.subscribe(json!({"data": {"deliver": "items", "resume": "stored"}})).await["subscribe"].take();
@@ -106,7 +92,7 @@ async fn a_device_without_an_id_is_never_stored() {
     let mut phone = rig.socket().await;
     let client = phone.connect(&rig.token("ann", None, 600)).await["connect"]["client"].as_str().unwrap().to_owned();
     assert_eq!(phone.ask("rpc", ack(2, head.epoch)).await["rpc"]["data"], json!({}));
-    hang_up(&rig, phone, "ann").await;
+    rig.hang_up(phone, "ann").await;
     assert_eq!(rig.stored("ann", &client).await, None);
     assert_ne!(head.epoch, Epoch(0));
     rig.stop().await;
@@ -124,7 +110,7 @@ async fn in_notify_mode_a_recover_offset_is_what_the_device_was_told_and_not_wha
     // Told of 9, it lost the connection before it had fetched: the SDK comes back with the offset of the push.
     let told = json!({"recover": true, "offset": head.offset, "epoch": epoch, "data": {"deliver": "notify"}});
     assert_eq!(phone.subscribe(told).await["subscribe"]["recovered"], true);
-    hang_up(&rig, phone, "ann").await;
+    rig.hang_up(phone, "ann").await;
     assert_eq!(rig.stored("ann", "phone").await, Some(Position { offset: 3, ..head }), "late, never early");
     rig.stop().await;
 }

@@ -127,8 +127,8 @@ impl Sessions for FaultySessions {
 pub(crate) struct FaultyInboxes {
     pub(crate) inner: Arc<dyn Inboxes>,
     pub(crate) gate: Gate,
-    /// Reads of the log and of its head so far.
-    pub(crate) reads: Mutex<usize>,
+    /// Of which inboxes the log or its head was read so far.
+    pub(crate) reads: Mutex<Vec<InboxKey>>,
 }
 
 impl FaultyInboxes {
@@ -165,7 +165,7 @@ impl Inboxes for FaultyInboxes {
     }
 
     async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
-        *self.reads.lock() += 1;
+        self.reads.lock().push(key);
         self.gate.pass().await?;
         self.inner.stand(key).await
     }
@@ -179,7 +179,7 @@ impl Inboxes for FaultyInboxes {
     }
 
     async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
-        *self.reads.lock() += 1;
+        self.reads.lock().push(key);
         self.gate.pass().await?;
         self.inner.read(key, after, limit).await
     }
@@ -190,7 +190,7 @@ impl Inboxes for FaultyInboxes {
     }
 
     async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        *self.reads.lock() += 1;
+        self.reads.lock().extend(keys);
         self.gate.pass().await?;
         self.inner.heads(keys).await
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::feed::Publisher;
 use serde_json::{Value, json};
 
 use super::clock::Clock;
 use super::faults::{FaultyInboxes, FaultyJobs, FaultySessions, Weather};
 use super::phone::{Next, Phone};
-use super::rig::{Rig, http_at, until};
+use super::rig::{Rig, feeds, http_at, until};
 
 /// A node whose every store but the Archive may fail.
 struct Shaky {
@@ -25,7 +25,7 @@ async fn shaky(drain_ms: u32) -> Shaky {
         let inboxes = FaultyInboxes::over(stores.inboxes.clone());
         let sessions = FaultySessions::over(stores.sessions.clone());
         let jobs = FaultyJobs::over(stores.jobs.clone());
-        parts.feeds = Arc::new(Feeds::new(stores.archive.clone(), inboxes.clone(), DEFAULT_BACKFILL));
+        parts.feeds = Arc::new(feeds(stores, inboxes.clone()));
         parts.publisher = Arc::new(Publisher::new(stores.archive.clone(), jobs.clone()));
         (parts.sessions, parts.jobs) = (sessions.clone(), jobs.clone());
         faulty = Some((inboxes, sessions, jobs));

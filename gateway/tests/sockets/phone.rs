@@ -142,11 +142,18 @@ impl Phone {
         self.ask("subscribe", params).await
     }
 
-    /// The next publication: its offset and data.
+    /// The next publication, of the main feed: its offset and data.
     pub(crate) async fn publication(&mut self) -> (u64, Value) {
+        let (channel, offset, data) = self.pushed().await;
+        assert_eq!(channel, "feed", "{offset}: {data}");
+        (offset, data)
+    }
+
+    /// The next publication: its channel, offset and data.
+    pub(crate) async fn pushed(&mut self) -> (String, u64, Value) {
         let mut line = self.line().await;
-        let publication = line["push"]["pub"].take();
+        let mut publication = line["push"]["pub"].take();
         let offset = publication["offset"].as_u64().unwrap_or_else(|| panic!("a push was expected: {line}"));
-        (offset, publication["data"].clone())
+        (line["push"]["channel"].as_str().unwrap().to_owned(), offset, publication["data"].take())
     }
 }

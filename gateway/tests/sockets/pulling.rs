@@ -5,21 +5,20 @@ use std::sync::atomic::Ordering;
 
 use feedgate_common::change::Class;
 use feedgate_common::doorbell::Heard;
-use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
 use super::lines::Lines;
 use super::phone::Phone;
-use super::rig::{Rig, http_at, until};
+use super::rig::{Rig, feeds, http_at, until};
 
 /// A node that knows of pull records only what it hears on lines of its own, or asks for.
-async fn over_lines() -> (Rig, Arc<Lines>) {
+pub(crate) async fn over_lines() -> (Rig, Arc<Lines>) {
     let mut lines = None;
     let rig = Rig::of(|parts, stores| {
         let between: &Arc<Lines> = lines.get_or_insert_with(|| Lines::over(stores.doorbell.clone()));
         parts.doorbell = between.of("node");
-        parts.feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+        parts.feeds = Arc::new(feeds(stores, stores.inboxes.clone()));
     });
     (rig.await, lines.unwrap())
 }
@@ -55,7 +54,7 @@ async fn fetched(phone: &mut Phone, position: &mut (String, u64), count: usize) 
 }
 
 /// What must come while the clock stands.
-async fn in_time<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = work => done,
         () = until(|| false) => unreachable!(),
@@ -204,7 +203,7 @@ async fn i4_a_node_that_begins_knows_how_far_pull_records_go_before_it_serves() 
     drop(phone);
     rig.post("star", 2).await;
     let later = rig.join("later", |parts, stores| {
-        parts.feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+        parts.feeds = Arc::new(feeds(stores, stores.inboxes.clone()));
     });
     let later = later.await;
     let mut phone = rig.connected_at(later, "ann", "phone").await;

@@ -8,7 +8,8 @@ use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, FeedId, InboxKey, Position, Sessions, UserNo};
+use feedgate_common::named::{NamedFeed, NamedFeeds};
+use feedgate_common::{Body, FeedId, InboxKey, Inboxes, Position, Sessions, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
 use feedgate_timeline::Worker;
@@ -19,6 +20,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::phone::Phone;
+
+/// The feed of "like"s, which clients call "notifications".
+pub(crate) const LIKES: FeedId = FeedId(1);
+
+/// The main feed and [`LIKES`], whose inboxes are these.
+pub(crate) fn feeds(stores: &Embedded, inboxes: Arc<dyn Inboxes>) -> Feeds {
+    let likes = NamedFeed { id: LIKES, name: "notifications".into(), kinds: vec!["like".into()], cap: 1000, ttl: None };
+    Feeds::new(stores.archive.clone(), inboxes, DEFAULT_BACKFILL).with_named(NamedFeeds::new(vec![likes]).unwrap())
+}
 
 pub(crate) struct Rig {
     pub(crate) addr: SocketAddr,
@@ -50,7 +60,8 @@ impl Rig {
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let Embedded { archive, inboxes, sessions, jobs, doorbell, .. } = &stores;
         let (sessions, jobs, doorbell) = (sessions.clone(), jobs.clone(), doorbell.clone());
-        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes.clone(), DEFAULT_BACKFILL));
+        assert_eq!(archive.intern_feeds(&["notifications".into()]).await.unwrap(), [LIKES]);
+        let feeds = Arc::new(feeds(&stores, inboxes.clone()));
         let publisher = Arc::new(Publisher::new(archive.clone(), jobs.clone()));
         let keys = Keys::new("api-key", b"0123456789abcdef0123456789abcdef");
 
@@ -155,7 +166,19 @@ impl Rig {
     }
 
     pub(crate) async fn post_bodies(&self, author: &str, bodies: impl Iterator<Item = String>) {
-        let publish = |body: String| Write::Publish(Publish::new(author.parse().unwrap(), Body::parse(body).unwrap()));
+        self.publish(FeedId::MAIN, author, bodies).await;
+    }
+
+    /// So many likes.
+    pub(crate) async fn like(&self, author: &str, count: usize) {
+        self.publish(LIKES, author, (0..count).map(|n| n.to_string())).await;
+    }
+
+    pub(crate) async fn publish(&self, feed: FeedId, author: &str, bodies: impl Iterator<Item = String>) {
+        let publish = |body: String| {
+            let plain = Publish::new(author.parse().unwrap(), Body::parse(body).unwrap());
+            Write::Publish(Publish { feed, ..plain })
+        };
         self.write(bodies.map(publish).collect()).await;
     }
 
@@ -170,17 +193,26 @@ impl Rig {
     }
 
     pub(crate) async fn head(&self, user: &str) -> Position {
-        self.feeds.head(InboxKey::main(self.number(user).await)).await.unwrap()
+        self.head_in(FeedId::MAIN, user).await
+    }
+
+    pub(crate) async fn head_in(&self, feed: FeedId, user: &str) -> Position {
+        self.feeds.head(InboxKey { reader: self.number(user).await, feed }).await.unwrap()
     }
 
     /// Waits until the user's log has come to `offset`.
     pub(crate) async fn grown(&self, user: &str, offset: u64) -> Position {
+        self.grown_in(FeedId::MAIN, user, offset).await
+    }
+
+    /// The same in any feed.
+    pub(crate) async fn grown_in(&self, feed: FeedId, user: &str, offset: u64) -> Position {
         within(async {
             loop {
                 let rung = self.rung.notified();
                 tokio::pin!(rung);
                 rung.as_mut().enable();
-                let head = self.head(user).await;
+                let head = self.head_in(feed, user).await;
                 if head.offset >= offset {
                     return head;
                 }
@@ -190,10 +222,33 @@ impl Rig {
         .await
     }
 
-    /// What is stored for the device, once it is `wanted`.
+    /// What is stored for the device.
     pub(crate) async fn stored(&self, user: &str, device: &str) -> Option<Position> {
+        self.stored_in(FeedId::MAIN, user, device).await
+    }
+
+    /// The same in any feed.
+    pub(crate) async fn stored_in(&self, feed: FeedId, user: &str, device: &str) -> Option<Position> {
         let (user, device) = (self.number(user).await, device.parse().unwrap());
-        self.sessions.position(user, &device, FeedId::MAIN, clock::now()).await.unwrap()
+        self.sessions.position(user, &device, feed, clock::now()).await.unwrap()
+    }
+
+    /// Hangs up, and waits until the gateway has said its farewell.
+    pub(crate) async fn hang_up(&self, mut phone: Phone, user: &str) {
+        phone.ws.close(None).await.unwrap();
+        phone.closed().await;
+        self.gone(user).await;
+    }
+
+    /// Waits until the user has no session.
+    pub(crate) async fn gone(&self, user: &str) {
+        let user = self.number(user).await;
+        within(async {
+            while !self.sessions.list(user).await.unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
     }
 
     /// Counts from `/v1/stats`, by HTTP as anyone would.

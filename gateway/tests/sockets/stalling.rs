@@ -1,10 +1,9 @@
 //! A device that stops reading its socket costs a bounded amount and nobody else anything.
 
-use std::time::Duration;
-
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
+use super::clock::Clock;
 use super::phone::Next;
 use super::rig::{Rig, within};
 
@@ -94,13 +93,11 @@ async fn i18_a_reader_that_stays_stalled_is_closed_for_want_of_a_pong() {
     let mut stalled = rig.connected("ann", "stalled").await;
     stalled.subscribe(json!({})).await;
     rig.post_bodies("bob", (0..300).map(|_| body(60))).await;
-    let ann = rig.number("ann").await;
-    within(async {
-        while !rig.sessions.list(ann).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
+    rig.grown("ann", 300).await;
+    let clock = Clock::stop();
+    clock.advance(3).await;
+    drop(clock);
+    rig.gone("ann").await;
     rig.stop().await;
 }
 
@@ -157,13 +154,8 @@ async fn i18_a_peer_that_asks_for_a_large_page_and_does_not_read_it_is_cut() {
     stalled.write_all(request.as_bytes()).await.unwrap();
     // The answer is on its way; from here on nothing is read until the server has given up.
     within(stalled.readable()).await.unwrap();
-    within(async {
-        // Only an end or a reset of the connection is reported without reading.
-        while !stalled.ready(tokio::io::Interest::READABLE).await.unwrap().is_read_closed() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
+    // Ready for this, and not just for reading, is a connection that the peer has ended or reset.
+    within(stalled.ready(tokio::io::Interest::PRIORITY)).await.unwrap();
     let mut answer = Vec::new();
     let end = within(stalled.read_to_end(&mut answer)).await;
     assert!(end.is_err() || answer.len() < 100 * 60 * 1024, "all of it arrived: {} bytes", answer.len());
