@@ -2,7 +2,7 @@
 -- that have a name, beside the main one.
 --
 -- It only adds. It runs in one transaction with the tables locked: everything waits for it, for as long as the server
--- takes to read edges twice and records three times (about a minute for 100 million of each). It indexes nothing that is
+-- takes to read edges twice and records three times (some minutes for 100 million of each). It indexes no record that is
 -- there already: what is new has indexes of its own.
 --
 -- A deploy. Nodes of the version before go on beside this one: they read, publish, follow and push as they did.

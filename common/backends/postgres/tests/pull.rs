@@ -7,10 +7,11 @@ mod server;
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Audience, News, Publish, Write};
+use feedgate_common::archive::{Audience, News, Publish, PullHead, Write};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, Entry, FeedId, InboxKey, Millis, StoreError, UserNo, Watermarks};
+use feedgate_common::import::Import;
+use feedgate_common::{Archive, Entry, FeedId, InboxKey, ItemId, Millis, StoreError, UserNo, Watermarks};
 use feedgate_postgres::{Options, PostgresArchive};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -142,6 +143,28 @@ async fn a_follow_does_not_wait_for_another_follow_of_the_same_author() {
     let (waited, went) = tokio::join!(waits, goes);
     assert!(went.unwrap().iter().chain(&waited.unwrap()).all(Result::is_ok));
     assert_eq!(other.author(numbers[0]).await.unwrap().followers, 2);
+}
+
+/// What nobody is told of wakes nobody, whichever feed it is in.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_author_whose_newest_pulled_record_is_history_is_no_head() {
+    let node = open(&server().database("heads")).await;
+    let star = node.intern(&[user("star")]).await.unwrap()[0];
+    let likes = node.intern_feeds(&["likes".into()]).await.unwrap()[0];
+    let heads = async |write: Write| {
+        node.write(vec![write], NOW).await.unwrap().remove(0).unwrap();
+        node.pull_heads(0, 10).await.unwrap()
+    };
+    let old = |text: &str, feed| {
+        let publish = Publish { feed, id: Some(ItemId(text.len() as u64)), ..post("star", text) };
+        Write::Import(Import::Item { publish, version: 1, deleted: false })
+    };
+    assert_eq!(heads(Write::Classify { author: user("star"), class: Class::Pull }).await, []);
+    assert_eq!(heads(old("old", FeedId::MAIN)).await, []);
+    assert_eq!(heads(Write::Publish(post("star", "new"))).await, [PullHead { pull_seq: 2, author: star }]);
+    assert_eq!(heads(old("older", likes)).await, []);
+    let liked = Publish { feed: likes, ..post("star", "liked") };
+    assert_eq!(heads(Write::Publish(liked)).await, [PullHead { pull_seq: 4, author: star }]);
 }
 
 type Call<'a> = BoxFuture<'a, Result<News, StoreError>>;
