@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
-import { Phone } from "../actors/phone.js";
+import { Centrifuge, Phone, WebSocket } from "../actors/phone.js";
+import { until } from "../actors/until.js";
 
 const NOTIFICATIONS = '[feeds.notifications]\nkinds = ["like", "comment"]\n';
 
@@ -135,6 +136,42 @@ test("pages of a feed end behind its cap and leave out what is older than its ti
   await likes.agrees();
   const rpc = await likes.client.rpc("page", { channel: "notifications", limit: 2 });
   assert.deepEqual(rpc.data.items.map(({ body }) => body.text), ["like 5", "like 4"]);
+});
+
+test("a device that stored nothing goes on in each feed from what it has acknowledged there", async (t) => {
+  const server = await Home.start(t, { config: NOTIFICATIONS });
+  await server.follow("ann", "bob");
+  const before = await bothFeeds(t, server, { device: "tv" });
+  for (let n = 1; n <= 3; n += 1) await server.publish("bob", { text: `like ${n}` }, { kind: "like" });
+  await server.publish("bob", { text: "post 1" });
+  await before.likes.shows("three likes", count(3));
+  await before.posts.shows("a post", count(1));
+  await before.likes.acknowledge();
+  await before.posts.acknowledge();
+  const stored = async () => (await server.call("GET", "/v1/users/ann/sessions")).sessions[0]?.position?.offset === 1;
+  await until("the positions are stored", stored);
+  before.posts.close();
+
+  await server.publish("bob", { text: "like 4" }, { kind: "like" });
+  await server.publish("bob", { text: "post 2" });
+  await server.drained();
+  const client = new Centrifuge(server.websocket, {
+    websocket: WebSocket,
+    data: { device_id: "tv" },
+    token: await server.token("ann"),
+  });
+  t.after(() => client.disconnect());
+  const told = { feed: [], notifications: [] };
+  for (const [channel, seen] of Object.entries(told)) {
+    const subscription = client.newSubscription(channel, { data: { deliver: "items", resume: "stored" } });
+    subscription.on("subscribed", ({ recovered }) => seen.push(recovered));
+    subscription.on("publication", ({ offset, data }) => seen.push([offset, data.item.body.text]));
+    subscription.subscribe();
+  }
+  client.connect();
+  const wanted = { feed: [true, [2, "post 2"]], notifications: [true, [4, "like 4"]] };
+  await until("what is new in each", () => Object.values(told).every(({ length }) => length >= 2), { seen: () => told });
+  assert.deepEqual(told, wanted);
 });
 
 test("a channel that is no feed is refused with those that are", async (t) => {

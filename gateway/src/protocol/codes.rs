@@ -94,7 +94,7 @@ codes! {
         Internal = 100, "internal server error";
         /// There is no token.
         Unauthorized = 101, "unauthorized";
-        /// The only channel is `feed`.
+        /// There is no such feed.
         UnknownChannel = 102, "unknown channel";
         /// Not for this user, or not from here.
         PermissionDenied = 103, "permission denied";

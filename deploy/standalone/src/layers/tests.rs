@@ -43,7 +43,7 @@ fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
         ("FEEDGATE_FEEDS_MY_STORIES_CAP", "7"),
         ("FEEDGATE_FEEDS_AT_WORK_KINDS", "memo"),
     ]);
-    let feeds = settings(Some(file.path()), env, vec![]).unwrap().feeds;
+    let effective = settings(Some(file.path()), env, vec![]).unwrap();
     let feed = |kinds: &[&str], cap, ttl_hours| Feed {
         kinds: kinds.iter().map(|&kind| kind.into()).collect(),
         cap,
@@ -54,7 +54,9 @@ fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
         ("My-Stories", feed(&["story"], 7, 0)),
         ("at_work", feed(&["memo"], 1000, 0)),
     ];
-    assert_eq!(feeds, wanted.map(|(name, feed)| (name.into(), feed)).into());
+    assert_eq!(effective.feeds, wanted.map(|(name, feed)| (name.into(), feed)).into());
+    let shown = self::file(&toml::to_string(&effective).unwrap());
+    assert_eq!(settings(Some(shown.path()), self::env(&[]), vec![]).unwrap(), effective, "check-config prints a file");
 }
 
 #[test]
