@@ -12,7 +12,7 @@ use feedgate_common::Millis;
 use feedgate_common::doorbell::Heard;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_embedded::Embedded;
-use feedgate_tests::oracle::{Answer, Ask, BACKFILL, NOW, Node, Serves, USERS, World};
+use feedgate_tests::oracle::{Answer, Ask, BACKFILL, NOW, Node, Serves, USERS, World, name_feeds};
 use feedgate_timeline::{Settings, Worker};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,7 @@ async fn main() -> anyhow::Result<()> {
         .with_step_max(STEP_MAX)
         .with_retention(UNREAD, Arc::new(|| NOW));
     let feeds = Arc::new(feeds);
+    name_feeds(&*stores.archive).await?;
     let world = World::new(1, USERS);
     let node = Node { numbers: stores.archive.intern(&world.names).await?, feeds: feeds.clone(), world };
     let hearing = feeds.clone();
@@ -61,10 +62,10 @@ async fn answer(stores: &Embedded, node: &Node, ask: Ask) -> anyhow::Result<Answ
             let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
             Answer::Accepted(publisher.write(vec![node.world.write(&op)], now).await?.remove(0).is_ok())
         }
-        Ask::Changes(reader, after, limit) => Answer::Changes(node.changes(reader, after, limit).await),
-        Ask::Page(reader, before, limit) => Answer::Page(node.page(reader, before, limit).await),
-        Ask::Sleep(reader) => {
-            stores.inboxes.discard(node.key(reader)).await?;
+        Ask::Changes(inbox, after, limit) => Answer::Changes(node.changes(inbox, after, limit).await),
+        Ask::Page(inbox, before, limit) => Answer::Page(node.page(inbox, before, limit).await),
+        Ask::Sleep(inbox) => {
+            stores.inboxes.discard(node.key(inbox)).await?;
             Answer::Done
         }
         Ask::Settle => {

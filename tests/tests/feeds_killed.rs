@@ -14,8 +14,8 @@ use std::sync::Mutex;
 
 use feedgate_common::failpoint;
 use feedgate_tests::oracle::{
-    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, NOW, Op, Oracle, Shown, Survivor, USERS, User, given, hold,
-    seeds, walk,
+    AUTHORS, Answer, Ask, BACKFILL, Device, Imagined, Inbox, NOW, Op, Oracle, Shown, Survivor, USERS, all_inboxes,
+    given, hold, seeds, some_feed, walk,
 };
 use feedgate_tests::park::block_on;
 use rand::rngs::SmallRng;
@@ -32,9 +32,9 @@ const ELSEWHERE: &[&str] = &["catch-up-batch"];
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Step {
     Write(Op),
-    Sync(User),
-    Walk(User),
-    Sleep(User),
+    Sync(Inbox),
+    Walk(Inbox),
+    Sleep(Inbox),
     /// Killed where it stands, and then at this point.
     Kill(String),
 }
@@ -44,14 +44,14 @@ fn imagine(seed: u64) -> Vec<Step> {
     let mut history = Imagined::new(USERS, AUTHORS);
     let points: Vec<&str> = failpoint::NAMES.iter().copied().filter(|name| !ELSEWHERE.contains(name)).collect();
     let mut step = |at: usize| {
-        let user = rng.random_range(0..USERS);
+        let inbox = (rng.random_range(0..USERS), some_feed(&mut rng));
         match rng.random_range(0..100) {
             // Each point in turn.
             0..7 => Step::Kill(format!("{}:{}", points[(seed as usize + at) % points.len()], rng.random_range(1..4))),
             7..65 => Step::Write(history.op(&mut rng)),
-            65..90 => Step::Sync(user),
-            90..94 => Step::Walk(user),
-            _ => Step::Sleep(user),
+            65..90 => Step::Sync(inbox),
+            90..94 => Step::Walk(inbox),
+            _ => Step::Sleep(inbox),
         }
     };
     (0..STEPS).map(&mut step).collect()
@@ -62,7 +62,7 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
     let dir = tempfile::tempdir().unwrap();
     let survivor = Survivor::new(CHILD, dir.path());
     let mut oracle = Oracle::new(BACKFILL);
-    let mut devices: Vec<Device> = (0..USERS).map(|_| Device::default()).collect();
+    let mut devices: BTreeMap<Inbox, Device> = all_inboxes(USERS).map(|inbox| (inbox, Device::default())).collect();
     for (now, step) in (NOW..).zip(steps) {
         match step {
             Step::Write(op) => {
@@ -70,27 +70,27 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
                 let expected = Answer::Accepted(oracle.accept(op));
                 assert!(answer == expected || deaths > 0, "{op:?} was answered {answer:?}");
             }
-            Step::Sync(reader) => _ = block_on(devices[*reader].sync(&survivor, *reader, 2, 3)),
-            Step::Walk(reader) => _ = block_on(walk(&survivor, *reader, 2)),
-            Step::Sleep(reader) => _ = survivor.ask(&Ask::Sleep(*reader)),
+            Step::Sync(inbox) => _ = block_on(devices.entry(*inbox).or_default().sync(&survivor, *inbox, 2, 3)),
+            Step::Walk(inbox) => _ = block_on(walk(&survivor, *inbox, 2)),
+            Step::Sleep(inbox) => _ = survivor.ask(&Ask::Sleep(*inbox)),
             Step::Kill(failpoint) => survivor.kill(Some(failpoint.clone())),
         }
     }
     survivor.kill(None);
     survivor.ask(&Ask::Settle);
     // Who comes by now may find an inbox missing, and what it is behind of becomes outstanding again.
-    (0..USERS).for_each(|reader| _ = block_on(walk(&survivor, reader, 100)));
+    all_inboxes(USERS).for_each(|inbox| _ = block_on(walk(&survivor, inbox, 100)));
     survivor.ask(&Ask::Settle);
-    for (reader, device) in devices.iter_mut().enumerate() {
+    for (inbox, mut device) in devices {
         // An edit whose answer was lost was asked for twice: the number of versions says nothing here.
         let place = |shown: &Shown| (shown.rank, shown.item);
-        let expected: Vec<_> = oracle.feed(reader).iter().map(place).collect();
-        let walked: Vec<_> = block_on(walk(&survivor, reader, 2)).iter().map(place).collect();
-        assert_eq!(walked, expected, "I7/I14: the pages of {reader}");
-        assert!(block_on(device.sync(&survivor, reader, usize::MAX, 3)));
+        let expected: Vec<_> = oracle.feed(inbox).iter().map(place).collect();
+        let walked: Vec<_> = block_on(walk(&survivor, inbox, 2)).iter().map(place).collect();
+        assert_eq!(walked, expected, "I7/I14: the pages of {inbox:?}");
+        assert!(block_on(device.sync(&survivor, inbox, usize::MAX, 3)));
         let mut items: Vec<_> = expected.iter().map(|(_, item)| *item).collect();
         items.sort_unstable();
-        assert_eq!(device.items(), items, "I4/I14: the device of {reader}");
+        assert_eq!(device.items(), items, "I4/I14: the device of {inbox:?}");
     }
     survivor.deaths()
 }

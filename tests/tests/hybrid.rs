@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use feedgate_common::UserId;
 use feedgate_common::archive::Write;
 use feedgate_common::change::Class;
 use feedgate_common::feed::{DEFAULT_BACKFILL, living};
+use feedgate_common::{FeedId, InboxKey, UserId};
+use feedgate_tests::oracle::{FEEDS, name_feeds};
 use feedgate_tests::town::{Town, item};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -51,6 +52,15 @@ impl Case {
         self.user("111")
     }
 
+    /// Every other one is told in a feed beside the main one.
+    fn feed(&self) -> FeedId {
+        FEEDS[self.nth as usize % FEEDS.len()]
+    }
+
+    async fn key(&self, town: &Town) -> InboxKey {
+        InboxKey { feed: self.feed(), ..town.key(&self.reader()).await.unwrap() }
+    }
+
     /// Ids of its own, in the order of the example's.
     fn id(&self, of: u64) -> u64 {
         self.nth * 1_000_000 + of
@@ -68,7 +78,10 @@ impl Case {
                 Between => nth % 2 == 0,
                 Last => true,
             };
-            let write = item(&self.user(author), Some(self.id(*id)), *at, "…");
+            let mut write = item(&self.user(author), Some(self.id(*id)), *at, "…");
+            if let Write::Publish(publish) = &mut write {
+                publish.feed = self.feed();
+            }
             if early { before.push(write) } else { after.push(write) }
         }
         (before, after)
@@ -130,6 +143,7 @@ impl Example {
 async fn the_pages_are(cases: &[Case], size: usize, expected: &[Vec<u64>]) {
     let dir = tempfile::tempdir().unwrap();
     let town = Town::open(dir.path(), 4, DEFAULT_BACKFILL).unwrap();
+    name_feeds(&*town.stores.archive).await.unwrap();
     for cases in cases.chunks(AT_ONCE) {
         let (mut early, mut late) = (vec![], vec![]);
         for case in cases {
@@ -146,7 +160,7 @@ async fn the_pages_are(cases: &[Case], size: usize, expected: &[Vec<u64>]) {
         town.write(early).await.unwrap();
         let town = &town;
         join_all(cases.iter().map(|case| async {
-            town.feeds.head(town.key(&case.reader()).await.unwrap()).await.unwrap();
+            town.feeds.head(case.key(town).await).await.unwrap();
         }))
         .await;
         if !late.is_empty() {
@@ -166,7 +180,7 @@ async fn check(town: &Town, case: &Case, size: usize, expected: &[Vec<u64>]) {
         let pulled = town.stores.archive.outbox(author, 0, 1).await.unwrap().last_pull > 0;
         assert_eq!(pulled, *class == Class::Pull && !lines.is_empty(), "the class decides the route in {case:?}");
     }
-    let key = town.key(&case.reader()).await.unwrap();
+    let key = case.key(town).await;
     let (mut pages, mut before) = (vec![], None);
     loop {
         let page = town.feeds.page(key, before, size).await.unwrap();

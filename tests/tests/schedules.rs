@@ -1,7 +1,7 @@
 //! The rules of fan-out under random interleavings, over the real embedded stores, against the oracle.
 //!
 //! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
-//! threshold of pull at one follower; readers with two devices each, at two nodes. A schedule starts push steps, follow
+//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes. A schedule starts push steps, follow
 //! steps, deliveries of direct items, first visits, reads, walks over pages, dormancy and backend writes, lets one of them
 //! make one store call at a time, and drops some half way, as a crash would. Then everything that is outstanding is
 //! worked off, and every device and every walk must show what the oracle says.
@@ -26,13 +26,13 @@ use std::time::Duration;
 use feedgate_common::change::Class;
 use feedgate_common::feed::Feeds;
 use feedgate_common::inboxes::Log;
-use feedgate_common::{Archive, Bucket, InboxKey, Inboxes, Millis, Op as Change};
+use feedgate_common::{Archive, Bucket, Inboxes, Millis, Op as Change};
 use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::oracle::{
-    AUTHORS, BACKFILL, Device, Imagined, NOW, Node, Op, Oracle, Shown, USERS, User, World, given, hold, seeds, walk,
-    work_off, work_off_all,
+    AUTHORS, BACKFILL, Device, Imagined, Inbox, NOW, Node, Op, Oracle, Shown, USERS, User, World, all_inboxes, given,
+    hold, name_feeds, seeds, some_feed, walk, work_off, work_off_all,
 };
 use feedgate_tests::park::{block_on, poll_until};
 use futures_util::lock::Mutex;
@@ -61,11 +61,11 @@ enum Action {
     Round(User),
     Edge(User, User),
     Direct(User),
-    Visit(User),
-    Sync(User),
-    Walk(User, usize),
-    Touch(User),
-    Sleep(User),
+    Visit(Inbox),
+    Sync(Inbox),
+    Walk(Inbox, usize),
+    Touch(Inbox),
+    Sleep(Inbox),
     Expire,
     /// The node hears how far pull records go.
     Hear,
@@ -99,6 +99,7 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
     let author = if rng.random_bool(0.6) { 0 } else { rng.random_range(0..AUTHORS) };
     let users = if rng.random_bool(0.6) { 2 } else { USERS };
     let user = rng.random_range(0..users);
+    let inbox = (user, some_feed(rng));
     match rng.random_range(0..100) {
         0..38 => Action::Write(history.op(rng)),
         38..50 => Action::Work(rng.random_range(0..4)),
@@ -106,11 +107,11 @@ fn action(rng: &mut SmallRng, history: &mut Imagined) -> Action {
         56..60 => Action::Round(author),
         60..65 => Action::Edge(user, author),
         65..68 => Action::Direct(user),
-        68..71 => Action::Visit(user),
-        71..82 => Action::Sync(user),
-        82..85 => Action::Walk(user, rng.random_range(1..4)),
-        85..86 => Action::Touch(user),
-        86..89 => Action::Sleep(user),
+        68..71 => Action::Visit(inbox),
+        71..82 => Action::Sync(inbox),
+        82..85 => Action::Walk(inbox, rng.random_range(1..4)),
+        85..86 => Action::Touch(inbox),
+        86..89 => Action::Sleep(inbox),
         89..90 => Action::Expire,
         _ => Action::Hear,
     }
@@ -127,6 +128,7 @@ impl Stores {
     fn open(dir: &Path) -> Self {
         let database = Database::open(&dir.join("archive")).unwrap();
         let archive = block_on(EmbeddedArchive::open(database, BUCKETS)).unwrap().with_pull_above(PULL_ABOVE);
+        block_on(name_feeds(&archive)).unwrap();
         let settings = Settings { buckets: BUCKETS, ..Settings::default() };
         let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), None, settings).unwrap();
         Self { archive: Arc::new(archive), inboxes: Arc::new(inboxes), worlds: AtomicU64::new(1) }
@@ -146,11 +148,11 @@ struct Simulation {
     clock: Arc<AtomicI64>,
     nodes: Vec<Arc<Node>>,
     oracle: Arc<Mutex<Oracle>>,
-    /// By node, then by reader.
-    devices: Vec<Vec<Arc<Mutex<Device>>>>,
+    /// By node.
+    devices: Vec<BTreeMap<Inbox, Arc<Mutex<Device>>>>,
     actors: Vec<Actor>,
-    /// The log each reader was seen to have, to catch one that changes behind a served head.
-    seen: BTreeMap<User, Log>,
+    /// The log each inbox was seen to have, to catch one that changes behind a served head.
+    seen: BTreeMap<Inbox, Log>,
 }
 
 impl Simulation {
@@ -176,7 +178,7 @@ impl Simulation {
             gate,
             clock,
             oracle: Arc::new(Mutex::new(Oracle::new(BACKFILL))),
-            devices: (0..NODES).map(|_| (0..USERS).map(|_| Arc::default()).collect()).collect(),
+            devices: (0..NODES).map(|_| all_inboxes(USERS).map(|inbox| (inbox, Arc::default())).collect()).collect(),
             actors: vec![],
             seen: BTreeMap::new(),
         }
@@ -205,7 +207,7 @@ impl Simulation {
 
     fn start(&mut self, at: usize, action: &Action) {
         let reads = match action {
-            Action::Visit(user) | Action::Sync(user) | Action::Walk(user, _) => Some((at, *user)),
+            Action::Visit((user, _)) | Action::Sync((user, _)) | Action::Walk((user, _), _) => Some((at, *user)),
             _ => None,
         };
         let waits = reads.is_some() && self.actors.iter().any(|actor| actor.reads == reads);
@@ -245,15 +247,15 @@ impl Simulation {
                 let reader = number(reader);
                 Box::pin(async move { _ = node.feeds.take_direct(reader).await.unwrap() })
             }
-            Action::Visit(reader) => Box::pin(async move { node.feeds.rebuild(node.key(reader)).await.unwrap() }),
-            Action::Sync(reader) => {
-                let device = self.devices[at][reader].clone();
-                Box::pin(async move { _ = device.lock().await.sync(&*node, reader, 2, 3).await })
+            Action::Visit(inbox) => Box::pin(async move { node.feeds.rebuild(node.key(inbox)).await.unwrap() }),
+            Action::Sync(inbox) => {
+                let device = self.devices[at][&inbox].clone();
+                Box::pin(async move { _ = device.lock().await.sync(&*node, inbox, 2, 3).await })
             }
-            Action::Walk(reader, limit) => Box::pin(async move { _ = walk(&*node, reader, limit).await }),
-            Action::Touch(reader) => Box::pin(async move { node.feeds.touch(&[node.key(reader)]).await.unwrap() }),
-            Action::Sleep(reader) => {
-                Box::pin(async move { node.feeds.inboxes().discard(node.key(reader)).await.unwrap() })
+            Action::Walk(inbox, limit) => Box::pin(async move { _ = walk(&*node, inbox, limit).await }),
+            Action::Touch(inbox) => Box::pin(async move { node.feeds.touch(&[node.key(inbox)]).await.unwrap() }),
+            Action::Sleep(inbox) => {
+                Box::pin(async move { node.feeds.inboxes().discard(node.key(inbox)).await.unwrap() })
             }
             Action::Expire => {
                 Box::pin(async move { _ = node.feeds.inboxes().discard_expired(now, 100).await.unwrap() })
@@ -266,8 +268,8 @@ impl Simulation {
     fn drain(&self) {
         let rules = &self.nodes[0].feeds;
         block_on(work_off_all(rules)).unwrap();
-        for reader in 0..USERS {
-            block_on(rules.rebuild(self.nodes[0].key(reader))).unwrap();
+        for inbox in all_inboxes(USERS) {
+            block_on(rules.rebuild(self.nodes[0].key(inbox))).unwrap();
         }
         block_on(work_off_all(rules)).unwrap();
         self.nodes.iter().for_each(|node| block_on(node.hear()).unwrap());
@@ -275,12 +277,12 @@ impl Simulation {
 
     /// I1, I2, I3, I10 and I11 on every log as it stands.
     fn check_logs(&mut self) {
-        for (reader, number) in self.nodes[0].numbers.iter().enumerate() {
-            let Some(log) = block_on(self.inboxes.log(InboxKey::main(*number))).unwrap() else { continue };
+        for inbox in all_inboxes(USERS) {
+            let Some(log) = block_on(self.inboxes.log(self.nodes[0].key(inbox))).unwrap() else { continue };
             let (mut adds, mut shown, mut deleted) = (HashSet::new(), BTreeMap::new(), BTreeSet::new());
             for (numbered, expected) in log.entries.iter().zip(1..) {
                 let entry = numbered.entry;
-                assert_eq!(numbered.seq, expected, "I1: sequence ids of {reader} are not dense: {log:#?}");
+                assert_eq!(numbered.seq, expected, "I1: sequence ids of {inbox:?} are not dense: {log:#?}");
                 match entry.op {
                     Change::Add => {
                         assert!(!deleted.contains(&entry.key.item), "I11: an add after its delete: {log:#?}");
@@ -296,32 +298,32 @@ impl Simulation {
                     Change::Forget => shown.retain(|_, of| of.is_direct() || of.author != entry.author),
                 }
             }
-            if let Some(before) = self.seen.get(&reader)
+            if let Some(before) = self.seen.get(&inbox)
                 && before.head.epoch == log.head.epoch
             {
-                assert!(log.entries.starts_with(&before.entries), "I2: the log of {reader} changed below its head");
+                assert!(log.entries.starts_with(&before.entries), "I2: the log of {inbox:?} changed below its head");
                 let (old, new) = (before.taken, log.taken);
                 assert!(old.pull <= new.pull && old.direct <= new.direct, "I10: {old:?} and then {new:?}");
             }
-            self.seen.insert(reader, log);
+            self.seen.insert(inbox, log);
         }
     }
 
     /// I4, I5, I7 and I13: every device and every walk shows what the oracle says, and nothing else.
     fn check_feeds(&self) {
         let oracle = block_on(self.oracle.lock());
-        for reader in 0..USERS {
-            let expected = oracle.feed(reader);
+        for inbox in all_inboxes(USERS) {
+            let expected = oracle.feed(inbox);
             let mut items: Vec<_> = expected.iter().map(|shown| shown.item).collect();
             items.sort_unstable();
             for (node, devices) in self.nodes.iter().zip(&self.devices) {
-                let mut device = block_on(devices[reader].lock());
-                assert!(block_on(device.sync(&**node, reader, usize::MAX, 3)));
-                let log = || block_on(self.inboxes.log(node.key(reader))).unwrap();
-                assert_eq!(device.items(), items, "I4/I5: reader {reader} with {:#?}", log());
+                let mut device = block_on(devices[&inbox].lock());
+                assert!(block_on(device.sync(&**node, inbox, usize::MAX, 3)));
+                let log = || block_on(self.inboxes.log(node.key(inbox))).unwrap();
+                assert_eq!(device.items(), items, "I4/I5: {inbox:?} with {:#?}", log());
                 for limit in [1, 3, 100] {
-                    let walked: Vec<Shown> = block_on(walk(&**node, reader, limit));
-                    assert_eq!(walked, expected, "I7: reader {reader} by {limit} with {:#?}", log());
+                    let walked: Vec<Shown> = block_on(walk(&**node, inbox, limit));
+                    assert_eq!(walked, expected, "I7: {inbox:?} by {limit} with {:#?}", log());
                 }
             }
         }

@@ -18,12 +18,14 @@
 #[path = "feeds/process.rs"]
 mod process;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use feedgate_common::Millis;
 use feedgate_common::change::Class;
 use feedgate_engines::Redis;
-use feedgate_tests::oracle::{AUTHORS, Device, Imagined, Op, Oracle, USERS, World, seeds, walk};
+use feedgate_tests::oracle::{
+    AUTHORS, Device, Imagined, Inbox, Op, Oracle, USERS, World, all_inboxes, seeds, some_feed, walk,
+};
 use futures_util::future::join_all;
 use process::{Engines, Patient, Process, patient};
 use rand::rngs::SmallRng;
@@ -56,8 +58,8 @@ struct Story {
     history: Imagined,
     oracle: Oracle,
     nodes: Vec<Patient>,
-    /// By node, then by reader.
-    devices: Vec<Vec<Device>>,
+    /// By node.
+    devices: Vec<BTreeMap<Inbox, Device>>,
     together: bool,
     for_everyone: bool,
 }
@@ -72,7 +74,7 @@ impl Story {
             history: Imagined::new(USERS, AUTHORS),
             oracle: Oracle::new(backfill),
             nodes: processes.iter().map(|process| process.node(&world, &numbers)).collect(),
-            devices: processes.iter().map(|_| (0..USERS).map(|_| Device::default()).collect()).collect(),
+            devices: processes.iter().map(|_| BTreeMap::new()).collect(),
             together: backfill > STEPS,
             for_everyone,
         }
@@ -80,12 +82,13 @@ impl Story {
 
     async fn live(&mut self) {
         for _ in 0..STEPS {
-            let (at, reader) = (self.rng.random_range(0..self.nodes.len()), self.rng.random_range(0..USERS));
+            let at = self.rng.random_range(0..self.nodes.len());
+            let inbox = (self.rng.random_range(0..USERS), some_feed(&mut self.rng));
             match self.rng.random_range(0..100) {
                 0..50 => self.write().await,
-                50..85 => _ = self.devices[at][reader].sync(&self.nodes[at], reader, 2, 3).await,
-                85..92 => _ = walk(&self.nodes[at], reader, 2).await,
-                92..97 => self.nodes[at].sleep(reader).await,
+                50..85 => _ = self.devices[at].entry(inbox).or_default().sync(&self.nodes[at], inbox, 2, 3).await,
+                85..92 => _ = walk(&self.nodes[at], inbox, 2).await,
+                92..97 => self.nodes[at].sleep(inbox).await,
                 _ => self.nodes[at].hear().await,
             }
         }
@@ -120,15 +123,16 @@ impl Story {
     }
 
     async fn check(&mut self, seed: u64) {
-        for reader in 0..USERS {
-            let expected = self.oracle.feed(reader);
+        for inbox in all_inboxes(USERS) {
+            let expected = self.oracle.feed(inbox);
             let mut items: Vec<_> = expected.iter().map(|shown| shown.item).collect();
             items.sort_unstable();
             for (node, devices) in self.nodes.iter().zip(&mut self.devices) {
-                let name = &node.world().names[reader];
-                assert_eq!(walk(node, reader, 3).await, expected, "FEEDGATE_SEED={seed}: I7/I13: the pages of {name}");
-                assert!(devices[reader].sync(node, reader, usize::MAX, 3).await);
-                assert_eq!(devices[reader].items(), items, "FEEDGATE_SEED={seed}: I4/I5: the device of {name}");
+                let of = (&node.world().names[inbox.0], inbox.1);
+                assert_eq!(walk(node, inbox, 3).await, expected, "FEEDGATE_SEED={seed}: I7/I13: the pages of {of:?}");
+                let device = devices.entry(inbox).or_default();
+                assert!(device.sync(node, inbox, usize::MAX, 3).await);
+                assert_eq!(device.items(), items, "FEEDGATE_SEED={seed}: I4/I5: the device of {of:?}");
             }
         }
     }
@@ -158,8 +162,8 @@ async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
     });
     settle(&processes, &stories).await;
     for story in &stories {
-        for reader in 0..USERS {
-            walk(&story.nodes[0], reader, 100).await;
+        for inbox in all_inboxes(USERS) {
+            walk(&story.nodes[0], inbox, 100).await;
         }
     }
     // Who comes back may make work outstanding again.

@@ -20,7 +20,7 @@ use feedgate_common::{DisplayKey, Millis, Position};
 use serde::{Deserialize, Serialize};
 
 use super::device::{Changes, Page, Serves};
-use super::history::{Op, User};
+use super::history::{Inbox, Op};
 
 /// What a child is asked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,11 +28,11 @@ pub enum Ask {
     /// To accept this, at this time.
     Write(Op, Millis),
     /// [`Serves::changes`].
-    Changes(User, Position, usize),
+    Changes(Inbox, Position, usize),
     /// [`Serves::page`].
-    Page(User, Option<DisplayKey>, usize),
+    Page(Inbox, Option<DisplayKey>, usize),
     /// To drop an inbox.
-    Sleep(User),
+    Sleep(Inbox),
     /// To answer when nothing is outstanding and the node has heard of everything.
     Settle,
 }
@@ -145,15 +145,15 @@ impl Survivor {
 
 #[async_trait]
 impl Serves for Survivor {
-    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
-        match self.ask(&Ask::Changes(reader, after, limit)).0 {
+    async fn changes(&self, inbox: Inbox, after: Position, limit: usize) -> Changes {
+        match self.ask(&Ask::Changes(inbox, after, limit)).0 {
             Answer::Changes(changes) => changes,
             other => unreachable!("a read was answered {other:?}"),
         }
     }
 
-    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
-        match self.ask(&Ask::Page(reader, before, limit)).0 {
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
+        match self.ask(&Ask::Page(inbox, before, limit)).0 {
             Answer::Page(page) => page,
             other => unreachable!("a page was answered {other:?}"),
         }

@@ -1,4 +1,4 @@
-//! A device: reads by position and keeps its own view by what it was sent alone.
+//! A device that shows one feed: reads by position and keeps its own view by what it was sent alone.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use feedgate_common::{DisplayKey, Epoch, Op, Position};
 use serde::{Deserialize, Serialize};
 
-use super::history::{Item, User};
+use super::history::{Inbox, Item};
 
 /// An item as a page shows it. Greater stands higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -51,9 +51,9 @@ pub type Page = (Vec<(Shown, u32, bool)>, Option<DisplayKey>, Position);
 #[async_trait]
 pub trait Serves: Send + Sync {
     /// At most `limit` changes after `after`.
-    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes;
+    async fn changes(&self, inbox: Inbox, after: Position, limit: usize) -> Changes;
     /// At most `limit` items below `before`.
-    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page;
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page;
 }
 
 /// See the module.
@@ -73,10 +73,10 @@ impl Device {
     ///
     /// # Panics
     /// If an answer has a hole: what is not `Gone` is everything (I9).
-    pub async fn sync(&mut self, server: &dyn Serves, reader: User, reads: usize, limit: usize) -> bool {
+    pub async fn sync(&mut self, server: &dyn Serves, inbox: Inbox, reads: usize, limit: usize) -> bool {
         for _ in 0..reads {
             let position = self.position.unwrap_or(Position { epoch: Epoch(0), offset: 0 });
-            match server.changes(reader, position, limit).await {
+            match server.changes(inbox, position, limit).await {
                 Changes::After(changes, head) => {
                     for (change, expected) in changes.iter().zip(position.offset + 1..) {
                         assert_eq!(change.seq, expected, "I9: a read after {position:?} has a hole");
@@ -89,7 +89,7 @@ impl Device {
                         return true;
                     }
                 }
-                Changes::Gone => self.reload(server, reader, limit).await,
+                Changes::Gone => self.reload(server, inbox, limit).await,
             }
         }
         false
@@ -105,11 +105,11 @@ impl Device {
     }
 
     /// Loads every page; the position was read before the first.
-    async fn reload(&mut self, server: &dyn Serves, reader: User, limit: usize) {
+    async fn reload(&mut self, server: &dyn Serves, inbox: Inbox, limit: usize) {
         let mut fresh = Self::default();
         let mut before = None;
         loop {
-            let (items, next, position) = server.page(reader, before, limit).await;
+            let (items, next, position) = server.page(inbox, before, limit).await;
             fresh.position.get_or_insert(position);
             fresh.shown.extend(items.iter().map(|(shown, author, direct)| (shown.item, (*author, *direct))));
             before = next;
@@ -125,11 +125,11 @@ impl Device {
 ///
 /// # Panics
 /// If an item stands where it must not (I7), or a page is short and not the last (I8).
-pub async fn walk(server: &dyn Serves, reader: User, limit: usize) -> Vec<Shown> {
+pub async fn walk(server: &dyn Serves, inbox: Inbox, limit: usize) -> Vec<Shown> {
     let mut walked: Vec<Shown> = vec![];
     let mut before = None;
     loop {
-        let (items, next, _) = server.page(reader, before, limit).await;
+        let (items, next, _) = server.page(inbox, before, limit).await;
         assert!(items.len() <= limit && (next.is_none() || items.len() == limit), "I8: {items:?} and then {next:?}");
         walked.extend(items.into_iter().map(|(shown, ..)| shown));
         let places: Vec<_> = walked.iter().map(|shown| (shown.rank, shown.item)).collect();

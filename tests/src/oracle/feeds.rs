@@ -1,9 +1,9 @@
-//! The oracle: the feed of each reader, from the history of what was accepted and nothing else.
+//! The oracle: each feed of each reader, from the history of what was accepted and nothing else.
 //!
-//! A post is in a reader's feed if nobody has deleted it, and either
+//! A post is in one feed of a reader, that which it was published to, if nobody has deleted it, and either
 //! - it was addressed to the reader, and no block stood between the two at that moment, or
 //! - the reader sees its author, and it came after the reader last began to, or it is one of the author's newest
-//!   `backfill` that stood at that moment.
+//!   `backfill` of that feed that stood at that moment.
 //!
 //! A reader sees an author whom they follow while no shield is up between them. Whoever has never followed, unfollowed
 //! or shielded an author whom everyone follows, follows them since everyone does, without any backfill.
@@ -13,17 +13,19 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use feedgate_common::FeedId;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 
 use super::Shown;
-use super::history::{Item, Op, User};
+use super::history::{Inbox, Item, Op, User};
 
 /// The how-manieth thing that was accepted.
 type Moment = u64;
 
 #[derive(Debug)]
 struct Post {
+    feed: FeedId,
     rank: i64,
     version: u32,
     accepted: Moment,
@@ -89,11 +91,12 @@ impl Oracle {
         self.now += 1;
         let now = self.now;
         match op {
-            Op::Publish { author, item, rank, to } => {
+            Op::Publish { author, item, feed, rank, to } => {
                 if self.posts.contains_key(item) {
                     return true;
                 }
-                self.posts.insert(*item, Post { rank: *rank, version: 1, accepted: now, deleted: None });
+                let post = Post { feed: *feed, rank: *rank, version: 1, accepted: now, deleted: None };
+                self.posts.insert(*item, post);
                 if to.is_empty() {
                     self.published.entry(*author).or_default().push(*item);
                 }
@@ -140,16 +143,18 @@ impl Oracle {
         }
     }
 
-    /// What the reader's feed holds now, newest first.
-    pub fn feed(&self, reader: User) -> Vec<Shown> {
-        let mut items: Vec<Item> = self.addressed.get(&reader).into_iter().flatten().copied().collect();
+    /// What this feed of the reader holds now, newest first.
+    pub fn feed(&self, (reader, feed): Inbox) -> Vec<Shown> {
+        let of_feed = |item: &Item| self.posts[item].feed == feed;
+        let addressed = self.addressed.get(&reader).into_iter().flatten().copied();
+        let mut items: Vec<Item> = addressed.filter(of_feed).collect();
         let decided = self.edges.get(&reader).into_iter().flat_map(HashMap::keys);
         let authors: BTreeSet<&User> = decided.chain(self.everyones.keys()).collect();
         for author in authors {
             let edge = self.edge(reader, *author);
             if edge.sees() {
                 let since = edge.seen_since;
-                let published = || self.published.get(author).into_iter().flatten().rev().copied();
+                let published = || self.published.get(author).into_iter().flatten().rev().copied().filter(of_feed);
                 items.extend(published().filter(|item| self.posts[item].stood_at(since)).take(edge.backfill));
                 items.extend(published().filter(|item| self.posts[item].accepted > since));
             }
@@ -193,19 +198,29 @@ impl Oracle {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history::FEEDS;
     use super::*;
 
     const REA: User = 0;
     const ANN: User = 9;
 
     fn post(item: Item) -> Op {
-        Op::Publish { author: ANN, item, rank: 0, to: vec![] }
+        post_to(FeedId::MAIN, item)
+    }
+
+    fn post_to(feed: FeedId, item: Item) -> Op {
+        Op::Publish { author: ANN, item, feed, rank: 0, to: vec![] }
+    }
+
+    fn feeds_after<const N: usize>(feeds: [FeedId; N], ops: &[Op]) -> [Vec<Item>; N] {
+        let mut oracle = Oracle::new(2);
+        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
+        feeds.map(|feed| oracle.feed((REA, feed)).iter().map(|shown| shown.item).collect())
     }
 
     fn feed_after(ops: &[Op]) -> Vec<Item> {
-        let mut oracle = Oracle::new(2);
-        ops.iter().for_each(|op| assert!(oracle.accept(op), "{op:?}"));
-        oracle.feed(REA).iter().map(|shown| shown.item).collect()
+        let [items] = feeds_after([FeedId::MAIN], ops);
+        items
     }
 
     #[test]
@@ -217,6 +232,15 @@ mod tests {
         );
         let deleted_since = [post(1), post(2), post(3), follow, Op::Delete(3)];
         assert_eq!(feed_after(&deleted_since), [2], "what is deleted later is not made up for");
+    }
+
+    #[test]
+    fn each_feed_has_the_newest_two_of_its_own() {
+        let [main, likes] = FEEDS;
+        let mut ops = vec![post_to(main, 1), post_to(likes, 2), post_to(main, 3)];
+        ops.extend((4..9).map(|item| post_to(likes, item)));
+        ops.extend([Op::Follow(REA, ANN), post_to(likes, 9), Op::Delete(3)]);
+        assert_eq!(feeds_after(FEEDS, &ops), [vec![1], vec![9, 8, 7]]);
     }
 
     #[test]
@@ -237,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_addressed_arrives_unless_a_block_stands() {
-        let to_rea = |item| Op::Publish { author: ANN, item, rank: 0, to: vec![REA, REA] };
+        let to_rea = |item| Op::Publish { author: ANN, item, feed: FeedId::MAIN, rank: 0, to: vec![REA, REA] };
         let block = |up| Op::Shield(ANN, REA, Shield::Block, up);
         assert_eq!(feed_after(&[to_rea(1), block(true), to_rea(2), block(false), to_rea(3)]), [3, 1]);
     }

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use feedgate_common::archive::{Audience, Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, ItemId, Millis, UserId};
+use feedgate_common::{Body, FeedId, ItemId, Millis, UserId};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 use serde::{Deserialize, Serialize};
 
 /// A user of a schedule.
 pub type User = usize;
+
+/// One of a user's feeds.
+pub type Inbox = (User, FeedId);
 
 /// An item of a schedule.
 pub type Item = u64;
@@ -25,6 +28,8 @@ pub enum Op {
         author: User,
         /// What it will be called.
         item: Item,
+        /// To which of its readers' feeds.
+        feed: FeedId,
         /// Where it stands on a page.
         rank: i64,
         /// To whom it is addressed; empty: to the followers.
@@ -109,8 +114,9 @@ impl World {
         let name = |user: &User| self.names[*user].clone();
         let body = |text: &str| Body::parse(format!("{text:?}")).expect("a body");
         match op {
-            Op::Publish { author, item, rank, to } => Write::Publish(Publish {
+            Op::Publish { author, item, feed, rank, to } => Write::Publish(Publish {
                 id: Some(self.id(*item)),
+                feed: *feed,
                 rank: Some(*rank),
                 audience: match to.is_empty() {
                     true => Audience::Followers,
@@ -138,6 +144,19 @@ pub const USERS: usize = 6;
 
 /// How many of them, the first, publish.
 pub const AUTHORS: usize = 3;
+
+/// The feeds that items go to; each but the first has a [name](super::name_feeds).
+pub const FEEDS: [FeedId; 2] = [FeedId::MAIN, FeedId(1)];
+
+/// Every inbox of so many users.
+pub fn all_inboxes(users: usize) -> impl Iterator<Item = Inbox> {
+    (0..users).flat_map(|user| FEEDS.map(|feed| (user, feed)))
+}
+
+/// One of the feeds.
+pub fn some_feed(rng: &mut SmallRng) -> FeedId {
+    FEEDS[rng.random_range(0..FEEDS.len())]
+}
 
 /// What a follow brings from before it.
 pub const BACKFILL: usize = 2;
@@ -193,7 +212,7 @@ impl Imagined {
             1 => NOW + 3_600_000,
             _ => NOW + rng.random_range(0..4),
         };
-        Op::Publish { author, item, rank, to }
+        Op::Publish { author, item, feed: some_feed(rng), rank, to }
     }
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {

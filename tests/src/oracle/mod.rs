@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   history   what a backend asked for, in the order it was accepted
-//!      ├────▶ feeds     the oracle: the feed of each reader, from the history alone
+//!      ├────▶ feeds     the oracle: each feed of each reader, from the history alone
 //!      └────▶ a real server ─▶ device: reads by position, keeps its own view
 //!                                  └── must equal the oracle's, and so must every walk over pages
 //!   node      the real rules over real stores; child: the same in a process that may be killed
@@ -22,6 +22,8 @@ mod shrink;
 pub use child::{Answer, Ask, Survivor};
 pub use device::{Changes, Device, Page, Seen, Serves, Shown, walk};
 pub use feeds::Oracle;
-pub use history::{AUTHORS, BACKFILL, Imagined, Item, NOW, Op, USERS, User, World};
-pub use node::{Node, work_off, work_off_all};
+pub use history::{
+    AUTHORS, BACKFILL, FEEDS, Imagined, Inbox, Item, NOW, Op, USERS, User, World, all_inboxes, some_feed,
+};
+pub use node::{Node, name_feeds, work_off, work_off_all};
 pub use shrink::{given, hold, seeds};

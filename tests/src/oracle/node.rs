@@ -8,10 +8,10 @@ use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
-use feedgate_common::{Bucket, DisplayKey, InboxKey, Millis, OutboxSeq, Position, UserNo};
+use feedgate_common::{Archive, Bucket, DisplayKey, InboxKey, Millis, OutboxSeq, Position, UserNo};
 
 use super::device::{Changes, Page, Seen, Serves, Shown};
-use super::history::{User, World};
+use super::history::{FEEDS, Inbox, World};
 
 /// See the module.
 pub struct Node {
@@ -24,9 +24,9 @@ pub struct Node {
 }
 
 impl Node {
-    /// The inbox of a user.
-    pub fn key(&self, user: User) -> InboxKey {
-        InboxKey::main(self.numbers[user])
+    /// By the user's number.
+    pub fn key(&self, (user, feed): Inbox) -> InboxKey {
+        InboxKey { reader: self.numbers[user], feed }
     }
 
     /// Asks how far pull records go, as a gateway does every few seconds.
@@ -37,6 +37,19 @@ impl Node {
         self.feeds.heard_pull(self.feeds.archive().pull_head().await?);
         Ok(())
     }
+}
+
+/// Makes [`FEEDS`] of a store that never had other names.
+///
+/// # Errors
+/// Those of the store.
+///
+/// # Panics
+/// If it had.
+pub async fn name_feeds(archive: &dyn Archive) -> Result<()> {
+    let named = archive.intern_feeds(&["likes".into()]).await?;
+    assert_eq!(named, FEEDS[1..], "the first name of a store");
+    Ok(())
 }
 
 /// Works off what is outstanding as a worker would, until nothing is.
@@ -97,7 +110,7 @@ impl Node {
     ///
     /// # Errors
     /// Those of the stores.
-    pub async fn try_changes(&self, reader: User, after: Position, limit: usize) -> Result<Changes> {
+    pub async fn try_changes(&self, inbox: Inbox, after: Position, limit: usize) -> Result<Changes> {
         let seen = |numbered: &Numbered| Seen {
             seq: numbered.seq,
             op: numbered.entry.op,
@@ -105,7 +118,7 @@ impl Node {
             author: numbered.entry.author.0,
             direct: numbered.entry.is_direct(),
         };
-        Ok(match self.feeds.read(self.key(reader), after, limit).await? {
+        Ok(match self.feeds.read(self.key(inbox), after, limit).await? {
             Read::Entries { entries, head, .. } => Changes::After(entries.iter().map(seen).collect(), head),
             Read::Gone { .. } => Changes::Gone,
             Read::Missing => unreachable!("a missing inbox is rebuilt before it is read"),
@@ -116,8 +129,8 @@ impl Node {
     ///
     /// # Errors
     /// Those of the stores.
-    pub async fn try_page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
-        let page = self.feeds.page(self.key(reader), before, limit).await?;
+    pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
+        let page = self.feeds.page(self.key(inbox), before, limit).await?;
         let items = page.items.iter().map(|item| {
             let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
             (shown, item.author_no.0, item.direct)
@@ -128,11 +141,11 @@ impl Node {
 
 #[async_trait]
 impl Serves for Node {
-    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
-        self.try_changes(reader, after, limit).await.expect("a read")
+    async fn changes(&self, inbox: Inbox, after: Position, limit: usize) -> Changes {
+        self.try_changes(inbox, after, limit).await.expect("a read")
     }
 
-    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
-        self.try_page(reader, before, limit).await.expect("a page")
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
+        self.try_page(inbox, before, limit).await.expect("a page")
     }
 }

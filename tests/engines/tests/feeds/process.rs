@@ -13,7 +13,7 @@ use feedgate_engines::{Nats, Postgres, Redis};
 use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
 use feedgate_postgres::{Options, PostgresArchive};
 use feedgate_redis::{Epochs, Link, RedisInboxes, RedisSessions, Spans, Timeouts};
-use feedgate_tests::oracle::{Changes, NOW, Node, Op, Page, Serves, User, World};
+use feedgate_tests::oracle::{Changes, Inbox, NOW, Node, Op, Page, Serves, World, name_feeds};
 use feedgate_timeline::{Settings, Worker};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -75,6 +75,7 @@ impl Process {
         let options = Options { max_connections: 8, buckets: BUCKETS, pull_above: PULL_ABOVE };
         let archive: Arc<dyn Archive> =
             Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
+        patient(|| name_feeds(&*archive)).await;
         let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
         let url = engines.redis.url();
         let link = patient(|| Link::connect(&url, Timeouts::default())).await;
@@ -133,8 +134,8 @@ impl Patient {
         patient(|| self.publisher.write(vec![self.node.world.write(op)], NOW)).await.remove(0).is_ok()
     }
 
-    pub(crate) async fn sleep(&self, reader: User) {
-        patient(|| self.node.feeds.inboxes().discard(self.node.key(reader))).await;
+    pub(crate) async fn sleep(&self, inbox: Inbox) {
+        patient(|| self.node.feeds.inboxes().discard(self.node.key(inbox))).await;
     }
 
     pub(crate) async fn hear(&self) {
@@ -144,11 +145,11 @@ impl Patient {
 
 #[async_trait]
 impl Serves for Patient {
-    async fn changes(&self, reader: User, after: Position, limit: usize) -> Changes {
-        patient(|| self.node.try_changes(reader, after, limit)).await
+    async fn changes(&self, inbox: Inbox, after: Position, limit: usize) -> Changes {
+        patient(|| self.node.try_changes(inbox, after, limit)).await
     }
 
-    async fn page(&self, reader: User, before: Option<DisplayKey>, limit: usize) -> Page {
-        patient(|| self.node.try_page(reader, before, limit)).await
+    async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page {
+        patient(|| self.node.try_page(inbox, before, limit)).await
     }
 }
