@@ -69,6 +69,30 @@ for (const name of ["push", "pull"]) {
   }
 }
 
+for (const name of ["push", "pull"]) {
+  test(`a phone that asks for the notifications alone hears of a ${name} author's, and of nothing else`, async (t) => {
+    const server = await Home.start(t, { config: NOTIFICATIONS });
+    await server.call("PUT", "/v1/authors/bob", { class: name });
+    await server.follow("ann", "bob");
+    const likes = await Phone.open(t, server, "ann", { channel: "notifications" });
+    await likes.subscribed();
+    await server.publishMany("bob", 20);
+    await server.publish("bob", { text: "a like" }, { kind: "like" });
+    await likes.shows("the like", count(1));
+    await server.publish("bob", { text: "yours" }, { kind: "comment", audience: { users: ["ann"] } });
+    await likes.shows("the comment", count(2));
+    await likes.sleep();
+    await server.publishMany("bob", 20);
+    await server.publish("bob", { text: "another" }, { kind: "like" });
+    await server.drained();
+    await likes.wake();
+    await likes.shows("what came meanwhile", count(3));
+    assert.deepEqual([likes.pushes, likes.recovered, likes.reloads], [3, true, 1]);
+    await likes.agrees();
+    assert.equal((await server.feed("ann")).length, 40, "the main feed is there all the same");
+  });
+}
+
 test("an item for named readers goes to the feed of its kind and stays there when its author leaves it", async (t) => {
   const server = await Home.start(t, { config: NOTIFICATIONS });
   await server.follow("ann", "bob");

@@ -173,3 +173,53 @@ async fn an_item_stays_where_it_was_accepted_whatever_is_configured_later() {
     assert_eq!((ids(&named), &named["items"][0]["body"]), (vec![1], &json!("edited")));
     server.close().await;
 }
+
+#[tokio::test]
+async fn a_cap_and_a_time_to_live_may_be_changed_at_any_time_for_nothing_is_thrown_away() {
+    let (server, dir) = start(2, Some(HOUR_MS)).await;
+    for id in 1..=6 {
+        let mut like = item("ann", id, Some("like"));
+        like["published_at"] = (clock::now() - if id > 4 { 0 } else { 2 * HOUR_MS }).into();
+        server.post("/v1/items", like).await.expect(201);
+    }
+    server.follow("bob", "ann").await;
+    server.settled().await;
+    let mut server = server;
+    let whole = async |server: &Server| server.whole("/v1/users/bob/feed", "&name=notifications").await;
+    assert_eq!(whole(&server).await, [6, 5], "the inbox is made with what the cap shows");
+    for (cap, ttl, shown) in [(5, None, &[6, 5, 4, 3, 2][..]), (1, None, &[6]), (5, Some(HOUR_MS), &[6, 5])] {
+        server.close().await;
+        server = Server::open_with(dir.path(), notifications(&["like"], cap, ttl)).await;
+        assert_eq!(whole(&server).await, shown, "cap {cap}, ttl {ttl:?}");
+    }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn what_one_store_exports_stands_in_the_same_feeds_of_another() {
+    let (from, _dir) = start(1000, None).await;
+    for id in 1..=4 {
+        from.post("/v1/items", item("ann", id, (id % 2 == 0).then_some("like"))).await.expect(201);
+    }
+    from.follow("bob", "ann").await;
+    for id in 5..=8 {
+        from.post("/v1/items", item("ann", id, (id % 2 == 0).then_some("comment"))).await.expect(201);
+    }
+    let mut direct = item("eve", 9, Some("like"));
+    direct["audience"] = json!({"users": ["bob"]});
+    from.post("/v1/items", direct).await.expect(201);
+    from.call("DELETE /v1/items/2", None).await.expect(204);
+    from.call("DELETE /v1/items/6", None).await.expect(204);
+    from.settled().await;
+    let lines = from.get("/v1/export").await.expect(200).text;
+
+    let (to, _dir) = start(1000, None).await;
+    to.call("POST /v1/import", Some(&lines)).await.expect(200);
+    to.settled().await;
+    for path in ["/v1/users/bob/feed", "/v1/users/ann/outbox"] {
+        assert_eq!(both(&to, path).await, both(&from, path).await, "{path}");
+    }
+    assert_eq!(both(&to, "/v1/users/bob/feed").await, [vec![7, 5, 3, 1], vec![9, 8, 4]]);
+    from.close().await;
+    to.close().await;
+}
