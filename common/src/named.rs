@@ -84,6 +84,11 @@ impl NamedFeeds {
         self.0.iter().find(claims).map_or(FeedId::MAIN, |feed| feed.id)
     }
 
+    /// Some kind of item that goes there; `None` if no kind does by name.
+    pub fn a_kind(&self, id: FeedId) -> Option<&str> {
+        self.get(id)?.kinds.first().map(CompactString::as_str)
+    }
+
     /// The feed that clients call so, if there is one.
     pub fn by_name(&self, name: &str) -> Option<FeedId> {
         if name == FeedId::MAIN_NAME {
@@ -145,6 +150,7 @@ mod tests {
             NamedFeeds::new(vec![feed(2, "notifications", &["like", "comment"]), feed(1, "stories", &["story"])]);
         let feeds = feeds.unwrap();
         let of = |kind| feeds.of_kind(kind).0;
+        assert_eq!([feeds.a_kind(FeedId(2)), feeds.a_kind(FeedId::MAIN)], [Some("like"), None]);
         assert_eq!([of(Some("like")), of(Some("story")), of(Some("post")), of(None)], [2, 1, 0, 0]);
         assert_eq!(
             [feeds.by_name("feed"), feeds.by_name("stories"), feeds.by_name("x")].map(|id| id.map(|id| id.0)),

@@ -223,3 +223,24 @@ async fn what_one_store_exports_stands_in_the_same_feeds_of_another() {
     from.close().await;
     to.close().await;
 }
+
+#[tokio::test]
+async fn i4_likes_taken_back_after_a_follow_keep_no_post_out_of_an_imported_feed() {
+    let (from, _dir) = start(1000, None).await;
+    let ops: Vec<Value> = (1..=105).map(|id| item("ann", id, (id > 5).then_some("like"))).collect();
+    from.post("/v1/items/batch", json!({ "ops": ops })).await.expect(200);
+    from.follow("bob", "ann").await;
+    for id in 6..=105 {
+        from.call(&format!("DELETE /v1/items/{id}"), None).await.expect(204);
+    }
+    from.settled().await;
+    let lines = from.get("/v1/export").await.expect(200).text;
+
+    let (to, _dir) = start(1000, None).await;
+    to.call("POST /v1/import", Some(&lines)).await.expect(200);
+    to.settled().await;
+    for server in [from, to] {
+        assert_eq!(both(&server, "/v1/users/bob/feed").await, [vec![5, 4, 3, 2, 1], vec![]]);
+        server.close().await;
+    }
+}

@@ -19,8 +19,10 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
+use feedgate_common::feed::Feeds;
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::import::Place;
+use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 use futures_util::stream;
 
@@ -95,7 +97,7 @@ pub(in super::super) async fn export(
     };
     let pieces = stream::unfold((api, Some(cursor)), |(api, cursor)| async move {
         let cursor = cursor?;
-        match piece(api.archive(), cursor).await {
+        match piece(api.feeds(), cursor).await {
             Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (api, next))),
             // The client sees a body that does not end, not one that ends too early.
             Err(error) => {
@@ -109,11 +111,12 @@ pub(in super::super) async fn export(
 
 /// Some lines from `cursor` on, with where to go on; `None` at the end. Users who have nothing to tell are passed by, for a
 /// while: a client that hears nothing for long would give up.
-async fn piece(archive: &dyn Archive, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
+async fn piece(feeds: &Feeds, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
+    let archive = &**feeds.archive();
     let (mut lines, mut next) = (Lines(vec![]), Some(cursor));
     for _ in 0..PIECE {
         next = match next {
-            Some(Cursor::Outbox(author, after)) => Some(outbox(archive, author, after, &mut lines).await?),
+            Some(Cursor::Outbox(author, after)) => Some(outbox(feeds, author, after, &mut lines).await?),
             Some(Cursor::Direct(after)) => Some(direct(archive, after, &mut lines).await?),
             Some(Cursor::Follows(reader, after)) => Some(follows(archive, reader, after, &mut lines).await?),
             Some(Cursor::Shields(user)) => shields(archive, user, &mut lines).await?,
@@ -138,7 +141,8 @@ impl Lines {
     }
 }
 
-async fn outbox(archive: &dyn Archive, author: UserNo, after: OutboxSeq, lines: &mut Lines) -> Result<Cursor> {
+async fn outbox(feeds: &Feeds, author: UserNo, after: OutboxSeq, lines: &mut Lines) -> Result<Cursor> {
+    let archive = feeds.archive();
     let outbox = archive.outbox(author, after, PIECE).await?;
     let known = archive.author(author).await?;
     let Some(last) = outbox.records.last() else {
@@ -160,7 +164,7 @@ async fn outbox(archive: &dyn Archive, author: UserNo, after: OutboxSeq, lines: 
         if known.everyone_since == Some(record.seq - 1) {
             lines.put(&Out::Class { author: name, class: Class::Everyone });
         }
-        put_record(record, name, &items, lines);
+        put_record(record, name, &items, feeds.named(), lines);
     }
     if known.everyone_since == Some(last.seq) && outbox.head == last.seq {
         lines.put(&Out::Class { author: name, class: Class::Everyone });
@@ -172,14 +176,16 @@ fn put_record(
     record: &Record,
     author: &UserId,
     items: &HashMap<ItemId, Arc<feedgate_common::Item>>,
+    named: &NamedFeeds,
     lines: &mut Lines,
 ) {
     let id = record.key.item;
     match (record.op, items.get(&id)) {
         (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None }),
         (Op::Add, None) => {
-            let rank = record.key.rank;
-            lines.put(&Out::Gone { id, author, published_at: rank.max(0), rank, deleted: true });
+            // What kind it was is gone too. It has to lead to the same feed: there a follow counts it among the newest.
+            let (kind, rank) = (named.a_kind(record.feed), record.key.rank);
+            lines.put(&Out::Gone { id, author, kind, published_at: rank.max(0), rank, deleted: true });
         }
         (Op::Delete, _) => lines.put(&Out::Delete { id }),
         // The item has its newest version already.

@@ -179,6 +179,8 @@ pub(super) enum Out<'a> {
     Gone {
         id: ItemId,
         author: &'a UserId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<&'a str>,
         published_at: Millis,
         rank: i64,
         deleted: bool,
@@ -246,13 +248,15 @@ mod tests {
             let out = serde_json::to_string(&Out::Class { author: &ann, class }).unwrap();
             assert_eq!(read(&out).unwrap(), Line::Import(Import::Class { author: ann.clone(), class }), "{out}");
         }
-        let gone = Out::Gone { id: ItemId(7), author: &ann, published_at: 5, rank: 6, deleted: true };
+        let gone =
+            Out::Gone { id: ItemId(7), author: &ann, kind: Some("like"), published_at: 5, rank: 6, deleted: true };
         let Line::Import(Import::Item { publish, deleted: true, .. }) =
             read(&serde_json::to_string(&gone).unwrap()).unwrap()
         else {
             panic!("a deleted item")
         };
         assert_eq!((publish.id, publish.rank, publish.body.get()), (Some(ItemId(7)), Some(6), "null"));
+        assert_eq!(publish.kind.as_deref(), Some("like"));
         assert_eq!(read(r#"{"type":"cursor","cursor":"1:2"}"#).unwrap(), Line::Cursor);
     }
 
