@@ -86,7 +86,7 @@ impl Default for Spans {
 /// | `nodes` of 1000 readers of a bucket, all online | 400 µs of the server's time |
 /// | a renewal | one write; a read of each bucket's life, some 20 µs; a stretch of the sweep |
 ///
-/// Printed, and the bytes held to, by `cargo test -p feedgate-redis --test sessions cost_what -- --nocapture`.
+/// Printed, and the bytes held to, by `cargo test -p feedgate-redis --test sessions a_session_and_a_device_cost_what_is_documented -- --nocapture`.
 pub struct RedisSessions {
     link: Link,
     epochs: Arc<dyn Epochs>,

@@ -1,6 +1,6 @@
 //! What the pool costs: printed, and its memory held to what the documentation says.
 //!
-//! `cargo test -p feedgate-redis --test sessions cost_what -- --nocapture`
+//! `cargo test -p feedgate-redis --test sessions a_session_and_a_device_cost_what_is_documented -- --nocapture`
 
 use std::time::Instant;
 
