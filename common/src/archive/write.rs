@@ -207,6 +207,20 @@ pub enum Written {
     },
 }
 
+impl Written {
+    /// Whether anything has changed: false for what had been so before.
+    pub fn is_fresh(&self) -> bool {
+        match self {
+            Self::Published { fresh, .. }
+            | Self::Deleted { fresh, .. }
+            | Self::Edge { fresh, .. }
+            | Self::Shielded { fresh, .. }
+            | Self::Classified { fresh, .. } => *fresh,
+            Self::Edited { .. } => true,
+        }
+    }
+}
+
 /// Why one operation was not done. It changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {

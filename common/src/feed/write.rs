@@ -50,11 +50,11 @@ impl Publisher {
 
 /// What a write leaves to do, if it changed anything.
 fn jobs_of(written: &Written) -> Vec<Job> {
+    if !written.is_fresh() {
+        return vec![];
+    }
     match written {
-        Written::Published { fresh: false, .. }
-        | Written::Deleted { fresh: false, .. }
-        | Written::Edge { fresh: false, .. }
-        | Written::Classified { .. } => vec![],
+        Written::Classified { .. } => vec![],
         Written::Published { author, readers, .. }
         | Written::Edited { author, readers, .. }
         | Written::Deleted { author, readers, .. } => match &readers[..] {

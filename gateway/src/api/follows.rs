@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use feedgate_common::archive::{Follow, Write};
-use feedgate_common::{Millis, UserId};
+use feedgate_common::{Millis, UserId, UserNo, error};
 use serde::Serialize;
 
 use super::Api;
@@ -63,12 +63,7 @@ pub(super) async fn following(
     query: Query,
 ) -> Result<Json<List>, Problem> {
     caller.may_read(&user)?;
-    let (cursor, limit) = stretch(query)?;
-    let lines = match api.user_no(&user).await? {
-        Some(reader) => api.archive().following(reader, cursor, limit + 1).await?,
-        None => vec![],
-    };
-    Ok(list(lines, limit))
+    list(&api, &user, query, |user, cursor, limit| api.archive().following(user, cursor, limit)).await
 }
 
 /// `GET /v1/users/{user}/followers`; who follows a user is for backends to know.
@@ -78,12 +73,7 @@ pub(super) async fn followers(
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<List>, Problem> {
-    let (cursor, limit) = stretch(query)?;
-    let lines = match api.user_no(&user).await? {
-        Some(author) => api.archive().followers(author, cursor, limit + 1).await?,
-        None => vec![],
-    };
-    Ok(list(lines, limit))
+    list(&api, &user, query, |user, cursor, limit| api.archive().followers(user, cursor, limit)).await
 }
 
 /// `GET /v1/users/{user}/mutual`: whom a user follows and is followed by; for backends, as who follows is.
@@ -93,26 +83,27 @@ pub(super) async fn mutual(
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Json<List>, Problem> {
-    let (cursor, limit) = stretch(query)?;
-    let lines = match api.user_no(&user).await? {
-        Some(user) => api.archive().mutual(user, cursor, limit + 1).await?,
-        None => vec![],
-    };
-    Ok(list(lines, limit))
+    list(&api, &user, query, |user, cursor, limit| api.archive().mutual(user, cursor, limit)).await
 }
 
-/// The cursor and the limit of a list.
-pub(super) fn stretch(query: Query) -> Result<(Option<u64>, usize), Problem> {
+/// A page of one of a user's lists: what `ask` answers about the user, a cursor and a limit.
+pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
+    api: &Api,
+    user: &UserId,
+    query: Query,
+    ask: impl FnOnce(UserNo, Option<u64>, usize) -> Asked,
+) -> Result<Json<List>, Problem> {
     let params = query.only(&["limit", "cursor"])?;
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let cursor = params.get("cursor").map(|text| decimal(text).ok_or_else(wrong)).transpose()?;
-    Ok((cursor, params.limit(LIST_DEFAULT, LIST_MAX)?))
-}
-
-/// A page of these; one line more than `limit` tells that there is a next one.
-pub(super) fn list(mut lines: Vec<Follow>, limit: usize) -> Json<List> {
+    let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
+    // One more than asked tells whether there is a next page.
+    let mut lines = match api.user_no(user).await? {
+        Some(user) => ask(user, cursor, limit + 1).await?,
+        None => vec![],
+    };
     let next = (lines.len() > limit).then(|| lines[limit - 1].cursor.to_string());
     lines.truncate(limit);
     let users = lines.into_iter().map(|line| Line { user: line.user, since: line.since }).collect();
-    Json(List { users, next })
+    Ok(Json(List { users, next }))
 }

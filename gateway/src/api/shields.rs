@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, put};
@@ -15,7 +14,7 @@ use feedgate_common::graph::Shield;
 
 use super::Api;
 use super::access::{Backend, Caller};
-use super::follows::{self, List};
+use super::follows;
 use super::problem::Problem;
 use super::query::{NoQuery, Query, Segment, Segments};
 
@@ -33,7 +32,8 @@ pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
 pub(super) fn all(shield: Shield) -> MethodRouter<Arc<Api>> {
     get(move |caller: Caller, State(api): State<Arc<Api>>, Segment(user): Segment<UserId>, query: Query| async move {
         caller.may_read(&user)?;
-        list(&api, shield, &user, query).await
+        follows::list(&api, &user, query, |user, cursor, limit| api.archive().shielded(user, shield, cursor, limit))
+            .await
     })
 }
 
@@ -46,15 +46,6 @@ async fn set(
     let write = write(user, other, shield, up).map_err(|why| Problem::parameter("other", why))?;
     api.write_one(write).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-async fn list(api: &Api, shield: Shield, user: &UserId, query: Query) -> Result<Json<List>, Problem> {
-    let (cursor, limit) = follows::stretch(query)?;
-    let lines = match api.user_no(user).await? {
-        Some(user) => api.archive().shielded(user, shield, cursor, limit + 1).await?,
-        None => vec![],
-    };
-    Ok(follows::list(lines, limit))
 }
 
 /// What is to be written; `Err` says what is wrong.

@@ -136,7 +136,7 @@ impl Importer {
             Ok(written) => {
                 for (number, written) in numbers.into_iter().zip(written) {
                     match written {
-                        Ok(written) if is_fresh(&written) => self.totals.new += 1,
+                        Ok(written) if written.is_fresh() => self.totals.new += 1,
                         Ok(_) => self.totals.unchanged += 1,
                         Err(refused) => self.refuse(&mut report, number, refused.into()),
                     }
@@ -212,17 +212,6 @@ async fn write_one(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Wr
 fn tell(report: &mut Vec<u8>, line: &Report) {
     serde_json::to_writer(&mut *report, line).expect("a report is JSON");
     report.push(b'\n');
-}
-
-fn is_fresh(written: &Written) -> bool {
-    match written {
-        Written::Published { fresh, .. }
-        | Written::Deleted { fresh, .. }
-        | Written::Edge { fresh, .. }
-        | Written::Shielded { fresh, .. }
-        | Written::Classified { fresh, .. } => *fresh,
-        Written::Edited { .. } => true,
-    }
 }
 
 /// A body cut into numbered lines. Empty ones count and are passed by.

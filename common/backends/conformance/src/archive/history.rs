@@ -42,14 +42,7 @@ async fn import(archive: &dyn Archive, lines: Vec<Import>) -> Vec<Result<Written
 }
 
 fn fresh(answer: &Result<Written, Refused>) -> bool {
-    match answer.as_ref().unwrap() {
-        Written::Published { fresh, .. }
-        | Written::Deleted { fresh, .. }
-        | Written::Edge { fresh, .. }
-        | Written::Shielded { fresh, .. }
-        | Written::Classified { fresh, .. } => *fresh,
-        Written::Edited { .. } => true,
-    }
+    answer.as_ref().unwrap().is_fresh()
 }
 
 async fn adds(archive: &dyn Archive, reader: UserNo, author: UserNo, backfill: usize) -> (Vec<u64>, bool) {
