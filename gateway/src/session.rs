@@ -73,6 +73,13 @@ pub enum Found {
     Gone(Position),
 }
 
+impl Found {
+    /// Whether there are changes beyond those in hand.
+    pub(crate) fn is_cut(self) -> bool {
+        matches!(self, Self::Changes { last, head, .. } if last < head)
+    }
+}
+
 /// What to ask the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {

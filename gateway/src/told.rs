@@ -11,7 +11,8 @@
 //! - Whatever stands here stands in the log, for the doorbell rings after the append has committed: dense sequence ids of
 //!   one epoch that end at the head that was told.
 //! - It is told before the session is woken.
-//! - A look at the log that is to make up for lost wakes never ends here.
+//! - A look at the log that is to make up for lost wakes never ends here; nor does a catch-up, for what was told may end
+//!   where nobody here listened any more.
 //! - Bounded: the last [`TOLD_MAX`] changes of an inbox with a session on this node, [`BYTES_MAX`] in all.
 
 use std::sync::Arc;

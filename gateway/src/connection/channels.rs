@@ -29,7 +29,8 @@ pub(super) struct Channel {
     pub(super) backoff: Backoff,
     /// The log may have grown since the last read began.
     pub(super) woken: bool,
-    /// Only the log itself will do for the next read: wakes may have been lost, or there is something to pull.
+    /// Only the log itself will do for the next read: wakes may have been lost, there is something to pull, or the last
+    /// read did not come to the end.
     pub(super) looking: bool,
 }
 

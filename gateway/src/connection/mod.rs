@@ -195,8 +195,10 @@ impl Connection {
         if let Some(why) = self.slot.take_wake() {
             self.channels.wake(why);
         }
+        let clogged = self.is_clogged();
         match self.socket.poll_flush(cx) {
-            Poll::Ready(Ok(())) => worked |= self.take_turns()?,
+            // Where there was no room for a reply there is now.
+            Poll::Ready(Ok(())) => worked |= clogged | self.take_turns()?,
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
         }

@@ -79,7 +79,9 @@ impl Connection {
             // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
             Ok(_) if !self.gateway.may_push() => self.drive(feed, Event::Failed, &[]),
             Ok(Reading { found, frame }) => {
-                self.channels.of(feed).backoff.succeeded();
+                let channel = self.channels.of(feed);
+                channel.backoff.succeeded();
+                channel.looking |= found.is_cut();
                 self.drive(feed, Event::Found(found), &frame)
             }
             Err(error) => {

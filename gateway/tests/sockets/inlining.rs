@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::faults::FaultyInboxes;
 use super::lines::Lines;
 use super::phone::Phone;
-use super::rig::{Rig, feeds, http_at, within};
+use super::rig::{LIKES, Rig, feeds, http_at, within};
 
 const NODES: [&str; 2] = ["told", "plain"];
 const ROUNDS: usize = 15;
@@ -183,5 +183,28 @@ async fn a_session_that_is_told_the_next_change_reads_nothing() {
         assert_eq!(phone.publication().await.0, offset);
     }
     assert_eq!(*inboxes[0].reads.lock(), []);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_a_catch_up_does_not_end_where_what_was_told_ends_if_nobody_listened_since() {
+    let rig = Rig::with(|settings| (settings.inline_changes, settings.batch) = (true, 4)).await;
+    rig.follow("ann", "bob").await;
+    let start = rig.head_in(LIKES, "ann").await;
+    let from_start = json!({"channel": "notifications", "recover": true, "offset": 0, "epoch": start.epoch.to_string()});
+    let mut tablet = rig.connected("ann", "tablet").await;
+    tablet.subscribe(from_start.clone()).await;
+    for offset in 1..=5 {
+        rig.like("bob", 1).await;
+        assert_eq!(tablet.pushed().await.1, offset);
+    }
+    tablet.ask("unsubscribe", json!({"channel": "notifications"})).await;
+    rig.like("bob", 5).await;
+    rig.grown_in(LIKES, "ann", 10).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    assert_eq!(phone.subscribe(from_start).await["subscribe"]["recovered"], true);
+    for offset in 1..=10 {
+        assert_eq!(phone.pushed().await.1, offset);
+    }
     rig.stop().await;
 }

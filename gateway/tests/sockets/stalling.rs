@@ -59,6 +59,24 @@ async fn i18_stalled_readers_leave_memory_bounded_and_others_unaffected_and_miss
 }
 
 #[tokio::test]
+async fn commands_that_wait_for_room_go_on_once_there_is_room_and_nothing_else_happens() {
+    const COMMANDS: u64 = 60;
+    let rig = patient().await;
+    rig.follow("ann", "bob").await;
+    rig.post_bodies("bob", (0..10).map(|_| body(60))).await;
+    let epoch = rig.grown("ann", 10).await.epoch.to_string();
+    let mut phone = rig.connected("ann", "phone").await;
+    for id in 1..=COMMANDS {
+        let asked = json!({"channel": "feed", "limit": 100, "since": {"offset": 0, "epoch": epoch}});
+        phone.send(json!({"id": id, "history": asked}).to_string()).await;
+    }
+    for id in 1..=COMMANDS {
+        assert_eq!(phone.line().await["id"], id);
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i9_a_reader_stalled_beyond_the_cap_is_closed_with_3010_and_resets() {
     let rig = patient().await;
     rig.follow("ann", "bob").await;
