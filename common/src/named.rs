@@ -66,8 +66,10 @@ impl NamedFeeds {
                 return Err(format!("feeds.{name}.cap must be 1 to {CAP_MAX}, it is {cap}"));
             }
             for kind in kinds {
-                if !(1..=KIND_MAX).contains(&kind.chars().count()) {
-                    return Err(format!("feeds.{name}.kinds: a kind has 1 to {KIND_MAX} characters, not {kind:?}"));
+                if !(1..=KIND_MAX).contains(&kind.chars().count()) || kind.contains(char::is_control) {
+                    return Err(format!(
+                        "feeds.{name}.kinds: a kind has 1 to {KIND_MAX} characters, none of them a control character, not {kind:?}"
+                    ));
                 }
                 if let Some((_, other)) = claimed.iter().find(|(taken, _)| *taken == kind) {
                     return Err(format!("feeds.{name}.kinds: {kind:?} goes to feed {other:?} already"));
@@ -172,7 +174,11 @@ mod tests {
             (vec![feed(1, "a", &["x"]), feed(2, "a", &["y"])], "another feed named \"a\""),
             (vec![feed(1, "a b", &["x"])], "1 to 64 of A-Za-z0-9_-, it is \"a b\""),
             (vec![feed(1, "a", &[])], "feeds.a.kinds must name at least one"),
-            (vec![feed(1, "a", &["x", ""])], "feeds.a.kinds: a kind has 1 to 64 characters, not \"\""),
+            (
+                vec![feed(1, "a", &["x", ""])],
+                "feeds.a.kinds: a kind has 1 to 64 characters, none of them a control character, not \"\"",
+            ),
+            (vec![feed(1, "a", &["x\n"])], "none of them a control character, not \"x\\n\""),
             (vec![of_cap(0)], "feeds.a.cap must be 1 to 1000, it is 0"),
             (vec![of_cap(1001)], "feeds.a.cap must be 1 to 1000, it is 1001"),
             (vec![feed(1, "a", &["x"]), feed(2, "b", &["x"])], "feeds.b.kinds: \"x\" goes to feed \"a\" already"),

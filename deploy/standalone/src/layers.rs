@@ -148,6 +148,11 @@ fn of_environment(
     let variables: BTreeMap<String, String> = values.chain(files).map(|key| (variable(&key), key)).collect();
     let mut given = Vec::new();
     for (name, text) in environment.filter(|(name, _)| name.starts_with(PREFIX)) {
+        let mut meant = known.keys().filter(|key| variable(key) == name);
+        if let (Some(one), Some(other)) = (meant.next(), meant.next()) {
+            problems.push(format!("{name} may mean {one} or {other}; give both in a file"));
+            continue;
+        }
         match variables.get(&name) {
             Some(key) => {
                 let value = match known.get(key) {

@@ -12,7 +12,8 @@
 //! - Commands are carried out one after another, in the order they came; pongs and pushes do not
 //!   wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
-//!   bytes up to `write_buffer_max_bytes` plus one reply and one slice (I18).
+//!   bytes up to `write_buffer_max_bytes` plus one reply and two slices: what was being read when a subscribe came, and
+//!   what that begins with (I18).
 //! - Deadlines are looked at before anything is sent: no frame after the token and its grace.
 //! - However it ends, the seat is emptied, the positions saved and the claim released; the seat even
 //!   if the task is dropped.
@@ -70,7 +71,8 @@ const WAITING_MAX: usize = 16;
 /// Rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
 
-/// What a command or a read may take, its wait for a turn included.
+/// What a command or a read may take, its wait for a turn at the stores included. A subscribe may take as long again if
+/// another channel's read is in flight.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -191,7 +191,8 @@ async fn i4_a_catch_up_does_not_end_where_what_was_told_ends_if_nobody_listened_
     let rig = Rig::with(|settings| (settings.inline_changes, settings.batch) = (true, 4)).await;
     rig.follow("ann", "bob").await;
     let start = rig.head_in(LIKES, "ann").await;
-    let from_start = json!({"channel": "notifications", "recover": true, "offset": 0, "epoch": start.epoch.to_string()});
+    let from_start =
+        json!({"channel": "notifications", "recover": true, "offset": 0, "epoch": start.epoch.to_string()});
     let mut tablet = rig.connected("ann", "tablet").await;
     tablet.subscribe(from_start.clone()).await;
     for offset in 1..=5 {

@@ -74,6 +74,11 @@ fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
         ("", "FEEDGATE_FEEDS_LIKES_TTL", "no variable FEEDGATE_FEEDS_LIKES_TTL; the nearest is "),
         ("", "FEEDGATE_FEEDS", "no variable FEEDGATE_FEEDS;"),
         ("", "FEEDGATE_FEEDS__CAP", "no variable FEEDGATE_FEEDS__CAP"),
+        (
+            "[feeds.Likes]\nkinds = [\"a\"]\n[feeds.likes]\nkinds = [\"b\"]\n",
+            "FEEDGATE_FEEDS_LIKES_CAP",
+            "FEEDGATE_FEEDS_LIKES_CAP may mean feeds.Likes.cap or feeds.likes.cap; give both in a file",
+        ),
     ] {
         let file = file(&format!("backfill = 1001\n{text}"));
         let given: &[_] = if variable.is_empty() { &[] } else { &[(variable, "x")] };
