@@ -15,11 +15,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::archive::{Audience, Event, Publish, Write, Written};
 use feedgate_common::feed::{Feeds, Step};
 use feedgate_common::{Archive, Body, Bucket, FeedId, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_tests::gate::{Gate, Gated};
+use feedgate_tests::oracle::work_off_all;
 use feedgate_tests::park::{block_on, poll_until};
 
 const BUCKETS: u16 = 1;
@@ -245,4 +246,71 @@ fn i4_whatever_happens_in_any_gap_of_a_rule_the_reader_ends_with_what_the_truth_
         }
     }
     assert!(worlds > 1000, "{worlds} worlds");
+}
+
+/// What a feed that gets its name meanwhile has to take in.
+#[derive(Debug, Clone, Copy)]
+enum Late {
+    Addressed,
+    Unfollowed,
+}
+
+impl World {
+    /// Names a feed in which the reader has an inbox at once, with something to take in.
+    fn name_a_feed(&self, late: Late) -> InboxKey {
+        let feed = block_on(self.archive.intern_feeds(&["named".into()])).unwrap()[0];
+        let key = InboxKey { feed, ..self.key() };
+        block_on(self.rules.rebuild(key)).unwrap();
+        let post = Publish { feed, ..Publish::new(self.names[0].clone(), Body::parse("{}".into()).unwrap()) };
+        match late {
+            Late::Addressed => {
+                let audience = Audience::Users(vec![self.names[1].clone()]);
+                self.write(Write::Publish(Publish { audience, ..post }));
+            }
+            Late::Unfollowed => {
+                self.write(Write::Publish(post));
+                self.drain();
+                self.happen(Unfollow);
+            }
+        }
+        key
+    }
+
+    /// The work that the same was brought by to the feeds that were there.
+    fn work(&self, late: Late) -> Pin<Box<dyn Future<Output = Event>>> {
+        let (rules, author, reader) = (self.stopping.clone(), self.author, self.reader);
+        Box::pin(async move {
+            match late {
+                Late::Addressed => rules.take_direct(reader).await.unwrap().0,
+                Late::Unfollowed => rules.step_edge(reader, author).await.unwrap().0,
+            }
+        })
+    }
+}
+
+#[test]
+fn i10_what_a_feed_has_not_taken_in_that_was_named_meanwhile_is_not_finished() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let _entered = runtime.enter();
+    for (late, shown) in [(Late::Addressed, 1), (Late::Unfollowed, 0)] {
+        let mut gaps = 0;
+        for gap in 0..GAPS_MAX {
+            let dir = tempfile::tempdir().unwrap();
+            let world = World::new(&Embedded::open(dir.path(), BUCKETS).unwrap(), gap);
+            world.begin(Start { edge: Began::TakenIn, visited: true, posted: false });
+            let mut work = world.work(late);
+            if (0..=gap).any(|_| poll_until(work.as_mut(), || world.gate.reached()).is_ready()) {
+                break;
+            }
+            gaps += 1;
+            let named = world.name_a_feed(late);
+            world.gate.open();
+            let finished = block_on(work);
+            block_on(world.archive.finish(&[finished])).unwrap();
+            block_on(work_off_all(&world.rules)).unwrap();
+            let page = block_on(world.rules.page(named, None, 10)).unwrap();
+            assert_eq!(page.items.len(), shown, "{late:?} in gap {gap}");
+        }
+        assert!(gaps > 3, "{gaps} gaps");
+    }
 }

@@ -20,8 +20,9 @@ impl Feeds {
     /// Takes in the edge as it is now, in each of the reader's feeds. Answers what is thereby finished, and where those
     /// logs stand that have grown.
     pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Vec<Growth>)> {
-        let (mut least, mut grown) = (Generation::MAX, vec![]);
-        for feed in self.archive.feeds().await? {
+        let (mut least, growth) = self.step_edge_of(InboxKey::main(reader), author).await?;
+        let mut grown = Vec::from_iter(growth);
+        for feed in self.named_feeds().await? {
             let (generation, growth) = self.step_edge_of(InboxKey { reader, feed }, author).await?;
             least = least.min(generation);
             grown.extend(growth);

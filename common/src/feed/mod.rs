@@ -142,6 +142,12 @@ impl Feeds {
         self.named.expired_before(feed, self.now()?)
     }
 
+    /// Every feed but the main one. To be asked when the main one has been served: what was read for it is what may be
+    /// finished, and the inbox of a feed that is named later is built later too, from no less.
+    async fn named_feeds(&self) -> Result<impl Iterator<Item = FeedId>> {
+        Ok(self.archive.feeds().await?.into_iter().filter(|feed| *feed != FeedId::MAIN))
+    }
+
     fn now(&self) -> Option<Millis> {
         self.retention.as_ref().map(|kept| (kept.clock)())
     }

@@ -119,8 +119,9 @@ impl Feeds {
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
-        let (mut least, mut grown) = (DirectSeq::MAX, vec![]);
-        for feed in self.archive.feeds().await? {
+        let (mut least, growth) = self.take_direct_of(InboxKey::main(reader)).await?;
+        let mut grown = Vec::from_iter(growth);
+        for feed in self.named_feeds().await? {
             let (seq, growth) = self.take_direct_of(InboxKey { reader, feed }).await?;
             least = least.min(seq);
             grown.extend(growth);
