@@ -72,8 +72,8 @@ impl Api {
         &**self.gateway.parts.feeds.archive()
     }
 
-    /// Accepts writes, each by itself; an item goes to the feed that claims its kind. Whatever keeps them from being told to the workers does not keep back the
-    /// answer: they are durable, and the sweep tells them later.
+    /// Accepts writes, each by itself; an item goes to the feed that claims its kind. Whatever keeps them from being told
+    /// to the workers does not keep back the answer: they are durable, and the sweep tells them later.
     async fn write(&self, mut writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
         for write in &mut writes {
             if let Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) = write {
