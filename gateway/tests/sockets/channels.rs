@@ -10,10 +10,10 @@ use feedgate_common::{FeedId, Position};
 use serde_json::{Value, json};
 
 use super::clock::Clock;
-use super::faults::FaultyInboxes;
+use super::faults::{FaultyInboxes, Weather};
 use super::phone::Phone;
 use super::pulling::{in_time, over_lines};
-use super::rig::{LIKES, Rig, feeds};
+use super::rig::{LIKES, Rig, feeds, until};
 
 const CHANNELS: [&str; 2] = ["feed", "notifications"];
 
@@ -286,5 +286,36 @@ async fn i4_news_that_are_pulled_and_wakes_that_were_lost_are_looked_for_in_ever
     lines.tell("node", Heard::Missed);
     assert_eq!(in_time(offsets(&mut phone, 2)).await, [vec![2], vec![2]]);
     drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_i9_a_channel_left_and_begun_anew_while_its_read_hangs_misses_nothing_and_nor_does_the_other() {
+    let (rig, inboxes) = counted().await;
+    rig.follow("ann", "bob").await;
+    let likes = rig.head_in(LIKES, "ann").await;
+    let mut phone = subscribed(&rig, "ann").await;
+    for round in 1..=5 {
+        inboxes.reads.lock().clear();
+        inboxes.gate.set(Weather::Hanging);
+        rig.like("bob", 1).await;
+        until(|| !inboxes.reads.lock().is_empty()).await;
+        rig.post("bob", 1).await;
+        let left = json!({"id": 1, "unsubscribe": {"channel": "notifications"}});
+        let mut begun = from("notifications", &Position { offset: likes.offset + round - 1, ..likes });
+        begun["data"] = json!({"deliver": "items"});
+        phone.send(format!("{left}\n{}", json!({"id": 2, "subscribe": begun}))).await;
+        assert_eq!(phone.line().await, json!({"id": 1, "unsubscribe": {}}));
+        inboxes.gate.set(Weather::Fair);
+        let mut lines = [phone.line().await, phone.line().await, phone.line().await];
+        let at = |lines: &[Value], what: &Value| lines.iter().position(|line| line["push"]["channel"] == *what).unwrap();
+        let reply = lines.iter().position(|line| line["id"] == 2).unwrap();
+        assert_eq!(lines[reply]["subscribe"]["recovered"], true);
+        let liked = at(&lines, &json!("notifications"));
+        assert!(reply < liked, "nothing comes before the reply: {lines:?}");
+        assert_eq!(lines[liked]["push"]["pub"]["offset"].take(), likes.offset + round);
+        let posted = at(&lines, &json!("feed"));
+        assert_eq!(lines[posted]["push"]["pub"]["offset"].take(), round);
+    }
     rig.stop().await;
 }
