@@ -93,6 +93,14 @@ impl Default for Feed {
     }
 }
 
+impl Feed {
+    /// The feed of this name, under this number.
+    fn named(&self, name: &CompactString, id: FeedId) -> NamedFeed {
+        let ttl = (self.ttl_hours > 0).then(|| i64::from(self.ttl_hours) * HOUR_MS);
+        NamedFeed { id, name: name.clone(), kinds: self.kinds.clone(), cap: self.cap, ttl }
+    }
+}
+
 /// [`feedgate_timeline::Settings`] with units in the names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -212,14 +220,18 @@ impl Settings {
 
     /// The feeds that have names, under the numbers that the Archive gives these.
     pub(crate) fn named_feeds(&self, ids: &[FeedId]) -> Result<NamedFeeds, String> {
-        let feed = |((name, feed), &id): ((&CompactString, &Feed), &FeedId)| NamedFeed {
-            id,
-            name: name.clone(),
-            kinds: feed.kinds.clone(),
-            cap: feed.cap,
-            ttl: (feed.ttl_hours > 0).then(|| i64::from(feed.ttl_hours) * HOUR_MS),
-        };
-        NamedFeeds::new(self.feeds.iter().zip(ids).map(feed).collect())
+        NamedFeeds::new(self.feeds.iter().zip(ids).map(|((name, feed), &id)| feed.named(name, id)).collect())
+    }
+
+    /// What is wrong with each named feed; if nothing is, what is with all of them.
+    fn problems_of_feeds(&self) -> Vec<String> {
+        // The rules do not ask which numbers they are.
+        let alone = |(name, feed): (&CompactString, &Feed)| NamedFeeds::new(vec![feed.named(name, FeedId::MAIN)]).err();
+        let problems: Vec<String> = self.feeds.iter().filter_map(alone).collect();
+        if problems.is_empty() {
+            return self.named_feeds(&vec![FeedId::MAIN; self.feeds.len()]).err().into_iter().collect();
+        }
+        problems
     }
 
     /// All that is wrong, each with what would be right.
@@ -247,9 +259,7 @@ impl Settings {
         if let Err(error) = EnvFilter::try_new(&self.log) {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
-        // The rules do not ask which numbers they are.
-        let any: Vec<FeedId> = self.feeds.keys().map(|_| FeedId::MAIN).collect();
-        problems.extend(self.named_feeds(&any).err());
+        problems.extend(self.problems_of_feeds());
         problems.extend(self.gateway.check().err());
         problems.extend(self.timeline.problems());
         problems

@@ -308,7 +308,8 @@ async fn i4_i9_a_channel_left_and_begun_anew_while_its_read_hangs_misses_nothing
         assert_eq!(phone.line().await, json!({"id": 1, "unsubscribe": {}}));
         inboxes.gate.set(Weather::Fair);
         let mut lines = [phone.line().await, phone.line().await, phone.line().await];
-        let at = |lines: &[Value], what: &Value| lines.iter().position(|line| line["push"]["channel"] == *what).unwrap();
+        let at =
+            |lines: &[Value], what: &Value| lines.iter().position(|line| line["push"]["channel"] == *what).unwrap();
         let reply = lines.iter().position(|line| line["id"] == 2).unwrap();
         assert_eq!(lines[reply]["subscribe"]["recovered"], true);
         let liked = at(&lines, &json!("notifications"));

@@ -85,9 +85,9 @@ fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
         let problems = settings(Some(file.path()), env(given), vec![]).unwrap_err().join("\n");
         assert!(problems.contains(right), "{right}\n---\n{problems}");
     }
-    let both = file("backfill = 1001\n[feeds.likes]\nkinds = [\"like\"]\ncap = 0\n");
-    let problems = settings(Some(both.path()), env(&[]), vec![]).unwrap_err();
-    assert_eq!(problems.len(), 2, "{problems:?}");
+    let all = file("backfill = 1001\n[feeds.likes]\nkinds = [\"like\"]\ncap = 0\n[feeds.stories]\n");
+    let problems = settings(Some(all.path()), env(&[]), vec![]).unwrap_err();
+    assert_eq!(problems.len(), 3, "{problems:?}");
 }
 
 #[test]
