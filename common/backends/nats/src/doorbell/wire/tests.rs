@@ -4,7 +4,7 @@ use super::*;
 
 fn record(seq: u64, op: Op) -> Record {
     let key = DisplayKey { rank: -5, item: ItemId(0x0102_0304_0506_0708) };
-    Record { seq, op, route: if op == Op::Add { Route::Push } else { Route::Pull }, feed: FeedId::MAIN, key }
+    Record { seq, op, route: if op == Op::Add { Route::Push } else { Route::Pull }, feed: FeedId(2), key }
 }
 
 fn grown(reader: u32, appended: u32) -> Grown {
