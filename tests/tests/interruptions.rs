@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Audience, Event, Publish, Write, Written};
+use feedgate_common::change::Class;
 use feedgate_common::feed::{Feeds, Step};
 use feedgate_common::{Archive, Body, Bucket, FeedId, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;
@@ -313,4 +314,33 @@ fn i10_what_a_feed_has_not_taken_in_that_was_named_meanwhile_is_not_finished() {
         }
         assert!(gaps > 3, "{gaps} gaps");
     }
+}
+
+/// A read takes in what is pulled; meanwhile the author posts once more.
+#[test]
+fn i4_a_read_that_pulls_passes_nothing_by_that_is_posted_in_any_gap_of_it() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let _entered = runtime.enter();
+    let mut gaps = 0;
+    for gap in 0..GAPS_MAX {
+        let dir = tempfile::tempdir().unwrap();
+        let world = World::new(&Embedded::open(dir.path(), BUCKETS).unwrap(), gap);
+        world.begin(Start { edge: Began::TakenIn, visited: true, posted: false });
+        world.write(Write::Classify { author: world.names[0].clone(), class: Class::Pull });
+        world.publish();
+        let hear = |rules: &Feeds| rules.heard_pull(block_on(world.archive.pull_head()).unwrap());
+        hear(&world.stopping);
+        let (rules, key) = (world.stopping.clone(), world.key());
+        let mut read: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move { _ = rules.head(key).await.unwrap() });
+        if (0..=gap).any(|_| poll_until(read.as_mut(), || world.gate.reached()).is_ready()) {
+            break;
+        }
+        gaps += 1;
+        world.publish();
+        world.gate.open();
+        block_on(read);
+        hear(&world.rules);
+        world.check(&format!("a read stopped in gap {gap}"));
+    }
+    assert!(gaps > 2, "{gaps} gaps");
 }
