@@ -87,7 +87,7 @@ impl Publish {
     }
 }
 
-/// One operation of a [`Archive::write`].
+/// One operation of a [`Archive::write`](super::Archive::write).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
     /// Accept an item.
