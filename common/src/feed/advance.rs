@@ -19,7 +19,7 @@ use crate::change::Route;
 use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{Advance, Advanced};
-use crate::{Bucket, OutboxSeq, Progress, Record, UserNo, failpoint};
+use crate::{Bucket, FeedId, OutboxSeq, Progress, Record, UserNo, failpoint};
 
 /// How many records one step looks at.
 const RECORDS_MAX: usize = 256;
@@ -203,11 +203,12 @@ pub fn plan(
     size: StepSize,
 ) -> Advance {
     let passed = pulled(expected, ahead);
-    let feed = ahead[passed.min(ahead.len() - 1)].feed;
     if passed > 0 {
-        let next = Progress::at(expected.done + passed as u64);
+        // It reaches no inbox, of whatever feed.
+        let (feed, next) = (FeedId::MAIN, Progress::at(expected.done + passed as u64));
         return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![] };
     }
+    let feed = ahead[0].feed;
     // What is pulled is passed by, whatever its feed.
     let same_feed = ahead.iter().take_while(|record| record.route == Route::Pull || record.feed == feed).count();
     let last_page = recipients.len() < size.recipients;
@@ -228,8 +229,8 @@ pub fn plan(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ItemId;
     use crate::change::{DisplayKey, Op};
-    use crate::{FeedId, ItemId};
 
     const SIZE: StepSize = StepSize { recipients: 1000, appends: 4000, news: 1 };
 

@@ -48,8 +48,7 @@ impl Feeds {
         ids.sort_unstable();
         ids.dedup();
         let found = if ids.is_empty() { vec![] } else { self.archive.items(&ids).await? };
-        let expired = self.expired_before(feed);
-        let shown = found.into_iter().flatten().filter(|item| expired.is_none_or(|then| item.published_at >= then));
+        let shown = found.into_iter().flatten().filter(self.shown_in(feed));
         let items: HashMap<ItemId, Arc<Item>> = shown.map(|item| (item.id, item)).collect();
 
         let forgotten: Vec<UserNo> = entries.clone().filter(|e| e.op == Op::Forget).map(|e| e.author).collect();

@@ -36,7 +36,7 @@ pub use write::Publisher;
 use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};
 use crate::named::NamedFeeds;
-use crate::{Archive, FeedId, InboxKey, Inboxes, Millis};
+use crate::{Archive, FeedId, InboxKey, Inboxes, Item, Millis};
 use news::Looked;
 use page::Windows;
 
@@ -137,9 +137,10 @@ impl Feeds {
         }
     }
 
-    /// What this feed does not show any more: items published before then, if there is such a time.
-    fn expired_before(&self, feed: FeedId) -> Option<Millis> {
-        self.named.expired_before(feed, self.now()?)
+    /// Whether this feed shows an item now: not if it is too old for it.
+    fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
+        let expired = self.now().and_then(|now| self.named.expired_before(feed, now));
+        move |item| expired.is_none_or(|then| item.published_at >= then)
     }
 
     /// Every feed but the main one. To be asked when the main one has been served: what was read for it is what may be

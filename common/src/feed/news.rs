@@ -17,6 +17,7 @@ use crate::archive::Event;
 use crate::doorbell::Growth;
 use crate::error::Result;
 use crate::inboxes::{Take, Taken};
+use crate::named::NAMED_MAX;
 use crate::{DirectSeq, Epoch, InboxKey, PullSeq, UserNo, Watermarks, failpoint};
 
 /// How far the watermark may lag behind what was looked at and found empty before that is written down.
@@ -66,7 +67,7 @@ impl Looked {
 
 /// The feeds of a reader lie apart, so that they do not push each other out.
 fn slot(key: InboxKey) -> usize {
-    (key.reader.0 as usize).wrapping_add(usize::from(key.feed.0).wrapping_mul(REMEMBERED / 16 + 1)) % REMEMBERED
+    (key.reader.0 as usize + usize::from(key.feed.0) * (REMEMBERED / (NAMED_MAX + 1))) % REMEMBERED
 }
 
 impl Feeds {

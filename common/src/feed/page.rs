@@ -21,11 +21,12 @@ use std::sync::Arc;
 
 use super::Feeds;
 use crate::error::Result;
-use crate::inboxes::{Log, Numbered};
+use crate::inboxes::Numbered;
 use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
-use cap::Cap;
-use descent::{Descent, Leg};
+use cap::End;
+use descent::{Descent, Leg, above_floor};
 pub(super) use kept::Windows;
+use window::Reading;
 
 /// How many adds one read of the Archive asks for: more than a page, for the pages that follow.
 const READ_MAX: usize = 1000;
@@ -46,11 +47,12 @@ impl Feeds {
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
         let log = self.log(key).await?;
         let now = self.now();
-        let end = self.end(key, &log).await?;
+        let shown = above_floor(&log);
+        let end = self.end(key, &shown, log.floor).await?;
         // One more than asked tells whether there is a next page.
         let wanted = limit + 1;
         let mut items = Vec::with_capacity(wanted);
-        let mut descent = Descent::new(&log, before, end, READ_MAX);
+        let mut descent = Descent::new(&log, shown, before, end, READ_MAX);
         while items.len() < wanted {
             match descent.next(wanted, || self.windows.get(key, now?)) {
                 Leg::Keys(keys) => self.take_shown(key.feed, &keys, wanted, &mut items).await?,
@@ -71,13 +73,15 @@ impl Feeds {
     }
 
     /// The last add that a feed with a cap shows; `None` if it ends by itself.
-    async fn end(&self, key: InboxKey, log: &Log) -> Result<Option<DisplayKey>> {
+    async fn end(&self, key: InboxKey, shown: &[DisplayKey], floor: Option<DisplayKey>) -> Result<Option<DisplayKey>> {
         let Some(most) = self.named.cap(key.feed) else { return Ok(None) };
-        let mut cap = Cap::new(log, most);
-        if let Some(missing) = cap.missing() {
-            cap.told(&self.archive.feed_below(key, missing.before, None, self.backfill, missing.limit).await?);
+        match End::of(shown, floor, most) {
+            End::At(end) => Ok(end),
+            End::Below(Reading { before, least_rank, limit }) => {
+                let below = self.archive.feed_below(key, before, least_rank, self.backfill, limit).await?;
+                Ok(below.get(limit - 1).map(|add| add.key))
+            }
         }
-        Ok(cap.end())
     }
 
     /// Appends the items behind `keys` that still live and are not too old, up to `wanted` in all.
@@ -89,9 +93,9 @@ impl Feeds {
         items: &mut Vec<Arc<Item>>,
     ) -> Result<()> {
         let ids: Vec<ItemId> = keys.iter().map(|k| k.item).collect();
-        let (room, expired) = (wanted - items.len(), self.expired_before(feed));
+        let room = wanted - items.len();
         let found = self.archive.items(&ids).await?.into_iter().flatten();
-        items.extend(found.filter(|item| expired.is_none_or(|then| item.published_at >= then)).take(room));
+        items.extend(found.filter(self.shown_in(feed)).take(room));
         Ok(())
     }
 }

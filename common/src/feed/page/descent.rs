@@ -37,12 +37,17 @@ pub(super) struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    /// From strictly below `before` down to `end`, if there is one; a read of the Archive asks for `most` adds.
-    pub(super) fn new(log: &'a Log, before: Option<DisplayKey>, end: Option<DisplayKey>, most: usize) -> Self {
+    /// From strictly below `before` down to `end`, if there is one, through what the log [shows](above_floor) first; a read
+    /// of the Archive asks for `most` adds.
+    pub(super) fn new(
+        log: &'a Log,
+        mut shown: Vec<DisplayKey>,
+        before: Option<DisplayKey>,
+        end: Option<DisplayKey>,
+        most: usize,
+    ) -> Self {
         let below = |key: &DisplayKey| before.is_none_or(|before| *key < before);
-        let mut shown = above_floor(log);
         shown.retain(|key| below(key) && is_within(end, key));
-        shown.sort_unstable();
         let at = match (log.floor, before) {
             (Some(floor), Some(before)) => just_below(before).map(|below| below.min(floor)),
             (floor, _) => floor,
@@ -88,10 +93,11 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// What lives in the log above its floor, in no order.
+/// What lives in the log above its floor, oldest first.
 pub(super) fn above_floor(log: &Log) -> Vec<DisplayKey> {
     let mut shown = living(&log.entries);
     shown.retain(|key| log.floor.is_none_or(|floor| *key > floor));
+    shown.sort_unstable();
     shown
 }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
-use super::cap::Cap;
-use super::descent::{Descent, Leg};
+use super::cap::End;
+use super::descent::{Descent, Leg, above_floor};
 use super::window::{Reading, Window};
 use super::*;
 use crate::archive::FeedAdd;
@@ -215,11 +215,10 @@ impl Feed {
 
     /// Where the feed ends if it shows so many, as [`Feeds::page`] finds it.
     fn end(&self, most: usize) -> Option<DisplayKey> {
-        let mut cap = Cap::new(&self.log, most);
-        if let Some(missing) = cap.missing() {
-            cap.told(&self.archive(missing));
+        match End::of(&above_floor(&self.log), self.log.floor, most) {
+            End::At(end) => end,
+            End::Below(reading) => self.archive(reading).get(reading.limit - 1).map(|add| add.key),
         }
-        cap.end()
     }
 
     /// A page as [`Feeds::page`] makes it, and whether there is a next one.
@@ -233,7 +232,7 @@ impl Feed {
         let log = self.log.clone();
         let mut meanwhile = meanwhile.iter();
         let end = cap.and_then(|most| self.end(most));
-        let mut descent = Descent::new(&log, before, end, MOST);
+        let mut descent = Descent::new(&log, above_floor(&log), before, end, MOST);
         let mut page = vec![];
         while page.len() <= limit {
             let leg = descent.next(limit + 1, || self.kept.take());
