@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
+mod support;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{Audience, Publish, PullHead, Write};
@@ -17,6 +19,7 @@ use feedgate_engines::Redis;
 use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use feedgate_timeline::{Settings, Worker};
 use parking_lot::Mutex;
+use support::until;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -118,14 +121,6 @@ impl Doorbell for Bell {
 
     async fn ping(&self) -> Result<()> {
         Ok(())
-    }
-}
-
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let begun = Instant::now();
-    while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -12,6 +12,9 @@ mod losses;
 #[cfg(test)]
 mod outages;
 #[cfg(test)]
+#[path = "../support/mod.rs"]
+mod support;
+#[cfg(test)]
 mod world;
 
 use feedgate_engines::{Redis, RedisCluster};

@@ -1,10 +1,8 @@
 //! A store on a Redis of the test's own, one reader and one author.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
@@ -16,30 +14,14 @@ use feedgate_common::{
 use feedgate_engines::Redis;
 use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
 
+pub(crate) use crate::support::{Counter, EPOCHS, server, until};
+
 pub(crate) const BUCKETS: u16 = 4;
 pub(crate) const AUTHOR: UserNo = UserNo(7);
 /// Of bucket 1.
 pub(crate) const READER: UserNo = UserNo(5);
 pub(crate) const KEY: InboxKey = InboxKey { reader: READER, feed: feedgate_common::FeedId::MAIN };
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
-
-/// A counter that outlives every server, as the Archive's does.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(pub(crate) AtomicU64);
-
-#[async_trait]
-impl Epochs for Counter {
-    async fn next_epoch(&self) -> Result<Epoch> {
-        Ok(Epoch(self.0.fetch_add(1, Ordering::Relaxed) + 1))
-    }
-}
-
-pub(crate) static EPOCHS: LazyLock<Arc<Counter>> = LazyLock::new(Arc::default);
-
-/// Every write is in its file before it is answered.
-pub(crate) fn server() -> Redis {
-    Redis::start_with(&["--appendfsync", "always", "--repl-diskless-sync-delay", "0"])
-}
 
 pub(crate) async fn connect(url: &str) -> Link {
     Link::connect(url, Timeouts { call: PATIENCE, ..Timeouts::default() }).await.unwrap()
@@ -170,14 +152,5 @@ pub(crate) fn in_step(master: &Redis, replica: &Redis) {
     let written = offset(master, "master_repl_offset:");
     while offset(replica, "slave_repl_offset:") < written {
         std::thread::yield_now();
-    }
-}
-
-/// Waits for a condition that is sure to come.
-pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let begun = Instant::now();
-    while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

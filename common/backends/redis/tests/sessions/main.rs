@@ -11,6 +11,9 @@ mod losses;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
+#[path = "../support/mod.rs"]
+mod support;
+#[cfg(test)]
 mod world;
 
 use std::sync::Arc;

@@ -1,38 +1,19 @@
 //! A server, pools over it, and a device or two.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use async_trait::async_trait;
-use feedgate_common::error::Result;
 use feedgate_common::sessions::{Claim, Held, Renewed, SavePosition};
 use feedgate_common::{Epoch, FeedId, Millis, Position, Sessions, UserNo};
-use feedgate_engines::Redis;
-use feedgate_redis::{Epochs, Link, RedisSessions, Spans, Timeouts};
+use feedgate_redis::{Link, RedisSessions, Spans, Timeouts};
 use parking_lot::Mutex;
+
+use crate::support::EPOCHS;
+pub(crate) use crate::support::{server, until};
 
 pub(crate) const BUCKETS: u16 = 16;
 pub(crate) const USER: UserNo = UserNo(7);
 pub(crate) const NOW: Millis = 1_764_000_000_000;
-
-/// A counter that outlives every server, as the Archive's does.
-#[derive(Default)]
-struct Counter(AtomicU64);
-
-#[async_trait]
-impl Epochs for Counter {
-    async fn next_epoch(&self) -> Result<Epoch> {
-        Ok(Epoch(self.0.fetch_add(1, Ordering::Relaxed) + 1))
-    }
-}
-
-static EPOCHS: LazyLock<Arc<Counter>> = LazyLock::new(Arc::default);
-
-/// Every write is in its file before it is answered.
-pub(crate) fn server() -> Redis {
-    Redis::start_with(&["--appendfsync", "always", "--repl-diskless-sync-delay", "0"])
-}
 
 pub(crate) async fn open(url: &str, spans: Spans) -> Arc<RedisSessions> {
     let link = Link::connect(url, Timeouts::default()).await.unwrap();
@@ -100,13 +81,4 @@ pub(crate) async fn renewed(pool: &RedisSessions, node: &str) -> Renewed {
 /// Leases short enough to see them lapse.
 pub(crate) fn short() -> Spans {
     Spans { lease: Duration::from_millis(200), ..Spans::default() }
-}
-
-/// Waits for a condition that is sure to come.
-pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let begun = Instant::now();
-    while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
 }

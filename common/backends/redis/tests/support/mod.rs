@@ -1,0 +1,39 @@
+//! A Redis of a test's own, epochs beside it, and how tests wait.
+#![allow(dead_code, reason = "no test file uses all of it")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use feedgate_common::Epoch;
+use feedgate_common::error::Result;
+use feedgate_engines::Redis;
+use feedgate_redis::Epochs;
+
+/// A counter that outlives every server, as the Archive's does.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(pub(crate) AtomicU64);
+
+#[async_trait]
+impl Epochs for Counter {
+    async fn next_epoch(&self) -> Result<Epoch> {
+        Ok(Epoch(self.0.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+pub(crate) static EPOCHS: LazyLock<Arc<Counter>> = LazyLock::new(Arc::default);
+
+/// Every write is in its file before it is answered.
+pub(crate) fn server() -> Redis {
+    Redis::start_with(&["--appendfsync", "always", "--repl-diskless-sync-delay", "0"])
+}
+
+/// Waits for a condition that is sure to come.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
