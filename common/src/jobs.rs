@@ -26,16 +26,16 @@ pub enum Job {
         /// Whose outbox.
         author: UserNo,
     },
-    /// Bring the reader's inbox to the edge's current generation and state.
+    /// Bring the reader's inboxes to the edge's current generation and state.
     Edge {
-        /// Whose inbox.
+        /// Whose inboxes.
         reader: UserNo,
         /// Whose items.
         author: UserNo,
     },
-    /// Bring what is addressed to the reader to the reader's inbox.
+    /// Bring what is addressed to the reader to the reader's inboxes.
     Direct {
-        /// Whose inbox.
+        /// Whose inboxes.
         reader: UserNo,
     },
 }

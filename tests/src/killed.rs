@@ -9,17 +9,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use feedgate_common::Millis;
-use feedgate_common::doorbell::Heard;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_embedded::Embedded;
-use feedgate_tests::oracle::{Answer, Ask, BACKFILL, NOW, Node, Serves, USERS, World, name_feeds};
+use feedgate_tests::oracle::{
+    Answer, Ask, BACKFILL, NOW, Node, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds,
+};
 use feedgate_timeline::{Settings, Worker};
 use tokio_util::sync::CancellationToken;
 
 const BUCKETS: u16 = 2;
-const PULL_ABOVE: u64 = 2;
-/// Of one step: fewer than some authors have followers, so that a step may stop within a record.
-const STEP_MAX: usize = 3;
 /// Long: the time of these worlds stands nearly still.
 const UNREAD: Duration = Duration::from_secs(3600);
 
@@ -34,12 +32,7 @@ async fn main() -> anyhow::Result<()> {
     name_feeds(&*stores.archive).await?;
     let world = World::new(1, USERS);
     let node = Node { numbers: stores.archive.intern(&world.names).await?, feeds: feeds.clone(), world };
-    let hearing = feeds.clone();
-    let _listening = stores.doorbell.listen(Arc::new(move |heard| {
-        if let Heard::Hot(head) = heard {
-            hearing.heard_pull(head.pull_seq);
-        }
-    }));
+    let _listening = listens(&feeds, &*stores.doorbell);
     let settings = Settings {
         sweep_every: Duration::from_millis(10),
         overdue: Duration::from_millis(0),

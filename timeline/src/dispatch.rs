@@ -3,8 +3,8 @@
 //! ```text
 //!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to the head
 //!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least head
-//!   Edge           ─▶ one step                                  ─▶ finish the event of that generation
-//!   Direct         ─▶ one step                                  ─▶ finish the event up to what was addressed
+//!   Edge           ─▶ a step of each of the reader's inboxes    ─▶ finish the event of the least generation
+//!   Direct         ─▶ a step of each of the reader's inboxes    ─▶ finish the event up to the least of what was addressed
 //! ```
 //!
 //! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is

@@ -161,6 +161,12 @@ pub fn some_feed(rng: &mut SmallRng) -> FeedId {
 /// What a follow brings from before it.
 pub const BACKFILL: usize = 2;
 
+/// More followers than this, and an author is pulled.
+pub const PULL_ABOVE: u64 = 2;
+
+/// Of one step: fewer than some authors have followers, so that a step may stop within a record.
+pub const STEP_MAX: usize = 3;
+
 /// Makes histories up: few users and few ranks, so that everything collides.
 #[derive(Debug)]
 pub struct Imagined {

@@ -23,7 +23,8 @@ pub use child::{Answer, Ask, Survivor};
 pub use device::{Changes, Device, Page, Seen, Serves, Shown, walk};
 pub use feeds::Oracle;
 pub use history::{
-    AUTHORS, BACKFILL, FEEDS, Imagined, Inbox, Item, NOW, Op, USERS, User, World, all_inboxes, some_feed,
+    AUTHORS, BACKFILL, FEEDS, Imagined, Inbox, Item, NOW, Op, PULL_ABOVE, STEP_MAX, USERS, User, World, all_inboxes,
+    some_feed,
 };
-pub use node::{Node, name_feeds, work_off, work_off_all};
+pub use node::{Node, listens, name_feeds, work_off, work_off_all};
 pub use shrink::{given, hold, seeds};

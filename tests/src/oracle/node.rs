@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use feedgate_common::archive::Event;
+use feedgate_common::doorbell::{Heard, Listening};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
-use feedgate_common::{Archive, Bucket, DisplayKey, InboxKey, Millis, OutboxSeq, Position, UserNo};
+use feedgate_common::{Archive, Bucket, DisplayKey, Doorbell, InboxKey, Millis, OutboxSeq, Position, UserNo};
 
 use super::device::{Changes, Page, Seen, Serves, Shown};
 use super::history::{FEEDS, Inbox, World};
@@ -37,6 +38,16 @@ impl Node {
         self.feeds.heard_pull(self.feeds.archive().pull_head().await?);
         Ok(())
     }
+}
+
+/// Lets a node hear how far pull records go, as a gateway does, as long as the answer is kept.
+pub fn listens(feeds: &Arc<Feeds>, doorbell: &dyn Doorbell) -> Listening {
+    let feeds = feeds.clone();
+    doorbell.listen(Arc::new(move |heard| {
+        if let Heard::Hot(head) = heard {
+            feeds.heard_pull(head.pull_seq);
+        }
+    }))
 }
 
 /// Makes [`FEEDS`] of a store that never had other names.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use feedgate_common::doorbell::{Heard, Listening};
+use feedgate_common::doorbell::Listening;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{Archive, DisplayKey, Doorbell, Inboxes, Jobs, Position, UserNo};
@@ -13,16 +13,15 @@ use feedgate_engines::{Nats, Postgres, Redis};
 use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
 use feedgate_postgres::{Options, PostgresArchive};
 use feedgate_redis::{Epochs, Link, RedisInboxes, RedisSessions, Spans, Timeouts};
-use feedgate_tests::oracle::{Changes, Inbox, NOW, Node, Op, Page, Serves, World, name_feeds};
+use feedgate_tests::oracle::{
+    Changes, Inbox, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, World, listens, name_feeds,
+};
 use feedgate_timeline::{Settings, Worker};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 const BUCKETS: u16 = 4;
-const PULL_ABOVE: u64 = 2;
-/// Of one step: fewer than some authors have followers, so that a step may stop within a record.
-const STEP_MAX: usize = 3;
 /// Longer than a Redis takes to come back.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -86,12 +85,7 @@ impl Process {
         let jobs: Arc<dyn Jobs> = Arc::new(NatsJobs::open(bus.clone(), JobSettings::default()).await.unwrap());
         let doorbell: Arc<dyn Doorbell> = Arc::new(NatsDoorbell::open(bus, name, sessions));
         let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, backfill).with_step_max(STEP_MAX));
-        let hearing = feeds.clone();
-        let listening = doorbell.listen(Arc::new(move |heard| {
-            if let Heard::Hot(head) = heard {
-                hearing.heard_pull(head.pull_seq);
-            }
-        }));
+        let listening = listens(&feeds, &*doorbell);
         let settings = Settings {
             sweep_every: Duration::from_millis(200),
             overdue: Duration::from_millis(300),
