@@ -115,7 +115,7 @@ impl Api {
     }
 
     /// Sends a request and answers with the body of a success. `path` is already encoded.
-    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<String>) -> Result<String, ApiError> {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<String, ApiError> {
         let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
         let mut request = Request::builder()
             .method(method)
@@ -124,7 +124,7 @@ impl Api {
         if let Some(key) = &self.key {
             request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
         }
-        let request = request.body(Full::from(body.unwrap_or_default())).map_err(|error| away(&error))?;
+        let request = request.body(Full::new(body.unwrap_or_default())).map_err(|error| away(&error))?;
         let exchange = async {
             let response = self.http.request(request).await.map_err(|error| match error.is_connect() {
                 true => ApiError::Away(format!(
@@ -188,7 +188,7 @@ impl Api {
         if let Some(device) = device {
             ask["device_id"] = device.as_str().into();
         }
-        let answer = self.call(Method::POST, &format!("/v1/users/{user}/token"), Some(ask.to_string())).await?;
+        let answer = self.call(Method::POST, &format!("/v1/users/{user}/token"), Some(ask.to_string().into())).await?;
         serde_json::from_str::<Minted>(&answer).map(|minted| minted.token).map_err(|error| strange(&error))
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Unfollow(edge) => client(set(Method::DELETE, edge)),
         Command::Class { author, class, server } => client(async move {
             let body = json!({ "class": class }).to_string();
-            Api::find(server)?.call(Method::PUT, &format!("/v1/authors/{author}"), Some(body)).await?;
+            Api::find(server)?.call(Method::PUT, &format!("/v1/authors/{author}"), Some(body.into())).await?;
             print(&format!("{author} is of class {class}"))
         }),
         Command::Feed { user, name, limit, cursor, server } => client(async move {
@@ -137,7 +137,8 @@ async fn publish(args: Publish) -> anyhow::Result<()> {
         audience: (!args.to.is_empty()).then_some(Audience { users: &args.to }),
         body: &body,
     };
-    let answer = Api::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_string(&item)?)).await?;
+    let answer =
+        Api::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_vec(&item)?.into())).await?;
     print(&answer)
 }
 

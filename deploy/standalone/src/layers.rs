@@ -30,6 +30,9 @@ const NOT_SETTINGS: [&str; 3] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KE
 /// The section whose keys stand below names of the operator's own, such as `feeds.likes.cap`.
 const FEEDS: &str = "feeds.";
 
+/// Stands for such a name where none is near.
+const ANY_FEED: &str = "NAME";
+
 /// What a key of a URL ends in, and what is put behind it to name a file that holds it.
 const URL: &str = "_url";
 const FILE: &str = "_file";
@@ -86,20 +89,27 @@ fn known() -> BTreeMap<String, Value> {
 
 /// Adds the keys of the feeds that are named anywhere. A variable means a feed of the file, if one is called so.
 fn know_feeds(known: &mut BTreeMap<String, Value>, file: &[Given], environment: &[(String, String)]) {
-    let defaults = Table::try_from(Feed::default()).expect("a feed's settings are a TOML table");
     let in_file = file.iter().filter_map(|given| given.key.strip_prefix(FEEDS)?.split('.').next());
-    for name in in_file {
-        known.extend(defaults.iter().map(|(key, value)| (format!("{FEEDS}{name}.{key}"), value.clone())));
-    }
+    known.extend(in_file.flat_map(of_feed));
+    let defaults = feed_defaults();
     for (given, _) in environment {
         let feed = given.strip_prefix(&variable(FEEDS)).unwrap_or_default();
         let name = defaults.keys().find_map(|key| feed.strip_suffix(&format!("_{}", key.to_uppercase())));
         let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
         if !known.keys().any(|known| variable(known) == *given) {
-            let key = |key| format!("{FEEDS}{}.{key}", name.to_lowercase());
-            known.extend(defaults.iter().map(|(name, value)| (key(name), value.clone())));
+            known.extend(of_feed(&name.to_lowercase()));
         }
     }
+}
+
+fn feed_defaults() -> Table {
+    Table::try_from(Feed::default()).expect("a feed's settings are a TOML table")
+}
+
+/// The keys of a feed of this name with their defaults.
+fn of_feed(name: &str) -> impl Iterator<Item = (String, Value)> + use<> {
+    let section = format!("{FEEDS}{name}");
+    feed_defaults().into_iter().map(move |(key, value)| (format!("{section}.{key}"), value))
 }
 
 fn table(settings: &Settings) -> Table {
@@ -162,7 +172,10 @@ fn of_environment(
                 given.push(Given { source: name, key: key.clone(), value });
             }
             None if NOT_SETTINGS.contains(&name.as_str()) || FAILPOINT == Some(name.as_str()) => {}
-            None => problems.push(unknown("variable", &name, variables.keys().map(String::as_str))),
+            None => {
+                let of_feed = of_feed(ANY_FEED).map(|(key, _)| variable(&key));
+                problems.push(unknown("variable", &name, variables.keys().cloned().chain(of_feed)));
+            }
         }
     }
     given
@@ -215,7 +228,8 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
             slot(merged, &key);
             return Ok(());
         }
-        return Err(format!("{source}: {}", unknown("key", &key, known.keys().map(String::as_str))));
+        let of_feed = of_feed(ANY_FEED).map(|(key, _)| key);
+        return Err(format!("{source}: {}", unknown("key", &key, known.keys().cloned().chain(of_feed))));
     };
     let mut tried = merged.clone();
     *slot(&mut tried, &key) = value.clone();
@@ -253,7 +267,7 @@ fn expected(key: &str, default: &Value) -> String {
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> String {
     let nearest = known.min_by_key(|candidate| distance(name, candidate)).expect("there are settings");
     format!("there is no {what} {name}; the nearest is {nearest}")
 }

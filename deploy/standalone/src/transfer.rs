@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use hyper::Method;
+use hyper::body::Bytes;
 use serde::Deserialize;
 use tokio::time::sleep;
 
@@ -91,8 +92,9 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
         if part.lines == 0 {
             break;
         }
-        part.send(&api, next, &mut totals, &mut bar).await?;
+        let first = next;
         next += part.lines as u64;
+        part.send(&api, first, &mut totals, &mut bar).await?;
         bar.draw(next - 1, false);
     }
     bar.draw(next - 1, true);
@@ -113,8 +115,9 @@ struct Part {
 
 impl Part {
     /// Sends them, the first of which has this number in the file, until all are in.
-    async fn send(&self, api: &Api, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
-        let text = String::from_utf8_lossy(&self.text).into_owned();
+    async fn send(self, api: &Api, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
+        // As they are: it is the server that says which of them is not UTF-8.
+        let text = Bytes::from(self.text);
         let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
         let mut pause = Duration::from_millis(500);
         for attempt in 1.. {
@@ -217,7 +220,7 @@ impl Bar {
 /// Prints everything, or what comes behind a cursor.
 pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Result<()> {
     let api = Api::find(server)?;
-    let mut at = cursor;
+    let mut at = cursor.clone();
     let (mut tries, mut pause) = (TRIES, Duration::from_millis(500));
     loop {
         let before = at.clone();
@@ -235,8 +238,8 @@ pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Re
                 let may_pass = error.downcast_ref::<ApiError>().is_some_and(ApiError::may_pass);
                 tries = if at == before { tries - 1 } else { TRIES };
                 if tries == 0 || !may_pass {
-                    let cursor = at.map_or("from the start".into(), |at| format!("with: --cursor {at}"));
-                    return Err(error).context(format!("it broke off; go on {cursor}"));
+                    let Some(at) = at.filter(|at| cursor.as_ref() != Some(at)) else { return Err(error) };
+                    return Err(error).context(format!("it broke off; go on with: --cursor {at}"));
                 }
             }
         }

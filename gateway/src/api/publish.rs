@@ -28,7 +28,7 @@ use crate::clock;
 const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 
 /// 2^53 - 1.
-const RANK_MAX: i64 = (1 << 53) - 1;
+pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 
 pub(super) const FOREIGN_ID_MAX_BYTES: usize = 128;
 const KEY_MAX: usize = 255;

@@ -50,8 +50,14 @@ async fn set(
 
 /// What is to be written; `Err` says what is wrong.
 pub(super) fn write(user: UserId, other: UserId, shield: Shield, up: bool) -> Result<Write, &'static str> {
+    check(&user, &other)?;
+    Ok(Write::Shield { user, other, shield, up })
+}
+
+/// Whether the user can put a shield between them; `Err` says what is wrong.
+pub(super) fn check(user: &UserId, other: &UserId) -> Result<(), &'static str> {
     match user == other {
         true => Err("must be another user: nobody mutes, hides from or blocks themself"),
-        false => Ok(Write::Shield { user, other, shield, up }),
+        false => Ok(()),
     }
 }

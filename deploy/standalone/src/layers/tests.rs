@@ -71,6 +71,8 @@ fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
         ("feeds = 3\n", "", "feeds must be a section, it is 3"),
         ("[feeds]\nlikes = 3\n", "", "no key feeds.likes; the nearest is feeds.likes.cap"),
         ("", "FEEDGATE_FEEDS_LIKES_CAP", "feeds.likes.cap must be a whole number in range, such as 1000, it is \"x\""),
+        ("[feed.likes]\nkinds = [\"like\"]\n", "", "no key feed.likes.kinds; the nearest is feeds.NAME.kinds"),
+        ("", "FEEDGATE_FEEDS_X_TTL", "no variable FEEDGATE_FEEDS_X_TTL; the nearest is FEEDGATE_FEEDS_NAME_CAP"),
         ("", "FEEDGATE_FEEDS_LIKES_TTL", "no variable FEEDGATE_FEEDS_LIKES_TTL; the nearest is "),
         ("", "FEEDGATE_FEEDS", "no variable FEEDGATE_FEEDS;"),
         ("", "FEEDGATE_FEEDS__CAP", "no variable FEEDGATE_FEEDS__CAP"),

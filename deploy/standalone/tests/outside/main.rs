@@ -7,3 +7,4 @@ mod cluster;
 mod commands;
 mod serve;
 mod server;
+mod transfer;

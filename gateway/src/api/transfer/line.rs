@@ -20,8 +20,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::super::fields::{Field, Fields, Unit};
-use super::super::problem::Problem;
-use super::super::publish::{self, FOREIGN_ID_MAX_BYTES, READERS_MAX};
+use super::super::problem::{Problem, short};
+use super::super::publish::{self, FOREIGN_ID_MAX_BYTES, RANK_MAX, READERS_MAX};
+use super::super::shields;
 
 /// What stands on a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +73,12 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
         }
         "shield" => {
             let fields = Fields::of(raw, "", &["type", "shield", "user", "other", "since"])?;
+            let (user, whom) = (fields.required("user")?.name()?, fields.required("other")?);
+            let other = whom.name()?;
+            shields::check(&user, &other).map_err(|why| whom.refuse(why))?;
             Import::Shield {
-                user: fields.required("user")?.name()?,
-                other: fields.required("other")?.name()?,
+                user,
+                other,
                 shield: one_of(&fields.required("shield")?, &["mute", "hide", "block"])?,
                 since: time(&fields.required("since")?)?,
             }
@@ -101,10 +105,14 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     let body = if deleted { nothing() } else { publish::body(fields)? };
     let to = fields.get("to").map(|field| {
         // Whoever is in a block with the author was left out, which may have been all of them.
-        let names = if field.raw().get() == "[]" { vec![] } else { field.list(READERS_MAX)? };
-        let name = |name: &RawValue| serde_json::from_str(name.get()).map_err(|why| field.refuse(why));
-        names.into_iter().map(name).collect::<Result<Vec<UserId>, _>>()
+        if field.raw().get() == "[]" { Ok(vec![]) } else { field.names(READERS_MAX) }
     });
+    let to: Option<Vec<UserId>> = to.transpose()?;
+    if let Some(field) = fields.get("direct")
+        && one_of::<bool>(&field, &["true", "false"])? != to.is_some()
+    {
+        return Err(field.refuse("must be true where field \"to\" names the readers, and nowhere else"));
+    }
     let publish = Publish::new(fields.required("author")?.name()?, body);
     let publish = Publish {
         kind: publish::printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
@@ -112,7 +120,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         foreign_id: publish::printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
         published_at: Some(published_at),
         rank: fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?,
-        audience: to.transpose()?.map_or(Audience::Followers, Audience::Users),
+        audience: to.map_or(Audience::Followers, Audience::Users),
         ..publish
     };
     if publish.id.is_none() && publish.foreign_id.is_none() {
@@ -134,13 +142,14 @@ fn nothing() -> Body {
     Body::parse("null".to_owned()).expect("null is JSON")
 }
 
-/// A time of the past: not bounded by this server's clock, as a live item's is.
+/// A time of the past: not bounded by this server's clock, as a live item's is. It may become a rank.
 fn time(field: &Field<'_>) -> Result<Millis, Problem> {
     let at = field.integer()?;
-    if at < 0 {
-        return Err(field.refuse(format_args!("must be a Unix time in milliseconds, not before 1970 ({at})")));
+    if (0..=RANK_MAX).contains(&at) {
+        return Ok(at);
     }
-    Ok(at)
+    Err(field
+        .refuse(format_args!("must be a Unix time in milliseconds, not before 1970 and at most {RANK_MAX}, not {at}")))
 }
 
 /// One of a few words, which is also how the type reads it.
@@ -151,18 +160,21 @@ fn one_of<T: serde::de::DeserializeOwned>(field: &Field<'_>, words: &[&str]) -> 
 
 fn place(field: &Field<'_>) -> Result<Place, Problem> {
     let text = field.string()?;
-    let read = |id: &str| id.parse::<ItemId>().map_err(|why| field.refuse(why));
-    match text.split_once(':') {
-        None if text == "start" => Ok(Place::Start),
-        None if text == "head" => Ok(Place::Head),
-        None if text == "everyone" => Ok(Place::Everyone),
-        None => read(&text).map(Place::Add),
-        Some(("delete", id)) => read(id).map(Place::Delete),
-        Some(_) => {
-            Err(field
-                .refuse("must be \"start\", \"head\", \"everyone\", an item's id, or \"delete:\" and an item's id"))
-        }
-    }
+    let place = match &*text {
+        "start" => Some(Place::Start),
+        "head" => Some(Place::Head),
+        "everyone" => Some(Place::Everyone),
+        text => match text.strip_prefix("delete:") {
+            Some(id) => id.parse().ok().map(Place::Delete),
+            None => text.parse().ok().map(Place::Add),
+        },
+    };
+    place.ok_or_else(|| {
+        field.refuse(format_args!(
+            "must be \"start\", \"head\", \"everyone\", an item's id, or \"delete:\" and an item's id, not {:?}",
+            short(&text)
+        ))
+    })
 }
 
 /// A line as an export writes it.
@@ -271,9 +283,28 @@ mod tests {
             (r#"{"type":"item","id":"7","author":"ann","body":1}"#, "\"published_at\" is missing"),
             (r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"version":0}"#, "1 or greater"),
             (r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"to":["a b"]}"#, "may hold only"),
+            (
+                r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"direct":true}"#,
+                "\"to\" names the readers",
+            ),
+            (
+                r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"direct":false,"to":["bob"]}"#,
+                "\"to\" names",
+            ),
+            (
+                r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"direct":1,"to":["bob"]}"#,
+                "true, false",
+            ),
+            (
+                r#"{"type":"item","id":"7","author":"ann","published_at":9007199254740992,"body":1}"#,
+                "at most 9007199254740991",
+            ),
             (r#"{"type":"follow","reader":"bob","author":"ann","since":-1}"#, "not before 1970"),
             (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"x:7"}"#, "\"start\""),
+            (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"sooner"}"#, "\"start\""),
+            (r#"{"type":"follow","reader":"bob","author":"ann","since":1,"from":"delete:x"}"#, "\"start\""),
             (r#"{"type":"shield","shield":"ban","user":"bob","other":"ann","since":1}"#, "mute, hide, block"),
+            (r#"{"type":"shield","shield":"mute","user":"bob","other":"bob","since":1}"#, "must be another user"),
             (r#"{"type":"class","author":"ann","class":"big"}"#, "auto, push, pull, everyone"),
             (r#"{"type":"delete","id":"7","why":1}"#, "unknown field"),
         ];
