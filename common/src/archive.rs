@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 
 use crate::change::{Class, DisplayKey, Record};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::graph::{Shield, Shields};
 use crate::{
     Bucket, Cut, DirectSeq, Entry, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
@@ -140,6 +140,17 @@ pub struct EdgeState {
     pub adds: Vec<FeedAdd>,
     /// The edge is history: nobody is told of it.
     pub quiet: bool,
+}
+
+/// One edge in each of the reader's inboxes that were asked for, read in one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EdgeStates {
+    /// The edge now.
+    pub edge: Edge,
+    /// As [`Archive::feeds`]: the inbox of a feed that is not among them is built later, from no less than this.
+    pub feeds: Vec<FeedId>,
+    /// What a step brings, in the order asked.
+    pub states: Vec<EdgeState>,
 }
 
 /// Everything a rebuilt inbox holds, read in one snapshot.
@@ -337,10 +348,22 @@ pub trait Archive: Send + Sync + 'static {
     /// Living direct items after `after` by id, at most `limit`, with those to whom they are addressed.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
-    /// What the follow door brings, of the adds of the inbox's feed alone: the newest `backfill` up to `edge.from` that no
-    /// record up to `from` deletes, minus those deleted since; and the living ones beyond `from` that the cut is past: of
-    /// route push by its progress, of route pull by its number.
-    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState>;
+    /// What the follow door brings to the reader's inbox of each of these feeds, of the adds of that feed alone: the newest
+    /// `backfill` up to `edge.from` that no record up to `from` deletes, minus those deleted since; and the living ones
+    /// beyond `from` that the cut is past: of route push by its progress, of route pull by its number.
+    async fn edge_states(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        cuts: &[(FeedId, Cut)],
+        backfill: usize,
+    ) -> Result<EdgeStates>;
+
+    /// The same for one inbox.
+    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+        let mut states = self.edge_states(key.reader, author, &[(key.feed, cut)], backfill).await?.states;
+        states.pop().ok_or_else(|| StoreError::corrupt("no answer for the inbox that was asked for"))
+    }
 
     /// The same for every followed author at once, push cut at the progress given for each, pull not at all, with what
     /// is addressed to the reader in this feed; the newest `limit` of all in display order.

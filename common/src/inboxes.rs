@@ -295,8 +295,22 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The step for what no push brings.
     async fn take(&self, step: Take) -> Result<Taken>;
 
+    /// Where inboxes stand; `None` where there is none.
+    async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>>;
+
     /// Where one inbox stands; `None` if there is none.
-    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>>;
+    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+        Ok(self.stands(&[key]).await?.pop().flatten())
+    }
+
+    /// Where logs stand; `None` where there is no inbox.
+    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
+        Ok(self.stands(keys).await?.into_iter().map(|stand| stand.map(|stand| stand.head)).collect())
+    }
+
+    /// Where there is no inbox, deletes the build token: a build in flight starts over. Answers the inboxes that there
+    /// are; nothing is done to those.
+    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
     /// Writes the build token for an inbox that is missing, replacing an earlier one, and reads the
     /// progress of `authors` in the reader's bucket in the same step. `None` if the inbox exists.
@@ -310,9 +324,6 @@ pub trait Inboxes: Send + Sync + 'static {
 
     /// The whole log; `None` if there is no inbox.
     async fn log(&self, key: InboxKey) -> Result<Option<Log>>;
-
-    /// Where logs stand; `None` where there is no inbox.
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>>;
 
     /// Drops an inbox (it becomes dormant) and its build token.
     async fn discard(&self, key: InboxKey) -> Result<()>;

@@ -14,7 +14,7 @@ use std::task::Poll;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding, PullHead,
+    ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding, PullHead,
     Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
@@ -192,9 +192,15 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.direct_items(after, limit).await
     }
-    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
+    async fn edge_states(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        cuts: &[(FeedId, Cut)],
+        backfill: usize,
+    ) -> Result<EdgeStates> {
         self.gate.wait().await;
-        self.store.edge_state(key, author, cut, backfill).await
+        self.store.edge_states(reader, author, cuts, backfill).await
     }
     async fn build(
         &self,
@@ -275,9 +281,13 @@ impl Inboxes for Gated<dyn Inboxes> {
         self.gate.wait().await;
         self.store.take(step).await
     }
-    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+    async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>> {
         self.gate.wait().await;
-        self.store.stand(key).await
+        self.store.stands(keys).await
+    }
+    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        self.gate.wait().await;
+        self.store.cancel_builds(keys).await
     }
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
         self.gate.wait().await;
@@ -294,10 +304,6 @@ impl Inboxes for Gated<dyn Inboxes> {
     async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
         self.gate.wait().await;
         self.store.log(key).await
-    }
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        self.gate.wait().await;
-        self.store.heads(keys).await
     }
     async fn discard(&self, key: InboxKey) -> Result<()> {
         self.gate.wait().await;

@@ -70,6 +70,7 @@ pub struct Feeds {
     backfill: usize,
     step: StepSize,
     named: NamedFeeds,
+    known_feeds: parking_lot::Mutex<Vec<FeedId>>,
     retention: Option<Retention>,
     looked: Looked,
     windows: Windows,
@@ -87,6 +88,7 @@ impl Feeds {
             backfill,
             step: StepSize::default(),
             named: NamedFeeds::default(),
+            known_feeds: parking_lot::Mutex::new(vec![FeedId::MAIN]),
             retention: None,
             looked: Looked::default(),
             windows: Windows::default(),
@@ -143,10 +145,17 @@ impl Feeds {
         move |item| expired.is_none_or(|then| item.published_at >= then)
     }
 
-    /// Every feed but the main one. To be asked when the main one has been served: what was read for it is what may be
-    /// finished, and the inbox of a feed that is named later is built later too, from no less.
-    async fn named_feeds(&self) -> Result<impl Iterator<Item = FeedId>> {
-        Ok(self.archive.feeds().await?.into_iter().filter(|feed| *feed != FeedId::MAIN))
+    /// The feeds that this node knows of. Others may have got a name since: what is read to be finished is read with the
+    /// list of all, or before it. The inbox of a feed that is named later is built later too, from no less.
+    fn known_feeds(&self) -> Vec<FeedId> {
+        self.known_feeds.lock().clone()
+    }
+
+    /// Those of `all` that are not among `served`. Of those known from now on.
+    fn unserved(&self, all: Vec<FeedId>, served: &[FeedId]) -> Vec<FeedId> {
+        let left = all.iter().filter(|feed| !served.contains(feed)).copied().collect();
+        *self.known_feeds.lock() = all;
+        left
     }
 
     fn now(&self) -> Option<Millis> {

@@ -10,21 +10,24 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::future::{try_join, try_join_all};
 use parking_lot::Mutex;
 
 use super::{Feeds, TRIES, contended};
 use crate::archive::Event;
 use crate::doorbell::Growth;
 use crate::error::Result;
-use crate::inboxes::{Take, Taken};
+use crate::inboxes::{Stand, Take, Taken};
 use crate::named::NAMED_MAX;
-use crate::{DirectSeq, Epoch, InboxKey, PullSeq, UserNo, Watermarks, failpoint};
+use crate::{DirectSeq, Epoch, FeedId, InboxKey, PullSeq, UserNo, Watermarks, failpoint};
 
 /// How far the watermark may lag behind what was looked at and found empty before that is written down.
 const LAG_MAX: PullSeq = 4096;
 
 /// Where there is no inbox, nothing is read but how far the news go.
 const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
+
+const DELIVERY: &str = "the delivery of what is addressed to a reader";
 
 /// How many inboxes are remembered to have nothing to pull.
 const REMEMBERED: usize = 1 << 16;
@@ -120,23 +123,45 @@ impl Feeds {
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
-        let (mut least, growth) = self.take_direct_of(InboxKey::main(reader)).await?;
-        let mut grown = Vec::from_iter(growth);
-        for feed in self.named_feeds().await? {
-            let (seq, growth) = self.take_direct_of(InboxKey { reader, feed }).await?;
-            least = least.min(seq);
-            grown.extend(growth);
+        let (mut seq, mut grown) = (DirectSeq::MAX, vec![]);
+        let (mut served, mut left) = (vec![], self.known_feeds());
+        for _ in 0..TRIES {
+            let keys: Vec<InboxKey> = left.iter().map(|feed| InboxKey { reader, feed: *feed }).collect();
+            let stands = self.inboxes.stands(&keys).await?;
+            let (mut takes, mut missing) = (vec![], vec![]);
+            for (key, stand) in keys.into_iter().zip(stands) {
+                // Somebody must say how far the news go.
+                match stand.is_some() || key.feed == FeedId::MAIN {
+                    true => takes.push(self.take_direct_of(key, stand)),
+                    false => missing.push(key),
+                }
+            }
+            for (feed, upto, growth) in try_join_all(takes).await? {
+                served.push(feed);
+                seq = seq.min(upto);
+                grown.extend(growth);
+            }
+            let (all, come) = try_join(self.archive.feeds(), self.inboxes.cancel_builds(&missing)).await?;
+            served.extend(missing.iter().filter(|key| !come.contains(key)).map(|key| key.feed));
+            left = self.unserved(all, &served);
+            if left.is_empty() {
+                return Ok((Event::Direct { reader, seq }, grown));
+            }
         }
-        Ok((Event::Direct { reader, seq: least }, grown))
+        Err(contended(DELIVERY))
     }
 
-    /// The same for one inbox: up to where it has taken in what is addressed, and where its log stands.
-    async fn take_direct_of(&self, key: InboxKey) -> Result<(DirectSeq, Option<Growth>)> {
-        let reader = key.reader;
+    /// The same for one inbox, which was seen to stand here: its feed, up to where it has taken in what is addressed, and
+    /// where its log stands.
+    async fn take_direct_of(
+        &self,
+        key: InboxKey,
+        mut stand: Option<Stand>,
+    ) -> Result<(FeedId, DirectSeq, Option<Growth>)> {
+        let InboxKey { reader, feed } = key;
         let mut grown = None;
         let mut overtaken = 0;
         while overtaken < TRIES {
-            let stand = self.inboxes.stand(key).await?;
             let after = stand.map_or(NOTHING, |stand| stand.taken);
             let news = self.archive.news(key, after, self.step.news).await?;
             let finished = news.upto.direct;
@@ -152,14 +177,15 @@ impl Feeds {
                         grown = Some(Growth::of_one(key, reader, head));
                     }
                     if whole {
-                        return Ok((finished, grown));
+                        return Ok((feed, finished, grown));
                     }
                 }
                 // Whoever builds it from now on brings all that was read here.
-                Taken::Missing => return Ok((finished, grown)),
+                Taken::Missing => return Ok((feed, finished, grown)),
                 Taken::Overtaken => overtaken += 1,
             }
+            stand = self.inboxes.stand(key).await?;
         }
-        Err(contended("the delivery of what is addressed to a reader"))
+        Err(contended(DELIVERY))
     }
 }

@@ -164,10 +164,14 @@ impl Inboxes for FaultyInboxes {
         self.inner.take(step).await
     }
 
-    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
-        self.reads.lock().push(key);
+    async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>> {
+        self.reads.lock().extend(keys);
         self.gate.pass().await?;
-        self.inner.stand(key).await
+        self.inner.stands(keys).await
+    }
+
+    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        self.inner.cancel_builds(keys).await
     }
 
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
@@ -187,12 +191,6 @@ impl Inboxes for FaultyInboxes {
     async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
         self.gate.pass().await?;
         self.inner.log(key).await
-    }
-
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        self.reads.lock().extend(keys);
-        self.gate.pass().await?;
-        self.inner.heads(keys).await
     }
 
     async fn discard(&self, key: InboxKey) -> Result<()> {

@@ -48,6 +48,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     a_reader_gets_records_beyond_its_edge_alone(open().await).await;
     edges::a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
     edges::an_unfollow_step_keeps_its_mark(open().await).await;
+    edges::a_build_that_is_cancelled_starts_over_and_an_inbox_that_is_there_stays(open().await).await;
     a_swap_needs_its_own_token(open().await).await;
     a_missing_inbox_says_so_everywhere(open().await).await;
     counts_follow_what_is_kept(open().await).await;

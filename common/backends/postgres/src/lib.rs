@@ -40,7 +40,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
+    Archive, ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
@@ -222,9 +222,18 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
     }
 
-    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
-        let lows = &self.lows;
-        self.pool.snapshot(work!(|connection| door::edge_state(connection, lows, (key, author), cut, backfill))).await
+    async fn edge_states(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        cuts: &[(FeedId, Cut)],
+        backfill: usize,
+    ) -> Result<EdgeStates> {
+        let (of, lows) = ((reader, author), &self.lows);
+        if cuts.is_empty() {
+            return self.pool.read(work!(|connection| door::edge_states(connection, lows, of, cuts, backfill))).await;
+        }
+        self.pool.snapshot(work!(|connection| door::edge_states(connection, lows, of, cuts, backfill))).await
     }
 
     async fn build(

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use feedgate_common::inboxes::EdgeStepped;
-use feedgate_common::{Entry, Inboxes, Position, Progress};
+use feedgate_common::inboxes::{Build, EdgeStepped};
+use feedgate_common::{Entry, FeedId, InboxKey, Inboxes, Position, Progress, UserNo};
 
-use super::{AUTHOR, READER, add, build, edge, entries, follower, life, step};
+use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, life, step};
 
 pub(super) async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![add(1, 5)]).await;
@@ -34,4 +34,25 @@ pub(super) async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
     assert_eq!(store.step_edge(late).await.unwrap(), EdgeStepped::Nothing);
     store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();
     assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12)]);
+}
+
+pub(super) async fn a_build_that_is_cancelled_starts_over_and_an_inbox_that_is_there_stays(store: Arc<dyn Inboxes>) {
+    let [there, nothing] = [2, 3].map(|n| UserNo(READER.0 + n * u32::from(store.buckets())));
+    let elsewhere = UserNo(READER.0 + 1);
+    build(&store, there, 1, vec![add(1, 5)]).await;
+    let of_another_feed = InboxKey { feed: FeedId(1), ..KEY };
+    for (token, key) in [(2, KEY), (3, InboxKey::main(elsewhere)), (4, of_another_feed)] {
+        store.begin_build(key, life(token), &[]).await.unwrap();
+    }
+    let keys = [KEY, InboxKey::main(there), InboxKey::main(nothing), InboxKey::main(elsewhere)];
+    assert_eq!(store.cancel_builds(&keys).await.unwrap(), [InboxKey::main(there)]);
+    assert_eq!(store.cancel_builds(&[]).await.unwrap(), []);
+    assert!(!store.finish_build(built(READER, 2, vec![])).await.unwrap(), "its token is gone");
+    assert!(!store.finish_build(built(elsewhere, 3, vec![])).await.unwrap(), "and that in another bucket");
+    assert!(store.finish_build(Build { key: of_another_feed, ..built(READER, 4, vec![]) }).await.unwrap());
+    assert_eq!(entries(&store, there).await, [add(1, 5)]);
+    assert_eq!(
+        store.stands(&keys).await.unwrap().iter().map(Option::is_some).collect::<Vec<_>>(),
+        [false, true, false, false]
+    );
 }

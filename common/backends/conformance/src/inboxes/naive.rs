@@ -162,9 +162,17 @@ impl Inboxes for Naive {
         Ok(Taken::Moved { head: inbox.head(), appended })
     }
 
-    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
+    async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>> {
+        let state = self.state();
         let stand = |inbox: &Inbox| Stand { head: inbox.head(), taken: inbox.taken };
-        Ok(self.state().inboxes.get(&key).map(stand))
+        Ok(keys.iter().map(|key| state.inboxes.get(key).map(stand)).collect())
+    }
+
+    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        let mut state = self.state();
+        let (there, missing): (Vec<_>, Vec<_>) = keys.iter().partition(|key| state.inboxes.contains_key(key));
+        missing.iter().for_each(|key| _ = state.tokens.remove(key));
+        Ok(there)
     }
 
     async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
@@ -207,11 +215,6 @@ impl Inboxes for Naive {
             Log { head: inbox.head(), floor, taken, entries: inbox.after(0) }
         };
         Ok(state.inboxes.get(&key).map(log))
-    }
-
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        let state = self.state();
-        Ok(keys.iter().map(|key| state.inboxes.get(key).map(Inbox::head)).collect())
     }
 
     async fn discard(&self, key: InboxKey) -> Result<()> {

@@ -62,13 +62,14 @@ impl Schedule {
     /// Takes `steps` steps in both stores; panics where they answer differently.
     pub async fn run(&mut self, store: &dyn Inboxes, naive: &Naive, steps: usize) {
         for _ in 0..steps {
-            match self.below(26) {
+            match self.below(27) {
                 0..10 => self.push(store, naive).await,
                 10..14 => self.edge(store, naive).await,
                 14..19 => self.take(store, naive).await,
                 19..22 => self.begin(store, naive).await,
                 22..24 => self.finish(store, naive).await,
                 24 => self.discard(store, naive).await,
+                25 => self.cancel(store, naive).await,
                 _ => self.keep(store, naive).await,
             }
         }
@@ -137,6 +138,12 @@ impl Schedule {
         let step = Take { key, epoch, expected, next, entries, counter };
         let answers = (store.take(step.clone()).await.unwrap(), naive.take(step.clone()).await.unwrap());
         assert_eq!(answers.0, answers.1, "{step:?}");
+    }
+
+    async fn cancel(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let keys = [self.key()];
+        let answers = (store.cancel_builds(&keys).await.unwrap(), naive.cancel_builds(&keys).await.unwrap());
+        assert_eq!(answers.0, answers.1, "{keys:?}");
     }
 
     /// What is pulled, then what is addressed to the reader.

@@ -19,14 +19,14 @@ mod window;
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, EdgeState, FeedAdd, FeedState};
+use feedgate_common::archive::{Built, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
 use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
 
-use super::people;
 use super::tables::{Adds, AuthorFeed, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
+use super::{feeds, people};
 use crate::view::{Read, View};
 use merge::Newest;
 pub(super) use merge::Stretch;
@@ -40,7 +40,20 @@ pub(super) struct Doors {
 
 impl Doors {
     /// What a follow step brings.
-    pub(super) fn edge_state(
+    pub(super) fn edge_states(
+        &self,
+        view: &View,
+        (reader, author): (UserNo, UserNo),
+        cuts: &[(FeedId, Cut)],
+        backfill: usize,
+    ) -> Result<EdgeStates> {
+        let state =
+            |&(feed, cut): &(FeedId, Cut)| self.edge_state(view, InboxKey { reader, feed }, author, cut, backfill);
+        let states = cuts.iter().map(state).collect::<Result<_>>()?;
+        Ok(EdgeStates { edge: people::edge(view, reader, author)?, feeds: feeds::all(view)?, states })
+    }
+
+    fn edge_state(
         &self,
         view: &View,
         InboxKey { reader, feed }: InboxKey,

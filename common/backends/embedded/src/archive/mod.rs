@@ -45,7 +45,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Built, Edge, EdgeState, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
+    Archive, ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
     PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
@@ -226,9 +226,15 @@ impl Archive for EmbeddedArchive {
         people::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
     }
 
-    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
-        let doors = self.doors.clone();
-        self.db.read(move |view| doors.edge_state(view, key, author, cut, backfill)).await
+    async fn edge_states(
+        &self,
+        reader: UserNo,
+        author: UserNo,
+        cuts: &[(FeedId, Cut)],
+        backfill: usize,
+    ) -> Result<EdgeStates> {
+        let (doors, cuts) = (self.doors.clone(), cuts.to_vec());
+        self.db.read(move |view| doors.edge_states(view, (reader, author), &cuts, backfill)).await
     }
 
     async fn build(

@@ -41,10 +41,12 @@ use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::{
     Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
-use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
+use feedgate_common::{Bucket, Cut, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
+use futures_util::future::try_join_all;
 use parking_lot::RwLockReadGuard;
 
 use bucket::{Answer, Step};
+use inbox::Inbox;
 use pipeline::{Pipeline, Shared};
 
 /// How a store is made and kept.
@@ -219,10 +221,6 @@ impl Inboxes for EmbeddedInboxes {
         Ok(self.bucket_of(key).inboxes.get(&key).map(|inbox| inbox.log()))
     }
 
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| inbox.head())).collect())
-    }
-
     async fn take(&self, step: Take) -> Result<Taken> {
         step.check();
         match self.step(Step::Take(step)).await? {
@@ -231,8 +229,20 @@ impl Inboxes for EmbeddedInboxes {
         }
     }
 
-    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
-        Ok(self.bucket_of(key).inboxes.get(&key).map(|inbox| Stand { head: inbox.head(), taken: inbox.taken }))
+    async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>> {
+        let stand = |inbox: &Inbox| Stand { head: inbox.head(), taken: inbox.taken };
+        Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| stand(inbox))).collect())
+    }
+
+    /// A step of generation 0: there is no inbox that has not taken it in, and where there is none, the token goes.
+    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        let nothing = |key| {
+            let (author, expected) = (UserNo(0), Cut::default());
+            self.step_edge(EdgeStep { key, author, generation: 0, on: false, expected, adds: vec![] })
+        };
+        let stepped = try_join_all(keys.iter().copied().map(nothing)).await?;
+        let there = keys.iter().zip(stepped).filter(|(_, stepped)| *stepped != EdgeStepped::Missing);
+        Ok(there.map(|(key, _)| *key).collect())
     }
 
     async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()> {

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, Edge, EdgeState, FeedAdd, FeedState};
+use feedgate_common::archive::{Built, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::feed::oldest_first;
 use feedgate_common::{Cut, DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
 use sqlx::PgConnection;
@@ -83,17 +83,32 @@ fn shown(generation: Generation, backfill: usize) -> usize {
     if generation == 0 { 0 } else { backfill }
 }
 
-/// What a follow step brings.
-pub(crate) async fn edge_state(
+/// What a follow step brings. One statement, if it is to no inbox.
+pub(crate) async fn edge_states(
+    connection: &mut PgConnection,
+    lows: &Lows,
+    (reader, author): (UserNo, UserNo),
+    cuts: &[(FeedId, Cut)],
+    backfill: usize,
+) -> sqlx::Result<EdgeStates> {
+    let (held, feeds) = graph::held_in_feeds(&mut *connection, reader, author).await?;
+    let held = held.unwrap_or_default();
+    let mut states = Vec::with_capacity(cuts.len());
+    for &(feed, cut) in cuts {
+        let key = InboxKey { reader, feed };
+        states.push(edge_state(&mut *connection, lows, (key, author), &held, cut, backfill).await?);
+    }
+    Ok(EdgeStates { edge: held.edge, feeds, states })
+}
+
+async fn edge_state(
     connection: &mut PgConnection,
     lows: &Lows,
     (InboxKey { reader, feed }, author): (InboxKey, UserNo),
+    &graph::Held { edge, past, quiet }: &graph::Held,
     cut: Cut,
     backfill: usize,
 ) -> sqlx::Result<EdgeState> {
-    let Some(graph::Held { edge, past, quiet }) = graph::held(&mut *connection, reader, author).await? else {
-        return Ok(EdgeState { edge: Edge::default(), adds: vec![], quiet: false });
-    };
     if !edge.on {
         return Ok(EdgeState { edge, adds: vec![], quiet });
     }

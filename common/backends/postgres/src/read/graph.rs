@@ -3,17 +3,30 @@
 use std::collections::HashSet;
 
 use feedgate_common::archive::{Author, Edge};
-use feedgate_common::{ItemId, OutboxSeq, UserNo};
-use sqlx::PgConnection;
+use feedgate_common::{FeedId, ItemId, OutboxSeq, UserNo};
+use sqlx::{PgConnection, Row as _};
 
 use crate::rows;
 
+macro_rules! edge {
+    () => {
+        "SELECT coalesce(e.is_on, true) AS is_on, coalesce(e.generation, 0) AS generation,
+                coalesce(e.from_seq, a.everyone_since) AS from_seq,
+                coalesce(e.past_seq, e.from_seq, a.everyone_since) AS past_seq, coalesce(e.quiet, false) AS quiet
+        FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
+        WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)"
+    };
+}
+
 /// Where there is no row, the reader may follow as everybody does.
-const EDGE: &str = "
-SELECT coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
-       coalesce(e.past_seq, e.from_seq, a.everyone_since), coalesce(e.quiet, false)
-FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
-WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
+const EDGE: &str = edge!();
+
+/// The same, and in front of it, whether there is an edge or not, the numbers of all named feeds.
+const EDGE_AND_FEEDS: &str = concat!(
+    "SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (",
+    edge!(),
+    ") e ON true"
+);
 
 const FOLLOWEES: &str = "
 SELECT author FROM edges WHERE reader = $1 AND is_on
@@ -45,6 +58,7 @@ SELECT d.item FROM direct d LEFT JOIN edges e ON e.reader = d.reader AND e.autho
 WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
 
 /// An edge that has a row, or that everybody has.
+#[derive(Default)]
 pub(crate) struct Held {
     pub(crate) edge: Edge,
     /// Where what came before the follow ends.
@@ -55,12 +69,35 @@ pub(crate) struct Held {
 
 pub(crate) async fn held(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<Option<Held>> {
     let query = sqlx::query_as(EDGE).bind(rows::user(reader)).bind(rows::user(author));
-    let read: Option<(bool, i64, i64, i64, bool)> = query.fetch_optional(connection).await?;
-    let held = |(on, generation, from, past, quiet)| {
-        let edge = Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? };
-        Ok(Held { edge, past: rows::count_of(past)?, quiet })
+    let read: Option<Row> = query.fetch_optional(connection).await?;
+    read.map(held_of).transpose()
+}
+
+/// The same with every feed there is: the main one first, then all that have a name, by number.
+pub(crate) async fn held_in_feeds(
+    connection: &mut PgConnection,
+    reader: UserNo,
+    author: UserNo,
+) -> sqlx::Result<(Option<Held>, Vec<FeedId>)> {
+    let read = sqlx::query(EDGE_AND_FEEDS).bind(rows::user(reader)).bind(rows::user(author));
+    let read = read.fetch_one(connection).await?;
+    let named: Vec<i16> = read.try_get(0)?;
+    let feeds = std::iter::once(Ok(FeedId::MAIN)).chain(named.into_iter().map(rows::feed_of));
+    let held = match read.try_get(1)? {
+        Some(on) => {
+            let row: Row = (on, read.try_get(2)?, read.try_get(3)?, read.try_get(4)?, read.try_get(5)?);
+            Some(held_of(row)?)
+        }
+        None => None,
     };
-    read.map(held).transpose()
+    Ok((held, feeds.collect::<sqlx::Result<_>>()?))
+}
+
+type Row = (bool, i64, i64, i64, bool);
+
+fn held_of((on, generation, from, past, quiet): Row) -> sqlx::Result<Held> {
+    let edge = Edge { on, generation: rows::count_of(generation)?, from: rows::count_of(from)? };
+    Ok(Held { edge, past: rows::count_of(past)?, quiet })
 }
 
 /// By number.

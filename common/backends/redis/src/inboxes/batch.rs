@@ -29,7 +29,7 @@ impl Standing {
 
 impl RedisInboxes {
     /// How each of these inboxes stands, at once.
-    pub(super) async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Standing>>> {
+    pub(super) async fn standings(&self, keys: &[InboxKey]) -> Result<Vec<Option<Standing>>> {
         let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
             let mut stands = Vec::with_capacity(group.len());
             for part in group.chunks(AT_ONCE) {
@@ -43,6 +43,21 @@ impl RedisInboxes {
         let mut stands = vec![None; keys.len()];
         try_join_all(groups).await?.into_iter().flatten().for_each(|(at, stand)| stands[at] = stand);
         Ok(stands)
+    }
+
+    /// Those that exist; of the others the build tokens go.
+    pub(super) async fn cancel(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
+            let mut there = vec![];
+            for part in group.chunks(AT_ONCE) {
+                let inboxes = part.iter().map(|(_, key)| inbox_key(bucket, *key));
+                let keys: Vec<_> = std::iter::once(bucket_key(bucket)).chain(inboxes).collect();
+                let found = self.run(&self.scripts.cancel, bucket, &keys, vec![]).await?.all_numbers()?;
+                there.extend(found.iter().filter_map(|at| part.get(*at as usize)).map(|(_, key)| *key));
+            }
+            Ok::<_, StoreError>(there)
+        });
+        Ok(try_join_all(groups).await?.concat())
     }
 
     /// Puts off when these expire. See `scripts/touch.lua`.

@@ -30,7 +30,7 @@ impl RedisInboxes {
         let whole = found.iter().all(|(cursor, _)| *cursor == 0);
         let keys: Vec<_> =
             found.iter().flat_map(|(_, keys)| keys).filter_map(|key| inbox_of(key, self.buckets())).collect();
-        let stands = self.stands(&keys).await?;
+        let stands = self.standings(&keys).await?;
         let sample = stands.iter().flatten().fold(InboxCounts::default(), |sum, stands| InboxCounts {
             inboxes: sum.inboxes + 1,
             entries: sum.entries + stands.kept,

@@ -38,7 +38,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
 use crate::{Epochs, Link};
-use batch::{Standing, by_bucket};
+use batch::by_bucket;
 use layout::{
     Header, bucket_key, entry_bytes, entry_of, field, layout, mark_author, mark_generation, progress_text,
     pull_watermark, token,
@@ -165,9 +165,12 @@ impl Inboxes for RedisInboxes {
         }
     }
 
-    async fn stand(&self, key: InboxKey) -> Result<Option<Stand>> {
-        let numbers = self.on_inbox(&self.scripts.stands, key, vec![]).await?.all_numbers()?;
-        Ok(Standing::of(&numbers).map(|standing| standing.at))
+    async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>> {
+        Ok(self.standings(keys).await?.into_iter().map(|standing| standing.map(|standing| standing.at)).collect())
+    }
+
+    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        self.cancel(keys).await
     }
 
     async fn begin_build(&self, key: InboxKey, epoch: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
@@ -231,10 +234,6 @@ impl Inboxes for RedisInboxes {
             "missing" => Ok(None),
             _ => Err(reply.unexpected()),
         }
-    }
-
-    async fn heads(&self, keys: &[InboxKey]) -> Result<Vec<Option<Position>>> {
-        Ok(self.stands(keys).await?.into_iter().map(|standing| standing.map(|standing| standing.at.head)).collect())
     }
 
     async fn discard(&self, key: InboxKey) -> Result<()> {
