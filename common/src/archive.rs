@@ -75,8 +75,8 @@ pub struct Outbox {
     pub head: OutboxSeq,
     /// The number of the author's newest record of route pull; 0 if there never was one.
     pub last_pull: PullSeq,
-    /// Records up to here are history: nobody is told of them.
-    pub quiet: OutboxSeq,
+    /// The newest of `records` that is not history, 0 if all are: nobody is told of those behind it.
+    pub live: OutboxSeq,
 }
 
 /// What the store holds of one edge, for an export.
@@ -99,7 +99,7 @@ pub struct Held {
 /// An author who is pulled, and how far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PullHead {
-    /// The number of the author's newest record of route pull.
+    /// The number of one of the author's records of route pull, the newest or the newest that is not history.
     pub pull_seq: PullSeq,
     /// Who.
     pub author: UserNo,
@@ -114,7 +114,7 @@ pub struct News {
     pub upto: Watermarks,
     /// As [`Recipient::counter`].
     pub counter: Generation,
-    /// What is addressed to the reader here is history: nobody is told of it.
+    /// All that is outstanding of what is addressed to the reader is history: nobody is told of it.
     pub quiet: bool,
 }
 
@@ -138,7 +138,7 @@ pub struct EdgeState {
     pub edge: Edge,
     /// The adds up to the cut, in outbox order; empty if the edge is off.
     pub adds: Vec<FeedAdd>,
-    /// The edge is history: nobody is told of it.
+    /// All that is outstanding of the edge is history: nobody is told of it.
     pub quiet: bool,
 }
 
@@ -334,8 +334,8 @@ pub trait Archive: Send + Sync + 'static {
     /// The number of the newest record of route pull.
     async fn pull_head(&self) -> Result<PullSeq>;
 
-    /// Authors whose newest record of route pull is numbered beyond `after`, by that number, at most `limit`; those of whom
-    /// that record is history are left out.
+    /// Authors whose newest record of route pull that is not history is numbered beyond `after`, by that number, at most
+    /// `limit`.
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>>;
 
     /// Users after `after` by number, at most `limit`.

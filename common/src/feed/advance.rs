@@ -85,7 +85,7 @@ impl Feeds {
                     if passed > 0 {
                         return Ok(Step::Passed(hot(author, &outbox, &outbox.records[..passed])));
                     }
-                    let inboxes = if loud(&records, outbox.quiet) { inboxes } else { vec![] };
+                    let inboxes = if loud(&records, outbox.live) { inboxes } else { vec![] };
                     return Ok(Step::Moved(Growth { author, records, inboxes }));
                 }
                 Advanced::Overtaken(_) | Advanced::Stale => {}
@@ -138,7 +138,7 @@ impl Feeds {
             }
         });
         let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
-        let told = grown.into_iter().flatten().filter(|growth| loud(&growth.records, outbox.quiet));
+        let told = grown.into_iter().flatten().filter(|growth| loud(&growth.records, outbox.live));
         Ok(Round { grown: told.collect(), hot, left: left(&reached, outbox.head) })
     }
 
@@ -158,13 +158,13 @@ impl Feeds {
 
 /// The author, if readers who are online are to be told of some of `records` and pull them.
 fn hot(author: UserNo, outbox: &Outbox, records: &[Record]) -> Option<PullHead> {
-    let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq > outbox.quiet;
+    let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq <= outbox.live;
     records.iter().any(pulled_loudly).then_some(PullHead { pull_seq: outbox.last_pull, author })
 }
 
-/// Whether anybody is to be told of these records: not if all of them are history.
-fn loud(records: &[Record], quiet: OutboxSeq) -> bool {
-    records.last().is_some_and(|newest| newest.seq > quiet)
+/// Whether anybody is to be told of these records: not if they are history with nothing behind them that is not.
+fn loud(records: &[Record], live: OutboxSeq) -> bool {
+    records.first().is_some_and(|oldest| oldest.seq <= live)
 }
 
 /// Those whom the record in progress has not reached yet, by number.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::town::{BACKFILL, NOW, Town, eventually, settings};
 use async_trait::async_trait;
-use feedgate_common::archive::{Publish, PullHead, Write};
+use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::change::Class;
 use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
 use feedgate_common::error::Result;
@@ -284,6 +284,39 @@ async fn history_that_is_pulled_rings_nobody_whatever_the_number_of_followers() 
     assert_eq!((told.hot.lock().unwrap().len(), told.grown.lock().unwrap().len()), (0, 0));
     town.feeds.heard_pull(1);
     assert_eq!(town.shown(1).await, BTreeSet::from([100, 101]));
+}
+
+/// By rounds, and bucket by bucket: one follower, and more than a step takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_before_history_of_its_author_rings_all_the_same() {
+    for users in [2, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        let town = followers_of_user_0(dir.path(), users).await;
+        let told = Arc::new(Told::default());
+        let _listening = told.listen(&town);
+        let old = |publish| Write::Import(Import::Item { publish, version: 1, deleted: false });
+        let delivered = async || {
+            town.deliver().await;
+            let grown = BTreeSet::from_iter(std::mem::take(&mut *told.grown.lock().unwrap()));
+            (grown, std::mem::take(&mut *told.hot.lock().unwrap()))
+        };
+
+        town.publish(0, 100).await;
+        town.write(old(town.item(0, 101))).await;
+        let followers: BTreeSet<InboxKey> = (1..users).map(|reader| town.key(reader)).collect();
+        assert_eq!(delivered().await, (followers, vec![]), "what is pushed to {users} users");
+
+        town.classify(0, Class::Pull).await;
+        town.publish(0, 102).await;
+        town.write(old(town.item(0, 103))).await;
+        let (grown, hot) = delivered().await;
+        assert_eq!((grown.len(), hot.last().map(|head| head.author)), (0, Some(town.no(0))), "what is pulled");
+
+        town.publish_to(0, 104, &[1]).await;
+        let audience = Audience::Users(vec![town.name(1)]);
+        town.write(old(Publish { audience, ..town.item(0, 105) })).await;
+        assert_eq!(delivered().await, (BTreeSet::from([town.key(1)]), vec![]), "what is addressed");
+    }
 }
 
 /// The reader's own read is quicker than the worker.

@@ -101,6 +101,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     feeds::history_goes_to_its_feed(open("feed-history").await).await;
 
     history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
+    history::what_was_accepted_before_history_is_told_of_behind_it(open("behind").await).await;
     history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;
     history::i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(open("past").await).await;
     history::a_class_that_was_given_is_not_changed(open("given").await).await;

@@ -39,12 +39,11 @@ ALTER TABLE authors
     ADD COLUMN everyone_since bigint,
     -- The number of the newest record of route pull.
     ADD COLUMN last_pull      bigint   NOT NULL DEFAULT 0,
-    -- Where that record stands in the outbox.
-    ADD COLUMN pulled         bigint   NOT NULL DEFAULT 0,
-    -- Records up to here are history: nobody is told of them.
-    ADD COLUMN quiet          bigint   NOT NULL DEFAULT 0;
--- Who has something new to pull.
+    -- The number of the newest of them that is not history.
+    ADD COLUMN last_told      bigint   NOT NULL DEFAULT 0;
+-- Who has something new to pull, and who has something of which readers are told.
 CREATE INDEX authors_pulled ON authors (last_pull, author) WHERE last_pull > 0;
+CREATE INDEX authors_told ON authors (last_told, author) WHERE last_told > 0;
 CREATE INDEX authors_everyone ON authors (author) WHERE everyone_since IS NOT NULL;
 
 -- How many edges to an author are in effect: the sum of its rows, each of which may be negative. A connection of the
@@ -58,11 +57,11 @@ CREATE TABLE follower_counts (
 
 ALTER TABLE readers
     -- The number of the newest thing that was addressed to the reader.
-    ADD COLUMN direct       bigint NOT NULL DEFAULT 0,
-    -- Up to here that is history: nobody is told of it.
-    ADD COLUMN direct_quiet bigint NOT NULL DEFAULT 0,
+    ADD COLUMN direct       bigint  NOT NULL DEFAULT 0,
     -- Since when taking it in is outstanding: its event.
-    ADD COLUMN direct_due   bigint;
+    ADD COLUMN direct_due   bigint,
+    -- All that is outstanding of it is history: nobody is told of it.
+    ADD COLUMN direct_quiet boolean NOT NULL DEFAULT false;
 CREATE INDEX readers_due ON readers (direct_due, reader) WHERE direct_due IS NOT NULL;
 
 -- The op of a record of a named feed stands with its sign turned, so that what is said of op = 1 is said of the main feed.
@@ -70,6 +69,8 @@ ALTER TABLE records
     ADD COLUMN feed     smallint NOT NULL DEFAULT 0,
     -- Of route pull: its number among all records of route pull of all authors, in commit order. See the counter 'pull'.
     ADD COLUMN pull_seq bigint,
+    -- It was imported: nobody is told of it.
+    ADD COLUMN history  boolean  NOT NULL DEFAULT false,
     ADD CONSTRAINT records_fed CHECK ((op < 0) = (feed <> 0)) NOT VALID,
     ADD CONSTRAINT records_pulled CHECK ((route = 2) = (pull_seq IS NOT NULL)) NOT VALID;
 CREATE INDEX records_pull ON records (author, feed, pull_seq) WHERE pull_seq IS NOT NULL;
@@ -112,7 +113,7 @@ ALTER TABLE edges
     ADD COLUMN shields   smallint NOT NULL DEFAULT 0,
     -- The reader follows, but a shield is up.
     ADD COLUMN held_back boolean  NOT NULL DEFAULT false,
-    -- The last change of the effect is history: nobody is told of it.
+    -- All that is outstanding of it is history: nobody is told of it.
     ADD COLUMN quiet     boolean  NOT NULL DEFAULT false,
     -- Where what came before the follow ends, if that is below from_seq: the follow was imported. Only the follow's own door
     -- goes by it, for others may have records between the two in hand.

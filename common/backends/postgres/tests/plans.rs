@@ -72,8 +72,8 @@ ANALYZE";
 const FILL_FEEDS: &str = "
 INSERT INTO feeds VALUES (1, 'likes');
 INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 10) n;
-INSERT INTO authors (author, head, last_rank, last_item, last_pull, pulled)
-    SELECT n, 20000, 20000, 5, CASE n WHEN 3 THEN 39999 WHEN 4 THEN 40000 ELSE 0 END, 20000 FROM generate_series(1, 10) n;
+INSERT INTO authors (author, head, last_rank, last_item, last_pull)
+    SELECT n, 20000, 20000, 5, CASE n WHEN 3 THEN 39999 WHEN 4 THEN 40000 ELSE 0 END FROM generate_series(1, 10) n;
 INSERT INTO readers (reader, counter, direct) SELECT n, 100, 20000 FROM generate_series(1, 10) n;
 UPDATE counters SET value = 40000 WHERE name = 'pull';
 INSERT INTO records (author, seq, item, rank, at, op, route, lane, feed, pull_seq)

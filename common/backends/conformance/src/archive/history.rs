@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Audience, Built, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Built, Event, Publish, PullHead, Refused, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
@@ -64,7 +64,7 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
 
     let [ann, rea, rob, roy] = [1, 3, 4, 5].map(UserNo);
     let outbox = archive.outbox(ann, 0, 100).await.unwrap();
-    assert_eq!((outbox.records.len(), outbox.head, outbox.quiet), (5, 5, 5));
+    assert_eq!((outbox.records.len(), outbox.head, outbox.live), (5, 5, 0));
     // Behind item 3 the two newest were 2 and 3; behind the delete, 1 and 3.
     assert_eq!(adds(archive, rea, ann, 2).await, (vec![3, 4], true));
     assert_eq!(adds(archive, rob, ann, 2).await, (vec![1, 3, 4], true));
@@ -79,7 +79,7 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     archive.write(vec![Write::Publish(post("ann", "now")), follow("ben", "ann")], NOW).await.unwrap();
     assert_eq!(archive.pull_heads(0, 10).await.unwrap().len(), 1, "what comes now is told");
     assert!(!archive.edge_state(InboxKey::main(UserNo(2)), ann, Cut::default(), 2).await.unwrap().quiet);
-    assert_eq!(archive.outbox(ann, 0, 100).await.unwrap().quiet, 5);
+    assert_eq!(archive.outbox(ann, 0, 100).await.unwrap().live, 6);
 
     assert_eq!(archive.users(Some(ann), 2).await.unwrap(), [(UserNo(2), user("ben")), (rea, user("rea"))]);
     let held = archive.held(rea, None, 10).await.unwrap();
@@ -87,6 +87,49 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     assert_eq!(held, [(ann, true, 3, 50), (UserNo(2), false, 0, 0)]);
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(ItemId(9), vec![rea])]);
     assert_eq!(archive.direct_items(Some(ItemId(9)), 10).await.unwrap(), []);
+}
+
+/// Whether they come in calls of their own or in one: nothing of what is accepted here is taken in before the history.
+pub(super) async fn what_was_accepted_before_history_is_told_of_behind_it(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    for (id, at_once) in [(100, false), (200, true)] {
+        let [ann, ben, rea] = ["ann", "ben", "rea"].map(|name| format!("{name}{id}"));
+        let addressed = |id| {
+            let publish = Publish { id: Some(ItemId(id)), published_at: Some(1), ..to_users(&ann, "then", &[&rea]) };
+            Write::Import(Import::Item { publish, version: 1, deleted: false })
+        };
+        let writes = vec![
+            super::classify(&ben, Class::Pull),
+            Write::Publish(post(&ann, "now")),
+            Write::Publish(post(&ben, "now")),
+            Write::Publish(to_users(&ann, "now", &[&rea])),
+            follow(&rea, &ann),
+            Write::Import(item(id + 1, &ann, false)),
+            Write::Import(item(id + 2, &ben, false)),
+            addressed(id + 3),
+            Write::Import(Import::Shield { user: user(&rea), other: user(&ann), shield: Shield::Mute, since: 7 }),
+        ];
+        let before = archive.pull_head().await.unwrap();
+        let calls = if at_once { vec![writes] } else { writes.into_iter().map(|write| vec![write]).collect() };
+        for writes in calls {
+            assert!(archive.write(writes, NOW).await.unwrap().iter().all(fresh));
+        }
+        let [ann, ben, rea] = [number(archive, &ann).await, number(archive, &ben).await, number(archive, &rea).await];
+
+        let live = async |after| archive.outbox(ann, after, 10).await.map(|outbox| (outbox.records.len(), outbox.live));
+        assert_eq!((live(0).await.unwrap(), live(1).await.unwrap()), ((2, 1), (1, 0)));
+        let heads = archive.pull_heads(before, 10).await.unwrap();
+        assert_eq!(heads, [PullHead { pull_seq: before + 1, author: ben }]);
+        assert_eq!(archive.pull_head().await.unwrap(), before + 2);
+        let news = async || archive.news(InboxKey::main(rea), Watermarks::default(), 10).await.unwrap();
+        assert_eq!((news().await.entries.len(), news().await.quiet), (2, false));
+        let edge = archive.edge_state(InboxKey::main(rea), ann, Cut::default(), 2).await.unwrap();
+        assert_eq!((edge.edge.on, edge.quiet), (false, false));
+
+        archive.finish(&[Event::Direct { reader: rea, seq: 2 }]).await.unwrap();
+        assert!(fresh(&archive.write(vec![addressed(id + 4)], NOW).await.unwrap()[0]));
+        assert!(news().await.quiet, "all that is outstanding now is history");
+    }
 }
 
 pub(super) async fn history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(archive: Arc<dyn Archive>) {

@@ -14,11 +14,12 @@ use crate::view::Read;
 pub(super) const NO_SEQ: OutboxSeq = 0;
 
 /// Gives the new item to everyone named, each once; blocks count unless it is history.
-pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], add: Change, history: bool) -> Result<()> {
+pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], add: Change) -> Result<()> {
     let Change { author, feed, key, .. } = add;
     for name in names {
         let reader = ledger.intern(name)?;
-        let blocked = !history && ledger.tx.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks());
+        let blocked =
+            !ledger.history && ledger.tx.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks());
         if blocked || ledger.tx.has::<Recipients>(&(key.item, reader))? {
             continue;
         }

@@ -46,16 +46,15 @@ impl Held {
     /// has.
     pub(super) fn keep(self, ledger: &mut Ledger<'_, '_>) -> Result<(Edge, bool)> {
         let since = ledger.now;
-        self.keep_as(ledger, since, None, false)
+        self.keep_as(ledger, since, None)
     }
 
-    /// The same, of a follow that began at `since`, behind `past` if that is known; `quiet` if nobody is to be told.
+    /// The same, of a follow that began at `since`, behind `past` if that is known.
     pub(super) fn keep_as(
         mut self,
         ledger: &mut Ledger<'_, '_>,
         since: Millis,
         past: Option<OutboxSeq>,
-        quiet: bool,
     ) -> Result<(Edge, bool)> {
         let number = ledger.new_generation();
         self.list(ledger, (listed_at(since, number), since))?;
@@ -65,7 +64,7 @@ impl Held {
         let changed = on != self.before.on || moved;
         if changed {
             self.row.generation = number;
-            self.row.quiet = quiet;
+            self.row.quiet = ledger.is_quiet(self.row.due, self.row.quiet);
             if on {
                 let head = ledger.author(self.author)?.head;
                 self.row.from = head;

@@ -10,9 +10,7 @@ use super::accept::Outcome;
 use super::direct::{self, NO_SEQ};
 use super::held::Held;
 use super::ledger::Ledger;
-use super::tables::{
-    AddRow, Adds, Authors, DirectHeads, DirectShown, Fingerprint, ForeignIds, ItemRow, Items, Life, Shown,
-};
+use super::tables::{AddRow, Adds, DirectShown, Fingerprint, ForeignIds, ItemRow, Items, Life, Shown};
 use super::{classify, edit, publish, shield};
 use crate::view::Read;
 
@@ -20,6 +18,13 @@ use crate::view::Read;
 const DELETED_LATER: OutboxSeq = OutboxSeq::MAX;
 
 pub(super) fn import(ledger: &mut Ledger<'_, '_>, line: Import, fingerprint: Fingerprint) -> Outcome {
+    ledger.history = true;
+    let outcome = take_in(ledger, line, fingerprint);
+    ledger.history = false;
+    outcome
+}
+
+fn take_in(ledger: &mut Ledger<'_, '_>, line: Import, fingerprint: Fingerprint) -> Outcome {
     match line {
         Import::Item { publish, version, deleted } => item(ledger, publish, (version, fingerprint), deleted),
         Import::Delete { item } => delete(ledger, item),
@@ -31,9 +36,7 @@ pub(super) fn import(ledger: &mut Ledger<'_, '_>, line: Import, fingerprint: Fin
             }
         }
         Import::Unfollow { reader, author } => unfollow(ledger, &reader, &author),
-        Import::Shield { user, other, shield, since } => {
-            shield::set_as(ledger, (&user, &other), (shield, true), (since, true))
-        }
+        Import::Shield { user, other, shield, since } => shield::set_as(ledger, (&user, &other), (shield, true), since),
         Import::Class { author, class } => self::class(ledger, author, class),
     }
 }
@@ -55,12 +58,11 @@ fn item(ledger: &mut Ledger<'_, '_>, wanted: Publish, version: (u32, Fingerprint
     }
     let author = ledger.intern(&wanted.author)?;
     let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;
-    let mut row = publish::add(ledger, (author, id), wanted, version, true)?;
+    let mut row = publish::add(ledger, (author, id), wanted, version)?;
     let answer = publish::answer(ledger, id, &row, true)?;
     if deleted {
         end(ledger, id, &mut row)?;
     }
-    hush(ledger, id, &row)?;
     Ok(Ok(answer))
 }
 
@@ -94,35 +96,16 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &mut ItemRow) -> Result<()>
     Ok(())
 }
 
-/// Nobody is told of what was just written of this item.
-fn hush(ledger: &mut Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Result<()> {
-    if row.seq != NO_SEQ {
-        let mut author = ledger.author(row.author)?;
-        author.quiet = author.head;
-        ledger.tx.put::<Authors>(&row.author, &author);
-    }
-    for reader in direct::readers(ledger, id, row)? {
-        let mut heads = ledger.tx.get::<DirectHeads>(&reader)?.unwrap_or_default();
-        heads.quiet = heads.head;
-        ledger.tx.put::<DirectHeads>(&reader, &heads);
-    }
-    Ok(())
-}
-
 fn delete(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Outcome {
     let Some(row) = ledger.tx.get::<Items>(&id)? else { return Ok(Err(Refused::NoSuchItem(id))) };
     let later = match row.seq {
         NO_SEQ => None,
         _ => ledger.tx.get::<Adds>(&row.add())?.filter(|add| add.deleted_by == Some(DELETED_LATER)),
     };
-    let written = match later {
-        Some(add) => Ok(edit::delete_record(ledger, &row, add)?),
-        None => edit::delete(ledger, id, None)?,
-    };
-    if let Ok(Written::Deleted { fresh: true, .. }) = &written {
-        hush(ledger, id, &row)?;
+    match later {
+        Some(add) => Ok(Ok(edit::delete_record(ledger, &row, add)?)),
+        None => edit::delete(ledger, id, None),
     }
-    Ok(written)
 }
 
 /// The place as a number in the author's outbox; `None` for its head.
@@ -162,7 +145,7 @@ fn follow(
         return Ok(Ok(Written::Edge { reader, author, edge: held.before, fresh: false }));
     }
     held.row.follows = true;
-    let (edge, _) = held.keep_as(ledger, since, from, true)?;
+    let (edge, _) = held.keep_as(ledger, since, from)?;
     Ok(Ok(Written::Edge { reader, author, edge, fresh: true }))
 }
 
@@ -174,7 +157,6 @@ fn unfollow(ledger: &mut Ledger<'_, '_>, reader: &UserId, author: &UserId) -> Ou
         return Ok(Ok(Written::Edge { reader, author, edge: held.before, fresh: false }));
     }
     held.row.follows = false;
-    let now = ledger.now;
-    let (edge, _) = held.keep_as(ledger, now, None, true)?;
+    let (edge, _) = held.keep(ledger)?;
     Ok(Ok(Written::Edge { reader, author, edge, fresh: true }))
 }

@@ -11,7 +11,7 @@ use feedgate_common::{
 
 use super::tables::{
     AuthorFeed, AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, NOBODY, Names,
-    Owed, PullHeads, PullRow, Pulls, RecordRow, Records, Users,
+    Owed, PullHeads, PullRow, Pulls, RecordRow, Records, ToldHeads, Users,
 };
 use super::users::KnownUsers;
 use crate::view::{Read, Tx};
@@ -49,6 +49,8 @@ pub(super) struct Ledger<'a, 'tx> {
     pub(super) setup: Setup,
     /// What stamps everything.
     pub(super) now: Millis,
+    /// What is written is history: nobody is told of it.
+    pub(super) history: bool,
     pub(super) counters: CountersRow,
     before: CountersRow,
 }
@@ -56,7 +58,7 @@ pub(super) struct Ledger<'a, 'tx> {
 impl<'a, 'tx> Ledger<'a, 'tx> {
     pub(super) fn open(tx: &'a mut Tx<'tx>, users: &'a KnownUsers, setup: Setup, now: Millis) -> Result<Self> {
         let counters = tx.get::<Counters>(&())?.unwrap_or_default();
-        Ok(Self { tx, users, setup, now, counters, before: counters })
+        Ok(Self { tx, users, setup, now, history: false, counters, before: counters })
     }
 
     pub(super) fn close(self) {
@@ -110,7 +112,8 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         let Change { op, author, feed, key } = change;
         row.head += 1;
         row.due = Some(self.owe(row.due, Owed::Outbox { author }));
-        self.tx.put::<Records>(&(author, row.head), &RecordRow { op, route, key, at: self.now, feed });
+        let record = RecordRow { op, route, key, at: self.now, feed, history: self.history };
+        self.tx.put::<Records>(&(author, row.head), &record);
         let pull_seq = match route {
             Route::Push => 0,
             Route::Pull => self.number_pull(&mut row, change),
@@ -121,25 +124,34 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
 
     /// Gives the author's newest record its number among all that are pulled.
     fn number_pull(&mut self, row: &mut AuthorRow, Change { op, author, feed, key }: Change) -> PullSeq {
-        let list = AuthorFeed { feed, author };
         self.counters.pull += 1;
-        self.tx.put::<Pulls>(&(list, self.counters.pull), &PullRow { op, seq: row.head, key });
-        if row.last_pull > 0 {
-            self.tx.remove::<PullHeads>(&row.last_pull);
+        let number = self.counters.pull;
+        self.tx.put::<Pulls>(&(AuthorFeed { feed, author }, number), &PullRow { op, seq: row.head, key });
+        self.tx.remove::<PullHeads>(&row.last_pull);
+        self.tx.put::<PullHeads>(&number, &author);
+        row.last_pull = number;
+        if !self.history {
+            self.tx.remove::<ToldHeads>(&row.last_told);
+            self.tx.put::<ToldHeads>(&number, &author);
+            row.last_told = number;
         }
-        self.tx.put::<PullHeads>(&self.counters.pull, &list);
-        row.last_pull = self.counters.pull;
-        row.last_pull
+        number
     }
 
     /// Writes the reader's next record of what is addressed to them, and that bringing it is outstanding.
     pub(super) fn address(&mut self, reader: UserNo, Change { op, author, feed, key }: Change) -> Result<()> {
         let mut row = self.tx.get::<DirectHeads>(&reader)?.unwrap_or_default();
         row.head += 1;
+        row.quiet = self.is_quiet(row.due, row.quiet);
         row.due = Some(self.owe(row.due, Owed::Direct { reader }));
         self.tx.put::<Directs>(&(reader, row.head), &DirectRow { op, author, feed, key, at: self.now });
         self.tx.put::<DirectHeads>(&reader, &row);
         Ok(())
+    }
+
+    /// Whether all that is outstanding is history with what is written now; `quiet` is whether what `due` speaks of is.
+    pub(super) fn is_quiet(&self, due: Option<Millis>, quiet: bool) -> bool {
+        self.history && (due.is_none() || quiet)
     }
 
     /// Makes an event outstanding unless it already is; since when it is.

@@ -6,17 +6,20 @@ use feedgate_common::archive::{Outbox, Recipient};
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, Generation, OutboxSeq, Record, UserNo};
 
-use super::tables::{Authors, Counters, Followers, Records};
+use super::tables::{AuthorRow, Authors, Counters, Followers, RecordRow, Records};
 use crate::table::Table;
 use crate::view::{Read, View};
 
 pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
     let range = (Excluded((author, after)), Included((author, OutboxSeq::MAX)));
-    let records = view.scan::<Records>(range).take(limit);
-    let records =
-        records.map(|row| row.map(|((_, seq), r)| Record { seq, op: r.op, route: r.route, feed: r.feed, key: r.key }));
-    let row = view.get::<Authors>(&author)?.unwrap_or_default();
-    Ok(Outbox { records: records.collect::<Result<_>>()?, head: row.head, last_pull: row.last_pull, quiet: row.quiet })
+    let (mut records, mut live) = (vec![], 0);
+    for row in view.scan::<Records>(range).take(limit) {
+        let ((_, seq), RecordRow { op, route, key, feed, history, .. }) = row?;
+        records.push(Record { seq, op, route, feed, key });
+        live = if history { live } else { seq };
+    }
+    let AuthorRow { head, last_pull, .. } = view.get::<Authors>(&author)?.unwrap_or_default();
+    Ok(Outbox { records, head, last_pull, live })
 }
 
 /// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.

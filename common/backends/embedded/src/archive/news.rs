@@ -19,7 +19,7 @@ use feedgate_common::{DirectSeq, Entry, InboxKey, PullSeq, Record, UserNo, Water
 
 use super::people;
 use super::tables::{
-    AuthorFeed, Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls,
+    AuthorFeed, Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls, ToldHeads,
 };
 use crate::view::{Read, Rows, View};
 
@@ -28,19 +28,8 @@ pub(super) fn pull_head(view: &View) -> Result<PullSeq> {
 }
 
 pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
-    let mut heads = view.scan::<PullHeads>((Excluded(after), Unbounded));
-    let mut found = vec![];
-    while found.len() < limit
-        && let Some(row) = heads.next()
-    {
-        let (pull_seq, list) = row?;
-        let author = list.author;
-        let newest = view.get::<Pulls>(&(list, pull_seq))?.map_or(0, |row| row.seq);
-        if newest > view.get::<Authors>(&author)?.unwrap_or_default().quiet {
-            found.push(PullHead { pull_seq, author });
-        }
-    }
-    Ok(found)
+    let heads = view.scan::<ToldHeads>((Excluded(after), Unbounded)).take(limit);
+    heads.map(|row| row.map(|(pull_seq, author)| PullHead { pull_seq, author })).collect()
 }
 
 /// The answer if there is nothing: it costs three point reads.
@@ -49,8 +38,7 @@ pub(super) fn none(view: &View, reader: UserNo, after: Watermarks) -> Result<Opt
     let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default();
     let upto = Watermarks { pull: counters.pull, direct: direct.head };
     let nothing = after.pull >= upto.pull && after.direct >= upto.direct;
-    let quiet = is_history(direct.head, direct);
-    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet }))
+    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet: direct.quiet }))
 }
 
 pub(super) fn news(view: &View, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
@@ -60,14 +48,9 @@ pub(super) fn news(view: &View, key: InboxKey, after: Watermarks, limit: usize) 
         true => counters.pull,
         false => pulled(view, key, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
     };
-    let direct = addressed(view, key, after.direct, limit, &mut entries)?;
-    let quiet = is_history(direct, view.get::<DirectHeads>(&key.reader)?.unwrap_or_default());
+    let DirectHeadRow { head, quiet, .. } = view.get::<DirectHeads>(&key.reader)?.unwrap_or_default();
+    let direct = addressed(view, key, (after.direct, head), limit, &mut entries)?;
     Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation, quiet })
-}
-
-/// Whether nobody is to be told of what is addressed to the reader up to `upto`.
-fn is_history(upto: DirectSeq, row: DirectHeadRow) -> bool {
-    upto > 0 && upto <= row.quiet
 }
 
 /// Appends what the inbox pulls beyond `after`; up to where that is all, if `limit` has cut it.
@@ -130,7 +113,7 @@ fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo,
     let (mut authors, mut held) = (vec![], vec![]);
     loop {
         match heads.next().transpose()? {
-            Some((_, AuthorFeed { author, .. })) => authors.push(author),
+            Some((_, author)) => authors.push(author),
             None => return in_effect(view, reader, authors),
         }
         match rows.next().transpose()? {
@@ -157,15 +140,14 @@ fn beyond(view: &View, after: PullSeq, mut edges: Vec<(UserNo, Edge)>) -> Result
     error.map_or(Ok(edges), Err)
 }
 
-/// Appends what is addressed to the reader in this feed beyond `after`, as far as there is room; up to where that is all.
+/// Appends what is addressed to the reader in this feed beyond `after`, up to `head`, as far as there is room; up to where that is all.
 fn addressed(
     view: &View,
     InboxKey { reader, feed }: InboxKey,
-    after: DirectSeq,
+    (after, head): (DirectSeq, DirectSeq),
     limit: usize,
     entries: &mut Vec<Entry>,
 ) -> Result<DirectSeq> {
-    let head = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
     let mut upto = after.min(head);
     for row in view.scan::<Directs>((Excluded((reader, upto)), Included((reader, head)))) {
         let ((_, number), row) = row?;

@@ -41,7 +41,7 @@ pub(super) fn publish(ledger: &mut Ledger<'_, '_>, wanted: Publish, fingerprint:
             let author = ledger.intern(&wanted.author)?;
             let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;
             remember(ledger, author, &wanted, id, fingerprint)?;
-            let row = add(ledger, (author, id), wanted, (1, fingerprint), false)?;
+            let row = add(ledger, (author, id), wanted, (1, fingerprint))?;
             Ok(Ok(answer(ledger, id, &row, true)?))
         }
     }
@@ -112,20 +112,19 @@ fn remember(
     Ok(())
 }
 
-/// Writes an item that is there in this version; as history or as news.
+/// Writes an item that is there in this version.
 pub(super) fn add(
     ledger: &mut Ledger<'_, '_>,
     (author, id): (UserNo, ItemId),
     wanted: Publish,
     (version, fingerprint): (u32, Fingerprint),
-    history: bool,
 ) -> Result<ItemRow> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let key = DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id };
     let change = Change { op: Op::Add, author, feed: wanted.feed, key };
     let seq = match &wanted.audience {
         Audience::Followers => to_followers(ledger, change)?,
-        Audience::Users(names) => direct::address(ledger, names, change, history).map(|()| direct::NO_SEQ)?,
+        Audience::Users(names) => direct::address(ledger, names, change).map(|()| direct::NO_SEQ)?,
     };
     if let Some(foreign_id) = &wanted.foreign_id {
         ledger.tx.put::<ForeignIds>(foreign_id, &id);

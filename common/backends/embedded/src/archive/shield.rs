@@ -13,15 +13,15 @@ use crate::view::Read;
 
 pub(super) fn set(ledger: &mut Ledger<'_, '_>, user: &UserId, other: &UserId, (shield, up): (Shield, bool)) -> Outcome {
     let since = ledger.now;
-    set_as(ledger, (user, other), (shield, up), (since, false))
+    set_as(ledger, (user, other), (shield, up), since)
 }
 
-/// The same, of a shield that went up at a time of its own, and `quiet` if nobody is to be told.
+/// The same, of a shield that went up at a time of its own.
 pub(super) fn set_as(
     ledger: &mut Ledger<'_, '_>,
     (user, other): (&UserId, &UserId),
     (shield, up): (Shield, bool),
-    (since, quiet): (Millis, bool),
+    since: Millis,
 ) -> Outcome {
     let (user, other) = (ledger.intern(user)?, ledger.intern(other)?);
     let fresh = list(ledger, (user, other), (shield, up), since)?;
@@ -29,7 +29,7 @@ pub(super) fn set_as(
     if fresh {
         let (as_reader, as_author) = shield.bits();
         for (bit, reader, author) in [(as_reader, user, other), (as_author, other, user)] {
-            if bit != Shields::default() && change(ledger, (reader, author), (bit, up), quiet)? {
+            if bit != Shields::default() && change(ledger, (reader, author), (bit, up))? {
                 edges.push((reader, author));
             }
         }
@@ -62,14 +62,8 @@ fn list(
 }
 
 /// One bit of one edge; whether the edge's effect has changed.
-fn change(
-    ledger: &mut Ledger<'_, '_>,
-    (reader, author): (UserNo, UserNo),
-    (bit, up): (Shields, bool),
-    quiet: bool,
-) -> Result<bool> {
+fn change(ledger: &mut Ledger<'_, '_>, (reader, author): (UserNo, UserNo), (bit, up): (Shields, bool)) -> Result<bool> {
     let mut held = Held::of(ledger, reader, author)?;
     held.row.shields = held.row.shields.with(bit, up);
-    let now = ledger.now;
-    Ok(held.keep_as(ledger, now, None, quiet)?.1)
+    Ok(held.keep(ledger)?.1)
 }

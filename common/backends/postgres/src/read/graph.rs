@@ -63,7 +63,7 @@ pub(crate) struct Held {
     pub(crate) edge: Edge,
     /// Where what came before the follow ends.
     pub(crate) past: OutboxSeq,
-    /// Its last change is history.
+    /// All that is outstanding of it is history.
     pub(crate) quiet: bool,
 }
 

@@ -32,7 +32,7 @@ const READERS_MAX: usize = 128;
 /// Calls that stand in line; more wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// A line of kind 0 for each who asks: how far everything goes, and in the place of the rank how far what is direct is
+/// A line of kind 0 for each who asks: how far everything goes, and in the place of the rank whether what is direct is
 /// history. Then, of kind 1 what is pulled and of kind 2 what is direct, each of the feed that is asked for, by number, as
 /// many as are wanted.
 ///
@@ -47,7 +47,7 @@ WITH asked AS MATERIALIZED (
         WITH ORDINALITY AS a(reader, pull, direct, most, feed, n)
 )
 SELECT a.n, 0::smallint AS kind, c.value AS number, 0 AS author, coalesce(r.direct, 0) AS seq,
-       coalesce(r.counter, 0) AS generation, 0::smallint AS op, coalesce(r.direct_quiet, 0) AS rank, 0::bigint AS item
+       coalesce(r.counter, 0) AS generation, 0::smallint AS op, coalesce(r.direct_quiet, false)::integer AS rank, 0::bigint AS item
 FROM asked a JOIN counters c ON c.name = 'pull' LEFT JOIN readers r ON r.reader = a.reader
 UNION ALL
 SELECT a.n, 1::smallint, p.*
@@ -133,8 +133,8 @@ impl Query {
 /// What there is for one reader, by number.
 #[derive(Default)]
 struct Found {
-    /// Of everybody, of the reader, of the reader's edges, and of what of the reader's is history.
-    counters: Option<(u64, u64, u64, u64)>,
+    /// Of everybody, of the reader, of the reader's edges; and whether what is outstanding of the reader's is history.
+    counters: Option<(u64, u64, u64, bool)>,
     pulled: Vec<(u64, Entry)>,
     direct: Vec<(u64, Entry)>,
 }
@@ -146,7 +146,6 @@ impl Found {
         let pull = cut(&mut self.pulled, limit, after.pull, pull);
         let direct = cut(&mut self.direct, limit - self.pulled.len(), after.direct, direct);
         let entries = self.pulled.into_iter().chain(self.direct).map(|(_, entry)| entry).collect();
-        let quiet = direct > 0 && direct <= quiet;
         Ok(News { entries, upto: Watermarks { pull, direct }, counter, quiet })
     }
 }
@@ -177,7 +176,7 @@ async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Ve
         let (number, outbox_seq, generation) =
             (rows::count_of(number)?, rows::count_of(seq)?, rows::count_of(generation)?);
         if kind == 0 {
-            of.counters = Some((number, outbox_seq, generation, rows::count_of(rank)?));
+            of.counters = Some((number, outbox_seq, generation, rank != 0));
             continue;
         }
         let (op, author, key) = (rows::op_of(op)?, rows::user_of(author)?, rows::key_of(rank, item));

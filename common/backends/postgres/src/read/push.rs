@@ -7,10 +7,10 @@ use sqlx::PgConnection;
 use crate::rows;
 
 const OUTBOX: &str = "
-SELECT a.head, a.last_pull, a.quiet, r.seq, r.op, r.feed, r.route, r.rank, r.item
+SELECT a.head, a.last_pull, r.history, r.seq, r.op, r.feed, r.route, r.rank, r.item
 FROM authors a
 LEFT JOIN LATERAL (
-    SELECT seq, op, feed, route, rank, item FROM records WHERE author = a.author AND seq > $2 ORDER BY seq LIMIT $3
+    SELECT seq, op, feed, route, rank, item, history FROM records WHERE author = a.author AND seq > $2 ORDER BY seq LIMIT $3
 ) r ON true
 WHERE a.author = $1";
 
@@ -34,9 +34,7 @@ const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
 const PULL_HEAD: &str = "SELECT value FROM counters WHERE name = 'pull'";
 
 const PULL_HEADS: &str = "
-SELECT last_pull, author FROM authors
-WHERE last_pull > $1 AND last_pull > 0 AND quiet < pulled
-ORDER BY last_pull LIMIT $2";
+SELECT last_told, author FROM authors WHERE last_told > $1 AND last_told > 0 ORDER BY last_told LIMIT $2";
 
 pub(crate) async fn outbox(
     connection: &mut PgConnection,
@@ -44,24 +42,25 @@ pub(crate) async fn outbox(
     after: OutboxSeq,
     limit: usize,
 ) -> sqlx::Result<Outbox> {
-    type Row = (i64, i64, i64, Option<i64>, Option<i16>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
+    type Row = (i64, i64, Option<bool>, Option<i64>, Option<i16>, Option<i16>, Option<i16>, Option<i64>, Option<i64>);
     let read: Vec<Row> = sqlx::query_as(OUTBOX)
         .bind(rows::user(author))
         .bind(rows::count(after))
         .bind(rows::limit(limit))
         .fetch_all(connection)
         .await?;
-    let (head, last_pull, quiet) = read.first().map_or((0, 0, 0), |row| (row.0, row.1, row.2));
-    let (head, last_pull, quiet) = (rows::count_of(head)?, rows::count_of(last_pull)?, rows::count_of(quiet)?);
-    let mut records = Vec::with_capacity(read.len());
+    let (head, last_pull) = read.first().map_or((0, 0), |row| (row.0, row.1));
+    let (head, last_pull) = (rows::count_of(head)?, rows::count_of(last_pull)?);
+    let (mut records, mut live) = (Vec::with_capacity(read.len()), 0);
     for row in read {
-        if let (_, _, _, Some(seq), Some(op), Some(feed), Some(route), Some(rank), Some(item)) = row {
+        if let (_, _, Some(history), Some(seq), Some(op), Some(feed), Some(route), Some(rank), Some(item)) = row {
             let (seq, op, feed) = (rows::count_of(seq)?, rows::op_of(op)?, rows::feed_of(feed)?);
             let (route, key) = (rows::route_of(route)?, rows::key_of(rank, item));
             records.push(Record { seq, op, route, feed, key });
+            live = if history { live } else { seq };
         }
     }
-    Ok(Outbox { records, head, last_pull, quiet })
+    Ok(Outbox { records, head, last_pull, live })
 }
 
 /// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.

@@ -104,8 +104,8 @@ fn change(
     let changed = ledger.changed_edges.entry(edge).or_default();
     changed.followed = followed.or(changed.followed);
     if effect {
+        changed.quiet = ledger.history && (changed.due.is_none() || changed.quiet);
         changed.due.get_or_insert(ledger.now);
-        changed.quiet = false;
         let row = ledger.readers.get_mut(&reader)?;
         row.counter += 1;
         held.generation = row.counter;

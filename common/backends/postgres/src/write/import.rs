@@ -17,6 +17,13 @@ const DELETED_LATER: OutboxSeq = i64::MAX.cast_unsigned();
 type Answer = Option<std::result::Result<Written, Refused>>;
 
 pub(super) fn import(ledger: &mut Ledger, numbers: &Numbers, line: &Import, ask: &Ask) -> Answer {
+    ledger.history = true;
+    let answer = take_in(ledger, numbers, line, ask);
+    ledger.history = false;
+    answer
+}
+
+fn take_in(ledger: &mut Ledger, numbers: &Numbers, line: &Import, ask: &Ask) -> Answer {
     let no = |name| numbers.get(name).copied();
     match line {
         Import::Item { publish, version, deleted } => {
@@ -62,7 +69,7 @@ fn item(
     }
     let author = author?;
     let id = publish::id_for(ledger, author, wanted)?;
-    let answer = publish::add(ledger, numbers, (author, id), wanted, (version, fingerprint), true)?;
+    let answer = publish::add(ledger, numbers, (author, id), wanted, (version, fingerprint))?;
     if deleted {
         let row = ledger.items.get_mut(&id)?;
         (row.alive, row.body) = (false, None);
@@ -71,14 +78,13 @@ fn item(
             Door::Direct(_) => _ = ledger.ended_direct.insert(id),
         }
     }
-    hush(ledger, id)?;
     Some(Ok(answer))
 }
 
 fn delete(ledger: &mut Ledger, id: ItemId) -> Answer {
     let Some(row) = ledger.items.get(&id) else { return Some(Err(Refused::NoSuchItem(id))) };
     let (author, seq, key) = (row.author, row.seq, DisplayKey { rank: row.rank, item: id });
-    let written = match row.door {
+    match row.door {
         // Its item is gone already; what is missing is the record.
         Door::Outbox(route) if ledger.ended_by(author, seq) == Some(DELETED_LATER) => {
             let by = ledger.append(author, Op::Delete, (route, row.feed), key)?;
@@ -87,32 +93,10 @@ fn delete(ledger: &mut Ledger, id: ItemId) -> Answer {
             if row.change == Change::Nothing {
                 row.change = Change::Changed;
             }
-            Ok(Written::Deleted { author, readers: vec![], fresh: true })
+            Some(Ok(Written::Deleted { author, readers: vec![], fresh: true }))
         }
-        _ => edit::delete(ledger, id, None)?,
-    };
-    if matches!(written, Ok(Written::Deleted { fresh: true, .. })) {
-        hush(ledger, id)?;
+        _ => edit::delete(ledger, id, None),
     }
-    Some(written)
-}
-
-/// Nobody is told of what was just written of this item.
-fn hush(ledger: &mut Ledger, id: ItemId) -> Option<()> {
-    let row = ledger.items.get(&id)?;
-    match &row.door {
-        Door::Outbox(_) => {
-            let author = ledger.authors.get_mut(&row.author)?;
-            author.quiet = author.head;
-        }
-        Door::Direct(readers) => {
-            for reader in readers {
-                let reader = ledger.readers.get_mut(reader)?;
-                reader.quiet = reader.direct;
-            }
-        }
-    }
-    Some(())
 }
 
 /// The place as a number in the author's outbox; `None` for its head.
@@ -139,7 +123,6 @@ fn follow(ledger: &mut Ledger, edge: (UserNo, UserNo), since: Millis, past: Opti
     _ = graph::set(ledger, edge, true, past)?;
     let change = ledger.changed_edges.get_mut(&edge)?;
     change.followed = change.followed.map(|(nth, _)| (nth, since));
-    change.quiet = true;
     let (reader, author) = edge;
     Some(Ok(Written::Edge { reader, author, edge: ledger.edges.get(&edge)?.edge(), fresh: true }))
 }
@@ -149,20 +132,15 @@ fn unfollow(ledger: &mut Ledger, edge: (UserNo, UserNo)) -> Answer {
     if ledger.edges.contains_key(&edge) || !graph::held(ledger, edge)?.follows {
         return graph::unchanged(ledger, edge);
     }
-    let answer = graph::follow(ledger, edge, false);
-    ledger.changed_edges.get_mut(&edge)?.quiet = true;
-    answer
+    graph::follow(ledger, edge, false)
 }
 
 fn raise(ledger: &mut Ledger, (user, other): (UserNo, UserNo), shield: Shield, since: Millis) -> Answer {
     let answer = graph::shield(ledger, (user, other), shield, true)?;
-    if let Ok(Written::Shielded { edges, fresh: true }) = &answer {
-        if let Some(Some((_, at))) = ledger.shields.get_mut(&(user, shield, other)) {
-            *at = since;
-        }
-        for edge in edges {
-            ledger.changed_edges.get_mut(edge)?.quiet = true;
-        }
+    if let Ok(Written::Shielded { fresh: true, .. }) = &answer
+        && let Some(Some((_, at))) = ledger.shields.get_mut(&(user, shield, other))
+    {
+        *at = since;
     }
     Some(answer)
 }

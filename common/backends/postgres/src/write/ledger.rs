@@ -20,8 +20,6 @@ pub(super) struct Author {
     pub(super) class: Class,
     /// The head when it became everyone's.
     pub(super) everyone_since: Option<OutboxSeq>,
-    /// Records up to here are history: nobody is told of them.
-    pub(super) quiet: OutboxSeq,
     /// Edges in effect; only read for class `auto` where something is published.
     pub(super) followers: i64,
 }
@@ -33,8 +31,8 @@ pub(super) struct Reader {
     pub(super) counter: Generation,
     /// The number of the newest thing addressed to the reader.
     pub(super) direct: DirectSeq,
-    /// What was addressed up to here is history: nobody is told of it.
-    pub(super) quiet: DirectSeq,
+    /// What this call addresses to the reader is history.
+    pub(super) quiet: bool,
 }
 
 /// An item as far as writing needs it.
@@ -119,7 +117,7 @@ pub(super) struct EdgeChange {
     pub(super) due: Option<Millis>,
     /// When it was last followed: the how-manieth change of the call, and the time.
     pub(super) followed: Option<(usize, Millis)>,
-    /// Nobody is told of it: the change of its effect is history.
+    /// Nobody is told of it: what changed its effect is history.
     pub(super) quiet: bool,
 }
 
@@ -133,6 +131,7 @@ pub(super) struct Appended {
     pub(super) feed: FeedId,
     /// Of an add.
     pub(super) aside: bool,
+    pub(super) history: bool,
     pub(super) key: DisplayKey,
     pub(super) at: Millis,
 }
@@ -157,6 +156,8 @@ pub(super) type Owned = (UserNo, Shield, UserNo);
 pub(super) struct Ledger {
     /// What stamps the operation that is being carried out.
     pub(super) now: Millis,
+    /// What it writes is history: nobody is told of it.
+    pub(super) history: bool,
     /// Above how many followers an author of class `auto` is pulled.
     pub(super) pull_above: u64,
     pub(super) authors: HashMap<UserNo, Author>,
@@ -197,8 +198,8 @@ impl Ledger {
         let row = self.authors.get_mut(&author)?;
         row.head += 1;
         self.changed_authors.entry(author).or_default().get_or_insert(self.now);
-        let (seq, at) = (row.head, self.now);
-        self.appended.push(Appended { author, seq, op, route, feed, aside: false, key, at });
+        let (seq, at, history) = (row.head, self.now, self.history);
+        self.appended.push(Appended { author, seq, op, route, feed, aside: false, history, key, at });
         Some(seq)
     }
 
@@ -213,6 +214,7 @@ impl Ledger {
         for &reader in readers {
             let row = self.readers.get_mut(&reader)?;
             row.direct += 1;
+            row.quiet &= self.history;
             self.addressed.push(Addressed { reader, seq: row.direct, op, feed, author, key, at: self.now });
         }
         Some(())

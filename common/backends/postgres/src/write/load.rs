@@ -17,7 +17,7 @@ use crate::rows;
 macro_rules! lock_authors {
     ($followers:literal, $mode:literal) => {
         concat!(
-            "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, quiet, ",
+            "SELECT author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, ",
             $followers,
             " FROM authors a WHERE author = ANY($1) ORDER BY author FOR ",
             $mode
@@ -36,7 +36,7 @@ const LOCK_TO_APPEND: &str = lock_authors!(
 const LOCK_TO_FOLLOW: &str = lock_authors!("NULL::bigint", "SHARE");
 
 const LOCK_READERS: &str =
-    "SELECT reader, counter, direct, direct_quiet FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
+    "SELECT reader, counter, direct FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
 
 const EDGES: &str = "
 SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.from_seq, e.past_seq
@@ -118,11 +118,11 @@ async fn lock_authors(
     authors: &BTreeSet<UserNo>,
     appends: bool,
 ) -> sqlx::Result<()> {
-    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, i64, Option<i64>);
+    type Row = (i32, i64, Option<i64>, Option<i64>, bool, Option<i64>, i16, Option<i64>, Option<i64>);
     let numbers: Vec<i32> = authors.iter().copied().map(rows::user).collect();
     let lock = if appends { LOCK_TO_APPEND } else { LOCK_TO_FOLLOW };
     let read: Vec<Row> = sqlx::query_as(lock).bind(numbers).fetch_all(connection).await?;
-    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, quiet, followers) in read {
+    for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, followers) in read {
         let row = Author {
             head: rows::count_of(head)?,
             last_in_step: last_rank.zip(last_item).map(|(rank, item)| rows::key_of(rank, item)),
@@ -130,7 +130,6 @@ async fn lock_authors(
             last_given: last_given.map(rows::item_of),
             class: rows::class_of(class)?,
             everyone_since: everyone_since.map(rows::count_of).transpose()?,
-            quiet: rows::count_of(quiet)?,
             followers: followers.unwrap_or(0),
         };
         ledger.authors.insert(rows::user_of(author)?, row);
@@ -147,10 +146,9 @@ async fn lock_readers(
     readers: &BTreeSet<UserNo>,
 ) -> sqlx::Result<()> {
     let numbers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
-    let read: Vec<(i32, i64, i64, i64)> = sqlx::query_as(LOCK_READERS).bind(numbers).fetch_all(connection).await?;
-    for (reader, counter, direct, quiet) in read {
-        let (direct, quiet) = (rows::count_of(direct)?, rows::count_of(quiet)?);
-        let row = Reader { counter: rows::count_of(counter)?, direct, quiet };
+    let read: Vec<(i32, i64, i64)> = sqlx::query_as(LOCK_READERS).bind(numbers).fetch_all(connection).await?;
+    for (reader, counter, direct) in read {
+        let row = Reader { counter: rows::count_of(counter)?, direct: rows::count_of(direct)?, quiet: true };
         ledger.readers.insert(rows::user_of(reader)?, row);
     }
     match readers.iter().find(|reader| !ledger.readers.contains_key(reader)) {

@@ -49,7 +49,7 @@ pub(super) fn publish(
             let author = author?;
             let id = id_for(ledger, author, wanted)?;
             remember(ledger, author, wanted, id, fingerprint);
-            add(ledger, numbers, (author, id), wanted, (1, fingerprint), false).map(Ok)
+            add(ledger, numbers, (author, id), wanted, (1, fingerprint)).map(Ok)
         }
     }
 }
@@ -98,14 +98,13 @@ fn remember(ledger: &mut Ledger, author: UserNo, wanted: &Publish, item: ItemId,
     }
 }
 
-/// Makes the item, in this version. Named readers get it if they are in no block with the author, or if it is `history`.
+/// Makes the item, in this version. Named readers get it if they are in no block with the author, or if it is history.
 pub(super) fn add(
     ledger: &mut Ledger,
     numbers: &Numbers,
     (author, id): (UserNo, ItemId),
     wanted: &Publish,
     (version, fingerprint): (u32, [u8; 16]),
-    history: bool,
 ) -> Option<Written> {
     let published_at = wanted.published_at.unwrap_or(ledger.now);
     let (key, feed) = (DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id }, wanted.feed);
@@ -117,7 +116,8 @@ pub(super) fn add(
         Audience::Users(users) => {
             let named: Option<BTreeSet<UserNo>> = users.iter().map(|user| numbers.get(user).copied()).collect();
             let blocked = |reader| ledger.edges.get(&(reader, author)).is_some_and(|held| held.shields.blocks());
-            let readers: Vec<UserNo> = named?.into_iter().filter(|&reader| history || !blocked(reader)).collect();
+            let readers: Vec<UserNo> =
+                named?.into_iter().filter(|&reader| ledger.history || !blocked(reader)).collect();
             ledger.address(&readers, Op::Add, (author, feed), key)?;
             (0, Door::Direct(readers))
         }

@@ -28,11 +28,11 @@ pub(crate) struct AuthorRow {
     pub(crate) followers: u64,
     /// The number of the newest record of route pull. Mirrors [`super::PullHeads`].
     pub(crate) last_pull: PullSeq,
-    /// Records up to here were imported: nobody is told of them.
-    pub(crate) quiet: OutboxSeq,
+    /// The same of those that were not imported. Mirrors [`super::ToldHeads`].
+    pub(crate) last_told: PullSeq,
 }
 
-fields!(AuthorRow { head, due, last_in_step, has_aside } later { class, followers, last_pull, quiet });
+fields!(AuthorRow { head, due, last_in_step, has_aside } later { class, followers, last_pull, last_told });
 
 impl Code for Class {
     fn put(&self, out: &mut Vec<u8>) {

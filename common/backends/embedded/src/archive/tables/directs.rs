@@ -43,8 +43,8 @@ pub(crate) struct DirectHeadRow {
     pub(crate) head: DirectSeq,
     /// When the oldest record that is not brought was accepted. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
-    /// Records up to here were imported: nobody is told of them.
-    pub(crate) quiet: DirectSeq,
+    /// All records that are not brought were imported: nobody is told of them.
+    pub(crate) quiet: bool,
 }
 
 fields!(DirectHeadRow { head, due, quiet });

@@ -29,7 +29,7 @@ pub(crate) struct EdgeRow {
     pub(crate) shields: Shields,
     /// Where the follow stands in the lists; 0 if the reader does not follow.
     pub(crate) listed: u64,
-    /// The last change of the effect was imported: nobody is told of it.
+    /// All changes of the effect that are not taken in were imported: nobody is told of them.
     pub(crate) quiet: bool,
 }
 

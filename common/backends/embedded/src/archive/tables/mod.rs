@@ -11,7 +11,7 @@
 //!   adds                                  author, feed, seq         → the outbox's adds, each with what deleted it
 //!   shown                                 …, feed, lane, rank, item → living adds in display order
 //!   pulls                                 author, feed, pull seq    → the outbox's records of route pull
-//!   pull_heads                            pull seq                  → the author whose last that is, its feed
+//!   pull_heads, told_heads                pull seq                  → the author whose last that is; but for history
 //!   direct_heads, directs                 reader; reader, seq       → what is addressed to a reader
 //!   direct_shown                          reader, feed, rank, item  → the living of it in display order
 //!   recipients                            item, reader              → to whom an item is addressed
@@ -62,7 +62,7 @@ pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{Fingerprint, ItemRow, Items, Life};
 pub(crate) use layout::{Grown, Incarnation, Layout};
-pub(crate) use pulls::{PullHeads, PullRow, Pulls};
+pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries, RetryRow};
 pub(crate) use shields::{ShieldList, ShieldsUp};
@@ -152,6 +152,7 @@ mod tests {
             Grown::TAG,
             Pulls::TAG,
             PullHeads::TAG,
+            ToldHeads::TAG,
             ShieldsUp::TAG,
             ShieldList::TAG,
             Feeds::TAG,

@@ -1,6 +1,6 @@
 //! What readers pull, by its number: one count over all authors.
 
-use feedgate_common::{DisplayKey, Op, OutboxSeq, PullSeq};
+use feedgate_common::{DisplayKey, Op, OutboxSeq, PullSeq, UserNo};
 
 use super::{AuthorFeed, fields, table};
 
@@ -10,9 +10,14 @@ table! {
 }
 
 table! {
-    /// Where each author's end: one row per author who ever had any, with the feed of the newest. Mirrors
-    /// [`super::AuthorRow::last_pull`].
-    PullHeads: b'q', Archive, PullSeq => AuthorFeed
+    /// Where each author's end: one row per author who ever had any. Mirrors [`super::AuthorRow::last_pull`].
+    PullHeads: b'q', Archive, PullSeq => UserNo
+}
+
+table! {
+    /// The same of those that were not imported: whoever is online is told of them. Mirrors
+    /// [`super::AuthorRow::last_told`].
+    ToldHeads: b't', Archive, PullSeq => UserNo
 }
 
 /// A record, without what the key says.

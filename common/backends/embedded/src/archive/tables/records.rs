@@ -19,9 +19,11 @@ pub(crate) struct RecordRow {
     pub(crate) key: DisplayKey,
     pub(crate) at: Millis,
     pub(crate) feed: FeedId,
+    /// It was imported: nobody is told of it.
+    pub(crate) history: bool,
 }
 
-fields!(RecordRow { op, route, key, at } later { feed });
+fields!(RecordRow { op, route, key, at } later { feed, history });
 
 impl Code for Op {
     fn put(&self, out: &mut Vec<u8>) {

@@ -40,7 +40,7 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
     listed = CASE WHEN excluded.listed = 0 THEN e.listed ELSE excluded.listed END,
     since = CASE WHEN excluded.listed = 0 THEN e.since ELSE excluded.since END,
     due = coalesce(e.due, excluded.due), shields = excluded.shields, held_back = excluded.held_back,
-    quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet END"
+    quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet AND (e.due IS NULL OR e.quiet) END"
 );
 
 /// In a statement behind that of the edges: whoever waits for a count has locked all its edges. A connection counts in

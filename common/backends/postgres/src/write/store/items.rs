@@ -18,17 +18,17 @@ WITH made AS (
 moved AS (
     UPDATE authors a
     SET head = n.head, last_rank = n.last_rank, last_item = n.last_item, has_aside = n.has_aside,
-        last_given = n.last_given, due = coalesce(a.due, n.due), class = n.class, everyone_since = n.everyone_since,
-        quiet = n.quiet
+        last_given = n.last_given, due = coalesce(a.due, n.due), class = n.class, everyone_since = n.everyone_since
     FROM unnest($13::integer[], $14::bigint[], $15::bigint[], $16::bigint[], $17::boolean[], $18::bigint[], $19::bigint[],
-                $20::smallint[], $21::bigint[], $22::bigint[])
-        AS n(author, head, last_rank, last_item, has_aside, last_given, due, class, everyone_since, quiet)
+                $20::smallint[], $21::bigint[])
+        AS n(author, head, last_rank, last_item, has_aside, last_given, due, class, everyone_since)
     WHERE a.author = n.author
 )
-INSERT INTO records (author, seq, op, feed, route, lane, rank, item, at, deleted_by)
-SELECT author, seq, op, feed, 1, lane, rank, item, at, deleted_by
-FROM unnest($23::integer[], $24::bigint[], $25::smallint[], $26::smallint[], $27::smallint[], $28::bigint[], $29::bigint[],
-            $30::bigint[], $31::bigint[]) AS n(author, seq, op, feed, lane, rank, item, at, deleted_by)";
+INSERT INTO records (author, seq, op, feed, route, lane, rank, item, at, deleted_by, history)
+SELECT author, seq, op, feed, 1, lane, rank, item, at, deleted_by, history
+FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26::smallint[], $27::bigint[], $28::bigint[],
+            $29::bigint[], $30::bigint[], $31::boolean[])
+    AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history)";
 
 const CHANGE_ITEMS: &str = "
 UPDATE items i SET version = n.version, body = n.body
@@ -98,7 +98,6 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&authors, |(.., due)| *due))
         .bind(column(&authors, |(_, row, _)| row.class as i16))
         .bind(column(&authors, |(_, row, _)| row.everyone_since.map(rows::count)))
-        .bind(column(&authors, |(_, row, _)| rows::count(row.quiet)))
         .bind(column(&pushed, |record| rows::user(record.author)))
         .bind(column(&pushed, |record| rows::count(record.seq)))
         .bind(column(&pushed, |record| rows::signed(record.op as i16, record.feed)))
@@ -108,6 +107,7 @@ async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<
         .bind(column(&pushed, |record| rows::item(record.key.item)))
         .bind(column(&pushed, |record| record.at))
         .bind(column(&pushed, |record| ended(record.author, record.seq)))
+        .bind(column(&pushed, |record| record.history))
         .execute(connection)
         .await?;
     Ok(())

@@ -5,6 +5,8 @@
 //!                                └─ held from here on: the next one counts behind it, and commits behind it ─┘
 //! ```
 
+use std::collections::BTreeMap;
+
 use feedgate_common::change::Route;
 use sqlx::PgConnection;
 
@@ -15,8 +17,9 @@ use crate::write::ledger::{Appended, Ledger};
 /// What is addressed to readers, and that taking it in is outstanding; the adds of items that are gone.
 const ADDRESS: &str = "
 WITH moved AS (
-    UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due), direct_quiet = n.quiet
-    FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[]) AS n(reader, direct, due, quiet)
+    UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due),
+        direct_quiet = n.quiet AND (r.direct_due IS NULL OR r.direct_quiet)
+    FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::boolean[]) AS n(reader, direct, due, quiet)
     WHERE r.reader = n.reader
 ),
 ended AS (
@@ -26,21 +29,22 @@ INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
 SELECT * FROM unnest($6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::integer[],
                      $12::smallint[], $13::smallint[], $14::boolean[])";
 
-/// The records of route pull, numbered in the order of the operations, and the last number of each author. The one
+/// The records of route pull, numbered in the order of the operations, and the last numbers of each author. The one
 /// row that all of them lock is locked here, behind every other lock of the call, and nothing follows but COMMIT.
 const PULL: &str = "
 WITH taken AS (
     UPDATE counters SET value = value + $1 WHERE name = 'pull' RETURNING value - $1 AS before
 ),
 newest AS (
-    UPDATE authors a SET last_pull = taken.before + n.nth, pulled = n.seq
-    FROM taken, unnest($2::integer[], $3::bigint[], $4::bigint[]) AS n(author, nth, seq)
+    UPDATE authors a SET last_pull = taken.before + n.nth, last_told = coalesce(taken.before + n.told, a.last_told)
+    FROM taken, unnest($2::integer[], $3::bigint[], $4::bigint[]) AS n(author, nth, told)
     WHERE a.author = n.author
 )
-INSERT INTO records (author, seq, op, feed, route, lane, rank, item, at, deleted_by, pull_seq)
-SELECT n.author, n.seq, n.op, n.feed, 2, n.lane, n.rank, n.item, n.at, n.deleted_by, taken.before + n.nth
+INSERT INTO records (author, seq, op, feed, route, lane, rank, item, at, deleted_by, history, pull_seq)
+SELECT n.author, n.seq, n.op, n.feed, 2, n.lane, n.rank, n.item, n.at, n.deleted_by, n.history, taken.before + n.nth
 FROM taken, unnest($5::integer[], $6::bigint[], $7::smallint[], $8::smallint[], $9::smallint[], $10::bigint[], $11::bigint[],
-                   $12::bigint[], $13::bigint[]) WITH ORDINALITY AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, nth)";
+                   $12::bigint[], $13::bigint[], $14::boolean[])
+    WITH ORDINALITY AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history, nth)";
 
 pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
     if !ledger.addressed.is_empty() {
@@ -64,7 +68,7 @@ async fn address(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result
         .bind(column(&readers, |(reader, _)| *reader))
         .bind(column(&readers, |(_, to)| rows::count(ledger.readers[&to.reader].direct)))
         .bind(column(&readers, |(_, to)| to.at))
-        .bind(column(&readers, |(_, to)| rows::count(ledger.readers[&to.reader].quiet)))
+        .bind(column(&readers, |(_, to)| ledger.readers[&to.reader].quiet))
         .bind(ledger.ended_direct.iter().copied().map(rows::item).collect::<Vec<_>>())
         .bind(column(addressed, |to| rows::user(to.reader)))
         .bind(column(addressed, |to| rows::count(to.seq)))
@@ -81,17 +85,20 @@ async fn address(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result
 }
 
 async fn pull(connection: &mut PgConnection, ledger: &Ledger, pulled: &[&Appended]) -> sqlx::Result<()> {
-    // The last of each author.
-    let mut last: Vec<(i32, i64, i64)> =
-        pulled.iter().zip(1..).map(|(record, nth)| (rows::user(record.author), nth, rows::count(record.seq))).collect();
-    last.sort_unstable_by_key(|(author, nth, _)| (*author, -nth));
-    last.dedup_by_key(|(author, ..)| *author);
+    // The last of each author, and the last of which readers are told.
+    let mut last: BTreeMap<i32, (i64, Option<i64>)> = BTreeMap::new();
+    for (record, nth) in pulled.iter().zip(1..) {
+        let (newest, told) = last.entry(rows::user(record.author)).or_default();
+        *newest = nth;
+        *told = if record.history { *told } else { Some(nth) };
+    }
+    let last: Vec<_> = last.into_iter().collect();
     let ended = |author, seq| ledger.ended.get(&(author, seq)).map(|by| rows::count(*by));
     sqlx::query(PULL)
         .bind(rows::limit(pulled.len()))
-        .bind(column(&last, |(author, ..)| *author))
-        .bind(column(&last, |(_, nth, _)| *nth))
-        .bind(column(&last, |(.., seq)| *seq))
+        .bind(column(&last, |(author, _)| *author))
+        .bind(column(&last, |(_, (newest, _))| *newest))
+        .bind(column(&last, |(_, (_, told))| *told))
         .bind(column(pulled, |record| rows::user(record.author)))
         .bind(column(pulled, |record| rows::count(record.seq)))
         .bind(column(pulled, |record| rows::signed(record.op as i16, record.feed)))
@@ -101,6 +108,7 @@ async fn pull(connection: &mut PgConnection, ledger: &Ledger, pulled: &[&Appende
         .bind(column(pulled, |record| rows::item(record.key.item)))
         .bind(column(pulled, |record| record.at))
         .bind(column(pulled, |record| ended(record.author, record.seq)))
+        .bind(column(pulled, |record| record.history))
         .execute(connection)
         .await?;
     Ok(())
