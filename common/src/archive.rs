@@ -345,7 +345,7 @@ pub trait Archive: Send + Sync + 'static {
     /// have a shield up are left out, unless everyone else follows the author.
     async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>>;
 
-    /// Living direct items after `after` by id, at most `limit`, with those to whom they are addressed.
+    /// Living direct items after `after` by id, at most `limit`, with those whom they have reached; some have reached nobody.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
     /// What the follow door brings to the reader's inbox of each of these feeds, of the adds of that feed alone: the newest

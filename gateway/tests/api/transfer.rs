@@ -39,6 +39,8 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
     from.call("PUT /v1/users/eve/blocked/bob", None).await.expect(204);
     let direct = json!({"author": "bob", "body": 4, "audience": {"users": ["ann", "eve"]}});
     from.post("/v1/items", direct).await.expect(201);
+    let to_nobody = json!({"author": "bob", "body": 5, "audience": {"users": ["eve"]}});
+    from.post("/v1/items", to_nobody).await.expect(201);
 
     let lines = exported(&from).await;
     let report = to.call("POST /v1/import", Some(&lines.join("\n"))).await.expect(200).text;

@@ -74,6 +74,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
 
     direct::what_is_addressed_to_a_reader_in_a_block_is_not_delivered(open("blocked").await).await;
     direct::an_item_addressed_twice_to_one_reader_counts_once(open("twice").await).await;
+    direct::an_item_that_reached_nobody_is_told_of_as_one_until_its_end(open("nobody").await).await;
     direct::a_new_version_and_the_end_reach_whom_the_item_reached(open("reached").await).await;
     direct::a_profile_shows_nothing_that_is_addressed(open("unlisted").await).await;
     direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;

@@ -57,6 +57,34 @@ pub(super) async fn an_item_addressed_twice_to_one_reader_counts_once(archive: A
     assert!(archive.items(&[nobodys]).await.unwrap()[0].as_ref().is_some_and(|item| item.direct));
 }
 
+/// It has its id and its place in an export; nobody named it, or nobody who was named could get it.
+pub(super) async fn an_item_that_reached_nobody_is_told_of_as_one_until_its_end(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    write(archive, shield("rea", Shield::Block, "ann", true)).await.unwrap();
+    let mut wants = vec![];
+    for readers in [&["rea"][..], &[], &["ben"], &["rea", "ben"]] {
+        let (item, ann, reached) = send(archive, to_users("ann", "x", readers), NOW).await;
+        assert_eq!(reached, if readers.contains(&"ben") { vec![number(archive, "ben").await] } else { vec![] });
+        assert_eq!(archive.addressed(ann, &[item]).await.unwrap(), []);
+        wants.push((item, reached));
+    }
+    for at_once in 1..=5 {
+        let (mut found, mut after) = (vec![], None);
+        loop {
+            let some = archive.direct_items(after, at_once).await.unwrap();
+            let Some((last, _)) = some.last() else { break };
+            after = Some(*last);
+            found.extend(some);
+        }
+        assert_eq!(found, wants, "{at_once} at a time");
+    }
+    let (nobodys, _) = wants.remove(0);
+    let edited = write(archive, edit(nobodys, "y")).await;
+    assert!(matches!(&edited, Ok(Written::Edited { version: 2, readers, .. }) if readers.is_empty()), "{edited:?}");
+    write(archive, delete(nobodys)).await.unwrap();
+    assert_eq!(archive.direct_items(None, 10).await.unwrap(), wants);
+}
+
 /// Whatever became of edges and blocks meanwhile.
 pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archive: Arc<dyn Archive>) {
     let (item, ann, readers) = send(&*archive, to_users("ann", "x", &["rea", "ben"]), NOW).await;

@@ -7,7 +7,7 @@ use feedgate_common::error::Result;
 use feedgate_common::{InboxKey, ItemId, Op, OutboxSeq, UserId, UserNo};
 
 use super::ledger::{Change, Ledger};
-use super::tables::{DirectShown, Edges, ItemRow, Recipients};
+use super::tables::{DirectShown, Edges, ItemRow, NOBODY, Recipients};
 use crate::view::Read;
 
 /// What stands for the place in the outbox of an item that is in none.
@@ -16,6 +16,7 @@ pub(super) const NO_SEQ: OutboxSeq = 0;
 /// Gives the new item to everyone named, each once; blocks count unless it is history.
 pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], add: Change) -> Result<()> {
     let Change { author, feed, key, .. } = add;
+    let mut reached = false;
     for name in names {
         let reader = ledger.intern(name)?;
         let blocked =
@@ -26,6 +27,10 @@ pub(super) fn address(ledger: &mut Ledger<'_, '_>, names: &[UserId], add: Change
         ledger.tx.put::<Recipients>(&(key.item, reader), &author);
         ledger.tx.put::<DirectShown>(&(InboxKey { reader, feed }, key), &author);
         ledger.address(reader, add)?;
+        reached = true;
+    }
+    if !reached {
+        ledger.tx.put::<Recipients>(&(key.item, NOBODY), &author);
     }
     Ok(())
 }
@@ -35,7 +40,7 @@ pub(super) fn readers(ledger: &Ledger<'_, '_>, id: ItemId, row: &ItemRow) -> Res
     if row.seq != NO_SEQ {
         return Ok(vec![]);
     }
-    let all = ledger.tx.scan::<Recipients>((id, UserNo(0))..=(id, UserNo(u32::MAX)));
+    let all = ledger.tx.scan::<Recipients>((id, UserNo(0))..(id, NOBODY));
     all.map(|row| row.map(|((_, reader), _)| reader)).collect()
 }
 

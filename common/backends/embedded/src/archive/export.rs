@@ -7,7 +7,7 @@ use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
 use feedgate_common::{ItemId, UserId, UserNo};
 
-use super::tables::{EdgeRow, Edges, Everyones, FollowingList, Items, Life, Recipients, Users};
+use super::tables::{EdgeRow, Edges, Everyones, FollowingList, Items, Life, NOBODY, Recipients, Users};
 use super::users::KnownUsers;
 use crate::view::{Read, View};
 
@@ -41,15 +41,15 @@ pub(super) fn held(view: &View, reader: UserNo, after: Option<UserNo>, limit: us
 
 pub(super) fn direct_items(view: &View, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
     let mut found: Vec<(ItemId, Vec<UserNo>)> = vec![];
-    let mut from = after.map_or(Unbounded, |after| Excluded((after, UserNo(u32::MAX))));
+    let mut from = after.map_or(Unbounded, |after| Excluded((after, NOBODY)));
     while found.len() < limit {
         let Some(row) = view.scan::<Recipients>((from, Unbounded)).next() else { break };
         let ((id, _), _) = row?;
-        let all = view.scan::<Recipients>((id, UserNo(0))..=(id, UserNo(u32::MAX)));
+        let all = view.scan::<Recipients>((id, UserNo(0))..(id, NOBODY));
         if view.get::<Items>(&id)?.is_some_and(|row| row.life != Life::Gone) {
             found.push((id, all.map(|row| row.map(|((_, reader), _)| reader)).collect::<Result<_>>()?));
         }
-        from = Excluded((id, UserNo(u32::MAX)));
+        from = Excluded((id, NOBODY));
     }
     Ok(found)
 }

@@ -2,6 +2,8 @@
 
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, UserNo};
 
+#[cfg(doc)]
+use super::NOBODY;
 use super::{fields, table};
 
 table! {
@@ -20,7 +22,7 @@ table! {
 }
 
 table! {
-    /// Who was given an item, with its author; kept when it is deleted.
+    /// Who was given an item, with its author; kept when it is deleted. One that reached nobody stands at [`NOBODY`].
     Recipients: b'o', Archive, (ItemId, UserNo) => UserNo
 }
 
