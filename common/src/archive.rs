@@ -321,6 +321,9 @@ pub trait Archive: Send + Sync + 'static {
     /// Those of `readers` for whom the edge to `author` is in effect, in no order.
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>>;
 
+    /// Those of `authors` to whom the edge of `reader` is in effect, in no order.
+    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
+
     /// Those of `items` that are addressed to `reader` and of an author with whom the reader is in no block now, in no
     /// order.
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;

@@ -164,6 +164,10 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.followers_among(author, readers).await
     }
+    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.followees_among(reader, authors).await
+    }
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
         self.gate.wait().await;
         self.store.addressed(reader, items).await

@@ -3,8 +3,7 @@
 //! An item's version is its `ETag`. A reader sees an item that is the reader's own, of a followed author whom no shield
 //! stands before, or addressed to the reader; any other is answered like one that does not exist.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Json;
@@ -146,19 +145,21 @@ async fn visible(caller: &Caller, api: &Api, found: Vec<Option<Arc<Item>>>) -> R
     let Caller::Reader(me) = caller else { return Ok(found) };
     // One that was never named follows nobody, and nothing is addressed to it.
     let Some(me) = api.user_no(me).await? else { return Ok(vec![None; found.len()]) };
-    let (mut follows, mut direct) = (HashMap::new(), Vec::new());
+    let (mut authors, mut direct) = (BTreeSet::new(), Vec::new());
     for item in found.iter().flatten().filter(|item| item.author_no != me) {
         if item.direct {
             direct.push(item.id);
-        } else if let Entry::Vacant(unknown) = follows.entry(item.author_no) {
-            unknown.insert(api.archive().edge(me, item.author_no).await?.on);
+        } else {
+            authors.insert(item.author_no);
         }
     }
+    let authors = Vec::from_iter(authors);
+    let follows = if authors.is_empty() { vec![] } else { api.archive().followees_among(me, &authors).await? };
     let addressed = if direct.is_empty() { vec![] } else { api.archive().addressed(me, &direct).await? };
     let sees = |item: &Arc<Item>| match item.direct {
         _ if item.author_no == me => true,
         true => addressed.contains(&item.id),
-        false => follows[&item.author_no],
+        false => follows.contains(&item.author_no),
     };
     Ok(found.into_iter().map(|item| item.filter(sees)).collect())
 }

@@ -194,6 +194,10 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| graph::followers_among(connection, author, readers))).await
     }
 
+    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| graph::followees_among(connection, reader, authors))).await
+    }
+
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
         self.pool.read(work!(|connection| graph::addressed(connection, reader, items))).await
     }

@@ -278,6 +278,10 @@ impl Archive for EmbeddedArchive {
         self.db.read(move |view| people::followers_among(view, author, &readers)).await
     }
 
+    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
+        people::followees_among(&self.db.view(), reader, authors)
+    }
+
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
         people::addressed(&self.db.view(), reader, items)
     }

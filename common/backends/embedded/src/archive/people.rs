@@ -63,13 +63,16 @@ pub(super) fn followers_among(view: &View, author: UserNo, readers: &[UserNo]) -
         let followers = view.scan::<Followers>(all).map(|row| row.map(|((.., reader), _)| reader));
         return followers.filter(|row| row.as_ref().map_or(true, |reader| asked.contains(reader))).collect();
     }
-    let mut among = Vec::with_capacity(readers.len());
-    for &reader in readers {
-        if edge(view, reader, author)?.on {
-            among.push(reader);
-        }
-    }
-    Ok(among)
+    in_effect(readers.iter().map(|&reader| Ok((reader, edge(view, reader, author)?))))
+}
+
+pub(super) fn followees_among(view: &View, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
+    in_effect(authors.iter().map(|&author| Ok((author, edge(view, reader, author)?))))
+}
+
+fn in_effect(edges: impl Iterator<Item = Result<(UserNo, Edge)>>) -> Result<Vec<UserNo>> {
+    let on = edges.filter(|edge| edge.as_ref().map_or(true, |(_, edge)| edge.on));
+    on.map(|edge| edge.map(|(user, _)| user)).collect()
 }
 
 /// Those addressed to the reader, by an author with whom no block is up.

@@ -48,6 +48,13 @@ FROM of CROSS JOIN unnest($2::integer[]) AS asked(reader)
 LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = asked.reader AND author = $1 OFFSET 0) e ON true
 WHERE NOT of.few AND coalesce(e.is_on, of.everyone)";
 
+const FOLLOWEES_AMONG: &str = "
+SELECT asked.author
+FROM unnest($2::integer[]) AS asked(author)
+CROSS JOIN LATERAL (SELECT everyone_since FROM authors WHERE author = asked.author OFFSET 0) a
+LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = $1 AND author = asked.author OFFSET 0) e ON true
+WHERE coalesce(e.is_on, a.everyone_since IS NOT NULL)";
+
 const AUTHOR: &str = "
 SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
 FROM authors a WHERE author = $1";
@@ -118,6 +125,17 @@ pub(crate) async fn followers_among(
     let query = sqlx::query_scalar(AMONG).bind(rows::user(author)).bind(numbers);
     let read: Vec<i32> = query.fetch_all(connection).await?;
     read.into_iter().filter(|reader| asked.contains(reader)).map(rows::user_of).collect()
+}
+
+pub(crate) async fn followees_among(
+    connection: &mut PgConnection,
+    reader: UserNo,
+    authors: &[UserNo],
+) -> sqlx::Result<Vec<UserNo>> {
+    let authors: Vec<i32> = authors.iter().copied().map(rows::user).collect();
+    let query = sqlx::query_scalar(FOLLOWEES_AMONG).bind(rows::user(reader)).bind(authors);
+    let read: Vec<i32> = query.fetch_all(connection).await?;
+    read.into_iter().map(rows::user_of).collect()
 }
 
 pub(crate) async fn author(connection: &mut PgConnection, author: UserNo) -> sqlx::Result<Author> {

@@ -21,6 +21,10 @@ impl Asked<'_> {
             followers.sort_unstable();
             let follows = |reader: &UserNo| naive.edge(*reader, user).on;
             assert_eq!(followers, among.iter().copied().filter(follows).collect::<Vec<_>>());
+            let mut followed = archive.followees_among(user, among).await.unwrap();
+            followed.sort_unstable();
+            let followed_by_user = |author: &UserNo| naive.edge(user, *author).on;
+            assert_eq!(followed, among.iter().copied().filter(followed_by_user).collect::<Vec<_>>());
         }
         let following = naive.follows(user, true);
         let back = |whom: UserNo| naive.held.get(&(whom, user)).is_some_and(|held| held.follows);
