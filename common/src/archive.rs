@@ -187,6 +187,8 @@ pub enum Event {
         author: UserNo,
         /// How far.
         seq: OutboxSeq,
+        /// Of what is [finished](Archive::finish): the number under which it was gone through again; 0 if it was not.
+        redo: u64,
     },
     /// An edge has changed.
     Edge {
@@ -209,7 +211,7 @@ pub enum Event {
 /// A line of the list of outstanding events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Since when it counts as outstanding; 0 if it was reopened.
+    /// Since when it counts as outstanding; 0 or less if it was reopened.
     pub since: Millis,
     /// What is to be done.
     pub event: Event,
@@ -402,13 +404,16 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Outstanding>>;
 
-    /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`. True if
-    /// one that is thereby finished had been reopened: that may have been after its fan-out passed by
-    /// what was lost, so it is to be gone through once more before its job is acknowledged.
-    async fn finish(&self, events: &[Event]) -> Result<bool>;
+    /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`.
+    ///
+    /// Answers those that stay, because they have been reopened: that may have been after their fan-out passed by what
+    /// was lost. Each is to be gone through once more, all of it begun after this answer, and finished up to the head
+    /// under the `redo` it has there: a number of the author's, which ends with the next reopening. Until then it is
+    /// outstanding, whatever becomes of whoever was told and of its job.
+    async fn finish(&self, events: &[Event]) -> Result<Vec<Event>>;
 
     /// Makes the push of these authors outstanding, durably, and due at once, also where it is
-    /// outstanding already (a store of inboxes was rolled back). Whoever finishes it is told.
+    /// outstanding already (a store of inboxes was rolled back). Whoever would finish it is told.
     async fn reopen(&self, authors: &[UserNo]) -> Result<()>;
 
     /// Answers a small read, as soon as it can: whether the store is there.

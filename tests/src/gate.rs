@@ -241,7 +241,7 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.outstanding(after, not_after, limit).await
     }
-    async fn finish(&self, events: &[Event]) -> Result<bool> {
+    async fn finish(&self, events: &[Event]) -> Result<Vec<Event>> {
         self.gate.wait().await;
         self.store.finish(events).await
     }

@@ -36,17 +36,19 @@ impl Dispatcher {
     /// Works a job off, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
     /// the event outstanding, or its job to be worked off again, and every inbox whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Event> {
+        let mut redo = 0;
         loop {
             let event = match job {
-                Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await? },
+                Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await?, redo },
                 Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
                 Job::Direct { reader } => self.executor.direct(reader).await?,
             };
-            let reopened = self.feeds.archive().finish(&[event]).await?;
+            let stays = self.feeds.archive().finish(&[event]).await?;
             failpoint::hit("event-finished");
             // The inboxes may have lost a step of this very fan-out, in a bucket that it had been through.
-            if !reopened {
-                return Ok(event);
+            match stays.first() {
+                Some(Event::Outbox { redo: again, .. }) => redo = *again,
+                _ => return Ok(event),
             }
         }
     }
@@ -55,7 +57,7 @@ impl Dispatcher {
     pub(crate) async fn is_behind(&self, finished: Event) -> Result<bool> {
         let archive = self.feeds.archive();
         Ok(match finished {
-            Event::Outbox { author, seq } => archive.outbox(author, seq, 1).await?.head > seq,
+            Event::Outbox { author, seq, .. } => archive.outbox(author, seq, 1).await?.head > seq,
             Event::Edge { reader, author, generation } => archive.edge(reader, author).await?.generation > generation,
             Event::Direct { reader, seq } => {
                 let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };

@@ -37,6 +37,7 @@ pub const ALL: &[Bounds] = &[
     Bounds { name: "trim_and_refollow", records: 3, deletes: false, trims: 1, follows_changed: 2, classes: [Pull; 2], ranks: Ranks::Mixed, ..SMALL },
     Bounds { name: "roll_back", follows_changed: 1, rollbacks: 1, crashes: 1, ..SMALL },
     Bounds { name: "roll_back_two_workers", deletes: false, rollbacks: 1, executors: 2, sleeps: 1, ..SMALL },
+    Bounds { name: "roll_back_and_crash", deletes: false, rollbacks: 1, executors: 2, crashes: 1, ..SMALL },
     Bounds { name: "roll_back_across_classes", classes_changed: 1, rollbacks: 1, follows_changed: 1, ..SMALL },
     Bounds { name: "direct", records: 1, addressed: 2, follows_changed: 1, shields_changed: 1, takers: 2, classes: [Pull; 2], ..SMALL },
     Bounds { name: "direct_asleep", records: 0, addressed: 3, sleeps: 2, takers: 2, crashes: 1, news_limit: 1, ..SMALL },

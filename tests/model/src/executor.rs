@@ -7,7 +7,7 @@ use feedgate_common::feed::plan;
 use feedgate_common::{Bucket, Op, Progress};
 
 use crate::inbox::Outcome;
-use crate::state::{Executor, READERS, State, To, author_no, reader_no};
+use crate::state::{Executor, READERS, Reopened, State, To, author_no, reader_no};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -19,7 +19,7 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
                 let authors = (0..model.bounds.authors).filter(|author| is_due(model, state, *author));
                 actions.extend(authors.map(|author| Action::PushBegin { slot, author }));
             }
-            Executor::Holding { author } => actions.push(Action::PushBegin { slot, author: usize::from(*author) }),
+            Executor::Holding { author, .. } => actions.push(Action::PushBegin { slot, author: usize::from(*author) }),
             Executor::Records { .. } => actions.push(Action::PushRecipients { slot }),
             Executor::Recipients { .. } => actions.push(Action::PushStep { slot }),
             Executor::AtHead { .. } => actions.push(Action::PushFinish { slot }),
@@ -34,7 +34,7 @@ fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
     let head = state.truth.head(author);
     if model.tracks_events() {
         let author = &state.truth.authors[author];
-        author.job || author.finished < head || author.reopened > 0
+        author.job || author.finished < head || author.reopened != Reopened::No
     } else {
         state.store.progress[author].done < head.into()
     }
@@ -52,16 +52,17 @@ pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usiz
         of.finished = head;
         of.job = false;
     }
+    let told = matches!(state.executors[slot], Executor::Holding { told: true, .. });
     state.executors[slot] = if expected.done < head.into() {
-        Executor::Records { author: author as u8, expected, head }
+        Executor::Records { author: author as u8, told, expected, head }
     } else {
-        Executor::AtHead { author: author as u8, upto: head }
+        Executor::AtHead { author: author as u8, told, upto: head }
     };
 }
 
 /// Reads the recipients with their edges and counters: those who hold a row that is in effect.
 pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
-    let Executor::Records { author, expected, head } = state.executors[slot] else { return };
+    let Executor::Records { author, told, expected, head } = state.executors[slot] else { return };
     let of = usize::from(author);
     let mut to = [None; READERS];
     let first = state.truth.records(model, of, head)[expected.done as usize];
@@ -82,12 +83,12 @@ pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
             }
         }
     }
-    state.executors[slot] = Executor::Recipients { author, expected, head, to };
+    state.executors[slot] = Executor::Recipients { author, told, expected, head, to };
 }
 
 /// The step.
 pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
-    let Executor::Recipients { author, expected, head, mut to } = state.executors[slot] else { return };
+    let Executor::Recipients { author, told, expected, head, mut to } = state.executors[slot] else { return };
     let of = usize::from(author);
     if model.variant == Some(Variant::CounterAfterEdges) {
         for (to, reader) in to.iter_mut().zip(&state.truth.readers) {
@@ -103,7 +104,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     let active =
         |reader: usize| model.variant != Some(Variant::StaleActivity) || to[reader].is_some_and(|to| to.active);
     let outcome = state.advance(model, &step, active);
-    state.executors[slot] = if model.tracks_events() { Executor::Holding { author } } else { Executor::Idle };
+    state.executors[slot] = if model.tracks_events() { Executor::Holding { author, told } } else { Executor::Idle };
     if outcome == Outcome::Done && model.variant == Some(Variant::SequenceBeforeCommit) {
         let grown = (0..READERS).find(|reader| heads(state)[*reader] > before[*reader]);
         if let Some(reader) = grown
@@ -119,17 +120,43 @@ fn heads(state: &State) -> Vec<usize> {
     state.store.inboxes.iter().map(|inbox| inbox.as_ref().map_or(0, |inbox| inbox.log.len())).collect()
 }
 
-/// Everything up to where the outbox was read to is pushed: finishes the events up to there. One that had been reopened
-/// may have been so after this looked: then the job is not acknowledged yet.
-pub(crate) fn finish(state: &mut State, slot: usize) {
-    let Executor::AtHead { author, upto } = std::mem::take(&mut state.executors[slot]) else { return };
-    let of = &mut state.truth.authors[usize::from(author)];
-    of.finished = of.finished.max(upto);
-    if (1..=upto).contains(&of.reopened) {
-        of.reopened = 0;
-        state.executors[slot] = Executor::Holding { author };
-    } else {
-        of.job = false;
+/// Everything up to where the outbox was read to is pushed: finishes the events up to there. What has been reopened may have
+/// been so after this looked: then it stays, and only who has gone through it since finishes it, as a whole.
+pub(crate) fn finish(model: &Fanout, state: &mut State, slot: usize) {
+    let Executor::AtHead { author, told, upto } = std::mem::take(&mut state.executors[slot]) else { return };
+    let of = usize::from(author);
+    let reopened = state.truth.authors[of].reopened;
+    let anybody = model.variant == Some(Variant::ToldWithoutNumber);
+    if reopened == Reopened::Yes || reopened == Reopened::Told && !told && !anybody {
+        let stays = model.variant != Some(Variant::FinishedAsItIsTold);
+        state.truth.authors[of].reopened = if stays { Reopened::Told } else { Reopened::No };
+        if reopened == Reopened::Yes {
+            take_back(state, of);
+        }
+        state.executors[slot] = Executor::Holding { author, told: stays };
+        return;
+    }
+    state.truth.authors[of].job = false;
+    if reopened == Reopened::No || upto == state.truth.head(of) {
+        take_back(state, of);
+        let of = &mut state.truth.authors[of];
+        of.finished = of.finished.max(upto);
+        of.reopened = Reopened::No;
+    }
+}
+
+/// What workers on `author` have been told is of no use any more.
+pub(crate) fn take_back(state: &mut State, of: usize) {
+    use Executor::{AtHead, Holding, Recipients, Records};
+    for executor in &mut state.executors {
+        if let Holding { author, told }
+        | Records { author, told, .. }
+        | Recipients { author, told, .. }
+        | AtHead { author, told, .. } = executor
+            && usize::from(*author) == of
+        {
+            *told = false;
+        }
     }
 }
 

@@ -50,19 +50,23 @@ impl To {
     }
 }
 
+/// Whether a worker has begun after it was told that what it works on had been reopened. In the product that is a number,
+/// which a finish compares. Only the newest is of any use, so here the next one to be given out takes it from all others.
+pub(crate) type Told = bool;
+
 /// A worker that fans out.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Executor {
     #[default]
     Idle,
     /// Has a job, and looks (again). Only where events are followed; elsewhere the same as idle.
-    Holding { author: u8 },
+    Holding { author: u8, told: Told },
     /// Has read the progress, then the records up to `head`.
-    Records { author: u8, expected: Progress, head: u8 },
+    Records { author: u8, told: Told, expected: Progress, head: u8 },
     /// Then the recipients.
-    Recipients { author: u8, expected: Progress, head: u8, to: [Option<To>; READERS] },
+    Recipients { author: u8, told: Told, expected: Progress, head: u8, to: [Option<To>; READERS] },
     /// Has found nothing to do beyond here.
-    AtHead { author: u8, upto: u8 },
+    AtHead { author: u8, told: Told, upto: u8 },
     /// Has given out a sequence id and not filled it: only where that rule is broken.
     Filling { reader: u8, at: u8 },
 }

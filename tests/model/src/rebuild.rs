@@ -9,8 +9,8 @@ use feedgate_common::inboxes::Build;
 use feedgate_common::rules::{is_past, shown};
 use feedgate_common::{Cut, Entry, Epoch, InboxKey, Op, PullSeq, Record};
 
-use crate::executor::cut_at;
-use crate::state::{AUTHORS, Inbox, Rebuild, Snapshot, State, author_no, reader_no};
+use crate::executor::{self, cut_at};
+use crate::state::{AUTHORS, Inbox, Rebuild, Reopened, Snapshot, State, author_no, reader_no};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -70,10 +70,12 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
 /// What is behind the outbox still becomes outstanding again.
 pub(crate) fn reopen(state: &mut State, slot: usize) {
     let Rebuild::Read(read) = &mut state.rebuilds[slot] else { return };
-    for author in (0..AUTHORS).filter(|author| std::mem::take(&mut read.lagging[*author])) {
+    let lagging = std::mem::take(&mut read.lagging);
+    for author in (0..AUTHORS).filter(|author| lagging[*author]) {
         let head = state.truth.head(author);
         if state.store.progress[author].done < head.into() {
-            state.truth.authors[author].reopened = head;
+            executor::take_back(state, author);
+            state.truth.authors[author].reopened = Reopened::Yes;
         }
     }
 }

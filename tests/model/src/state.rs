@@ -78,6 +78,16 @@ pub struct Posted {
     pub pull_seq: u8,
 }
 
+/// Whether a rebuild has made what was finished outstanding again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Reopened {
+    No,
+    /// And nobody who would have finished it has been told yet.
+    Yes,
+    /// And whoever has been told since goes through it once more.
+    Told,
+}
+
 /// An author and the outstanding events of the outbox.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Author {
@@ -87,8 +97,7 @@ pub struct Author {
     pub everyone_since: Option<u8>,
     /// Every event up to here is finished.
     pub finished: u8,
-    /// The event that a rebuild has made outstanding again; 0 if there is none.
-    pub reopened: u8,
+    pub reopened: Reopened,
     /// A job waits or is not acknowledged.
     pub job: bool,
 }

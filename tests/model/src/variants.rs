@@ -35,6 +35,10 @@ pub enum Variant {
     RebuildSkipsPendingFollow,
     /// A rebuild that finds push behind the outbox takes it for running.
     NothingReopened,
+    /// Reopened work is finished by whoever is told that it was reopened, before that one goes through it again.
+    FinishedAsItIsTold,
+    /// Once somebody was told, reopened work is finished by whoever comes next, of before or not.
+    ToldWithoutNumber,
     /// A take does not compare the watermarks.
     TakeWithoutCompare,
     /// A step that turns an edge off acts also if the inbox knows a later generation.

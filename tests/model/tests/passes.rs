@@ -42,7 +42,7 @@ passing! {
     pull pull_two pull_two_asleep pull_little_by_little pull_asleep
     follow_imported pull_imported
     trim trim_two trim_and_refollow
-    roll_back roll_back_two_workers roll_back_across_classes
+    roll_back roll_back_two_workers roll_back_and_crash roll_back_across_classes
     direct direct_asleep
     shields everyone everyone_and_another
 }

@@ -38,6 +38,8 @@ variants! {
     a_cut_that_ignores_the_last_reader: CutIgnoresLastReader in push_to_two_readers breaks i10_no_mark_passes_what_was_not_appended;
     a_rebuild_that_skips_an_edge_whose_follow_is_pending: RebuildSkipsPendingFollow in pull_asleep breaks i10_no_mark_passes_what_was_not_appended;
     finished_work_not_reopened_after_a_rollback: NothingReopened in roll_back breaks i4_at_rest_a_device_shows_what_is_wanted;
+    reopened_work_finished_by_the_one_that_is_told: FinishedAsItIsTold in roll_back_and_crash breaks i4_at_rest_a_device_shows_what_is_wanted;
+    reopened_work_finished_by_one_that_looked_before: ToldWithoutNumber in roll_back_and_crash breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_take_without_compare: TakeWithoutCompare in pull breaks i3_an_add_stands_once;
     a_stale_forget: StaleForget in follow breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_delete_by_another_door: DeleteByClass in cross_classes breaks i11_a_delete_follows_its_add;

@@ -79,19 +79,21 @@ pub async fn work_off_all(feeds: &Feeds) -> Result<()> {
     }
 }
 
-/// Works one event off and finishes it; once more if it was reopened meanwhile.
+/// Works one event off and finishes it; once more if it was reopened.
 ///
 /// # Errors
 /// Those of the stores.
 pub async fn work_off(feeds: &Feeds, event: Event) -> Result<()> {
+    let mut redo = 0;
     loop {
         let finished = match Job::from(event) {
-            Job::FanOut { author } => Event::Outbox { author, seq: fan_out(feeds, author).await? },
+            Job::FanOut { author } => Event::Outbox { author, seq: fan_out(feeds, author).await?, redo },
             Job::Edge { reader, author } => feeds.step_edge(reader, author).await?.0,
             Job::Direct { reader } => feeds.take_direct(reader).await?.0,
         };
-        if !feeds.archive().finish(&[finished]).await? {
-            return Ok(());
+        match feeds.archive().finish(&[finished]).await?.first() {
+            Some(Event::Outbox { redo: again, .. }) => redo = *again,
+            _ => return Ok(()),
         }
     }
 }

@@ -62,6 +62,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     events::finishing_short_of_the_head_leaves_the_rest_outstanding(open("short").await).await;
     events::an_edge_that_changed_again_stays_outstanding(open("edge-events").await).await;
     events::reopened_work_is_due_at_once(open("reopen").await).await;
+    events::reopened_work_is_finished_by_whoever_has_gone_through_it_since(open("redo").await).await;
     events::epochs_only_grow(&open).await;
     events::counts_follow_what_happens(open("counts").await).await;
 

@@ -75,7 +75,7 @@ async fn as_before(dir: &Path) {
     list_by_generation::<b'g'>(&db, 0).await;
     list_by_generation::<b'h'>(&db, 4).await;
     shorten::<b'0'>(&db, 8 + 2).await;
-    shorten::<b'a'>(&db, 1 + 3 * 8).await;
+    shorten::<b'a'>(&db, 1 + 4 * 8).await;
     shorten::<b'r'>(&db, 2 + 1).await;
     shorten::<b'd'>(&db, 8).await;
     shorten::<b'e'>(&db, 1 + 8 + 1 + 8).await;

@@ -40,7 +40,9 @@ ALTER TABLE authors
     -- The number of the newest record of route pull.
     ADD COLUMN last_pull      bigint   NOT NULL DEFAULT 0,
     -- The number of the newest of them that is not history.
-    ADD COLUMN last_told      bigint   NOT NULL DEFAULT 0;
+    ADD COLUMN last_told      bigint   NOT NULL DEFAULT 0,
+    -- due is -1 once somebody was told that it is reopened. The last number that such a one was given: who finishes it has it.
+    ADD COLUMN redo           bigint   NOT NULL DEFAULT 0;
 -- Who has something new to pull, and who has something of which readers are told.
 CREATE INDEX authors_pulled ON authors (last_pull, author) WHERE last_pull > 0;
 CREATE INDEX authors_told ON authors (last_told, author) WHERE last_told > 0;

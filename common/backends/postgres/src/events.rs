@@ -4,6 +4,10 @@
 //!   null ── write ──▶ due since t ── finish up to the head ──▶ null
 //!                       │    ▲
 //!                       └────┘ finish short of the head: due since the next record's time
+//!
+//!   any ── reopen ──▶ 0 ── finish: gives a number ──▶ -1 ── finish under that number, up to the head ──▶ null
+//!                     ▲                               │
+//!                     └──────────── reopen ───────────┘
 //! ```
 //!
 //! Each statement is a transaction, and locks its rows by number, as writes do.
@@ -35,19 +39,22 @@ SELECT * FROM (
 ORDER BY due, kind, one, other LIMIT $2";
 
 /// A record that is appended meanwhile is not seen; then the rest stays outstanding since earlier, which is no harm.
-/// Reopened work is finished as a whole; whether it was stands in the locked row, never in an older one.
+/// Reopened work is finished as a whole, by whoever has gone through it since; whether it was reopened stands in the locked
+/// row, never in an older one.
 const FINISH_OUTBOXES: &str = "
 WITH done AS (
-    SELECT a.author, done.seq, a.due AS was
-    FROM unnest($1::integer[], $2::bigint[]) AS done(author, seq) JOIN authors a ON a.author = done.author
+    SELECT a.author, done.seq, done.redo, a.due AS was
+    FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS done(author, seq, redo)
+    JOIN authors a ON a.author = done.author
     WHERE a.due IS NOT NULL ORDER BY a.author FOR UPDATE OF a
 )
 UPDATE authors a
-SET due = CASE WHEN done.seq >= a.head THEN NULL
-               WHEN a.due = 0 THEN 0
+SET redo = CASE WHEN done.was = 0 THEN a.redo + 1 ELSE a.redo END,
+    due = CASE WHEN done.was = 0 OR done.was = -1 AND (done.redo <> a.redo OR done.seq < a.head) THEN -1
+               WHEN done.seq >= a.head THEN NULL
                ELSE greatest(a.due, (SELECT at FROM records r WHERE r.author = a.author AND r.seq = done.seq + 1)) END
 FROM done WHERE a.author = done.author AND a.due IS NOT NULL
-RETURNING done.was = 0 AND a.due IS NULL";
+RETURNING a.author, a.head, CASE WHEN done.was <= 0 AND done.redo <> a.redo THEN a.redo END";
 
 /// An edge that has changed again meanwhile stays outstanding.
 const FINISH_CHANGES: &str = "
@@ -106,7 +113,7 @@ pub(crate) async fn outstanding(
     let line = |(since, kind, one, other, reach)| {
         let (one, reach) = (rows::user_of(one)?, rows::count_of(reach)?);
         let event = match kind {
-            0 => Event::Outbox { author: one, seq: reach },
+            0 => Event::Outbox { author: one, seq: reach, redo: 0 },
             1 => Event::Edge { reader: one, author: rows::user_of(other)?, generation: reach },
             _ => Event::Direct { reader: one, seq: reach },
         };
@@ -115,23 +122,25 @@ pub(crate) async fn outstanding(
     read.into_iter().map(line).collect()
 }
 
-pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> sqlx::Result<bool> {
-    let mut outboxes: BTreeMap<UserNo, u64> = BTreeMap::new();
+pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> sqlx::Result<Vec<Event>> {
+    let mut outboxes: BTreeMap<UserNo, (u64, u64)> = BTreeMap::new();
     let mut changes: BTreeMap<(UserNo, UserNo), u64> = BTreeMap::new();
     let mut addressed: BTreeMap<UserNo, u64> = BTreeMap::new();
     for event in events {
         let furthest = match *event {
-            Event::Outbox { author, seq } => (outboxes.entry(author).or_default(), seq),
+            Event::Outbox { author, seq, redo } => {
+                let furthest = outboxes.entry(author).or_default();
+                *furthest = (seq, redo).max(*furthest);
+                continue;
+            }
             Event::Edge { reader, author, generation } => (changes.entry((reader, author)).or_default(), generation),
             Event::Direct { reader, seq } => (addressed.entry(reader).or_default(), seq),
         };
         *furthest.0 = furthest.1.max(*furthest.0);
     }
-    let mut reopened = vec![];
+    let mut stay = vec![];
     if !outboxes.is_empty() {
-        let (authors, seqs) = columns(&outboxes);
-        let finished = sqlx::query_scalar(FINISH_OUTBOXES).bind(authors).bind(seqs);
-        reopened = finished.fetch_all(&mut *connection).await?;
+        stay = finish_outboxes(connection, &outboxes).await?;
     }
     if !changes.is_empty() {
         let readers: Vec<i32> = changes.keys().map(|(reader, _)| rows::user(*reader)).collect();
@@ -143,7 +152,24 @@ pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> s
         let (readers, seqs) = columns(&addressed);
         sqlx::query(FINISH_DIRECT).bind(readers).bind(seqs).execute(connection).await?;
     }
-    Ok(reopened.contains(&true))
+    Ok(stay)
+}
+
+/// What stays because it was reopened.
+async fn finish_outboxes(
+    connection: &mut PgConnection,
+    reached: &BTreeMap<UserNo, (u64, u64)>,
+) -> sqlx::Result<Vec<Event>> {
+    let authors: Vec<i32> = reached.keys().copied().map(rows::user).collect();
+    let (seqs, redos): (Vec<i64>, Vec<i64>) =
+        reached.values().map(|(seq, redo)| (rows::count(*seq), rows::count(*redo))).unzip();
+    let finished: Vec<(i32, i64, Option<i64>)> =
+        sqlx::query_as(FINISH_OUTBOXES).bind(authors).bind(seqs).bind(redos).fetch_all(connection).await?;
+    let stay = finished.into_iter().filter_map(|(author, head, redo)| Some((author, head, redo?)));
+    let event = |(author, head, redo)| {
+        Ok(Event::Outbox { author: rows::user_of(author)?, seq: rows::count_of(head)?, redo: rows::count_of(redo)? })
+    };
+    stay.map(event).collect()
 }
 
 fn columns(reached: &BTreeMap<UserNo, u64>) -> (Vec<i32>, Vec<i64>) {

@@ -276,7 +276,7 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| events::outstanding(connection, after, not_after, limit))).await
     }
 
-    async fn finish(&self, finished: &[Event]) -> Result<bool> {
+    async fn finish(&self, finished: &[Event]) -> Result<Vec<Event>> {
         self.pool.write(work!(|connection| events::finish(connection, finished))).await
     }
 

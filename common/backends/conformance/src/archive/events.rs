@@ -12,10 +12,15 @@ async fn due(archive: &dyn Archive, not_after: i64) -> Vec<Event> {
     lines.into_iter().map(|line| line.event).collect()
 }
 
+/// All up to `seq`, gone through once.
+fn outbox(author: UserNo, seq: OutboxSeq) -> Event {
+    Event::Outbox { author, seq, redo: 0 }
+}
+
 /// How far the author's outstanding events go, however many there are.
 async fn due_outbox(archive: &dyn Archive, author: UserNo, not_after: i64) -> Option<OutboxSeq> {
     let of_author = |event: Event| match event {
-        Event::Outbox { author: whose, seq } => (whose == author).then_some(seq),
+        Event::Outbox { author: whose, seq, .. } => (whose == author).then_some(seq),
         Event::Edge { .. } | Event::Direct { .. } => None,
     };
     due(archive, not_after).await.into_iter().filter_map(of_author).max()
@@ -28,7 +33,7 @@ pub(super) async fn an_event_is_outstanding_until_it_is_finished(archive: Arc<dy
     let ben = number(&*archive, "ben").await;
 
     let of_edge = Event::Edge { reader, author, generation: edge.generation };
-    let (of_ann, of_ben) = (Event::Outbox { author, seq: 1 }, Event::Outbox { author: ben, seq: 1 });
+    let (of_ann, of_ben) = (outbox(author, 1), outbox(ben, 1));
     assert_eq!(due(&*archive, NOW - 1).await, []);
     assert_eq!(due(&*archive, NOW).await, [of_edge], "what was accepted at the limit counts");
     assert_eq!(due(&*archive, NOW + 19).await, [of_edge, of_ann]);
@@ -45,7 +50,7 @@ pub(super) async fn an_event_is_outstanding_until_it_is_finished(archive: Arc<dy
     assert_eq!(archive.outstanding(behind.last().copied(), NOW, 2).await.unwrap(), []);
     archive.finish(&[of_ann, of_edge, of_ben, of_ben]).await.unwrap();
     assert_eq!(due(&*archive, i64::MAX).await, []);
-    let ahead = Event::Outbox { author: UserNo(999), seq: 5 };
+    let ahead = outbox(UserNo(999), 5);
     archive.finish(&[ahead]).await.expect("an author without records has nothing to finish");
 }
 
@@ -54,13 +59,13 @@ pub(super) async fn finishing_short_of_the_head_leaves_the_rest_outstanding(arch
     write_at(&*archive, edit(id, "2"), NOW + 2).await.unwrap();
     write_at(&*archive, delete(id), NOW + 3).await.unwrap();
     let author = number(&*archive, "ann").await;
-    archive.finish(&[Event::Outbox { author, seq: 2 }]).await.unwrap();
+    archive.finish(&[outbox(author, 2)]).await.unwrap();
     assert_eq!(due_outbox(&*archive, author, NOW + 3).await, Some(3));
     assert_eq!(due_outbox(&*archive, author, NOW + 2).await, None, "what is left was accepted later");
-    archive.finish(&[Event::Outbox { author, seq: 1 }]).await.unwrap();
+    archive.finish(&[outbox(author, 1)]).await.unwrap();
     assert_eq!(due_outbox(&*archive, author, NOW + 2).await, None, "a late finish brings nothing back");
     assert_eq!(due_outbox(&*archive, author, NOW + 3).await, Some(3));
-    archive.finish(&[Event::Outbox { author, seq: 3 }]).await.unwrap();
+    archive.finish(&[outbox(author, 3)]).await.unwrap();
     assert_eq!(due(&*archive, i64::MAX).await, []);
     accept(&*archive, post("ann", "again"), NOW + 9).await;
     assert_eq!(due_outbox(&*archive, author, NOW + 9).await, Some(4));
@@ -78,26 +83,56 @@ pub(super) async fn an_edge_that_changed_again_stays_outstanding(archive: Arc<dy
     assert_eq!(due(&*archive, i64::MAX).await, [], "what changed nothing leaves nothing to do");
 }
 
+/// Finishes one outbox event, and answers the number under which it is to be gone through again.
+async fn told(archive: &dyn Archive, author: UserNo, seq: OutboxSeq, redo: u64) -> Option<u64> {
+    let stay = archive.finish(&[Event::Outbox { author, seq, redo }]).await.expect("the archive works");
+    match stay[..] {
+        [] => None,
+        [Event::Outbox { author: whose, redo, .. }] if whose == author => Some(redo),
+        _ => panic!("another event stays: {stay:?}"),
+    }
+}
+
 pub(super) async fn reopened_work_is_due_at_once(archive: Arc<dyn Archive>) {
     for n in 1..=3 {
         accept(&*archive, post("ann", &n.to_string()), NOW).await;
     }
     accept(&*archive, post("ben", "1"), NOW).await;
     let (ann, ben) = (number(&*archive, "ann").await, number(&*archive, "ben").await);
-    let (of_ann, of_ben) = (Event::Outbox { author: ann, seq: 3 }, Event::Outbox { author: ben, seq: 1 });
-    assert!(!archive.finish(&[of_ann]).await.unwrap(), "nobody has reopened it");
+    assert_eq!(told(&*archive, ann, 3, 0).await, None, "nobody has reopened it");
     archive.reopen(&[ann, ben]).await.unwrap();
     archive.reopen(&[ann]).await.unwrap();
     assert_eq!(due_outbox(&*archive, ann, 0).await, Some(3));
     assert_eq!(due_outbox(&*archive, ben, 0).await, Some(1), "what was outstanding is reopened too");
     assert_eq!(due(&*archive, i64::MAX).await.len(), 2, "and stands there once");
-    assert!(!archive.finish(&[Event::Outbox { author: ann, seq: 2 }]).await.unwrap());
-    assert_eq!(due_outbox(&*archive, ann, 0).await, Some(3), "reopened work is finished as a whole");
-    assert!(archive.finish(&[of_ann]).await.unwrap(), "who finishes it is told");
-    assert_eq!(due_outbox(&*archive, ann, i64::MAX).await, None);
-    assert!(!archive.finish(&[of_ann]).await.unwrap(), "once");
-    assert!(archive.finish(&[of_ann, of_ben]).await.unwrap(), "it was outstanding and reopened");
+    let stay = archive.finish(&[outbox(ann, 3), outbox(ben, 1)]).await.unwrap();
+    assert_eq!(stay.len(), 2, "who would finish it is told: {stay:?}");
+    assert_eq!(due(&*archive, 0).await.len(), 2, "it is due all the same");
+    archive.finish(&stay).await.unwrap();
     assert_eq!(due(&*archive, i64::MAX).await, []);
+    assert_eq!(archive.finish(&stay).await.unwrap(), [], "there is nothing left to finish");
+}
+
+pub(super) async fn reopened_work_is_finished_by_whoever_has_gone_through_it_since(archive: Arc<dyn Archive>) {
+    for n in 1..=3 {
+        accept(&*archive, post("ann", &n.to_string()), NOW).await;
+    }
+    let ann = number(&*archive, "ann").await;
+    archive.reopen(&[ann]).await.unwrap();
+    let first = told(&*archive, ann, 3, 0).await;
+    assert!(first.is_some(), "the first of two who looked before it was reopened is told");
+    assert_eq!(told(&*archive, ann, 3, 0).await, first, "so is the other, whether the first goes on or not");
+    assert_eq!(due_outbox(&*archive, ann, 0).await, Some(3));
+    archive.reopen(&[ann]).await.unwrap();
+    let second = told(&*archive, ann, 3, first.unwrap()).await;
+    assert!(second > first, "who was told before it was reopened again is told again: {first:?}, {second:?}");
+    assert_eq!(told(&*archive, ann, 3, first.unwrap()).await, second, "and is as late as any other");
+    assert_eq!(told(&*archive, ann, 2, second.unwrap()).await, None);
+    assert_eq!(due_outbox(&*archive, ann, 0).await, Some(3), "reopened work is finished as a whole");
+    assert_eq!(told(&*archive, ann, 3, second.unwrap()).await, None);
+    assert_eq!(due(&*archive, i64::MAX).await, []);
+    archive.reopen(&[ann]).await.unwrap();
+    assert!(told(&*archive, ann, 3, second.unwrap()).await > second, "no number is given twice");
 }
 
 pub(super) async fn epochs_only_grow(open: impl AsyncFn(&str) -> Arc<dyn Archive>) {

@@ -201,7 +201,7 @@ impl Asked<'_> {
         let mut upto: HashMap<(bool, UserNo), u64> = HashMap::new();
         for line in self.archive.outstanding(None, i64::MAX, 10_000).await.unwrap() {
             let (key, seq) = match line.event {
-                Event::Outbox { author, seq } => ((false, author), seq),
+                Event::Outbox { author, seq, .. } => ((false, author), seq),
                 Event::Direct { reader, seq } => ((true, reader), seq),
                 Event::Edge { .. } => continue,
             };

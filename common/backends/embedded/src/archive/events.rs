@@ -4,6 +4,10 @@
 //!   nothing ── write ──▶ due since t ── finish up to the head ──▶ nothing
 //!                          │    ▲
 //!                          └────┘ finish short of the head: due since the next record's time
+//!
+//!   any ── reopen ──▶ reopened ── finish: gives a number ──▶ told ── finish under that number, up to the head ──▶ nothing
+//!                        ▲                                    │
+//!                        └───────────── reopen ───────────────┘
 //! ```
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -15,8 +19,11 @@ use feedgate_common::{DirectSeq, Generation, Millis, OutboxSeq, StoreError, User
 use super::tables::{Authors, Counters, CountersRow, DirectHeads, Directs, Due, Edges, Owed, Records};
 use crate::view::{Read, Tx, View};
 
-/// When a reopened event counts from: due at once, and finished only as a whole.
+/// When a reopened event counts from: due at once.
 const REOPENED: Millis = 0;
+
+/// And once somebody was told: finished only as a whole, by whoever has gone through it since.
+const TOLD: Millis = -1;
 
 pub(super) fn outstanding(
     view: &View,
@@ -43,7 +50,9 @@ fn owed(event: Event) -> Owed {
 
 fn event_of(view: &View, owed: Owed) -> Result<Event> {
     let found = match owed {
-        Owed::Outbox { author } => view.get::<Authors>(&author)?.map(|row| Event::Outbox { author, seq: row.head }),
+        Owed::Outbox { author } => {
+            view.get::<Authors>(&author)?.map(|row| Event::Outbox { author, seq: row.head, redo: 0 })
+        }
         Owed::Edge { reader, author } => {
             view.get::<Edges>(&(reader, author))?.map(|row| Event::Edge { reader, author, generation: row.generation })
         }
@@ -52,12 +61,12 @@ fn event_of(view: &View, owed: Owed) -> Result<Event> {
     found.ok_or_else(|| StoreError::corrupt(format_args!("{owed:?} is outstanding, but there is no such row")))
 }
 
-pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<bool> {
+pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<Vec<Event>> {
     let before = tx.get::<Counters>(&())?.unwrap_or_default();
-    let (mut counters, mut reopened) = (before, false);
+    let (mut counters, mut stay) = (before, vec![]);
     for event in finished {
         match *event {
-            Event::Outbox { author, seq } => reopened |= finish_outbox(tx, &mut counters, author, seq)?,
+            Event::Outbox { author, seq, redo } => stay.extend(finish_outbox(tx, &mut counters, author, seq, redo)?),
             Event::Direct { reader, seq } => finish_direct(tx, &mut counters, reader, seq)?,
             Event::Edge { reader, author, generation } => {
                 finish_edge(tx, &mut counters, (reader, author), generation)?;
@@ -67,29 +76,37 @@ pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<bool> {
     if counters != before {
         tx.put::<Counters>(&(), &counters);
     }
-    Ok(reopened)
+    Ok(stay)
 }
 
-/// Whether that finished what had been reopened.
-fn finish_outbox(tx: &mut Tx<'_>, counters: &mut CountersRow, author: UserNo, seq: OutboxSeq) -> Result<bool> {
-    let Some(mut row) = tx.get::<Authors>(&author)? else { return Ok(false) };
-    let Some(due) = row.due else { return Ok(false) };
+/// What stays because it was reopened.
+fn finish_outbox(
+    tx: &mut Tx<'_>,
+    counters: &mut CountersRow,
+    author: UserNo,
+    seq: OutboxSeq,
+    redo: u64,
+) -> Result<Option<Event>> {
+    let Some(mut row) = tx.get::<Authors>(&author)? else { return Ok(None) };
+    let Some(due) = row.due else { return Ok(None) };
     let owed = Owed::Outbox { author };
-    if seq >= row.head {
-        row.due = None;
-    } else if due == REOPENED {
-        return Ok(false);
+    row.redo += u64::from(due == REOPENED);
+    let reopened = due == REOPENED || due == TOLD;
+    row.due = if reopened && (redo != row.redo || seq < row.head) {
+        Some(TOLD)
+    } else if seq >= row.head {
+        None
     } else {
         let next = tx.get::<Records>(&(author, seq + 1))?;
         let next = next.ok_or_else(|| {
             StoreError::corrupt(format_args!("author {}: no record {} below head {}", author.0, seq + 1, row.head))
         })?;
         // An older finish must not make it count from earlier than a newer one has.
-        row.due = Some(due.max(next.at));
-    }
+        Some(due.max(next.at))
+    };
     move_due(tx, counters, owed, due, row.due);
     tx.put::<Authors>(&author, &row);
-    Ok(due == REOPENED)
+    Ok((reopened && redo != row.redo).then_some(Event::Outbox { author, seq: row.head, redo: row.redo }))
 }
 
 /// What was addressed to the reader later stays outstanding since then.

@@ -328,7 +328,7 @@ impl Archive for EmbeddedArchive {
 
     /// Survives a crash of the process, not of the machine: a lost finish only repeats work that
     /// finds nothing to do.
-    async fn finish(&self, finished: &[Event]) -> Result<bool> {
+    async fn finish(&self, finished: &[Event]) -> Result<Vec<Event>> {
         let finished = finished.to_vec();
         self.db.write(Durability::Buffered, move |tx| events::finish(tx, &finished)).await
     }

@@ -16,7 +16,7 @@ table! {
 pub(crate) struct AuthorRow {
     /// The last sequence number given.
     pub(crate) head: OutboxSeq,
-    /// When the oldest record that is not fanned out was accepted; 0 if reopened. Mirrors
+    /// When the oldest record that is not fanned out was accepted; 0 if reopened, -1 once somebody was told so. Mirrors
     /// [`super::Due`].
     pub(crate) due: Option<Millis>,
     /// The last add in [`super::Lane::InStep`].
@@ -30,9 +30,11 @@ pub(crate) struct AuthorRow {
     pub(crate) last_pull: PullSeq,
     /// The same of those that were not imported. Mirrors [`super::ToldHeads`].
     pub(crate) last_told: PullSeq,
+    /// The last number that was given to whoever goes through reopened work.
+    pub(crate) redo: u64,
 }
 
-fields!(AuthorRow { head, due, last_in_step, has_aside } later { class, followers, last_pull, last_told });
+fields!(AuthorRow { head, due, last_in_step, has_aside } later { class, followers, last_pull, last_told, redo });
 
 impl Code for Class {
     fn put(&self, out: &mut Vec<u8>) {

@@ -205,7 +205,7 @@ mod tests {
             let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed, quiet, past: head };
             prop_assert_eq!(value_of(&bytes_of(&edge)), Some(edge));
             let class = feedgate_common::change::Class::Pull;
-            let author = AuthorRow { head, due, class, followers, last_pull, ..AuthorRow::default() };
+            let author = AuthorRow { head, due, class, followers, last_pull, redo: listed, ..AuthorRow::default() };
             prop_assert_eq!(value_of(&bytes_of(&author)), Some(author));
         }
     }
