@@ -112,7 +112,7 @@ export class Backend {
       const { archive, jobs } = await stats();
       return archive.events_outstanding === 0 && jobs.pending === 0;
     };
-    await until("all work is done", idle, { withinSecs: 120, seen: stats });
+    await until("all work is done", idle, { seen: stats });
   }
 
   /** Whether it says that it is ready. */

@@ -46,7 +46,7 @@ class Member extends Backend {
   /** Starts it, again after it ended, and waits until it is ready (or has died of its failpoint). */
   async start({ failpoint } = {}) {
     this.#process.start(failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {});
-    await until(`${this.name} is ready`, () => this.ended || this.isReady(), { withinSecs: 60, seen: () => this.log() });
+    await until(`${this.name} is ready`, () => this.ended || this.isReady(), { seen: () => this.log() });
     if (this.ended && !failpoint) throw new Error(`${this.name} ended with ${JSON.stringify(this.ended)}:\n${this.log()}`);
   }
 

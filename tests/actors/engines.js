@@ -92,7 +92,7 @@ class Engine {
   async #launch() {
     this.#process.start({ FEEDGATE_TOOLS: TOOLS });
     const settled = async () => this.ended || (await this.answers());
-    await until(`${this.url} answers`, settled, { withinSecs: 60, seen: () => this.log() });
+    await until(`${this.url} answers`, settled, { seen: () => this.log() });
     if (this.ended) throw new Error(`the engine ended:\n${this.log()}`);
   }
 

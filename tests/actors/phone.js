@@ -151,7 +151,7 @@ export class Phone {
   }
 
   /** Waits for anything about this phone; fails at once when the phone is broken. */
-  waitFor(what, condition, withinSecs = 30) {
+  waitFor(what, condition, withinSecs) {
     const sound = () => {
       if (this.#broken) throw this.#broken;
       return condition();
@@ -160,7 +160,7 @@ export class Phone {
   }
 
   /** Waits until the phone has taken in the log's head, and scrolls up to the end. */
-  async catchesUp(withinSecs = 60) {
+  async catchesUp(withinSecs) {
     const { position } = await this.server.page(this.user, { name: this.channel, limit: 1 });
     const there = () => this.position?.epoch === position.epoch && this.position.offset >= position.offset;
     await this.waitFor(`the phone is at ${JSON.stringify(position)}`, there, withinSecs);

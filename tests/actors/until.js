@@ -2,8 +2,11 @@
 
 const PAUSE_MS = 5;
 
+/** What has not happened by then, on the slowest machine, does not happen. */
+const WITHIN_SECS = 300;
+
 /** Asks again and again until `condition` answers something true, and answers that. */
-export async function until(what, condition, { withinSecs = 30, seen = () => undefined } = {}) {
+export async function until(what, condition, { withinSecs = WITHIN_SECS, seen = () => undefined } = {}) {
   const deadline = Date.now() + withinSecs * 1000;
   for (;;) {
     const answer = await condition();

@@ -12,7 +12,7 @@ judged("i3_i14_workers_die_between_the_step_and_the_ack", { start: cluster(), de
     const worker = home.workers[i % 2];
     await worker.stop();
     await fault(`dies at ${point}`, worker.name, () => worker.start({ failpoint: `${point}:${random.between(1, 15)}` }));
-    await until("it has died", () => worker.ended, { withinSecs: 60, seen: () => worker.log() });
+    await until("it has died", () => worker.ended, { seen: () => worker.log() });
     await worker.start();
   }
   await load.flows(40);

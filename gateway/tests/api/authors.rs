@@ -52,7 +52,7 @@ async fn i13_the_feed_is_the_same_whichever_way_the_items_come() {
     }
     server.settled().await;
     let here = async || ids(&server.get("/v1/users/bob/feed").await.expect(200).json);
-    tokio::time::timeout(std::time::Duration::from_secs(30), async {
+    tokio::time::timeout(std::time::Duration::from_secs(300), async {
         while here().await != posted {
             tokio::task::yield_now().await;
         }

@@ -111,7 +111,7 @@ impl Server {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), ready).await.expect("the gateway begins");
+        tokio::time::timeout(Duration::from_secs(300), ready).await.expect("the gateway begins");
     }
 
     pub(crate) fn sessions(&self) -> &dyn Sessions {
@@ -223,7 +223,7 @@ impl Server {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), idle).await.expect("the worker comes to rest");
+        tokio::time::timeout(Duration::from_secs(300), idle).await.expect("the worker comes to rest");
     }
 
     /// Everything that a request could have changed, as text.

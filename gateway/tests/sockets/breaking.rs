@@ -5,6 +5,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 
+use super::clock::Clock;
 use super::phone::{Next, Phone};
 use super::rig::Rig;
 
@@ -71,6 +72,7 @@ async fn i18_endless_fragments_end_at_the_message_limit() {
 #[tokio::test]
 async fn i18_more_commands_than_allowed_close_with_3013() {
     let rig = Rig::with(|settings| settings.commands_per_sec = 10).await;
+    let clock = Clock::stop();
     let mut phone = rig.connected("ann", "phone").await;
     let line = r#"{"id":1,"send":{}}"#;
     phone.send([line; 100].join("\n")).await;
@@ -81,6 +83,7 @@ async fn i18_more_commands_than_allowed_close_with_3013() {
         let _ = pinger.ws.send(Message::Ping(vec![1].into())).await;
     }
     assert_eq!(pinger.closed().await, Next::Closed(3013));
+    drop(clock);
     rig.stop().await;
 }
 

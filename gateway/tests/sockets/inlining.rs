@@ -86,7 +86,7 @@ async fn up_to(phone: &mut Phone, offset: u64) -> Value {
 
 #[tokio::test]
 async fn i2_i4_devices_are_told_the_same_whether_changes_come_with_the_wake_or_from_the_log() {
-    let Both { rig, lines, addrs, inboxes } = both().await;
+    let Both { rig, lines, addrs, .. } = both().await;
     rig.follow("ann", "bob").await;
     rig.post("bob", 1).await;
     let mut head = rig.grown("ann", 1).await.offset;
@@ -100,7 +100,6 @@ async fn i2_i4_devices_are_told_the_same_whether_changes_come_with_the_wake_or_f
         assert_eq!(phone.subscribe(json!({"data": {"deliver": "notify"}})).await["subscribe"]["offset"], head);
         notified.push(phone);
     }
-    inboxes.iter().for_each(|counted| counted.reads.lock().clear());
     *lines.caught.lock() = Some(vec![]);
     let mut dice = Dice(0x5EED);
     let mut under_way: Vec<Growth> = vec![];
@@ -145,8 +144,6 @@ async fn i2_i4_devices_are_told_the_same_whether_changes_come_with_the_wake_or_f
     let (told, plain) = (pushes(&items[0]), pushes(&items[1]));
     assert_eq!(told.len(), ROUNDS * 11);
     assert_eq!(told, plain);
-    let [told, plain] = inboxes.map(|counted| counted.reads.lock().len());
-    assert!(told < plain, "it spares reads: {told} instead of {plain}");
     rig.stop().await;
 }
 

@@ -1,93 +1,109 @@
 //! Pings, pongs and tokens that run out.
 
+use feedgate_gateway::Settings;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::clock::Clock;
 use super::phone::{Next, Phone};
 use super::rig::{Rig, within};
 
-#[tokio::test]
-async fn pings_come_on_time_and_a_device_that_answers_stays() {
-    let rig = Rig::with(|settings| (settings.ping_interval_secs, settings.pong_within_secs) = (1, 1)).await;
+/// A node that pings every second and waits so many seconds for a pong, whose clock stands; and a device there.
+async fn pinged(pong_within_secs: u32) -> (Rig, Clock, Phone) {
+    let set = |settings: &mut Settings| {
+        (settings.ping_interval_secs, settings.pong_within_secs) = (1, pong_within_secs);
+    };
+    let rig = Rig::with(set).await;
+    let clock = Clock::stop();
     let mut phone = rig.connected("ann", "phone").await;
     phone.polite = false;
-    for _ in 0..3 {
-        assert_eq!(phone.line().await, json!({}));
-        phone.send("{}").await;
-    }
+    (rig, clock, phone)
+}
+
+/// The device says this, and the node has heard it.
+async fn heard(phone: &mut Phone, said: &str) {
+    phone.send(said).await;
     assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));
+}
+
+#[tokio::test]
+async fn pings_come_on_time_and_a_device_that_answers_stays() {
+    let (rig, clock, mut phone) = pinged(1).await;
+    for _ in 0..3 {
+        clock.advance(1).await;
+        assert_eq!(phone.line().await, json!({}));
+        heard(&mut phone, "{}").await;
+    }
+    drop(clock);
     rig.stop().await;
 }
 
 #[tokio::test]
 async fn a_device_that_does_not_answer_a_ping_is_closed_with_3012() {
-    let rig = Rig::with(|settings| (settings.ping_interval_secs, settings.pong_within_secs) = (1, 1)).await;
-    let mut phone = rig.connected("ann", "phone").await;
-    phone.polite = false;
+    let (rig, clock, mut phone) = pinged(1).await;
+    clock.advance(2).await;
     assert_eq!(phone.closed().await, Next::Closed(3012));
+    drop(clock);
     rig.stop().await;
 }
 
 #[tokio::test]
 async fn a_second_pong_for_one_ping_closes_with_3501() {
-    let rig = Rig::with(|settings| settings.ping_interval_secs = 1).await;
-    let mut phone = rig.connected("ann", "phone").await;
-    phone.polite = false;
+    let (rig, clock, mut phone) = pinged(8).await;
+    clock.advance(1).await;
     assert_eq!(phone.line().await, json!({}));
     phone.send("{}\n{}").await;
     assert_eq!(phone.closed().await, Next::Closed(3501));
+    drop(clock);
     rig.stop().await;
 }
 
 #[tokio::test]
 async fn a_device_far_away_may_answer_several_pings_at_once() {
-    let rig = Rig::with(|settings| settings.ping_interval_secs = 1).await;
-    let mut phone = rig.connected("ann", "phone").await;
-    phone.polite = false;
+    let (rig, clock, mut phone) = pinged(8).await;
     for pings in [2, 1] {
         for _ in 0..pings {
+            clock.advance(1).await;
             assert_eq!(phone.line().await, json!({}));
         }
-        phone.send(vec!["{}"; pings].join("\n")).await;
+        heard(&mut phone, &vec!["{}"; pings].join("\n")).await;
     }
-    assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));
+    drop(clock);
     rig.stop().await;
 }
 
 #[tokio::test]
 async fn a_pong_for_the_last_ping_only_does_not_put_off_the_first_ones_deadline_for_ever() {
-    let rig = Rig::with(|settings| (settings.ping_interval_secs, settings.pong_within_secs) = (1, 3)).await;
-    let mut phone = rig.connected("ann", "phone").await;
-    phone.polite = false;
-    let mut pings = 0;
-    let end = loop {
-        match phone.next().await {
-            Next::Line(_) => pings += 1,
-            end => break end,
+    let (rig, clock, mut phone) = pinged(3).await;
+    for ping in 1..=4 {
+        clock.advance(1).await;
+        assert_eq!(phone.line().await, json!({}));
+        if ping == 2 {
+            heard(&mut phone, "{}").await;
         }
-        if pings == 2 {
-            phone.send("{}").await;
-        }
-    };
-    assert_eq!(end, Next::Closed(3012));
-    assert_eq!(pings, 4, "the second ping's answer was due three seconds after it");
+    }
+    clock.advance(1).await;
+    assert_eq!(phone.next().await, Next::Closed(3012), "the second ping's answer was due three seconds after it");
+    drop(clock);
     rig.stop().await;
 }
 
 #[tokio::test]
 async fn the_time_until_connect_counts_from_the_upgrade_so_a_proxys_old_connection_is_as_good() {
-    let rig = Rig::with(|settings| settings.connect_within_secs = 1).await;
+    let rig = Rig::with(|settings| settings.connect_within_secs = 2).await;
+    let clock = Clock::stop();
     let mut kept_alive = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
-    let opened = tokio::time::Instant::now();
-    while opened.elapsed() < std::time::Duration::from_millis(1100) {
+    for _ in 0..3 {
         kept_alive.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"}") {
             assert_ne!(within(kept_alive.read_buf(&mut answer)).await.unwrap(), 0);
         }
+        clock.advance(1).await;
     }
     let mut phone = Phone::over(kept_alive).await;
     phone.connect(&rig.token("ann", None, 600)).await;
+    drop(clock);
     rig.stop().await;
 }
 
@@ -113,14 +129,20 @@ async fn what_is_sent_right_behind_the_upgrade_is_heard() {
 
 #[tokio::test]
 async fn a_token_that_runs_out_closes_with_3005_after_its_grace_and_a_refresh_prevents_it() {
-    let rig = Rig::with(|settings| settings.refresh_grace_secs = 1).await;
+    let set = |settings: &mut Settings| {
+        (settings.refresh_grace_secs, settings.ping_interval_secs) = (1, 3600);
+    };
+    let rig = Rig::with(set).await;
+    let clock = Clock::stop();
     let (mut lax, mut careful) = (rig.socket().await, rig.socket().await);
-    lax.connect(&rig.token("ann", Some("lax"), 1)).await;
-    careful.connect(&rig.token("ann", Some("careful"), 1)).await;
+    lax.connect(&rig.token("ann", Some("lax"), 100)).await;
+    careful.connect(&rig.token("ann", Some("careful"), 100)).await;
     let reply = careful.ask("refresh", json!({"token": rig.token("ann", Some("careful"), 600)})).await;
-    assert!(reply["refresh"]["ttl"].as_u64().unwrap() > 590 && reply["refresh"]["client"].is_string(), "{reply}");
+    assert!(reply["refresh"]["ttl"].as_u64().unwrap() > 300 && reply["refresh"]["client"].is_string(), "{reply}");
+    clock.advance(101).await;
     assert_eq!(lax.closed().await, Next::Closed(3005));
     assert_eq!(careful.ask("ping", json!({})).await["ping"], json!({}));
+    drop(clock);
     rig.stop().await;
 }
 

@@ -14,9 +14,9 @@ use feedgate_engines::{Engine, Kind, Nats, Postgres, Redis, RedisCluster};
 const HOLD: &str = "FEEDGATE_ENGINES_HOLD";
 
 fn wait_until(what: &str, ready: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while !ready() {
-        assert!(Instant::now() < deadline, "not within 30 s: {what}");
+        assert!(Instant::now() < deadline, "in vain: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -100,7 +100,7 @@ fn a_cluster_serves_every_slot_again_after_a_master_was_killed() {
 /// Sends one request of JetStream's API over a bare connection and answers the reply's JSON.
 fn jetstream(nats: &Nats, subject: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", nats.port())).expect("a connection");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket with a deadline");
+    stream.set_read_timeout(Some(Duration::from_secs(300))).expect("a socket with a deadline");
     let size = request.len();
     write!(stream, "CONNECT {{\"verbose\":false}}\r\nSUB reply 1\r\nPUB {subject} reply {size}\r\n{request}\r\n")
         .expect("a request that is taken");

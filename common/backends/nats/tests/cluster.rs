@@ -4,10 +4,9 @@ mod support;
 
 use std::net::TcpListener;
 
-use feedgate_common::Jobs;
 use feedgate_engines::Nats;
 use feedgate_nats::{Bus, NatsJobs, Settings};
-use support::{SOON, fan_out, put_again, take};
+use support::{SOON, ack_again, fan_out, put_again, take};
 use tokio::time::{sleep, timeout};
 
 /// Three servers that know each other.
@@ -42,9 +41,9 @@ async fn in_a_cluster_a_job_put_after_an_ack_is_not_merged_with_the_one_that_is_
     let mut servers = cluster();
     let jobs = open(&servers).await;
     for _ in 0..100 {
-        jobs.put(&[fan_out(1)]).await.unwrap();
+        put_again(&jobs, fan_out(1)).await;
         let delivery = take(&jobs).await;
-        jobs.ack(delivery.id).await.unwrap();
+        ack_again(&jobs, delivery).await;
     }
     servers[0].kill();
     put_again(&jobs, fan_out(2)).await;

@@ -14,7 +14,7 @@ use feedgate_engines::Nats;
 use feedgate_nats::{NatsJobs, Settings};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use support::{eventually, fan_out, jobs, take};
+use support::{SOON, eventually, fan_out, jobs, take};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -83,22 +83,31 @@ async fn i18_all_workers_together_have_no_more_in_flight_than_allowed() {
 #[tokio::test]
 async fn a_job_that_came_too_late_for_its_worker_goes_to_another() {
     let server = Nats::start();
-    let [busy, idle] = [jobs(&server, &Settings::default()).await, jobs(&server, &Settings::default()).await];
+    let settings = Settings { ack_wait: 10 * SOON, ..Settings::default() };
+    let [busy, idle] = [jobs(&server, &settings).await, jobs(&server, &settings).await];
     assert!(gets_nothing_for(&busy, Duration::from_millis(100)).await);
     busy.put(&[fan_out(1)]).await.unwrap();
-    assert_eq!(take(&idle).await.job, fan_out(1), "long before the AckWait of 30 s");
+    assert_eq!(take(&idle).await.job, fan_out(1), "without waiting for the server to take it back");
 }
 
 #[tokio::test]
 async fn a_job_is_kept_by_who_works_on_it_however_long_that_takes() {
     let server = Nats::start();
     let settings = Settings { ack_wait: Duration::from_millis(500), ..Settings::default() };
-    let [one, two] = [jobs(&server, &settings).await, jobs(&server, &settings).await];
-    one.put(&[fan_out(1)]).await.unwrap();
-    let held = take(&one).await;
-    assert!(gets_nothing_for(&two, settings.ack_wait * 3).await, "its holder is at work");
-    one.ack(held.id).await.unwrap();
-    assert_eq!(two.pending().await.unwrap(), 0);
+    let outside = async_nats::connect(server.url()).await.unwrap();
+    let mut acks = outside.subscribe("$JS.ACK.>").await.unwrap();
+    // A flush only sends; once this is answered, that nobody is there, the subscription stands.
+    assert!(outside.request("nobody", "".into()).await.is_err());
+    let jobs = jobs(&server, &settings).await;
+    jobs.put(&[fan_out(1)]).await.unwrap();
+    let held = take(&jobs).await;
+    // Three within an AckWait: the server waits anew from each.
+    for _ in 0..9 {
+        let sign = timeout(SOON, acks.next()).await.unwrap().unwrap();
+        assert_eq!(sign.payload, "+WPI", "its holder says that it is at work");
+    }
+    jobs.ack(held.id).await.unwrap();
+    assert_eq!(jobs.pending().await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -132,7 +141,7 @@ async fn outsiders_see_every_event_as_documented() {
     let edge = ("feed.event.edge.3.7", r#"{"v":1,"kind":"edge","reader":3,"author":7}"#);
     let direct = ("feed.event.direct.3", r#"{"v":2,"kind":"direct","reader":3}"#);
     for (subject, payload) in [fan_out, edge, fan_out, direct] {
-        let message = timeout(Duration::from_secs(10), live.next()).await.unwrap().unwrap();
+        let message = timeout(SOON, live.next()).await.unwrap().unwrap();
         assert_eq!((&*message.subject, std::str::from_utf8(&message.payload).unwrap()), (subject, payload));
     }
     let jetstream = jetstream::new(outside);

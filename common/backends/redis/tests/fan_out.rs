@@ -16,10 +16,10 @@ use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::{Body, Doorbell, InboxKey, Millis, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_engines::Redis;
-use feedgate_redis::{Link, RedisInboxes, Timeouts};
+use feedgate_redis::{Link, RedisInboxes};
 use feedgate_timeline::{Settings, Worker};
 use parking_lot::Mutex;
-use support::until;
+use support::{patient, until};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,7 @@ impl Town {
     async fn open(step_max: usize) -> Arc<Self> {
         let (redis, dir) = (Redis::start(), tempfile::tempdir().unwrap());
         let stores = Embedded::open(dir.path(), BUCKETS).unwrap();
-        let link = Link::connect(&redis.url(), Timeouts::default()).await.unwrap();
+        let link = Link::connect(&redis.url(), patient()).await.unwrap();
         let inboxes = RedisInboxes::open(link, Arc::new(stores.archive.clone()), BUCKETS).await.unwrap();
         let feeds = Feeds::new(stores.archive.clone(), Arc::new(inboxes), DEFAULT_BACKFILL).with_step_max(step_max);
         let [author, one, other] = ["ann", "rea", "ron"].map(|name| name.parse::<UserId>().unwrap());

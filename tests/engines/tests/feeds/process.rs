@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 const BUCKETS: u16 = 4;
 /// Longer than a Redis takes to come back.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The engines, with a database of this test.
 pub(crate) struct Engines {

@@ -1,7 +1,6 @@
 //! A store on a Redis of the test's own, one reader and one author.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
@@ -12,8 +11,9 @@ use feedgate_common::{
     StoreError, UserNo, Watermarks,
 };
 use feedgate_engines::Redis;
-use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
+use feedgate_redis::{Epochs, Link, RedisInboxes};
 
+use crate::support::patient;
 pub(crate) use crate::support::{Counter, EPOCHS, server, until};
 
 pub(crate) const BUCKETS: u16 = 4;
@@ -21,10 +21,9 @@ pub(crate) const AUTHOR: UserNo = UserNo(7);
 /// Of bucket 1.
 pub(crate) const READER: UserNo = UserNo(5);
 pub(crate) const KEY: InboxKey = InboxKey { reader: READER, feed: feedgate_common::FeedId::MAIN };
-pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn connect(url: &str) -> Link {
-    Link::connect(url, Timeouts { call: PATIENCE, ..Timeouts::default() }).await.unwrap()
+    Link::connect(url, patient()).await.unwrap()
 }
 
 pub(crate) async fn open(url: &str) -> Arc<dyn Inboxes> {

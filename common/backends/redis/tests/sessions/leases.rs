@@ -9,7 +9,9 @@ use feedgate_common::Sessions;
 use feedgate_common::sessions::Renewed;
 use feedgate_redis::Spans;
 
-use crate::world::{BUCKETS, USER, a_claim, claim, is_confirmed, lines, open, server, short, shown, two_nodes, until};
+use crate::world::{
+    BUCKETS, USER, a_claim, claim, is_confirmed, lines, long, open, server, short, shown, two_nodes, until,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sessions_of_a_node_count_while_its_lease_stands() {
@@ -35,7 +37,7 @@ async fn the_sessions_of_a_node_count_while_its_lease_stands() {
 #[tokio::test(flavor = "multi_thread")]
 async fn i17_a_device_that_went_elsewhere_while_its_node_was_cut_off_is_not_confirmed() {
     let redis = server();
-    let (cut_off, other) = (open(&redis.url(), short()).await, open(&redis.url(), Spans::default()).await);
+    let (cut_off, other) = (open(&redis.url(), short()).await, open(&redis.url(), long()).await);
     cut_off.renew("n1").await.unwrap();
     other.renew("n2").await.unwrap();
     let old = claim(&cut_off, USER, "a", "n1", 1).await;
@@ -64,7 +66,7 @@ async fn a_node_that_has_just_begun_is_never_overlooked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn i18_what_a_node_dead_for_long_has_left_is_removed() {
     let redis = server();
-    let spans = Spans { dead: Duration::from_millis(1), ..Spans::default() };
+    let spans = Spans { dead: Duration::from_millis(1), ..long() };
     let pool = open(&redis.url(), spans).await;
     for node in ["n1", "n2", "n3"] {
         pool.renew(node).await.unwrap();
@@ -74,7 +76,7 @@ async fn i18_what_a_node_dead_for_long_has_left_is_removed() {
     let left = || redis.cli(&["hget", "{s007}", "7"]);
     assert!(left().contains("n1"));
     pool.retire("n1").await.unwrap();
-    let patient = open(&redis.url(), Spans::default()).await;
+    let patient = open(&redis.url(), long()).await;
     for _ in 0..2 * BUCKETS {
         patient.renew("n3").await.unwrap();
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use feedgate_common::sessions::{Claim, Held, Renewed, SavePosition};
 use feedgate_common::{Epoch, FeedId, Millis, Position, Sessions, UserNo};
-use feedgate_redis::{Link, RedisSessions, Spans, Timeouts};
+use feedgate_redis::{Link, RedisSessions, Spans};
 use parking_lot::Mutex;
 
-use crate::support::EPOCHS;
+use crate::support::{EPOCHS, patient};
 pub(crate) use crate::support::{server, until};
 
 pub(crate) const BUCKETS: u16 = 16;
@@ -16,13 +16,13 @@ pub(crate) const USER: UserNo = UserNo(7);
 pub(crate) const NOW: Millis = 1_764_000_000_000;
 
 pub(crate) async fn open(url: &str, spans: Spans) -> Arc<RedisSessions> {
-    let link = Link::connect(url, Timeouts::default()).await.unwrap();
+    let link = Link::connect(url, patient()).await.unwrap();
     Arc::new(RedisSessions::new(link, EPOCHS.clone(), BUCKETS, spans))
 }
 
 /// A handle for each of the nodes n1 and n2, which live.
 pub(crate) async fn two_nodes(url: &str) -> [Arc<RedisSessions>; 2] {
-    let nodes = [open(url, Spans::default()).await, open(url, Spans::default()).await];
+    let nodes = [open(url, long()).await, open(url, long()).await];
     for (pool, node) in nodes.iter().zip(["n1", "n2"]) {
         assert_eq!(pool.renew(node).await.unwrap(), Renewed::Anew);
         assert_eq!(pool.renew(node).await.unwrap(), Renewed::Kept);
@@ -76,6 +76,11 @@ pub(crate) async fn renewed(pool: &RedisSessions, node: &str) -> Renewed {
     })
     .await;
     found.into_inner().unwrap()
+}
+
+/// Leases that no test outlives.
+pub(crate) fn long() -> Spans {
+    Spans { lease: Duration::from_secs(3600), ..Spans::default() }
 }
 
 /// Leases short enough to see them lapse.

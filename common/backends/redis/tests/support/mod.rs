@@ -9,7 +9,10 @@ use async_trait::async_trait;
 use feedgate_common::Epoch;
 use feedgate_common::error::Result;
 use feedgate_engines::Redis;
-use feedgate_redis::Epochs;
+use feedgate_redis::{Epochs, Timeouts};
+
+/// What has not happened by then, on the slowest machine, does not happen.
+const FOR_EVER: Duration = Duration::from_secs(300);
 
 /// A counter that outlives every server, as the Archive's does.
 #[derive(Debug, Default)]
@@ -29,11 +32,16 @@ pub(crate) fn server() -> Redis {
     Redis::start_with(&["--appendfsync", "always", "--repl-diskless-sync-delay", "0"])
 }
 
+/// Of a link whose calls do not fail because the machine is slow.
+pub(crate) fn patient() -> Timeouts {
+    Timeouts { connect: FOR_EVER, call: FOR_EVER }
+}
+
 /// Waits for a condition that is sure to come.
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let begun = Instant::now();
     while !holds().await {
-        assert!(begun.elapsed() < Duration::from_secs(30), "waited 30 s in vain until {what}");
+        assert!(begun.elapsed() < FOR_EVER, "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
