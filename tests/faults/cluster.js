@@ -6,8 +6,12 @@ import { Cluster } from "../actors/cluster.js";
 /** How many items a follow brings. */
 export const BACKFILL = 20;
 
+/** Above how many followers an author without a class is pulled: about half of the load's readers, so that it changes. */
+export const PULL_ABOVE = 5;
+
 export const CONFIG = `
 backfill = ${BACKFILL}
+pull_above = ${PULL_ABOVE}
 
 [gateway]
 reread_interval_secs = 3

@@ -1,6 +1,8 @@
 // A moderate load of everything that a feed is made of, by a seed; recorded.
 //
-//   authors  publish, edit, delete: one thing at a time each, asked again until it is answered
+//   authors  publish, edit, delete: one thing at a time each, asked again until it is answered. One is pushed, one pulled,
+//            one crosses the threshold as readers come and go, and of one the class changes
+//   star     is pulled, and every reader follows it, always
 //   readers  follow and unfollow, one edge at a time each
 //   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back
 //
@@ -14,8 +16,14 @@ import { Patient } from "./patient.js";
 
 const SIZES = { authors: 4, readers: 10, devices: 2 };
 
+/** The classes of authors, in turn; of "auto" the number of followers decides, "any" of them changes now and then. */
+const CLASSES = ["push", "auto", "pull", "any"];
+
+/** Followed by every reader: whoever has its last item has taken in all that was to be pulled before. */
+const STAR = "star";
+
 /** Pauses between two things an actor does, in ms. */
-const PACES = { author: [20, 120], reader: [200, 1200], phone: [100, 800] };
+const PACES = { author: [20, 120], star: [200, 600], reader: [200, 1200], phone: [100, 800] };
 
 const SYNC_SECS = 90;
 
@@ -39,10 +47,13 @@ export class Load {
     const { authors, readers, devices } = { ...SIZES, ...sizes };
     load.authors = names("author", authors);
     load.readers = names("reader", readers);
+    await Promise.all([STAR, ...load.authors].map((author) => load.#classify(author)));
+    await Promise.all(load.readers.map((reader) => load.backend.follow(reader, STAR)));
     await Promise.all(load.readers.map((reader) => load.backend.follow(reader, random.pick(load.authors))));
     const seats = load.readers.flatMap((reader) => names("device", devices).map((device) => ({ reader, device })));
     await Promise.all(seats.map((seat) => load.#open(seat)));
     for (const author of load.authors) load.#act(PACES.author, random.branch(), (chance) => load.#write(author, chance));
+    load.#act(PACES.star, random.branch(), (chance) => load.#publish(STAR, chance));
     for (const reader of load.readers) load.#act(PACES.reader, random.branch(), (chance) => load.#refollow(reader, chance));
     for (const seat of seats) load.#act(PACES.phone, random.branch(), (chance) => load.#handle(seat, chance));
     load.#act([500, 500], random.branch(), () => load.#weigh());
@@ -61,10 +72,12 @@ export class Load {
     await Promise.all(this.#actors);
     this.#sound();
     await this.backend.drained();
-    const late = await this.#sync();
+    const last = await this.#publish(STAR, this.random);
+    await this.backend.drained();
+    const late = await this.#sync(last);
     this.recorder.line({ kind: "drained" });
     for (const { reader, device, phone } of this.phones) this.recorder.view(reader, device, phone.feed);
-    for (const author of this.authors) await this.#walk(`/v1/users/${author}/outbox`);
+    for (const author of [STAR, ...this.authors]) await this.#walk(`/v1/users/${author}/outbox`);
     for (const reader of this.readers) {
       await this.#walk(`/v1/users/${reader}/feed`);
       await this.#walk(`/v1/users/${reader}/following`);
@@ -91,17 +104,31 @@ export class Load {
   async #write(author, chance) {
     const own = this.published.filter((item) => item.author === author);
     const what = chance.between(0, 100);
-    if (what < 75 || own.length === 0) {
-      const key = `${author}-${own.length}-${chance.between(0, 2 ** 32)}`;
-      const item = await this.backend.call("POST", "/v1/items", { author, body: { text: key } }, { headers: { "idempotency-key": key } });
-      this.published.push(item);
-    } else if (what < 90) {
+    if (what < 3 && this.#classOf(author) === "any") await this.#classify(author, chance.pick(["push", "pull"]));
+    else if (what < 75 || own.length === 0) await this.#publish(author, chance);
+    else if (what < 90) {
       const { id } = chance.pick(own.slice(-20));
       await this.backend.request("PATCH", `/v1/items/${id}`, { body: { text: `edited ${chance.between(0, 2 ** 32)}` } });
     } else {
       const { id } = chance.pick(own.slice(-20));
       await this.backend.request("DELETE", `/v1/items/${id}`);
     }
+  }
+
+  async #publish(author, chance) {
+    const key = `${author}-${this.published.length}-${chance.between(0, 2 ** 32)}`;
+    const item = await this.backend.call("POST", "/v1/items", { author, body: { text: key } }, { headers: { "idempotency-key": key } });
+    this.published.push(item);
+    return item;
+  }
+
+  #classOf(author) {
+    return author === STAR ? "pull" : CLASSES[this.authors.indexOf(author) % CLASSES.length];
+  }
+
+  /** Gives an author a class: its own, if it has one. */
+  async #classify(author, name = this.#classOf(author)) {
+    if (name === "push" || name === "pull") await this.backend.call("PUT", `/v1/authors/${author}`, { class: name });
   }
 
   async #refollow(reader, chance) {
@@ -141,10 +168,19 @@ export class Load {
 
   // --- the end ---------------------------------------------------------------------------------
 
-  /** Every phone at its head; answers why some are not. */
-  async #sync() {
-    const outcomes = await Promise.allSettled(this.phones.map(({ phone }) => phone.catchesUp(SYNC_SECS)));
+  /** Every phone at its head, with the star's last item; answers why some are not. */
+  async #sync({ id }) {
+    const outcomes = await Promise.allSettled(this.phones.map(({ phone }) => this.#catchUp(phone, id)));
     return outcomes.filter(({ status }) => status === "rejected").map(({ reason }) => reason.message);
+  }
+
+  /**
+   * Pulled items are numbered in the order in which they were committed, and taken in that order: so a log that has the
+   * last one has them all. A gateway that was not told of it asks, and wakes the phone then.
+   */
+  async #catchUp(phone, last) {
+    await phone.waitFor("the phone shows the star's last item", () => phone.feed.items().some(({ id }) => id === last), SYNC_SECS);
+    await phone.catchesUp(SYNC_SECS);
   }
 
   async #walk(path, limit = 100) {

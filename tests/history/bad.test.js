@@ -304,6 +304,54 @@ breaks("I18", "a process holds more than the sample's bound", ({ story }) => {
   story.line({ kind: "memory", who: "gateway-1", bytes: 101, most: 100 });
 });
 
+// --- authors who are pulled ----------------------------------------------------------------------
+
+/** bob is pulled, and has posted once since. */
+function pulled(story) {
+  story.classify("bob", "pull");
+  story.publish("bob", "pulled");
+}
+breaks("I4", "a pulled item is never taken", ({ story }) => {
+  pulled(story);
+  story.publish("bob", "lost", { to: [] });
+});
+breaks("I10", "the watermark moves past an item that was not taken", ({ story }) => {
+  pulled(story);
+  story.publish("bob", "passed over", { to: [] });
+  story.publish("bob", "next");
+});
+breaks("I10", "after a crossing a pushed item is passed over", ({ story }) => {
+  pulled(story);
+  story.classify("bob", "push");
+  story.publish("bob", "pushed");
+  story.publish("bob", "passed over", { to: [] });
+  story.publish("bob", "next");
+});
+breaks("I14", "pulled items are taken in another order", ({ story }) => {
+  pulled(story);
+  const late = story.publish("bob", "late", { to: [] });
+  story.publish("bob", "next");
+  story.append("ann", { op: "add", id: late });
+});
+breaks("I3", "after a crossing an item is both taken and pushed", ({ story }) => {
+  pulled(story);
+  const twice = story.publish("bob", "twice");
+  story.classify("bob", "push");
+  story.append("ann", { op: "add", id: twice });
+});
+breaks("I5", "an item is taken from an author unfollowed before", ({ story }) => {
+  pulled(story);
+  story.unfollow("ann", "bob");
+  story.publish("bob", "later", { to: ["ann"] });
+});
+breaks("I11", "a delete takes another door than its add, and overtakes it", ({ story }) => {
+  pulled(story);
+  const late = story.publish("bob", "late", { to: [] });
+  story.classify("bob", "push");
+  story.append("ann", { op: "delete", id: late });
+  story.append("ann", { op: "add", id: late });
+});
+
 // --- the bugs that a checker has to catch ---------------------------------------------------------
 
 breaks("I1", "seeded: one sequence id is skipped, and only the end's reading shows it", ({ story, phone }) => {

@@ -143,6 +143,43 @@ test("a publish beside a follow may go either way", () => {
   }
 });
 
+test("i13_what_is_pulled_may_come_behind_what_is_pushed_later", () => {
+  const story = new Story();
+  story.follow("ann", "bob");
+  const phone = story.connect("ann", "ios");
+  story.publish("bob", "pushed");
+  story.classify("bob", "pull");
+  const late = ["one", "two"].map((text) => story.publish("bob", text, { to: [] }));
+  story.classify("bob", "push");
+  story.publish("bob", "pushed again");
+  for (const id of late) story.append("ann", { op: "add", id });
+  story.ack(phone);
+  const { I10, I14 } = isGood(story.finish());
+  assert.ok(I10 > 0 && I14 > 0);
+});
+
+test("an author who may have crossed the threshold has no certain order", () => {
+  const story = new Story({ pull_above: 1 });
+  for (const reader of ["ann", "eve"]) story.follow(reader, "bob");
+  const late = story.publish("bob", "pulled by two", { to: ["eve"] });
+  story.unfollow("eve", "bob");
+  story.publish("bob", "pushed to one");
+  story.append("ann", { op: "add", id: late });
+  isGood(story.finish());
+});
+
+test("an author whose class may not have changed has no certain order", () => {
+  const story = new Story();
+  story.follow("ann", "bob");
+  story.classify("bob", "push");
+  story.call("PUT", "/v1/authors/bob", { body: { class: "pull" }, answered: false }, () => [204, null]);
+  const late = story.publish("bob", "pulled", { to: [] });
+  story.call("PUT", "/v1/authors/bob", { body: { class: "push" } }, () => [204, null]);
+  story.publish("bob", "pushed");
+  story.append("ann", { op: "add", id: late });
+  isGood(story.finish());
+});
+
 test("the command line prints each violation with its lines, and fails", () => {
   const story = new Story();
   story.follow("ann", "bob");

@@ -1,12 +1,13 @@
 // A recorded run, read and joined: what the invariants decide on.
 //
-//   lines ─▶ operations (HTTP) ─▶ items, edges
+//   lines ─▶ operations (HTTP) ─▶ items, edges, classes
 //        └─▶ connections (WebSocket) ─▶ logs ─▶ final
 //
 // Nothing here judges; every piece keeps the numbers of the lines it came from.
 
 import { readFileSync } from "node:fs";
 
+import { Classes } from "./classes.js";
 import { connectionsOf } from "./connections.js";
 import { Edges } from "./edges.js";
 import { Final } from "./final.js";
@@ -15,7 +16,7 @@ import { Logs } from "./logs.js";
 import { operations } from "./requests.js";
 
 /** What a `run` line leaves unsaid. */
-const DEFAULTS = { backfill: 100, keep: 1000, batch: 100, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
+const DEFAULTS = { backfill: 100, pull_above: 10_000, keep: 1000, batch: 100, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
 
 export class History {
   /** `text`: the file. A torn last line, of a run that crashed, is left out. */
@@ -30,6 +31,7 @@ export class History {
     this.items = new Items(this.operations);
     this.edges = new Edges(this.operations);
     this.logs = new Logs(this.connections, this.operations, this.items);
+    this.#route(new Classes(this.operations, this.edges, this.run));
     this.final = new Final(this.lines, this.operations, this.drained);
   }
 
@@ -39,6 +41,11 @@ export class History {
 
   kind(kind) {
     return this.lines.filter((line) => line.kind === kind);
+  }
+
+  /** Only now are all items known: some are first met in a log. */
+  #route(classes) {
+    for (const item of this.items.all()) item.route = classes.route(item);
   }
 
   #join() {

@@ -8,7 +8,7 @@
 // Each line is written before the program goes on, so a test that crashes leaves all it saw. `at` is
 // milliseconds of a monotonic clock. An `asked` without its `answered` may or may not have happened.
 //
-//   run        what the run was: seed, backfill, keep, batch, grace_ms, memory_max_bytes
+//   run        what the run was: seed, backfill, pull_above, keep, batch, grace_ms, memory_max_bytes
 //   asked      call, gateway, method, path, body, key       a request is about to be sent
 //   answered   call, status, answer                         status null: no answer came
 //   opened     connection, reader, device, gateway          a WebSocket is about to be opened

@@ -11,6 +11,7 @@ const ROUTES = [
   ["PATCH", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "edit", item })],
   ["DELETE", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "delete", item })],
   ["GET", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "item", item })],
+  ["PUT", /^\/v1\/authors\/([^/]+)$/, ({ body }, author) => ({ op: "classify", author, class: body.class })],
   ["PUT", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "follow", reader, author })],
   ["DELETE", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "unfollow", reader, author })],
   ["GET", /^\/v1\/users\/([^/]+)\/(feed|changes|following|outbox|sessions)$/, (_, user, op) => ({ op, user })],

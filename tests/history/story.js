@@ -71,6 +71,11 @@ export class Story {
     });
   }
 
+  /** `name`: "push", "pull" or "auto". What is pulled is taken at once, unless the publish says `to` whom it goes. */
+  classify(author, name) {
+    this.call("PUT", `/v1/authors/${author}`, { body: { class: name } }, () => [204, null]);
+  }
+
   follow(reader, author) {
     this.call("PUT", `/v1/users/${reader}/following/${author}`, {}, () => {
       if (this.#edge(reader, author).on) return [204, null];

@@ -1,10 +1,11 @@
 // I10: marks and watermarks only move forward, never past an item not appended.
 //
-// Visible from outside: between two items of an author that stand in a log, in one stretch without a
-// forget, no accepted item of that author is left out (the progress has not moved past it); and the stored
-// position of a device never goes back, but where somebody has broken the Redis that keeps it: what that has
-// lost is late, as positions may be, and a device is sent again what it has. Stretches as long as a log's least length are not decided: a log
-// that was cut may lack some. Cannot see: the marks themselves.
+// Visible from outside: between two items of an author that stand in a log and came by one door, pushed or
+// pulled, in one stretch without a forget, no accepted item of that author and door is left out (the progress, or
+// the watermark, has not moved past it); and the stored position of a device never goes back, but where
+// somebody has broken the Redis that keeps it: what that has lost is late, as positions may be, and a device is sent
+// again what it has. Stretches as long as a log's least length are not decided: a log that was cut may lack
+// some. Cannot see: the marks themselves, and what took which door where the class was not certain.
 
 import { isAccepted, maybeDeleted } from "../items.js";
 
@@ -14,17 +15,20 @@ export function decide(history, judge) {
   const { logs, items, run } = history;
   for (const log of logs.all()) {
     if (log.changes.length >= run.keep) continue;
-    for (const stretch of log.stretches()) nothingIsPassedOver(judge, log, stretch, items);
+    for (const stretch of log.stretches()) {
+      for (const door of ["push", "pull"]) nothingIsPassedOver(judge, log, stretch, items, door);
+    }
   }
   positionsOnlyGrow(judge, history);
 }
 
-function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, items) {
-  const seqs = changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined).map(({ item }) => item.seq);
+function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, items, door) {
+  const seqs = changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined && item.route === door).map(({ item }) => item.seq);
   const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
   const held = new Set(changes.map(({ id }) => id));
   const lines = [changes[0], changes.at(-1)].flatMap((change) => change.lines.slice(0, 1));
   for (const item of items.of(author)) {
+    if (item.route !== door) continue;
     if (!isAccepted(item) || maybeDeleted(item) || item.seq < least || item.seq > most) continue;
     const why = () => `${reader}'s log of epoch ${epoch} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
     judge.holds(held.has(item.id), [...item.lines, ...lines], why);

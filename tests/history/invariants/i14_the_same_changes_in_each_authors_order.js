@@ -1,8 +1,9 @@
 // I14: resume at any crash point gives the same changes, dense, in each author's order per door.
 //
-// Decides: in one stretch of a log, between two forgets of an author, the author's adds rise by outbox_seq,
-// and no item has more changes than its records make: one add, its edits, its delete. (Dense: I1; the same
-// for whoever reads: I16.) Cannot see: the order of edits and deletes among themselves.
+// Decides: in one stretch of a log, between two forgets of an author, the author's adds by one door, those
+// certainly pushed and those certainly pulled, rise by outbox_seq, and no item has more changes than its records
+// make: one add, its edits, its delete. (Dense: I1; the same for whoever reads: I16.) Cannot see: the order of
+// edits and deletes among themselves.
 
 export const name = "I14";
 
@@ -10,7 +11,8 @@ export function decide({ logs }, judge) {
   for (const log of logs.all()) {
     for (const { author, changes } of log.stretches()) {
       const where = `${log.reader}'s log of epoch ${log.epoch}`;
-      rising(judge, where, author, changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined));
+      const adds = changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined);
+      for (const door of ["push", "pull"]) rising(judge, where, author, adds.filter(({ item }) => item.route === door));
       notTooMany(judge, where, changes.filter(({ item }) => item !== undefined));
     }
   }

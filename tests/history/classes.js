@@ -1,0 +1,32 @@
+// Which way items go, as far as it is certain: an author's class decides as an item is accepted, and nothing later.
+
+import { Register } from "./register.js";
+
+export class Classes {
+  #classes = new Map();
+  #run;
+  #edges;
+
+  constructor(operations, edges, run) {
+    this.#edges = edges;
+    this.#run = run;
+    const changes = operations.filter(({ op, outcome }) => op === "classify" && outcome !== "refused");
+    for (const { author } of changes) {
+      const own = changes.filter((change) => change.author === author).map((change) => ({ ...change, value: change.class }));
+      this.#classes.set(author, new Register("auto", own));
+    }
+  }
+
+  /** The door that an item takes, "push" or "pull"; undefined if it may be either. */
+  route({ author, start, end }) {
+    const possible = this.#classes.get(author)?.possible(start, end) ?? new Set(["auto"]);
+    const routes = new Set([...possible].map((name) => this.#routeOf(name, author)));
+    return routes.size === 1 ? [...routes][0] : undefined;
+  }
+
+  /** The number of followers that an author of class auto is measured by may be a little behind. */
+  #routeOf(name, author) {
+    if (name !== "auto") return name;
+    return this.#edges.followers(author).length > this.#run.pull_above ? undefined : "push";
+  }
+}

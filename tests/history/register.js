@@ -1,0 +1,52 @@
+// A thing that has one value at a time, and requests that set it: what it may have been, and when.
+//
+// Requests may overlap, and one without an answer may take effect at any time after it was asked. So a
+// value is *possible* from the moment somebody asked for it until one that was certainly asked for later, and
+// answered, has certainly replaced it.
+
+export class Register {
+  #spans; // [{value, from, to, change}]: when each change, or the value before all of them, may have been in force
+
+  /** `changes`: operations that were not refused, each with the `value` that it sets. */
+  constructor(initial, changes) {
+    this.changes = changes;
+    const first = { value: initial, start: -Infinity, end: -Infinity };
+    this.#spans = [first, ...changes].map((change) => ({ value: change.value, from: change.start, to: replaced(change, changes), change }));
+  }
+
+  /** When `value` may have been in force: [{from, to}]. */
+  spans(value) {
+    return this.#spans.filter((span) => span.value === value);
+  }
+
+  /** The values that were possible at some moment of [from, to]. */
+  possible(from, to) {
+    return new Set(this.#spans.filter((span) => span.from <= to && span.to >= from).map(({ value }) => value));
+  }
+
+  /** The values that are possible in the end. */
+  finally() {
+    return this.possible(Infinity, Infinity);
+  }
+
+  /** When the value that is `value` in the end became so, at the earliest and at the latest; -Infinity: before all. */
+  became(value) {
+    const last = this.spans(value).filter(({ to, change }) => to === Infinity && !this.#changedNothing(change));
+    return {
+      earliest: Math.min(...last.map(({ from }) => from)),
+      latest: Math.max(...last.map(({ change }) => change.end)),
+      lines: last.flatMap(({ change }) => change.lines ?? []),
+    };
+  }
+
+  /** Whether the value was certainly there already, all the while. */
+  #changedNothing({ value, start, end }) {
+    return end > -Infinity && this.#spans.every((span) => span.value === value || span.to < start || span.from > end);
+  }
+}
+
+/** When a change has certainly been replaced. */
+function replaced(change, changes) {
+  const later = changes.filter(({ value, outcome, start }) => outcome === "done" && value !== change.value && start > change.end);
+  return Math.min(Infinity, ...later.map(({ end }) => end));
+}
