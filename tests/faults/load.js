@@ -1,7 +1,8 @@
 // A moderate load of everything that a feed is made of, by a seed; recorded.
 //
 //   authors  publish, edit, delete: one thing at a time each, asked again until it is answered. One is pushed, one pulled,
-//            one crosses the threshold as readers come and go, and of one the class changes
+//            one crosses the threshold as readers come and go, and of one the class changes. Some items are addressed
+//            to a few readers, whoever follows
 //   star     is pulled, and every reader follows it, always
 //   readers  follow and unfollow, one edge at a time each
 //   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back
@@ -105,7 +106,8 @@ export class Load {
     const own = this.published.filter((item) => item.author === author);
     const what = chance.between(0, 100);
     if (what < 3 && this.#classOf(author) === "any") await this.#classify(author, chance.pick(["push", "pull"]));
-    else if (what < 75 || own.length === 0) await this.#publish(author, chance);
+    else if (what < 66 || own.length === 0) await this.#publish(author, chance);
+    else if (what < 75) await this.#publish(author, chance, { audience: { users: this.#someReaders(chance) } });
     else if (what < 90) {
       const { id } = chance.pick(own.slice(-20));
       await this.backend.request("PATCH", `/v1/items/${id}`, { body: { text: `edited ${chance.between(0, 2 ** 32)}` } });
@@ -115,11 +117,18 @@ export class Load {
     }
   }
 
-  async #publish(author, chance) {
+  /** `more`: fields of the item besides its author and body. */
+  async #publish(author, chance, more = {}) {
     const key = `${author}-${this.published.length}-${chance.between(0, 2 ** 32)}`;
-    const item = await this.backend.call("POST", "/v1/items", { author, body: { text: key } }, { headers: { "idempotency-key": key } });
+    const fields = { author, body: { text: key }, ...more };
+    const item = await this.backend.call("POST", "/v1/items", fields, { headers: { "idempotency-key": key } });
     this.published.push(item);
     return item;
+  }
+
+  /** Three at most. */
+  #someReaders(chance) {
+    return [...new Set(Array.from({ length: chance.between(1, 4) }, () => chance.pick(this.readers)))];
   }
 
   #classOf(author) {

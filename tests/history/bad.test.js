@@ -352,6 +352,60 @@ breaks("I11", "a delete takes another door than its add, and overtakes it", ({ s
   story.append("ann", { op: "add", id: late });
 });
 
+// --- what is addressed to readers ----------------------------------------------------------------
+
+const noted = (story, options) => story.publish("bob", "for ann", { readers: ["ann"], ...options });
+breaks("I4", "an item that is addressed to a reader does not come", ({ story }) => {
+  noted(story, { to: [] });
+});
+breaks("I4", "an unfollow takes away what is addressed to the reader", ({ story }) => {
+  const note = noted(story);
+  story.unfollow("ann", "bob");
+  story.append("ann", { op: "delete", id: note });
+});
+breaks("I4", "an item that is addressed to the reader does not say so", ({ story }) => {
+  const note = noted(story);
+  const { show } = story;
+  story.show = (item) => ({ ...show.call(story, item), direct: item.id !== note && item.readers !== undefined });
+});
+breaks("I5", "an item is pushed to somebody whom it is not addressed to", ({ story }) => {
+  story.follow("eve", "bob");
+  story.connect("eve", "ios");
+  noted(story, { to: ["ann", "eve"] });
+});
+breaks("I5", "a page shows what is addressed to somebody else", ({ story }) => {
+  const note = story.publish("bob", "for eve", { readers: ["eve"] });
+  story.page("ann", { change: (page) => ({ ...page, items: [story.hydrate({ op: "add", id: note }).item, ...page.items] }) });
+});
+breaks("I6", "an item that is addressed to a reader is on the profile", ({ story }) => {
+  const note = noted(story);
+  story.items.get(note).readers = undefined;
+});
+breaks("I3", "an item that is addressed to the reader is added again behind a forget", ({ story }) => {
+  const note = noted(story);
+  story.unfollow("ann", "bob");
+  story.append("ann", { op: "add", id: note });
+});
+breaks("I10", "the watermark moves past an item that is addressed to the reader", ({ story }) => {
+  noted(story, { to: [] });
+  noted(story);
+});
+breaks("I11", "the delete of what is addressed to the reader comes before it", ({ story }) => {
+  const note = noted(story, { to: [] });
+  story.append("ann", { op: "delete", id: note });
+  story.append("ann", { op: "add", id: note });
+});
+breaks("I14", "what is addressed to the reader stands in another order", ({ story }) => {
+  const late = noted(story, { to: [] });
+  noted(story);
+  story.append("ann", { op: "add", id: late });
+});
+breaks("I14", "an edit of what is addressed to the reader comes twice", ({ story }) => {
+  const note = noted(story);
+  story.edit(note);
+  story.append("ann", { op: "update", id: note });
+});
+
 // --- the bugs that a checker has to catch ---------------------------------------------------------
 
 breaks("I1", "seeded: one sequence id is skipped, and only the end's reading shows it", ({ story, phone }) => {

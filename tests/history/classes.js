@@ -17,8 +17,9 @@ export class Classes {
     }
   }
 
-  /** The door that an item takes, "push" or "pull"; undefined if it may be either. */
-  route({ author, start, end }) {
+  /** The door that an item takes: "push", "pull", or "direct" if it is addressed; undefined if it is not certain. */
+  route({ author, readers, start, end }) {
+    if (readers) return "direct";
     const possible = this.#classes.get(author)?.possible(start, end) ?? new Set(["auto"]);
     const routes = new Set([...possible].map((name) => this.#routeOf(name, author)));
     return routes.size === 1 ? [...routes][0] : undefined;

@@ -1,6 +1,6 @@
 // What a reader's feed has to hold in the end, and what it may hold: the rule of follows and deletes.
 //
-// A feed holds the living items of followed authors: those published after the follow, and of those before
+// A feed holds what is addressed to its reader and lives, and the living items of followed authors: those published after the follow, and of those before
 // it the ones among the author's newest `backfill` by outbox order that had not been deleted by then.
 // Where the order of a follow, a publish and a delete is not certain, an item *may* be there.
 
@@ -8,6 +8,16 @@ import { isAccepted, maybeDeleted, surelyDeleted } from "./items.js";
 
 /** {must: Map id → item, may: Map id → item}; `must` is part of `may`. `authors`: whom the reader follows in the end. */
 export function expected(history, reader, authors) {
+  const { must, may } = followed(history, reader, authors);
+  for (const item of history.items.addressed(reader)) {
+    if (!surelyDeleted(item)) may.set(item.id, item);
+    if (isAccepted(item) && !maybeDeleted(item)) must.set(item.id, item);
+  }
+  return { must, may };
+}
+
+/** The same, without what is addressed. */
+export function followed(history, reader, authors) {
   const [must, may] = [new Map(), new Map()];
   for (const author of authors) {
     const since = history.edges.setOn(reader, author);

@@ -88,7 +88,7 @@ export function replay(changes) {
   for (const { op, item, item_id: id, author } of changes) {
     if (op === "add" || (op === "update" && shown.has(item.id))) shown.set(item.id, item);
     else if (op === "delete") shown.delete(id);
-    else if (op === "forget") for (const [id, held] of shown) if (held.author === author) shown.delete(id);
+    else if (op === "forget") for (const [id, held] of shown) if (held.author === author && !held.direct) shown.delete(id);
   }
   return [...shown.values()].sort(newestFirst);
 }

@@ -180,6 +180,22 @@ test("an author whose class may not have changed has no certain order", () => {
   isGood(story.finish());
 });
 
+test("what is addressed to a reader comes without a follow, is edited and deleted, and no unfollow takes it away", () => {
+  const { story, phone } = day();
+  const note = story.publish("bob", "for ann", { readers: ["ann"] });
+  const both = story.publish("dan", "for both", { readers: ["ann", "eve"] });
+  story.publish("dan", "nobody was told that it was accepted", { readers: ["ann"], answered: false });
+  story.publish("dan", "perhaps", { readers: ["eve"], answered: false, effect: false });
+  story.edit(note);
+  story.unfollow("ann", "bob");
+  story.follow("ann", "bob");
+  story.delete(both);
+  story.lose("ann");
+  story.publish("bob", "again for ann", { readers: ["ann"] });
+  story.connect("ann", "ios", { position: phone.feed.position });
+  isGood(story.finish());
+});
+
 test("the command line prints each violation with its lines, and fails", () => {
   const story = new Story();
   story.follow("ann", "bob");

@@ -1,7 +1,8 @@
 // Items as their publishers know them: what was asked, when, and what is certain.
 //
 // A publish with an idempotency key and all its retries are one item. One that never got an answer
-// may exist; it becomes known when a reader is shown an item of that author with that body.
+// may exist; it becomes known when a reader is shown an item of that author with that body. One that is
+// addressed to `readers` is in nobody's outbox, and has no `seq`.
 
 export class Items {
   #byId = new Map();
@@ -35,14 +36,19 @@ export class Items {
     return this.#byId.get(id);
   }
 
-  /** Items of an author. */
+  /** Items of an author's outbox. */
   of(author) {
-    return this.all().filter((item) => item.author === author);
+    return this.all().filter((item) => item.author === author && !item.readers);
   }
 
-  /** The publishes of an author that may have happened and whose item nobody has seen. */
+  /** Items addressed to a reader. */
+  addressed(reader) {
+    return this.all().filter((item) => item.readers?.has(reader));
+  }
+
+  /** The publishes of an author to the outbox that may have happened and whose item nobody has seen. */
   unseen(author) {
-    return this.#unknown.filter((group) => group.author === author);
+    return this.#unknown.filter((group) => group.author === author && !group.publishes[0].readers);
   }
 
   /** An item was shown to somebody: the one it is, or undefined. */
@@ -75,7 +81,8 @@ export class Items {
   #add(id, { author, publishes }, done) {
     const start = Math.min(...publishes.map((publish) => publish.start));
     const lines = publishes.flatMap((publish) => publish.lines);
-    const item = { id, author, seq: done?.answer.outbox_seq, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
+    const { readers } = publishes[0];
+    const item = { id, author, readers, seq: done?.answer.outbox_seq ?? undefined, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
     if (!this.#byId.has(id)) this.#byId.set(id, item);
     return this.#byId.get(id);
   }

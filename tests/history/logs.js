@@ -105,8 +105,17 @@ class Log {
     return (at === -1 ? this.changes.length : at) >= offset;
   }
 
+  /** The changes of each author that no forget takes away, for they were addressed to the reader: [{author, changes}]. */
+  direct() {
+    const direct = this.changes.filter(({ item }) => item?.readers);
+    return [...new Set(direct.map(({ author }) => author))].map((author) => ({
+      author,
+      changes: direct.filter((change) => change.author === author),
+    }));
+  }
+
   /**
-   * The changes of each author between two forgets, in order: [{author, changes}]. Nothing is known about an
+   * The other changes of each author between two forgets, in order: [{author, changes}]. Nothing is known about an
    * offset that nobody was shown; it may have been a forget, so all stretches end there.
    */
   stretches() {
@@ -117,7 +126,7 @@ class Log {
       if (change.offset !== next) open = new Map();
       next = change.offset + 1;
       if (change.op === "forget") open.delete(change.author);
-      else if (change.author !== undefined) {
+      else if (change.author !== undefined && !change.item?.readers) {
         if (!open.has(change.author)) done.push(open.set(change.author, { author: change.author, changes: [] }).get(change.author));
         open.get(change.author).changes.push(change);
       }

@@ -7,7 +7,7 @@
 //   unknown   no answer, or 5xx: it may have happened at any time after start, or may happen yet; end is Infinity
 
 const ROUTES = [
-  ["POST", /^\/v1\/items$/, ({ body, key }) => ({ op: "publish", author: body.author, body: body.body, key })],
+  ["POST", /^\/v1\/items$/, ({ body, key }) => ({ ...publish(body), key })],
   ["PATCH", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "edit", item })],
   ["DELETE", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "delete", item })],
   ["GET", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "item", item })],
@@ -35,8 +35,13 @@ function batch(asked, answered, call) {
   return asked.body.ops.map((op, i) => {
     const result = answered?.answer?.results?.[i];
     const own = result ? { ...answered, status: result.status, answer: result } : answered;
-    return { ...call, op: "publish", author: op.author, body: op.body, key: op.idempotency_key, ...outcome(own) };
+    return { ...call, ...publish(op), key: op.idempotency_key, ...outcome(own) };
   });
+}
+
+/** `readers`: to whom it is addressed; undefined if it is for all followers. */
+function publish({ author, body, audience }) {
+  return { op: "publish", author, body, readers: audience?.users && new Set(audience.users) };
 }
 
 function outcome(answered) {

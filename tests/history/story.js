@@ -14,7 +14,7 @@ const PAGE = 100;
 
 export class Story {
   lines = [];
-  items = new Map(); // id → {id, author, seq, body, rank, version, gone}
+  items = new Map(); // id → {id, author, readers, seq, body, rank, version, gone}
   edges = new Map(); // "reader author" → {on, from}
   logs = new Map(); // reader → {epoch, next, changes}
   phones = new Set();
@@ -38,14 +38,15 @@ export class Story {
 
   // --- what backends do ------------------------------------------------------------------------
 
-  /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. */
-  publish(author, text, { key, id = String(1000 + this.items.size), effect = true, answered = true, to } = {}) {
+  /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. `readers`: whom it is addressed to. */
+  publish(author, text, { key, id = String(1000 + this.items.size), effect = true, answered = true, readers, to = readers } = {}) {
     const body = { text };
+    const audience = readers && { users: readers };
     const known = key && [...this.items.values()].find((item) => item.key === key);
-    const answer = this.call("POST", "/v1/items", { body: { author, body }, key, answered }, () => {
+    const answer = this.call("POST", "/v1/items", { body: { author, body, audience }, key, answered }, () => {
       if (known) return [200, this.#accepted(known)];
-      const seq = this.#next(author);
-      const item = { id, author, seq, body, key, rank: Number(id), version: 1, gone: false };
+      const seq = readers ? null : this.#next(author);
+      const item = { id, author, readers, seq, body, key, rank: Number(id), version: 1, gone: false };
       if (effect) this.items.set(id, item);
       if (effect) for (const reader of to ?? this.#followers(author, seq)) this.append(reader, { op: "add", id });
       return [201, this.#accepted(item)];
@@ -102,7 +103,7 @@ export class Story {
     const query = new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) });
     return this.call("GET", `/v1/users/${reader}/feed?${query}`, {}, () => {
       const shown = this.shown(reader).filter(({ rank }) => cursor === undefined || rank < Number(cursor));
-      const items = shown.slice(0, limit).map((item) => this.#show(item));
+      const items = shown.slice(0, limit).map((item) => this.show(item));
       const next = shown.length > limit ? String(items.at(-1).rank) : null;
       return [200, change({ items, next, position: this.head(reader) })];
     });
@@ -127,7 +128,7 @@ export class Story {
   }
 
   outbox(author) {
-    const items = [...this.items.values()].filter((item) => item.author === author && !item.gone).map((item) => this.#show(item));
+    const items = [...this.items.values()].filter((item) => item.author === author && !item.readers && !item.gone).map((item) => this.show(item));
     this.call("GET", `/v1/users/${author}/outbox?limit=100`, {}, () => [200, { items: items.reverse(), next: null }]);
   }
 
@@ -266,12 +267,13 @@ export class Story {
 
   /** The items a reader sees: by the log, newest first. */
   shown(reader, authors) {
-    if (authors) return [...this.items.values()].filter(({ author, gone }) => !gone && authors.includes(author)).sort(newestFirst);
+    const isFor = ({ author, readers }) => (readers ?? [reader]).includes(reader) && (readers || authors.includes(author));
+    if (authors) return [...this.items.values()].filter((item) => !item.gone && isFor(item)).sort(newestFirst);
     const held = new Map();
     for (const { op, id, author } of this.log(reader).changes) {
       if (op === "add") held.set(id, this.items.get(id));
       if (op === "delete") held.delete(id);
-      if (op === "forget") for (const item of held.values()) if (item.author === author) held.delete(item.id);
+      if (op === "forget") for (const item of held.values()) if (item.author === author && !item.readers) held.delete(item.id);
     }
     return [...held.values()].filter(({ gone }) => !gone).sort(newestFirst);
   }
@@ -279,11 +281,11 @@ export class Story {
   hydrate({ op, id, author }) {
     if (op === "forget") return { op, author };
     const item = this.items.get(id);
-    return op === "delete" || item.gone ? { op: "delete", item_id: id } : { op, item: this.#show(item) };
+    return op === "delete" || item.gone ? { op: "delete", item_id: id } : { op, item: this.show(item) };
   }
 
-  #show({ id, author, body, rank, version }) {
-    return { id, author, body, rank, published_at: rank, version };
+  show({ id, author, readers, body, rank, version }) {
+    return { id, author, body, rank, published_at: rank, version, ...(readers && { direct: true }) };
   }
 
   #accepted({ id, author, seq, rank }) {
@@ -291,8 +293,8 @@ export class Story {
   }
 
   #record(item, op) {
-    this.#next(item.author);
-    for (const reader of this.#followers(item.author, Infinity)) {
+    if (!item.readers) this.#next(item.author);
+    for (const reader of item.readers ?? this.#followers(item.author, Infinity)) {
       if (this.log(reader).changes.some(({ id }) => id === item.id)) this.append(reader, { op, id: item.id });
     }
   }
@@ -303,7 +305,7 @@ export class Story {
   }
 
   #newest(author) {
-    return [...this.items.values()].filter((item) => item.author === author && !item.gone).slice(-this.#backfill);
+    return [...this.items.values()].filter((item) => item.author === author && !item.readers && !item.gone).slice(-this.#backfill);
   }
 
   #edge(reader, author) {

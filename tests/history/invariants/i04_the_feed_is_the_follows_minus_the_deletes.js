@@ -1,7 +1,8 @@
 // I4: after drain and sync, a device's view = items of current follows (with the backfill rule) minus deletes.
 //
-// Decides, for every reader whose feed was walked in the end: all that must be there is there, nothing is
-// there that may not be, each in a version that its edits allow; and every app that stands at the head shows
+// Decides, for every reader whose feed was walked in the end: all that must be there is there, pushed, pulled or
+// addressed to the reader (so I13: by whatever door), nothing is there that may not be, each in a version that its
+// edits allow, and called direct if it was addressed; and every app that stands at the head shows
 // exactly that. Where the order of a follow and a publish is uncertain, either is right (expected.js).
 // Cannot see: readers whose feed nobody read in the end.
 
@@ -25,15 +26,18 @@ function compare(judge, history, reader, { shown, lines, authors }) {
   const { must, may } = expected(history, reader, authors);
   const held = new Map(shown.map((item) => [item.id, item]));
   for (const item of must.values()) {
-    const why = () => `${reader} follows ${item.author} and does not see item ${item.id} (outbox_seq ${item.seq})`;
+    const because = item.readers ? `was addressed by ${item.author}` : `follows ${item.author}`;
+    const why = () => `${reader} ${because} and does not see item ${item.id} (outbox_seq ${item.seq})`;
     judge.holds(held.has(item.id), [...item.lines, ...history.edges.setOn(reader, item.author).lines, ...lines], why);
   }
-  for (const { id, author, version } of shown) {
+  for (const { id, author, version, direct = false } of shown) {
     const item = may.get(id);
     const known = history.items.get(id);
     const evidence = [...(known?.lines ?? []), ...(known?.deletes ?? []).flatMap((deleted) => deleted.lines), ...lines];
     judge.holds(item !== undefined, evidence, () => `${reader} sees item ${id} of ${author}, which must not be there`);
     if (item === undefined) continue;
+    const isDirect = item.readers !== undefined;
+    judge.holds(direct === isDirect, evidence, () => `item ${id}, which is ${isDirect ? "" : "not "}addressed to ${reader}, is shown as if it were otherwise`);
     const { least, most } = versions(item);
     const why = () => `${reader} sees version ${version} of item ${id}, whose edits allow ${least} to ${most}`;
     judge.holds(version >= least && version <= most, [...evidence, ...item.edits.flatMap((edit) => edit.lines)], why);

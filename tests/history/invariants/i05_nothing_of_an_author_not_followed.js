@@ -1,8 +1,8 @@
-// I5: no visible item of an author not followed.
+// I5: no visible item of an author not followed, unless addressed to the reader.
 //
 // Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
-// followed at some moment between its publish and that sight; in the end, only items of authors whom the
-// reader follows are shown, and the list of those says what the answered follows and unfollows make it.
+// followed at some moment between its publish and that sight, or was addressed to the reader; in the end,
+// only such items and those of authors whom the reader follows are shown.
 // Between an unfollow and its `forget` older items may still show, so before the end only items published
 // since are decided.
 
@@ -26,16 +26,22 @@ export function decide(history, judge) {
 
 function mayBeSeen(judge, { edges }, reader, { author, item, at, lines }) {
   if (item === undefined) return; // nobody asked for it: I6
+  if (item.readers) {
+    const others = () => `${reader} was shown item ${item.id} of ${author}, which is addressed to ${[...item.readers]}`;
+    judge.holds(item.readers.has(reader), [...lines.slice(0, 2), ...item.lines], others);
+    return;
+  }
   const evidence = [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
   const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow at any time since it was published`;
   judge.holds(edges.possiblyOn(reader, author, item.start, at), evidence, why);
 }
 
-function inTheEnd(judge, { final, edges }, reader) {
+function inTheEnd(judge, { final, edges, items }, reader) {
   const following = final.following(reader);
   if (following === null) return;
   const feed = final.feed(reader);
   for (const { id, author } of feed.items) {
+    if (items.get(id)?.readers) continue; // see above
     const why = () => `in the end ${reader} sees item ${id} of ${author}, who is not followed`;
     const unfollows = edges.changes(reader, author).flatMap((change) => change.lines);
     judge.holds(following.authors.has(author), [...unfollows, ...feed.lines, ...following.lines], why);

@@ -1,7 +1,7 @@
 // I6: accepted ⇒ in the outbox after any crash; a retry with the same idempotency key gets the same item.
 //
 // Decides: every item answered with 2xx and not deleted is on its author's profile in the end, a deleted
-// one is not; answers of one key name one item, and no two keys share an id or an outbox_seq; the numbers of
+// one is not, nor one that is addressed to readers (those have it: I4); answers of one key name one item, and no two keys share an id or an outbox_seq; the numbers of
 // an outbox leave no more room than its records take; nothing is shown that nobody asked for; edges are in
 // the end as the answers say. Cannot see: bytes on the disk (tests/trace does).
 
@@ -36,6 +36,7 @@ function numbersAreUnique(items, judge) {
     if (done === undefined) continue;
     const { id, outbox_seq: seq } = done.answer;
     for (const [taken, name, what] of [[ids, id, `id ${id}`], [places, `${done.author} ${seq}`, `outbox_seq ${seq} of ${done.author}`]]) {
+      if (taken === places && done.readers) continue;
       judge.holds(!taken.has(name), [...done.lines, ...(taken.get(name)?.lines ?? [])], () => `${what} was given to two items`);
       taken.set(name, done);
     }
@@ -46,6 +47,11 @@ function profile(judge, history, author) {
   const { items, lines } = history.final.outbox(author);
   const held = new Map(items.map((item) => [item.id, item]));
   const own = history.items.of(author);
+  for (const { id } of items) {
+    const item = history.items.get(id);
+    const why = () => `item ${id} of ${author} is addressed to ${[...item.readers]}, and on the profile`;
+    judge.holds(!item?.readers, [...(item?.lines ?? []), ...lines], why);
+  }
   for (const item of own) {
     const deletes = item.deletes.flatMap((deleted) => deleted.lines);
     if (isAccepted(item) && !maybeDeleted(item)) {

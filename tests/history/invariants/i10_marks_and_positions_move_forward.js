@@ -2,10 +2,11 @@
 //
 // Visible from outside: between two items of an author that stand in a log and came by one door, pushed or
 // pulled, in one stretch without a forget, no accepted item of that author and door is left out (the progress, or
-// the watermark, has not moved past it); and the stored position of a device never goes back, but where
-// somebody has broken the Redis that keeps it: what that has lost is late, as positions may be, and a device is sent
-// again what it has. Stretches as long as a log's least length are not decided: a log that was cut may lack
-// some. Cannot see: the marks themselves, and what took which door where the class was not certain.
+// the watermark, has not moved past it), nor is one that an author addressed to the reader before another that
+// stands there; and the stored position of a device never goes back, but where somebody has broken the Redis that
+// keeps it: what that has lost is late, as positions may be, and a device is sent again what it has. Stretches as
+// long as a log's least length are not decided: a log that was cut may lack some. Cannot see: the marks
+// themselves, and what took which door where the class was not certain.
 
 import { isAccepted, maybeDeleted } from "../items.js";
 
@@ -18,6 +19,7 @@ export function decide(history, judge) {
     for (const stretch of log.stretches()) {
       for (const door of ["push", "pull"]) nothingIsPassedOver(judge, log, stretch, items, door);
     }
+    for (const { author, changes } of log.direct()) nothingAddressedIsPassedOver(judge, log, author, changes, items);
   }
   positionsOnlyGrow(judge, history);
 }
@@ -32,6 +34,18 @@ function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, item
     if (!isAccepted(item) || maybeDeleted(item) || item.seq < least || item.seq > most) continue;
     const why = () => `${reader}'s log of epoch ${epoch} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
     judge.holds(held.has(item.id), [...item.lines, ...lines], why);
+  }
+}
+
+/** What one author addresses to a reader is taken in as it was accepted. */
+function nothingAddressedIsPassedOver(judge, log, author, changes, items) {
+  const last = changes.findLast(({ op, offset }) => op === "add" && log.isKnownUpTo(offset));
+  if (last === undefined) return;
+  const held = new Set(log.changes.map(({ id }) => id));
+  for (const item of items.addressed(log.reader)) {
+    if (item.author !== author || maybeDeleted(item) || !(item.end < last.item.start)) continue;
+    const why = () => `${log.reader}'s log of epoch ${log.epoch} has item ${last.id} that ${author} addressed to ${log.reader}, and not ${item.id} from before`;
+    judge.holds(held.has(item.id), [...item.lines, ...last.item.lines, ...last.lines], why);
   }
 }
 

@@ -24,7 +24,7 @@ export function decide({ logs, operations, items }, judge) {
     }
   }
   for (const log of logs.all()) {
-    for (const { changes } of log.stretches()) inOrder(judge, log, changes);
+    for (const { changes } of [...log.stretches(), ...log.direct()]) inOrder(judge, log, changes);
   }
 }
 

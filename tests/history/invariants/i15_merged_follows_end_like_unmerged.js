@@ -4,7 +4,7 @@
 // author what the edge's last state says, with the backfill rule (I4 says the same of pages); and a log has
 // no more forgets of an author than the edge had changes. Cannot see: logs that were cut or not read.
 
-import { expected } from "../expected.js";
+import { followed } from "../expected.js";
 import { replay } from "../final.js";
 
 export const name = "I15";
@@ -17,8 +17,8 @@ export function decide(history, judge) {
     notTooManyForgets(judge, history, { reader, author, most: changes.length, lines });
     const [log, following] = [final.log(reader), final.following(reader)];
     if (changes.length < 2 || log === null || following === null || log.changes.length >= run.keep) continue;
-    const shown = replay(log.changes).filter((item) => item.author === author);
-    const { must, may } = expected(history, reader, following.authors.has(author) ? [author] : []);
+    const shown = replay(log.changes).filter((item) => item.author === author && !item.direct);
+    const { must, may } = followed(history, reader, following.authors.has(author) ? [author] : []);
     const missing = [...must.values()].filter(({ id }) => !shown.some((item) => item.id === id));
     const extra = shown.filter(({ id }) => !may.has(id));
     const state = following.authors.has(author) ? "follows" : "does not follow";
