@@ -13,7 +13,7 @@ judged("i4_i9_a_rolling_restart_under_load", { start: cluster(), decides: ["I4",
     const ended = await fault("SIGTERM", member.name, () => member.stop());
     assert.deepEqual(ended, { code: 0, signal: null }, member.log());
     if (home.gateways.includes(member)) {
-      const told = () => load.phones.some(({ phone }) => phone.connecting.includes(3001));
+      const told = () => load.phones.some(({ phones }) => phones[0].connecting.includes(3001));
       await until("a device was told that its gateway goes away", told);
     }
     await member.start();

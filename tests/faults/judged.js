@@ -17,7 +17,7 @@ import { TOOLS } from "../actors/process.js";
 import { check, worded } from "../history/check.js";
 import { History } from "../history/history.js";
 import { Recorder } from "../history/recorder.js";
-import { BACKFILL, PULL_ABOVE } from "./cluster.js";
+import { BACKFILL, FEEDS, PULL_ABOVE } from "./cluster.js";
 import { Load } from "./load.js";
 import { Random } from "./random.js";
 
@@ -31,7 +31,7 @@ export function judged(sentence, { start, decides = [], sizes }, body) {
     const path = join(directory, `${sentence.replace(/[^A-Za-z0-9]+/g, "_")}.${seed}.jsonl`);
     const random = new Random(seed);
     const home = await start(t);
-    const recorder = new Recorder(path, { seed, test: sentence, backfill: BACKFILL, pull_above: PULL_ABOVE });
+    const recorder = new Recorder(path, { seed, test: sentence, backfill: BACKFILL, pull_above: PULL_ABOVE, feeds: FEEDS });
     t.after(() => recorder.close());
     const load = await Load.start(t, { home, recorder, random, sizes });
     const fault = async (what, who, inject) => {

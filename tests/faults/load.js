@@ -2,10 +2,11 @@
 //
 //   authors  publish, edit, delete: one thing at a time each, asked again until it is answered. One is pushed, one pulled,
 //            one crosses the threshold as readers come and go, and of one the class changes. Some items are addressed
-//            to a few readers, whoever follows
+//            to a few readers, whoever follows; some are likes, which belong to a feed of their own
 //   star     is pulled, and every reader follows it, always
 //   readers  follow and unfollow, one edge at a time each
-//   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back
+//   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back. The
+//            first of them has both feeds over one connection
 //
 //     const load = await Load.start(t, { home, recorder, random });
 //     …faults…
@@ -13,6 +14,7 @@
 
 import { Phone } from "../actors/phone.js";
 import { until } from "../actors/until.js";
+import { FEEDS } from "./cluster.js";
 import { Patient } from "./patient.js";
 
 const SIZES = { authors: 4, readers: 10, devices: 2 };
@@ -20,11 +22,14 @@ const SIZES = { authors: 4, readers: 10, devices: 2 };
 /** The classes of authors, in turn; of "auto" the number of followers decides, "any" of them changes now and then. */
 const CLASSES = ["push", "auto", "pull", "any"];
 
+const MAIN = "feed";
+const NAMES = [MAIN, ...Object.keys(FEEDS)];
+
 /** Followed by every reader: whoever has its last item has taken in all that was to be pulled before. */
 const STAR = "star";
 
 /** Pauses between two things an actor does, in ms. */
-const PACES = { author: [20, 120], star: [200, 600], reader: [200, 1200], phone: [100, 800] };
+const PACES = { author: [20, 120], star: [500, 1500], reader: [200, 1200], phone: [100, 800] };
 
 const SYNC_SECS = 90;
 
@@ -51,7 +56,7 @@ export class Load {
     await Promise.all([STAR, ...load.authors].map((author) => load.#classify(author)));
     await Promise.all(load.readers.map((reader) => load.backend.follow(reader, STAR)));
     await Promise.all(load.readers.map((reader) => load.backend.follow(reader, random.pick(load.authors))));
-    const seats = load.readers.flatMap((reader) => names("device", devices).map((device) => ({ reader, device })));
+    const seats = load.readers.flatMap((reader) => names("device", devices).map((device, i) => ({ reader, device, feeds: i === 0 ? NAMES : [MAIN] })));
     await Promise.all(seats.map((seat) => load.#open(seat)));
     for (const author of load.authors) load.#act(PACES.author, random.branch(), (chance) => load.#write(author, chance));
     load.#act(PACES.star, random.branch(), (chance) => load.#publish(STAR, chance));
@@ -73,16 +78,23 @@ export class Load {
     await Promise.all(this.#actors);
     this.#sound();
     await this.backend.drained();
-    const last = await this.#publish(STAR, this.random);
+    const last = {};
+    for (const name of NAMES) last[name] = await this.#publish(STAR, this.random, { kind: FEEDS[name]?.[0] });
     await this.backend.drained();
     const late = await this.#sync(last);
     this.recorder.line({ kind: "drained" });
-    for (const { reader, device, phone } of this.phones) this.recorder.view(reader, device, phone.feed);
-    for (const author of [STAR, ...this.authors]) await this.#walk(`/v1/users/${author}/outbox`);
+    for (const { reader, device, phones } of this.phones) {
+      for (const { channel, feed } of phones) this.recorder.view(reader, device, channel, feed);
+    }
+    for (const author of [STAR, ...this.authors]) {
+      for (const name of NAMES) await this.#walk(`/v1/users/${author}/outbox`, { name });
+    }
     for (const reader of this.readers) {
-      await this.#walk(`/v1/users/${reader}/feed`);
+      for (const name of NAMES) {
+        await this.#walk(`/v1/users/${reader}/feed`, { name });
+        await this.#log(reader, name);
+      }
       await this.#walk(`/v1/users/${reader}/following`);
-      await this.#log(reader);
       await this.backend.call("GET", `/v1/users/${reader}/sessions`);
     }
     this.recorder.end();
@@ -106,8 +118,8 @@ export class Load {
     const own = this.published.filter((item) => item.author === author);
     const what = chance.between(0, 100);
     if (what < 3 && this.#classOf(author) === "any") await this.#classify(author, chance.pick(["push", "pull"]));
-    else if (what < 66 || own.length === 0) await this.#publish(author, chance);
-    else if (what < 75) await this.#publish(author, chance, { audience: { users: this.#someReaders(chance) } });
+    else if (what < 66 || own.length === 0) await this.#publish(author, chance, { kind: this.#kind(chance) });
+    else if (what < 75) await this.#publish(author, chance, { kind: this.#kind(chance), audience: { users: this.#someReaders(chance) } });
     else if (what < 90) {
       const { id } = chance.pick(own.slice(-20));
       await this.backend.request("PATCH", `/v1/items/${id}`, { body: { text: `edited ${chance.between(0, 2 ** 32)}` } });
@@ -124,6 +136,11 @@ export class Load {
     const item = await this.backend.call("POST", "/v1/items", fields, { headers: { "idempotency-key": key } });
     this.published.push(item);
     return item;
+  }
+
+  /** One item in five is a like. */
+  #kind(chance) {
+    return chance.chance(20) ? chance.pick(Object.values(FEEDS).flat()) : undefined;
   }
 
   /** Three at most. */
@@ -146,29 +163,39 @@ export class Load {
   }
 
   async #handle(seat, chance) {
-    const { phone } = seat;
+    const phone = chance.pick(seat.phones);
+    const stored = () => seat.phones.map((phone) => phone.stored);
     const what = chance.between(0, 100);
     if (what < 60) await (phone.position && phone.acknowledge().catch(() => {})); // its answer is recorded, or did not come
     else if (what < 70) await this.backend.call("GET", `/v1/users/${seat.reader}/sessions`);
-    else if (what < 80) await this.#open(seat, { stored: phone.stored, dies: true });
+    else if (what < 80) await this.#open(seat, { stored: stored(), dies: true });
     else if (what < 85) await this.#open(seat, { dies: true });
-    else if (what < 90) await this.#open(seat, { stored: phone.stored }); // the older connection is still there
-    else if (what < 95) await this.#walk(`/v1/users/${seat.reader}/feed`, 20);
+    else if (what < 90) await this.#open(seat, { stored: stored() }); // the older connection is still there
+    else if (what < 95) await this.#walk(`/v1/users/${seat.reader}/feed`, { name: phone.channel, limit: 20 });
   }
 
-  /** The app is started: anew, or beside the one that runs. */
-  async #open(seat, { stored, dies = false } = {}) {
-    const older = seat.phone;
-    if (dies) older?.close();
-    seat.phone = await Phone.open(this.t, this.backend, seat.reader, { device: seat.device, stored });
+  /** The app is started: anew, or beside the one that runs. `stored`: what it kept of each feed. */
+  async #open(seat, { stored = [], dies = false } = {}) {
+    const older = seat.phones;
+    if (dies) older?.[0].close();
+    seat.phones = await this.#phones(seat, stored);
     if (older && !dies) {
       // The newest connection wins. After a crash both connect again, and either may be the newer one.
       // If neither stops, both stay: that is for the judge (I17).
-      const stops = until("one of the two stops", () => older.stopped || seat.phone.stopped, { withinSecs: STOPS_SECS });
+      const stops = until("one of the two stops", () => older[0].stopped || seat.phones[0].stopped, { withinSecs: STOPS_SECS });
       await stops.catch(() => {});
-      if (seat.phone.stopped) seat.phone = older;
+      if (seat.phones[0].stopped) seat.phones = older;
     }
     if (!this.phones.includes(seat)) this.phones.push(seat);
+  }
+
+  /** One for each feed of the seat, over one connection. */
+  async #phones({ reader, device, feeds }, stored) {
+    const phones = [];
+    for (const [i, channel] of feeds.entries()) {
+      phones.push(await Phone.open(this.t, this.backend, reader, { device, channel, over: phones[0], stored: stored[i] }));
+    }
+    return phones;
   }
 
   async #weigh() {
@@ -177,9 +204,10 @@ export class Load {
 
   // --- the end ---------------------------------------------------------------------------------
 
-  /** Every phone at its head, with the star's last item; answers why some are not. */
-  async #sync({ id }) {
-    const outcomes = await Promise.allSettled(this.phones.map(({ phone }) => this.#catchUp(phone, id)));
+  /** Every phone at its head, with the star's last item of each feed; answers why some are not. */
+  async #sync(last) {
+    const phones = this.phones.flatMap((seat) => seat.phones);
+    const outcomes = await Promise.allSettled(phones.map((phone) => this.#catchUp(phone, last[phone.channel].id)));
     return outcomes.filter(({ status }) => status === "rejected").map(({ reason }) => reason.message);
   }
 
@@ -192,18 +220,18 @@ export class Load {
     await phone.catchesUp(SYNC_SECS);
   }
 
-  async #walk(path, limit = 100) {
+  async #walk(path, { limit = 100, ...query } = {}) {
     for (let cursor = ""; cursor !== null; ) {
-      const { next } = await this.backend.call("GET", `${path}?${new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) })}`);
+      const { next } = await this.backend.call("GET", `${path}?${new URLSearchParams({ ...query, limit, ...(cursor ? { cursor } : {}) })}`);
       cursor = next;
     }
   }
 
   /** The whole log, unless it was cut. */
-  async #log(reader) {
-    const { position } = await this.backend.page(reader, { limit: 1 });
+  async #log(reader, name) {
+    const { position } = await this.backend.page(reader, { name, limit: 1 });
     for (let after = { ...position, offset: 0 }; ; ) {
-      const query = new URLSearchParams({ ...after, limit: 1000 });
+      const query = new URLSearchParams({ name, ...after, limit: 1000 });
       const { status, body } = await this.backend.request("GET", `/v1/users/${reader}/changes?${query}`);
       if (status === 410 || body.position.offset >= body.head) return;
       after = body.position;

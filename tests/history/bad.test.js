@@ -406,6 +406,74 @@ breaks("I14", "an edit of what is addressed to the reader comes twice", ({ story
   story.append("ann", { op: "update", id: note });
 });
 
+// --- a named feed --------------------------------------------------------------------------------
+
+const LIKES = { feeds: { likes: ["like"] } };
+const like = (story, options) => story.publish("bob", "a like", { kind: "like", ...options });
+breaks("I4", "a like does not come", ({ story }) => {
+  like(story, { to: [] });
+}, LIKES);
+breaks("I4", "a like stands in the main feed", ({ story }) => {
+  story.append("ann", { op: "add", id: like(story, { to: [] }) }, "feed");
+}, LIKES);
+breaks("I5", "a like is pushed on the main channel", ({ story }) => {
+  const id = like(story, { to: [] });
+  story.append("ann", { op: "add", id }, "feed");
+  story.delete(id);
+}, LIKES);
+breaks("I5", "a post is on a page of the likes", ({ story, first }) => {
+  const post = story.hydrate({ op: "add", id: first }).item;
+  story.page("ann", { feed: "likes", change: (page) => ({ ...page, items: [...page.items, post] }) });
+}, LIKES);
+breaks("I4", "likes keep a post out of what a follow brings", ({ story }) => {
+  story.publish("cyd", "a post");
+  for (let n = 0; n < 3; n += 1) story.publish("cyd", "a like", { kind: "like" });
+  story.call("PUT", "/v1/users/ann/following/cyd", {}, () => {
+    story.edges.set("ann cyd", { on: true, from: 4 });
+    for (const { id, feed } of story.items.values()) if (feed === "likes") story.append("ann", { op: "add", id });
+    return [204, null];
+  });
+  story.publish("cyd", "later");
+}, { ...LIKES, backfill: 3 });
+breaks("I5", "an unfollow leaves the author's likes", ({ story }) => {
+  like(story);
+  story.unfollow("ann", "bob", { forget: false });
+  story.append("ann", { op: "forget", author: "bob" });
+}, LIKES);
+breaks("I6", "a like is on the main profile", ({ story }) => {
+  story.items.get(like(story)).feed = "feed";
+}, LIKES);
+breaks("I1", "a push of the likes leaves an offset out", ({ story, phone }) => {
+  story.also(phone, "likes");
+  story.log("ann", "likes").next += 1;
+  like(story);
+}, LIKES);
+breaks("I9", "the likes are not caught up, though the main feed is", ({ story, phone }) => {
+  story.also(phone, "likes").at = undefined;
+  like(story);
+}, LIKES);
+breaks("I10", "a like is passed over", ({ story }) => {
+  like(story);
+  like(story, { to: [] });
+  like(story);
+}, LIKES);
+breaks("I12", "a position in the likes is stored as that of the main feed", ({ story, phone }) => {
+  const likes = story.also(phone, "likes");
+  like(story);
+  story.ack(likes);
+  story.stored.get("ann ios").position = { ...likes.feed.position };
+  story.sessions("ann");
+}, LIKES);
+breaks("I15", "an unfollow and a follow have not reached the likes", ({ story }) => {
+  const { append } = story;
+  like(story);
+  story.unfollow("ann", "bob");
+  story.append = function (reader, change, feed) {
+    if (this.items.get(change.id)?.feed !== "likes") append.call(this, reader, change, feed);
+  };
+  story.follow("ann", "bob");
+}, LIKES);
+
 // --- the bugs that a checker has to catch ---------------------------------------------------------
 
 breaks("I1", "seeded: one sequence id is skipped, and only the end's reading shows it", ({ story, phone }) => {

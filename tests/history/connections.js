@@ -1,9 +1,10 @@
 // Connections as devices saw them: the commands sent, the replies and pushes got, the close.
 //
 //   connection: number, reader, device, opened, connecting {at, n}, connected {at, n, node}, closed {at, n, code, by}
-//     subscriptions: asked, reply, deliver, epoch, offset, wasRecovering, recovered, extra, pushes [{offset, data, at, n}]
-//     named: positions that this device has said it holds {epoch, offset, at, n, kind, outcome}
-//     histories: {since, limit, reverse, reply, lines}
+//     subscriptions: channel, asked, reply, deliver, epoch, offset, wasRecovering, recovered, extra, pushes [{offset, data, at, n}]
+//     open: the subscription of each channel that stands
+//     named: positions that this device has said it holds {channel, epoch, offset, at, n, kind, outcome}
+//     histories: {channel, since, limit, reverse, reply, lines}
 
 /** Joins the lines of each connection. */
 export function connectionsOf(lines) {
@@ -20,27 +21,27 @@ export function connectionsOf(lines) {
 
 function begin({ n, at, connection, reader, device, gateway }) {
   const lists = { subscriptions: [], named: [], histories: [], strays: [] };
-  return { number: connection, reader, device, gateway, opened: { at, n }, ...lists, waiting: new Map(), current: null };
+  return { number: connection, reader, device, gateway, opened: { at, n }, ...lists, waiting: new Map(), open: new Map() };
 }
 
 function sent(connection, line) {
   const { id, connect, subscribe, rpc, history, unsubscribe } = line.message;
   connection.waiting.set(id, line);
   if (connect) connection.connecting = line;
-  if (unsubscribe) connection.current = null;
-  if (subscribe?.recover && subscribe.data?.deliver === "items") name(connection, line, "recover", subscribe);
-  if (rpc?.method === "ack" && rpc.data) name(connection, line, "ack", rpc.data);
-  if (history?.since && !history.reverse) name(connection, line, "history", history.since);
+  if (unsubscribe) connection.open.delete(unsubscribe.channel);
+  if (subscribe?.recover && subscribe.data?.deliver === "items") name(connection, line, "recover", subscribe.channel, subscribe);
+  if (rpc?.method === "ack" && rpc.data) name(connection, line, "ack", rpc.data.channel ?? "feed", rpc.data);
+  if (history?.since && !history.reverse) name(connection, line, "history", history.channel, history.since);
 }
 
-function name(connection, { at, n, message }, kind, { epoch, offset }) {
-  connection.named.push({ kind, id: message.id, epoch, offset: offset ?? 0, at, n, outcome: "unknown" });
+function name(connection, { at, n, message }, kind, channel, { epoch, offset }) {
+  connection.named.push({ kind, channel, id: message.id, epoch, offset: offset ?? 0, at, n, outcome: "unknown" });
 }
 
 function got(connection, line) {
   const { id, push, connect, subscribe, history, error } = line.message;
   if (push) {
-    const to = connection.current?.pushes ?? connection.strays;
+    const to = connection.open.get(push.channel)?.pushes ?? connection.strays;
     to.push({ offset: push.pub?.offset, data: push.pub?.data, at: line.at, n: line.n });
     return;
   }
@@ -49,12 +50,14 @@ function got(connection, line) {
   const named = connection.named.find((named) => named.id === id);
   if (named) named.outcome = error ? "refused" : "done";
   if (connect) connection.connected = { at: line.at, n: line.n, node: connect.node };
-  if (subscribe) open(connection, asked, line, subscribe);
+  if (subscribe) begun(connection, asked, line, subscribe);
   if (history) connection.histories.push({ ...asked.message.history, at: line.at, reply: history, lines: [asked.n, line.n] });
 }
 
-function open(connection, asked, line, reply) {
-  connection.current = {
+function begun(connection, asked, line, reply) {
+  const { channel } = asked.message.subscribe;
+  const subscription = {
+    channel,
     asked: asked.message.subscribe,
     askedAt: asked.at,
     at: line.at,
@@ -67,5 +70,6 @@ function open(connection, asked, line, reply) {
     extra: reply.publications ?? [],
     pushes: [],
   };
-  connection.subscriptions.push(connection.current);
+  connection.open.set(channel, subscription);
+  connection.subscriptions.push(subscription);
 }

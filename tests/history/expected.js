@@ -7,9 +7,9 @@
 import { isAccepted, maybeDeleted, surelyDeleted } from "./items.js";
 
 /** {must: Map id → item, may: Map id → item}; `must` is part of `may`. `authors`: whom the reader follows in the end. */
-export function expected(history, reader, authors) {
-  const { must, may } = followed(history, reader, authors);
-  for (const item of history.items.addressed(reader)) {
+export function expected(history, { reader, feed }, authors) {
+  const { must, may } = followed(history, { reader, feed }, authors);
+  for (const item of history.items.addressed(reader, feed)) {
     if (!surelyDeleted(item)) may.set(item.id, item);
     if (isAccepted(item) && !maybeDeleted(item)) must.set(item.id, item);
   }
@@ -17,12 +17,12 @@ export function expected(history, reader, authors) {
 }
 
 /** The same, without what is addressed. */
-export function followed(history, reader, authors) {
+export function followed(history, { reader, feed }, authors) {
   const [must, may] = [new Map(), new Map()];
   for (const author of authors) {
     const since = history.edges.setOn(reader, author);
-    const all = history.items.of(author);
-    const newest = newestCounts(all, history.items.unseen(author), since);
+    const all = history.items.of(author, feed);
+    const newest = newestCounts(all, history.items.unseen(author, feed), since);
     for (const item of all) {
       if (surelyDeleted(item)) continue;
       const { least, most } = newest(item);
@@ -34,7 +34,7 @@ export function followed(history, reader, authors) {
   return { must, may };
 }
 
-/** For an item: how many newer adds of its author stood in the outbox at the follow, at least and at most. */
+/** For an item: how many newer adds of its author and feed stood in the outbox at the follow, at least and at most. */
 function newestCounts(all, unseen, { earliest, latest }) {
   const lower = all.filter((other) => other.end < earliest && !maybeDeleted(other, latest));
   const upper = all.filter((other) => other.start < latest && !surelyDeleted(other, earliest));

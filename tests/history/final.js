@@ -12,25 +12,30 @@ export class Final {
     this.views = drained ? lines.filter(({ kind, at }) => kind === "view" && at >= drained.at) : [];
   }
 
-  /** Readers whose feed was walked to its end. */
-  readers() {
-    return [...new Set(this.#reads("feed").map(({ user }) => user))].filter((reader) => this.feed(reader));
+  /** The feeds that were walked to their ends: [{reader, feed}]. */
+  inboxes() {
+    return this.#walked("feed").map(({ user, feed }) => ({ reader: user, feed }));
   }
 
-  /** Authors whose profile was walked to its end. */
-  authors() {
-    return [...new Set(this.#reads("outbox").map(({ user }) => user))].filter((author) => this.outbox(author));
+  /** Readers whose follows were walked to their end. */
+  readers() {
+    return this.#walked("following").map(({ user }) => user);
+  }
+
+  /** The profiles that were walked to their ends: [{author, feed}]. */
+  profiles() {
+    return this.#walked("outbox").map(({ user, feed }) => ({ author: user, feed }));
   }
 
   /** {items, position, lines}; null unless walked to its end. */
-  feed(reader) {
-    const pages = this.#walk("feed", reader);
+  feed({ reader, feed }) {
+    const pages = this.#walk("feed", reader, feed);
     return pages && { items: pages.flatMap(({ answer }) => answer.items), position: pages[0].answer.position, lines: linesOf(pages) };
   }
 
-  /** {items, lines}: the living items of an author. */
-  outbox(author) {
-    const pages = this.#walk("outbox", author);
+  /** {items, lines}: the living items of an author in one feed. */
+  outbox({ author, feed }) {
+    const pages = this.#walk("outbox", author, feed);
     return pages && { items: pages.flatMap(({ answer }) => answer.items), lines: linesOf(pages) };
   }
 
@@ -51,8 +56,8 @@ export class Final {
   }
 
   /** {epoch, changes, head, lines}: the whole log, read from 0 to its head; null if it was not, or was cut. */
-  log(reader) {
-    const reads = this.#reads("changes", reader);
+  log({ reader, feed }) {
+    const reads = this.#reads("changes", reader, feed);
     const chain = [];
     for (const read of reads) {
       const { offset = "0", epoch = read.answer.position.epoch } = read.query;
@@ -66,14 +71,21 @@ export class Final {
     return { epoch: end.position.epoch, changes: chain.flatMap(({ answer }) => answer.changes), head: end.head, lines: linesOf(chain) };
   }
 
-  #reads(op, user) {
-    return this.#operations.filter((operation) => operation.op === op && (user === undefined || operation.user === user));
+  #reads(op, user, feed) {
+    const isAsked = ({ user: of, feed: name }) => (user === undefined || of === user) && (feed === undefined || name === feed);
+    return this.#operations.filter((operation) => operation.op === op && isAsked(operation));
+  }
+
+  /** {user, feed} of each list that was walked to its end. */
+  #walked(op) {
+    const all = new Map(this.#reads(op).map(({ user, feed }) => [`${user} ${feed}`, { user, feed }]));
+    return [...all.values()].filter(({ user, feed }) => this.#walk(op, user, feed) !== null);
   }
 
   /** The last walk from a first page to the end. */
-  #walk(op, user) {
+  #walk(op, user, feed) {
     let [walk, done] = [null, null];
-    for (const page of this.#reads(op, user)) {
+    for (const page of this.#reads(op, user, feed)) {
       if (page.query.cursor === undefined) walk = [page];
       else if (walk?.at(-1).answer.next === page.query.cursor) walk.push(page);
       if (walk?.at(-1).answer.next === null) done = walk;

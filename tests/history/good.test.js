@@ -60,7 +60,7 @@ test("items published in a batch, one of them refused, break no invariant", () =
   const { story } = day();
   const ops = ["five", "six"].map((text) => ({ author: "cyd", body: { text }, idempotency_key: text }));
   story.call("POST", "/v1/items/batch", { body: { ops } }, () => {
-    const item = { id: "5000", author: "cyd", seq: 3, body: ops[0].body, rank: 5000, version: 1, gone: false };
+    const item = { id: "5000", author: "cyd", feed: "feed", seq: 3, body: ops[0].body, rank: 5000, version: 1, gone: false };
     story.items.set(item.id, item);
     story.append("ann", { op: "add", id: item.id });
     return [200, { results: [{ status: 201, id: item.id, author: "cyd", outbox_seq: 3 }, { status: 409, type: "conflict" }] }];
@@ -193,6 +193,26 @@ test("what is addressed to a reader comes without a follow, is edited and delete
   story.lose("ann");
   story.publish("bob", "again for ann", { readers: ["ann"] });
   story.connect("ann", "ios", { position: phone.feed.position });
+  isGood(story.finish());
+});
+
+const LIKES = { feeds: { likes: ["like"] } };
+
+test("a named feed has its own log, position and pages, over one connection and one edge", () => {
+  const { story, phone } = day({ ...LIKES, backfill: 2 });
+  const likes = story.also(phone, "likes");
+  const [first] = ["one", "two", "three"].map((text) => story.publish("bob", text, { kind: "like" }));
+  story.publish("bob", "a post between", { kind: "post" });
+  story.publish("dan", "for ann", { kind: "like", readers: ["ann"] });
+  story.edit(first);
+  story.ack(likes);
+  story.ack(phone);
+  story.sessions("ann");
+  story.unfollow("ann", "bob");
+  story.follow("ann", "bob");
+  story.publish("bob", "four", { kind: "like" });
+  story.walk("ann", 2, "likes");
+  story.lose("eve");
   isGood(story.finish());
 });
 

@@ -16,7 +16,7 @@ import { Logs } from "./logs.js";
 import { operations } from "./requests.js";
 
 /** What a `run` line leaves unsaid. */
-const DEFAULTS = { backfill: 100, pull_above: 10_000, keep: 1000, batch: 100, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
+const DEFAULTS = { backfill: 100, pull_above: 10_000, feeds: {}, keep: 1000, batch: 100, grace_ms: 15_000, memory_max_bytes: 512 * 1024 * 1024 };
 
 export class History {
   /** `text`: the file. A torn last line, of a run that crashed, is left out. */
@@ -28,7 +28,7 @@ export class History {
     this.last = this.lines.at(-1)?.at ?? 0;
     this.operations = this.#join();
     this.connections = connectionsOf(this.lines);
-    this.items = new Items(this.operations);
+    this.items = new Items(this.operations, this.run.feeds);
     this.edges = new Edges(this.operations);
     this.logs = new Logs(this.connections, this.operations, this.items);
     this.#route(new Classes(this.operations, this.edges, this.run));
@@ -37,6 +37,11 @@ export class History {
 
   static load(path) {
     return new History(readFileSync(path, "utf8"));
+  }
+
+  /** The names of all feeds. */
+  get feeds() {
+    return ["feed", ...Object.keys(this.run.feeds)];
   }
 
   kind(kind) {

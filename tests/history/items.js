@@ -2,7 +2,7 @@
 //
 // A publish with an idempotency key and all its retries are one item. One that never got an answer
 // may exist; it becomes known when a reader is shown an item of that author with that body. One that is
-// addressed to `readers` is in nobody's outbox, and has no `seq`.
+// addressed to `readers` is in nobody's outbox, and has no `seq`. Its kind says which of its readers' feeds it is of.
 
 export class Items {
   #byId = new Map();
@@ -11,7 +11,11 @@ export class Items {
   /** Items that were shown and that nobody had asked for: {item, n}. */
   unasked = [];
 
-  constructor(operations) {
+  #feeds;
+
+  /** `feeds`: the kinds of each named feed. */
+  constructor(operations, feeds) {
+    this.#feeds = feeds;
     for (const operation of operations) {
       if (operation.op === "publish") this.#publish(operation);
     }
@@ -36,19 +40,19 @@ export class Items {
     return this.#byId.get(id);
   }
 
-  /** Items of an author's outbox. */
-  of(author) {
-    return this.all().filter((item) => item.author === author && !item.readers);
+  /** Items of an author's outbox; of one feed, if it is given. */
+  of(author, feed) {
+    return this.all().filter((item) => item.author === author && !item.readers && isOf(item, feed));
   }
 
-  /** Items addressed to a reader. */
-  addressed(reader) {
-    return this.all().filter((item) => item.readers?.has(reader));
+  /** Items of one feed that are addressed to a reader. */
+  addressed(reader, feed) {
+    return this.all().filter((item) => item.readers?.has(reader) && isOf(item, feed));
   }
 
-  /** The publishes of an author to the outbox that may have happened and whose item nobody has seen. */
-  unseen(author) {
-    return this.#unknown.filter((group) => group.author === author && !group.publishes[0].readers);
+  /** The publishes of an author to the outbox that may have happened and whose item nobody has seen; of one feed, if it is given. */
+  unseen(author, feed) {
+    return this.#unknown.filter((group) => group.author === author && !group.publishes[0].readers && isOf(group, feed));
   }
 
   /** An item was shown to somebody: the one it is, or undefined. */
@@ -67,7 +71,7 @@ export class Items {
 
   #publish(operation) {
     const name = operation.key === undefined ? `line ${operation.lines[0]} ${this.#groups.size}` : JSON.stringify([operation.author, operation.key]);
-    const group = this.#groups.get(name) ?? { author: operation.author, publishes: [] };
+    const group = this.#groups.get(name) ?? { author: operation.author, feed: this.#feedOf(operation.kind), publishes: [] };
     group.publishes.push(operation);
     this.#groups.set(name, group);
   }
@@ -78,15 +82,21 @@ export class Items {
     else if (group.publishes.some(({ outcome }) => outcome === "unknown")) this.#unknown.push(group);
   }
 
-  #add(id, { author, publishes }, done) {
+  #feedOf(kind) {
+    return Object.keys(this.#feeds).find((name) => this.#feeds[name].includes(kind)) ?? "feed";
+  }
+
+  #add(id, { author, feed, publishes }, done) {
     const start = Math.min(...publishes.map((publish) => publish.start));
     const lines = publishes.flatMap((publish) => publish.lines);
     const { readers } = publishes[0];
-    const item = { id, author, readers, seq: done?.answer.outbox_seq ?? undefined, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
+    const item = { id, author, feed, readers, seq: done?.answer.outbox_seq ?? undefined, start, end: done?.end ?? Infinity, lines, edits: [], deletes: [] };
     if (!this.#byId.has(id)) this.#byId.set(id, item);
     return this.#byId.get(id);
   }
 }
+
+const isOf = ({ feed }, wanted) => wanted === undefined || feed === wanted;
 
 /** Whether its publisher was told that it is accepted. */
 export const isAccepted = (item) => item.end !== Infinity;

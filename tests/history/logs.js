@@ -5,7 +5,7 @@
 // as a `delete`. So several observations of one offset may differ in that, and only in that.
 
 export class Logs {
-  #logs = new Map(); // reader → epoch → Log
+  #logs = new Map(); // reader and feed → epoch → Log
 
   constructor(connections, operations, items) {
     for (const connection of connections) this.#connection(connection, items);
@@ -21,45 +21,47 @@ export class Logs {
     return [...this.#logs.values()].flatMap((epochs) => [...epochs.values()]);
   }
 
-  /** Every log of a reader. */
-  of(reader) {
-    return [...(this.#logs.get(reader)?.values() ?? [])];
+  /** Every log of a reader's feed. */
+  of({ reader, feed }) {
+    return [...(this.#logs.get(`${reader} ${feed}`)?.values() ?? [])];
   }
 
-  readers() {
-    return [...this.#logs.keys()];
+  /** The feeds that anybody was shown anything of: [{reader, feed}]. */
+  inboxes() {
+    return [...this.#logs.values()].map((epochs) => [...epochs.values()][0]).map(({ reader, feed }) => ({ reader, feed }));
   }
 
-  log(reader, epoch) {
-    if (!this.#logs.has(reader)) this.#logs.set(reader, new Map());
-    const epochs = this.#logs.get(reader);
-    if (!epochs.has(epoch)) epochs.set(epoch, new Log(reader, epoch));
+  log({ reader, feed }, epoch) {
+    const inbox = `${reader} ${feed}`;
+    if (!this.#logs.has(inbox)) this.#logs.set(inbox, new Map());
+    const epochs = this.#logs.get(inbox);
+    if (!epochs.has(epoch)) epochs.set(epoch, new Log(reader, feed, epoch));
     return epochs.get(epoch);
   }
 
   #connection({ reader, subscriptions, histories }, items) {
-    for (const { epoch, offset, recovered, askedAt, at, lines, pushes, extra } of subscriptions) {
-      const log = this.log(reader, epoch);
+    for (const { channel, epoch, offset, recovered, askedAt, at, lines, pushes, extra } of subscriptions) {
+      const log = this.log({ reader, feed: channel }, epoch);
       if (!recovered) log.heads.push({ offset, start: askedAt, end: at, lines });
       for (const { offset, data, at, n } of pushes) log.see(offset, data, { at, n }, items);
       for (const { offset, data } of extra) log.see(offset, data, { at, n: lines[1] }, items);
     }
-    for (const { reply, at, lines } of histories) {
-      const log = this.log(reader, reply.epoch);
+    for (const { channel, reply, at, lines } of histories) {
+      const log = this.log({ reader, feed: channel }, reply.epoch);
       log.heads.push({ offset: reply.offset ?? 0, start: at, end: at, lines });
       for (const { offset, data } of reply.publications ?? []) log.see(offset, data, { at, n: lines[1] }, items);
     }
   }
 
-  #changes({ user, answer, start, end, lines }, items) {
-    const log = this.log(user, answer.position.epoch);
+  #changes({ user, feed, answer, start, end, lines }, items) {
+    const log = this.log({ reader: user, feed }, answer.position.epoch);
     log.heads.push({ offset: answer.head, start, end, lines });
     for (const { offset, ...data } of answer.changes) log.see(offset, data, { at: end, n: lines[1] }, items);
   }
 
-  #page({ user, answer, start, end, lines }, items) {
+  #page({ user, feed, answer, start, end, lines }, items) {
     const { epoch, offset } = answer.position;
-    this.log(user, epoch).heads.push({ offset, start, end, lines });
+    this.log({ reader: user, feed }, epoch).heads.push({ offset, start, end, lines });
     for (const item of answer.items) items.meet(item, lines[1]);
   }
 }
@@ -72,8 +74,10 @@ class Log {
   /** The changes that are known, ascending: {offset, op, id, author, item, at (first seen), lines}. */
   changes = [];
 
-  constructor(reader, epoch) {
-    Object.assign(this, { reader, epoch });
+  constructor(reader, feed, epoch) {
+    Object.assign(this, { reader, feed, epoch });
+    /** In words. */
+    this.name = `${reader}'s log ${feed === "feed" ? "" : `of ${feed} `}of epoch ${epoch}`;
   }
 
   see(offset, data, { at, n }, items) {

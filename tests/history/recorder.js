@@ -8,7 +8,7 @@
 // Each line is written before the program goes on, so a test that crashes leaves all it saw. `at` is
 // milliseconds of a monotonic clock. An `asked` without its `answered` may or may not have happened.
 //
-//   run        what the run was: seed, backfill, pull_above, keep, batch, grace_ms, memory_max_bytes
+//   run        what the run was: seed, backfill, pull_above, feeds, keep, batch, grace_ms, memory_max_bytes
 //   asked      call, gateway, method, path, body, key       a request is about to be sent
 //   answered   call, status, answer                         status null: no answer came
 //   opened     connection, reader, device, gateway          a WebSocket is about to be opened
@@ -16,7 +16,7 @@
 //   closed     connection, code, reason, by                 by: "client" if this side asked for it
 //   fault      what, who                                    somebody breaks a process: as it begins, and when it is done
 //   memory     who, bytes, most                             resident memory of a process, and its bound
-//   view       reader, device, position, items              what an app shows
+//   view       reader, device, feed, position, items        what an app shows
 //   drained                                                 all work is done, all phones are in sync: what
 //                                                           is read from here on is final
 //   end                                                     the run went as planned
@@ -64,10 +64,10 @@ export class Recorder {
     return connection;
   }
 
-  /** What an app shows, by its `Feed`. */
-  view(reader, device, feed) {
+  /** What an app shows of the feed of that name, by its `Feed`. */
+  view(reader, device, name, feed) {
     const items = feed.items().map(({ id, author, version }) => ({ id, author, version }));
-    this.line({ kind: "view", reader, device, position: feed.position, items });
+    this.line({ kind: "view", reader, device, feed: name, position: feed.position, items });
   }
 
   /** The last line; nothing is written after it. */

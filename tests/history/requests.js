@@ -14,7 +14,8 @@ const ROUTES = [
   ["PUT", /^\/v1\/authors\/([^/]+)$/, ({ body }, author) => ({ op: "classify", author, class: body.class })],
   ["PUT", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "follow", reader, author })],
   ["DELETE", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "unfollow", reader, author })],
-  ["GET", /^\/v1\/users\/([^/]+)\/(feed|changes|following|outbox|sessions)$/, (_, user, op) => ({ op, user })],
+  ["GET", /^\/v1\/users\/([^/]+)\/(feed|changes|outbox)$/, (_, user, op, { name = "feed" }) => ({ op, user, feed: name })],
+  ["GET", /^\/v1\/users\/([^/]+)\/(following|sessions)$/, (_, user, op) => ({ op, user })],
   ["DELETE", /^\/v1\/users\/([^/]+)\/sessions\/([^/]+)$/, (_, user, device) => ({ op: "kick", user, device })],
 ];
 
@@ -26,7 +27,7 @@ export function operations(asked, answered) {
   if (asked.method === "POST" && pathname === "/v1/items/batch") return batch(asked, answered, call);
   for (const [method, pattern, name] of ROUTES) {
     const match = method === asked.method && pattern.exec(pathname);
-    if (match) return [{ ...call, ...name(asked, ...match.slice(1).map(decodeURIComponent)), ...outcome(answered) }];
+    if (match) return [{ ...call, ...name(asked, ...match.slice(1).map(decodeURIComponent), query), ...outcome(answered) }];
   }
   return [];
 }
@@ -40,8 +41,8 @@ function batch(asked, answered, call) {
 }
 
 /** `readers`: to whom it is addressed; undefined if it is for all followers. */
-function publish({ author, body, audience }) {
-  return { op: "publish", author, body, readers: audience?.users && new Set(audience.users) };
+function publish({ author, body, kind, audience }) {
+  return { op: "publish", author, body, kind, readers: audience?.users && new Set(audience.users) };
 }
 
 function outcome(answered) {

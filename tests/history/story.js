@@ -14,9 +14,9 @@ const PAGE = 100;
 
 export class Story {
   lines = [];
-  items = new Map(); // id → {id, author, readers, seq, body, rank, version, gone}
+  items = new Map(); // id → {id, author, feed, readers, seq, body, rank, version, gone}
   edges = new Map(); // "reader author" → {on, from}
-  logs = new Map(); // reader → {epoch, next, changes}
+  logs = new Map(); // "reader feed" → {epoch, next, changes}
   phones = new Set();
   stored = new Map(); // "reader device" → {phone, position}
   #heads = new Map();
@@ -24,9 +24,11 @@ export class Story {
   #calls = 0;
   #connections = 0;
   #backfill;
+  #feeds;
 
   constructor(run = {}) {
     this.#backfill = run.backfill ?? 100;
+    this.#feeds = run.feeds ?? {};
     this.line({ kind: "run", ...run });
   }
 
@@ -39,14 +41,14 @@ export class Story {
   // --- what backends do ------------------------------------------------------------------------
 
   /** `effect: false`: answered, and not done. `answered: false`: done, and not answered. `readers`: whom it is addressed to. */
-  publish(author, text, { key, id = String(1000 + this.items.size), effect = true, answered = true, readers, to = readers } = {}) {
+  publish(author, text, { kind, key, id = String(1000 + this.items.size), effect = true, answered = true, readers, to = readers } = {}) {
     const body = { text };
     const audience = readers && { users: readers };
     const known = key && [...this.items.values()].find((item) => item.key === key);
-    const answer = this.call("POST", "/v1/items", { body: { author, body, audience }, key, answered }, () => {
+    const answer = this.call("POST", "/v1/items", { body: { author, body, kind, audience }, key, answered }, () => {
       if (known) return [200, this.#accepted(known)];
       const seq = readers ? null : this.#next(author);
-      const item = { id, author, readers, seq, body, key, rank: Number(id), version: 1, gone: false };
+      const item = { id, author, feed: this.#feedOf(kind), readers, seq, body, key, rank: Number(id), version: 1, gone: false };
       if (effect) this.items.set(id, item);
       if (effect) for (const reader of to ?? this.#followers(author, seq)) this.append(reader, { op: "add", id });
       return [201, this.#accepted(item)];
@@ -82,8 +84,8 @@ export class Story {
       if (this.#edge(reader, author).on) return [204, null];
       const again = this.edges.has(`${reader} ${author}`);
       this.edges.set(`${reader} ${author}`, { on: true, from: this.#heads.get(author) ?? 0 });
-      if (again) this.append(reader, { op: "forget", author });
-      for (const { id } of this.#newest(author)) this.append(reader, { op: "add", id });
+      if (again) this.#forget(reader, author);
+      for (const feed of this.#names) for (const { id } of this.#newest(author, feed)) this.append(reader, { op: "add", id });
       return [204, null];
     });
   }
@@ -92,31 +94,31 @@ export class Story {
   unfollow(reader, author, { forget = true } = {}) {
     this.call("DELETE", `/v1/users/${reader}/following/${author}`, {}, () => {
       this.edges.set(`${reader} ${author}`, { on: false, from: 0 });
-      if (forget) this.append(reader, { op: "forget", author });
+      if (forget) this.#forget(reader, author);
       return [204, null];
     });
   }
 
   // --- what is read ----------------------------------------------------------------------------
 
-  page(reader, { cursor, limit = PAGE, change = (answer) => answer } = {}) {
-    const query = new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) });
+  page(reader, { feed = "feed", cursor, limit = PAGE, change = (answer) => answer } = {}) {
+    const query = new URLSearchParams({ name: feed, limit, ...(cursor ? { cursor } : {}) });
     return this.call("GET", `/v1/users/${reader}/feed?${query}`, {}, () => {
-      const shown = this.shown(reader).filter(({ rank }) => cursor === undefined || rank < Number(cursor));
+      const shown = this.shown(reader, feed).filter(({ rank }) => cursor === undefined || rank < Number(cursor));
       const items = shown.slice(0, limit).map((item) => this.show(item));
       const next = shown.length > limit ? String(items.at(-1).rank) : null;
-      return [200, change({ items, next, position: this.head(reader) })];
+      return [200, change({ items, next, position: this.head(reader, feed) })];
     });
   }
 
-  walk(reader, limit = PAGE) {
-    for (let cursor; cursor !== null; ) cursor = this.page(reader, { cursor: cursor ?? undefined, limit }).next;
+  walk(reader, limit = PAGE, feed = "feed") {
+    for (let cursor; cursor !== null; ) cursor = this.page(reader, { feed, cursor: cursor ?? undefined, limit }).next;
   }
 
-  changes(reader, { offset = 0, change = (answer) => answer } = {}) {
-    const { epoch, offset: head } = this.head(reader);
-    this.call("GET", `/v1/users/${reader}/changes?${new URLSearchParams({ offset, epoch, limit: 1000 })}`, {}, () => {
-      const changes = this.log(reader).changes.filter((entry) => entry.offset > offset).map((entry) => ({ offset: entry.offset, ...this.hydrate(entry) }));
+  changes(reader, { feed = "feed", offset = 0, change = (answer) => answer } = {}) {
+    const { epoch, offset: head } = this.head(reader, feed);
+    this.call("GET", `/v1/users/${reader}/changes?${new URLSearchParams({ name: feed, offset, epoch, limit: 1000 })}`, {}, () => {
+      const changes = this.log(reader, feed).changes.filter((entry) => entry.offset > offset).map((entry) => ({ offset: entry.offset, ...this.hydrate(entry) }));
       return [200, change({ changes, position: { epoch, offset: Math.max(offset, changes.at(-1)?.offset ?? 0) }, head })];
     });
   }
@@ -127,9 +129,9 @@ export class Story {
     this.call("GET", `/v1/users/${reader}/sessions`, {}, () => [200, { sessions }]);
   }
 
-  outbox(author) {
-    const items = [...this.items.values()].filter((item) => item.author === author && !item.readers && !item.gone).map((item) => this.show(item));
-    this.call("GET", `/v1/users/${author}/outbox?limit=100`, {}, () => [200, { items: items.reverse(), next: null }]);
+  outbox(author, feed = "feed") {
+    const items = [...this.items.values()].filter((item) => item.author === author && item.feed === feed && !item.readers && !item.gone).map((item) => this.show(item));
+    this.call("GET", `/v1/users/${author}/outbox?name=${feed}&limit=100`, {}, () => [200, { items: items.reverse(), next: null }]);
   }
 
   following(reader) {
@@ -144,7 +146,7 @@ export class Story {
   connect(reader, device, { node = "n1", replaces = true, position, subscribe = true, deliver = "items" } = {}) {
     const connection = (this.#connections += 1);
     const older = this.stored.get(`${reader} ${device}`);
-    const phone = { connection, reader, device, node, deliver, feed: new Feed(), position, ids: 2 };
+    const phone = { connection, reader, device, channel: "feed", node, deliver, feed: new Feed(), position, ids: 2 };
     this.line({ kind: "opened", connection, reader, device, gateway: node });
     this.line({ kind: "sent", connection, message: { id: 1, connect: { data: { device_id: device } } } });
     if (older && replaces && this.phones.has(older.phone)) this.close(older.phone, 4500);
@@ -155,33 +157,41 @@ export class Story {
     return phone;
   }
 
+  /** The same phone subscribes to another channel, over the same connection. */
+  also(phone, channel) {
+    const also = { ...phone, channel, feed: new Feed(), position: undefined, ids: 1000, over: phone };
+    this.phones.add(also);
+    this.subscribe(also);
+    return also;
+  }
+
   /** Subscribes at `phone.position`, or at that of a page one loaded now. */
   subscribe(phone, { reply = (reply) => reply } = {}) {
-    if (phone.position === undefined) phone.feed.reset(this.page(phone.reader));
+    if (phone.position === undefined) phone.feed.reset(this.page(phone.reader, { feed: phone.channel }));
     const { epoch, offset } = phone.position ?? phone.feed.position;
     const id = (phone.ids += 1);
-    this.#sent(phone, { id, subscribe: { channel: "feed", recover: true, epoch, offset, data: { deliver: phone.deliver } } });
-    const head = this.head(phone.reader);
+    this.#sent(phone, { id, subscribe: { channel: phone.channel, recover: true, epoch, offset, data: { deliver: phone.deliver } } });
+    const head = this.head(phone.reader, phone.channel);
     const recovered = epoch === head.epoch && offset <= head.offset;
     const at = recovered ? { epoch, offset } : head;
     this.#got(phone, { id, subscribe: reply({ ...at, was_recovering: true, recovered }) });
     phone.at = at;
-    if (!recovered) phone.feed.reset(this.page(phone.reader));
-    for (const entry of this.log(phone.reader).changes) if (entry.offset > at.offset) this.push(phone, entry);
+    if (!recovered) phone.feed.reset(this.page(phone.reader, { feed: phone.channel }));
+    for (const entry of this.log(phone.reader, phone.channel).changes) if (entry.offset > at.offset) this.push(phone, entry);
   }
 
   push(phone, entry) {
     const data = phone.deliver === "items" ? this.hydrate(entry) : { op: "behind" };
-    this.#got(phone, { push: { channel: "feed", pub: { offset: entry.offset, data } } });
+    this.#got(phone, { push: { channel: phone.channel, pub: { offset: entry.offset, data } } });
     if (phone.feed.position?.offset === entry.offset - 1) phone.feed.apply(data, { offset: entry.offset });
   }
 
   /** A stretch of the log, by the command `history`. */
   history(phone, offset, { change = (publications) => publications } = {}) {
     const id = (phone.ids += 1);
-    const { epoch, offset: head } = this.head(phone.reader);
-    this.#sent(phone, { id, history: { channel: "feed", since: { epoch, offset }, limit: 100 } });
-    const after = this.log(phone.reader).changes.filter((entry) => entry.offset > offset);
+    const { epoch, offset: head } = this.head(phone.reader, phone.channel);
+    this.#sent(phone, { id, history: { channel: phone.channel, since: { epoch, offset }, limit: 100 } });
+    const after = this.log(phone.reader, phone.channel).changes.filter((entry) => entry.offset > offset);
     const publications = change(after.map((entry) => ({ offset: entry.offset, data: this.hydrate(entry) })));
     this.#got(phone, { id, history: { epoch, offset: head, publications } });
     for (const { offset, data } of publications) phone.feed.apply(data, { offset });
@@ -190,14 +200,15 @@ export class Story {
   /** `fenced: false`: stored whoever acknowledges. */
   ack(phone, position = phone.feed.position, { fenced = true } = {}) {
     const id = (phone.ids += 1);
-    this.#sent(phone, { id, rpc: { method: "ack", data: { ...position } } });
+    this.#sent(phone, { id, rpc: { method: "ack", data: { ...position, channel: phone.channel } } });
     this.#got(phone, { id, rpc: { data: {} } });
     const session = this.stored.get(`${phone.reader} ${phone.device}`);
-    if (session.phone === phone || !fenced) session.position = { ...position };
+    const isMain = phone.channel === "feed";
+    if (isMain && (session.phone === phone || !fenced)) session.position = { ...position };
   }
 
   close(phone, code = 1000, by = "server") {
-    this.phones.delete(phone);
+    for (const own of this.phones) if (own.connection === phone.connection) this.phones.delete(own);
     this.line({ kind: "closed", connection: phone.connection, code, reason: "", by });
   }
 
@@ -206,10 +217,10 @@ export class Story {
   /** Reads everything once more, and answers the History. */
   finish() {
     this.drain();
-    for (const author of this.#heads.keys()) this.outbox(author);
-    for (const reader of this.logs.keys()) {
-      this.walk(reader);
-      this.changes(reader);
+    for (const author of this.#heads.keys()) for (const feed of this.#names) this.outbox(author, feed);
+    for (const reader of new Set([...this.logs.keys()].map((inbox) => inbox.split(" ")[0]))) {
+      for (const feed of this.#names) this.walk(reader, PAGE, feed);
+      for (const feed of this.#names) this.changes(reader, { feed });
       this.following(reader);
       this.sessions(reader);
     }
@@ -218,9 +229,9 @@ export class Story {
 
   drain() {
     this.line({ kind: "drained" });
-    for (const { reader, device, feed } of this.phones) {
+    for (const { reader, device, channel, feed } of this.phones) {
       const items = feed.items().map(({ id, author, version }) => ({ id, author, version }));
-      this.line({ kind: "view", reader, device, position: feed.position, items });
+      this.line({ kind: "view", reader, device, feed: channel, position: feed.position, items });
     }
   }
 
@@ -239,38 +250,44 @@ export class Story {
     return answered ? answer : undefined;
   }
 
-  log(reader) {
-    if (!this.logs.has(reader)) this.logs.set(reader, { epoch: String((this.#epochs += 1)), next: 1, changes: [] });
-    return this.logs.get(reader);
+  log(reader, feed = "feed") {
+    const inbox = `${reader} ${feed}`;
+    if (!this.logs.has(inbox)) this.logs.set(inbox, { epoch: String((this.#epochs += 1)), next: 1, changes: [] });
+    return this.logs.get(inbox);
   }
 
-  head(reader) {
-    const { epoch, next } = this.log(reader);
+  head(reader, feed) {
+    const { epoch, next } = this.log(reader, feed);
     return { epoch, offset: next - 1 };
   }
 
-  /** One change to a log, and to the phones that read it. */
-  append(reader, change) {
-    const log = this.log(reader);
+  /** One change to a log, that of the item's feed or `feed`, and to the phones that read it. */
+  append(reader, change, feed = this.items.get(change.id)?.feed ?? "feed") {
+    const log = this.log(reader, feed);
     const entry = { offset: log.next, ...change };
     log.next += 1;
     log.changes.push(entry);
-    for (const phone of this.phones) if (phone.reader === reader && phone.at) this.push(phone, entry);
+    for (const phone of this.phones) if (phone.reader === reader && phone.channel === feed && phone.at) this.push(phone, entry);
   }
 
-  /** The store of the logs has lost this one: it is rebuilt in a new epoch, and its phones are closed with 3010. */
+  /** The store of the logs has lost a reader's: they are rebuilt in new epochs, and the phones are closed with 3010. */
   lose(reader) {
-    this.logs.delete(reader);
-    for (const phone of this.phones) if (phone.reader === reader) this.close(phone, 3010);
-    for (const item of this.shown(reader, this.#followed(reader)).reverse()) this.append(reader, { op: "add", id: item.id });
+    for (const feed of this.#names) this.logs.delete(`${reader} ${feed}`);
+    for (const phone of this.phones) if (phone.reader === reader && !phone.over) this.close(phone, 3010);
+    for (const item of this.#due(reader).reverse()) this.append(reader, { op: "add", id: item.id });
   }
 
-  /** The items a reader sees: by the log, newest first. */
-  shown(reader, authors) {
-    const isFor = ({ author, readers }) => (readers ?? [reader]).includes(reader) && (readers || authors.includes(author));
-    if (authors) return [...this.items.values()].filter((item) => !item.gone && isFor(item)).sort(newestFirst);
+  /** The items a reader is to see in all feeds, newest first. */
+  #due(reader) {
+    const authors = this.#followed(reader);
+    const isFor = ({ author, readers }) => (readers ? readers.includes(reader) : authors.includes(author));
+    return [...this.items.values()].filter((item) => !item.gone && isFor(item)).sort(newestFirst);
+  }
+
+  /** The items a reader sees in a feed: by the log, newest first. */
+  shown(reader, feed) {
     const held = new Map();
-    for (const { op, id, author } of this.log(reader).changes) {
+    for (const { op, id, author } of this.log(reader, feed).changes) {
       if (op === "add") held.set(id, this.items.get(id));
       if (op === "delete") held.delete(id);
       if (op === "forget") for (const item of held.values()) if (item.author === author && !item.readers) held.delete(item.id);
@@ -295,7 +312,7 @@ export class Story {
   #record(item, op) {
     if (!item.readers) this.#next(item.author);
     for (const reader of item.readers ?? this.#followers(item.author, Infinity)) {
-      if (this.log(reader).changes.some(({ id }) => id === item.id)) this.append(reader, { op, id: item.id });
+      if (this.log(reader, item.feed).changes.some(({ id }) => id === item.id)) this.append(reader, { op, id: item.id });
     }
   }
 
@@ -304,8 +321,20 @@ export class Story {
     return this.#heads.get(author);
   }
 
-  #newest(author) {
-    return [...this.items.values()].filter((item) => item.author === author && !item.readers && !item.gone).slice(-this.#backfill);
+  #newest(author, feed) {
+    return [...this.items.values()].filter((item) => item.author === author && item.feed === feed && !item.readers && !item.gone).slice(-this.#backfill);
+  }
+
+  #forget(reader, author) {
+    for (const feed of this.#names) this.append(reader, { op: "forget", author }, feed);
+  }
+
+  get #names() {
+    return ["feed", ...Object.keys(this.#feeds)];
+  }
+
+  #feedOf(kind) {
+    return this.#names.find((name) => this.#feeds[name]?.includes(kind)) ?? "feed";
   }
 
   #edge(reader, author) {

@@ -9,7 +9,7 @@ import { isAccepted } from "../items.js";
 export const name = "I2";
 
 export function decide({ logs, items }, judge) {
-  for (const { reader, epoch, heads, changes } of logs.all()) {
+  for (const { name: log, heads, changes } of logs.all()) {
     // The greatest head served up to a moment; pushes and reads of a change are heads too.
     const served = [...heads.map(({ offset, end, lines }) => ({ offset, at: end, lines })), ...changes].sort((a, b) => a.at - b.at);
     const greatest = prefixMaxima(served);
@@ -17,7 +17,7 @@ export function decide({ logs, items }, judge) {
       if (op !== "add" || item === undefined) continue;
       const before = greatest(item.start);
       if (before === undefined) continue;
-      const why = () => `${reader}'s log of epoch ${epoch} was served up to ${before.offset}; then item ${item.id} was published, and stands at ${offset}`;
+      const why = () => `${log} was served up to ${before.offset}; then item ${item.id} was published, and stands at ${offset}`;
       judge.holds(offset > before.offset, [...before.lines.slice(0, 2), ...item.lines.slice(0, 2), ...lines.slice(0, 2)], why);
     }
   }

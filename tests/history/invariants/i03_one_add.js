@@ -12,7 +12,7 @@ export function decide({ logs }, judge) {
       const added = new Map();
       for (const change of changes.filter(({ op }) => op === "add")) {
         const first = added.get(change.id);
-        const why = () => `${log.reader}'s log of epoch ${log.epoch} adds item ${change.id} of ${author} at ${first.offset} and at ${change.offset}`;
+        const why = () => `${log.name} adds item ${change.id} of ${author} at ${first.offset} and at ${change.offset}`;
         judge.holds(first === undefined, [...(first?.lines ?? []), ...change.lines], why);
         added.set(change.id, first ?? change);
       }

@@ -1,10 +1,10 @@
 // I4: after drain and sync, a device's view = items of current follows (with the backfill rule) minus deletes.
 //
-// Decides, for every reader whose feed was walked in the end: all that must be there is there, pushed, pulled or
+// Decides, for every feed that was walked in the end: all that must be there is there, pushed, pulled or
 // addressed to the reader (so I13: by whatever door), nothing is there that may not be, each in a version that its
 // edits allow, and called direct if it was addressed; and every app that stands at the head shows
 // exactly that. Where the order of a follow and a publish is uncertain, either is right (expected.js).
-// Cannot see: readers whose feed nobody read in the end.
+// Cannot see: feeds that nobody read in the end.
 
 import { expected } from "../expected.js";
 import { versions } from "../items.js";
@@ -12,18 +12,20 @@ import { versions } from "../items.js";
 export const name = "I4";
 
 export function decide(history, judge) {
-  for (const reader of history.final.readers()) {
-    const following = history.final.following(reader);
+  for (const inbox of history.final.inboxes()) {
+    const following = history.final.following(inbox.reader);
     if (following === null) continue;
-    const feed = history.final.feed(reader);
+    const feed = history.final.feed(inbox);
     const lines = [...feed.lines, ...following.lines];
-    compare(judge, history, reader, { shown: feed.items, lines, authors: following.authors });
-    for (const view of history.final.views.filter((view) => view.reader === reader)) agrees(judge, view, feed);
+    compare(judge, history, inbox, { shown: feed.items, lines, authors: following.authors });
+    const views = history.final.views.filter((view) => view.reader === inbox.reader && view.feed === inbox.feed);
+    for (const view of views) agrees(judge, view, feed);
   }
 }
 
-function compare(judge, history, reader, { shown, lines, authors }) {
-  const { must, may } = expected(history, reader, authors);
+function compare(judge, history, inbox, { shown, lines, authors }) {
+  const { reader } = inbox;
+  const { must, may } = expected(history, inbox, authors);
   const held = new Map(shown.map((item) => [item.id, item]));
   for (const item of must.values()) {
     const because = item.readers ? `was addressed by ${item.author}` : `follows ${item.author}`;
@@ -34,7 +36,7 @@ function compare(judge, history, reader, { shown, lines, authors }) {
     const item = may.get(id);
     const known = history.items.get(id);
     const evidence = [...(known?.lines ?? []), ...(known?.deletes ?? []).flatMap((deleted) => deleted.lines), ...lines];
-    judge.holds(item !== undefined, evidence, () => `${reader} sees item ${id} of ${author}, which must not be there`);
+    judge.holds(item !== undefined, evidence, () => `${reader} sees item ${id} of ${author}, which must not be in ${inbox.feed}`);
     if (item === undefined) continue;
     const isDirect = item.readers !== undefined;
     judge.holds(direct === isDirect, evidence, () => `item ${id}, which is ${isDirect ? "" : "not "}addressed to ${reader}, is shown as if it were otherwise`);
@@ -45,7 +47,8 @@ function compare(judge, history, reader, { shown, lines, authors }) {
 }
 
 function agrees(judge, view, feed) {
-  const { position, items, device, reader, n } = view;
+  const { position, items, reader, n } = view;
+  const device = `${view.device} (${view.feed})`;
   const [shown, wants] = [items, feed.items].map((list) => list.map(({ id, version }) => `${id} v${version}`));
   const missing = wants.filter((one) => !shown.includes(one));
   const extra = shown.filter((one) => !wants.includes(one));

@@ -1,8 +1,8 @@
 // I5: no visible item of an author not followed, unless addressed to the reader.
 //
 // Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
-// followed at some moment between its publish and that sight, or was addressed to the reader; in the end,
-// only such items and those of authors whom the reader follows are shown.
+// followed at some moment between its publish and that sight, or was addressed to the reader, and was shown in the
+// feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are shown.
 // Between an unfollow and its `forget` older items may still show, so before the end only items published
 // since are decided.
 
@@ -10,22 +10,24 @@ export const name = "I5";
 
 export function decide(history, judge) {
   const { logs, operations, final } = history;
-  for (const { reader, changes } of logs.all()) {
-    for (const { op, author, item, at, lines } of changes) {
-      if (item !== undefined && op !== "delete") mayBeSeen(judge, history, reader, { author, item, at, lines });
+  for (const log of logs.all()) {
+    for (const { op, author, item, at, lines } of log.changes) {
+      if (item !== undefined && op !== "delete") mayBeSeen(judge, history, log, { author, item, at, lines });
     }
   }
-  for (const { op, user, outcome, answer, end, lines } of operations) {
+  for (const { op, user, feed, outcome, answer, end, lines } of operations) {
     if (op !== "feed" || outcome !== "done") continue;
     for (const { id, author } of answer.items) {
-      mayBeSeen(judge, history, user, { author, item: history.items.get(id), at: end, lines });
+      mayBeSeen(judge, history, { reader: user, feed }, { author, item: history.items.get(id), at: end, lines });
     }
   }
-  for (const reader of final.readers()) inTheEnd(judge, history, reader);
+  for (const inbox of final.inboxes()) inTheEnd(judge, history, inbox);
 }
 
-function mayBeSeen(judge, { edges }, reader, { author, item, at, lines }) {
+function mayBeSeen(judge, { edges }, { reader, feed }, { author, item, at, lines }) {
   if (item === undefined) return; // nobody asked for it: I6
+  const elsewhere = () => `${reader} was shown item ${item.id} of ${author} in ${feed}; its kind belongs to ${item.feed}`;
+  judge.holds(item.feed === feed, [...lines.slice(0, 2), ...item.lines], elsewhere);
   if (item.readers) {
     const others = () => `${reader} was shown item ${item.id} of ${author}, which is addressed to ${[...item.readers]}`;
     judge.holds(item.readers.has(reader), [...lines.slice(0, 2), ...item.lines], others);
@@ -36,10 +38,10 @@ function mayBeSeen(judge, { edges }, reader, { author, item, at, lines }) {
   judge.holds(edges.possiblyOn(reader, author, item.start, at), evidence, why);
 }
 
-function inTheEnd(judge, { final, edges, items }, reader) {
+function inTheEnd(judge, { final, edges, items }, { reader, feed: name }) {
   const following = final.following(reader);
   if (following === null) return;
-  const feed = final.feed(reader);
+  const feed = final.feed({ reader, feed: name });
   for (const { id, author } of feed.items) {
     if (items.get(id)?.readers) continue; // see above
     const why = () => `in the end ${reader} sees item ${id} of ${author}, who is not followed`;

@@ -15,7 +15,8 @@ export function decide(history, judge) {
   for (const { item, n } of history.items.unasked) {
     judge.holds(false, [n], () => `item ${item.id} of ${item.author} was shown, and nobody had published it`);
   }
-  for (const author of history.final.authors()) profile(judge, history, author);
+  for (const of of history.final.profiles()) profile(judge, history, of);
+  for (const author of new Set(history.final.profiles().map((of) => of.author))) noHole(judge, history, author);
   for (const reader of history.final.readers()) following(judge, history, reader);
 }
 
@@ -43,14 +44,16 @@ function numbersAreUnique(items, judge) {
   }
 }
 
-function profile(judge, history, author) {
-  const { items, lines } = history.final.outbox(author);
+function profile(judge, history, { author, feed }) {
+  const { items, lines } = history.final.outbox({ author, feed });
   const held = new Map(items.map((item) => [item.id, item]));
-  const own = history.items.of(author);
+  const own = history.items.of(author, feed);
   for (const { id } of items) {
     const item = history.items.get(id);
     const why = () => `item ${id} of ${author} is addressed to ${[...item.readers]}, and on the profile`;
     judge.holds(!item?.readers, [...(item?.lines ?? []), ...lines], why);
+    const elsewhere = () => `item ${id} of ${author} is on the profile of ${feed}; its kind belongs to ${item.feed}`;
+    if (item) judge.holds(item.feed === feed, [...item.lines, ...lines], elsewhere);
   }
   for (const item of own) {
     const deletes = item.deletes.flatMap((deleted) => deleted.lines);
@@ -68,6 +71,11 @@ function profile(judge, history, author) {
       judge.holds(version >= least && version <= most, [...edits, ...lines], why);
     }
   }
+}
+
+/** One outbox has the records of all feeds. */
+function noHole(judge, history, author) {
+  const own = history.items.of(author);
   const last = Math.max(0, ...own.map(({ seq }) => seq ?? 0));
   const records = own.length + history.items.unseen(author).length + own.flatMap(({ edits, deletes }) => [...edits, ...deletes]).length;
   judge.holds(last <= records, own.at(-1)?.lines ?? [], () => `${author}'s outbox has reached ${last}, with at most ${records} records`);

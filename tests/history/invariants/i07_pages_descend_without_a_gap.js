@@ -11,13 +11,13 @@ import { replay } from "../final.js";
 export const name = "I7";
 
 export function decide(history, judge) {
-  const givers = new Map(); // reader and cursor → the page that gave it
+  const givers = new Map(); // reader, feed and cursor → the page that gave it
   for (const page of history.operations) {
     if (page.op !== "feed" || page.outcome !== "done") continue;
-    const above = givers.get(`${page.user} ${page.query.cursor}`);
+    const above = givers.get(`${page.user} ${page.feed} ${page.query.cursor}`);
     descends(judge, page, above?.answer.items.at(-1), above?.lines ?? []);
     if (page.query.cursor === undefined || above) complete(judge, history, page, above?.answer.items.at(-1));
-    if (page.answer.next !== null) givers.set(`${page.user} ${page.answer.next}`, page);
+    if (page.answer.next !== null) givers.set(`${page.user} ${page.feed} ${page.answer.next}`, page);
   }
 }
 
@@ -34,9 +34,9 @@ function descends(judge, { user, answer, lines }, above, aboveLines) {
 }
 
 /** All that the log shows at the page's position is on the page. */
-function complete(judge, history, { user, answer, end, lines }, above) {
+function complete(judge, history, { user, feed, answer, end, lines }, above) {
   const { epoch, offset } = answer.position;
-  const log = history.logs.log(user, epoch);
+  const log = history.logs.log({ reader: user, feed }, epoch);
   if (!log.isKnownUpTo(offset)) return;
   const shown = new Set(answer.items.map(({ id }) => id));
   const bottom = answer.next === null ? undefined : answer.items.at(-1);

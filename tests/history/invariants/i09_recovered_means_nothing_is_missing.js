@@ -16,6 +16,7 @@ export function decide({ connections, logs, final }, judge) {
 }
 
 function begun(judge, logs, { reader }, subscription) {
+  const inbox = { reader, feed: subscription.channel };
   const { asked, recovered, wasRecovering, epoch, offset, extra, pushes, askedAt, lines } = subscription;
   const at = `${epoch}:${offset}`;
   if (asked.recover) {
@@ -24,10 +25,10 @@ function begun(judge, logs, { reader }, subscription) {
     judge.holds(!recovered || wants === at, lines, () => `${reader} asked for ${wants}, and "recovered" to ${at}`);
   }
   if (recovered) {
-    const later = logs.of(reader).find((log) => BigInt(log.epoch) > BigInt(epoch) && servedBefore(log, askedAt));
+    const later = logs.of(inbox).find((log) => BigInt(log.epoch) > BigInt(epoch) && servedBefore(log, askedAt));
     const evidence = later ? [...later.heads, ...later.changes].flatMap((seen) => seen.lines).slice(0, 2) : [];
     judge.holds(!later, [...lines, ...evidence], () => `${reader} "recovered" in epoch ${epoch}, after epoch ${later.epoch} had begun`);
-    const { most } = logs.log(reader, epoch);
+    const { most } = logs.log(inbox, epoch);
     judge.holds(offset <= most, lines, () => `${reader} "recovered" at ${at}, where the log has never been seen beyond ${most}`);
   } else {
     judge.holds(extra.length === 0, lines, () => `${reader} was not recovered, and got ${extra.length} publications with it`);
@@ -38,10 +39,13 @@ function begun(judge, logs, { reader }, subscription) {
 
 const servedBefore = ({ heads, changes }, at) => heads.some(({ end }) => end < at) || changes.some((change) => change.at < at);
 
-function caughtUp(judge, final, { reader, device, closed, current }) {
-  if (closed || current?.deliver !== "items") return;
-  const feed = final.feed(reader);
-  if (feed === null) return;
+function caughtUp(judge, final, { reader, device, closed, open }) {
+  if (!closed) for (const subscription of open.values()) atTheHead(judge, final, { reader, device }, subscription);
+}
+
+function atTheHead(judge, final, { reader, device }, current) {
+  const feed = final.feed({ reader, feed: current.channel });
+  if (feed === null || current.deliver !== "items") return;
   const at = `${current.epoch}:${current.pushes.at(-1)?.offset ?? current.offset}`;
   const head = `${feed.position.epoch}:${feed.position.offset}`;
   const lines = [...current.lines, ...(current.pushes.length > 0 ? [current.pushes.at(-1).n] : []), ...feed.lines];

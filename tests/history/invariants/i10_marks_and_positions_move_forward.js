@@ -24,15 +24,15 @@ export function decide(history, judge) {
   positionsOnlyGrow(judge, history);
 }
 
-function nothingIsPassedOver(judge, { reader, epoch }, { author, changes }, items, door) {
+function nothingIsPassedOver(judge, { name, feed }, { author, changes }, items, door) {
   const seqs = changes.filter(({ op, item }) => op === "add" && item?.seq !== undefined && item.route === door).map(({ item }) => item.seq);
   const [least, most] = [Math.min(...seqs), Math.max(...seqs)];
   const held = new Set(changes.map(({ id }) => id));
   const lines = [changes[0], changes.at(-1)].flatMap((change) => change.lines.slice(0, 1));
-  for (const item of items.of(author)) {
+  for (const item of items.of(author, feed)) {
     if (item.route !== door) continue;
     if (!isAccepted(item) || maybeDeleted(item) || item.seq < least || item.seq > most) continue;
-    const why = () => `${reader}'s log of epoch ${epoch} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
+    const why = () => `${name} has outbox_seq ${least} and ${most} of ${author}, and not item ${item.id} with ${item.seq}`;
     judge.holds(held.has(item.id), [...item.lines, ...lines], why);
   }
 }
@@ -42,9 +42,9 @@ function nothingAddressedIsPassedOver(judge, log, author, changes, items) {
   const last = changes.findLast(({ op, offset }) => op === "add" && log.isKnownUpTo(offset));
   if (last === undefined) return;
   const held = new Set(log.changes.map(({ id }) => id));
-  for (const item of items.addressed(log.reader)) {
+  for (const item of items.addressed(log.reader, log.feed)) {
     if (item.author !== author || maybeDeleted(item) || !(item.end < last.item.start)) continue;
-    const why = () => `${log.reader}'s log of epoch ${log.epoch} has item ${last.id} that ${author} addressed to ${log.reader}, and not ${item.id} from before`;
+    const why = () => `${log.name} has item ${last.id} that ${author} addressed to ${log.reader}, and not ${item.id} from before`;
     judge.holds(held.has(item.id), [...item.lines, ...last.item.lines, ...last.lines], why);
   }
 }

@@ -28,13 +28,13 @@ export function decide({ logs, operations, items }, judge) {
   }
 }
 
-function inOrder(judge, { reader, epoch }, changes) {
+function inOrder(judge, { name }, changes) {
   const deleted = new Map();
   for (const change of changes) {
     if (change.op === "delete" && !deleted.has(change.id)) deleted.set(change.id, change);
     if (change.op !== "add") continue;
     const before = deleted.get(change.id);
-    const why = () => `${reader}'s log of epoch ${epoch} deletes item ${change.id} at ${before.offset} and adds it at ${change.offset}`;
+    const why = () => `${name} deletes item ${change.id} at ${before.offset} and adds it at ${change.offset}`;
     judge.holds(!before, [...(before?.lines ?? []), ...change.lines], why);
   }
 }

@@ -1,17 +1,17 @@
 // I12: acked ≤ sent ≤ head for each device; devices are independent.
 //
 // Decides: the stored position that a session list shows for a device is one that this device itself has
-// named before (by `ack`, `history`, or a `recover` in items mode) and was not refused; nothing was pushed
+// named before, of the main feed (by `ack`, `history`, or a `recover` in items mode) and was not refused; nothing was pushed
 // beyond the log's last head, and no ack beyond it was accepted. Cannot see: positions of devices whose
 // sessions nobody listed.
 
 export const name = "I12";
 
-export function decide({ connections, operations, logs, final }, judge) {
+export function decide({ connections, operations, final }, judge) {
   const named = new Map();
   for (const { reader, device, named: positions } of connections) {
     const name = `${reader} ${device}`;
-    named.set(name, [...(named.get(name) ?? []), ...positions.filter(({ outcome }) => outcome !== "refused")]);
+    named.set(name, [...(named.get(name) ?? []), ...positions.filter(({ channel, outcome }) => channel === "feed" && outcome !== "refused")]);
   }
   for (const { op, outcome, user, answer, end, lines } of operations) {
     if (op !== "sessions" || outcome !== "done") continue;
@@ -22,19 +22,19 @@ export function decide({ connections, operations, logs, final }, judge) {
       judge.holds(known, [...own.slice(-3).map(({ n }) => n), ...lines], why);
     }
   }
-  for (const reader of final.readers()) belowTheHead(judge, { connections, logs, final }, reader);
+  for (const inbox of final.inboxes()) belowTheHead(judge, { connections, final }, inbox);
 }
 
-function belowTheHead(judge, { connections, final }, reader) {
-  const { position: head, lines } = final.feed(reader);
+function belowTheHead(judge, { connections, final }, { reader, feed }) {
+  const { position: head, lines } = final.feed({ reader, feed });
   for (const { device, subscriptions, named } of connections.filter((connection) => connection.reader === reader)) {
-    for (const { epoch, pushes } of subscriptions.filter(({ epoch }) => epoch === head.epoch)) {
+    for (const { epoch, pushes } of subscriptions.filter(({ channel, epoch }) => channel === feed && epoch === head.epoch)) {
       for (const { offset, n } of pushes) {
         judge.holds(offset <= head.offset, [n, ...lines], () => `${reader}'s device ${device} was pushed ${epoch}:${offset}, beyond the head ${head.offset}`);
       }
     }
-    for (const { epoch, offset, outcome, kind, n } of named) {
-      if (epoch !== head.epoch || outcome !== "done" || kind === "recover") continue;
+    for (const { channel, epoch, offset, outcome, kind, n } of named) {
+      if (channel !== feed || epoch !== head.epoch || outcome !== "done" || kind === "recover") continue;
       judge.holds(offset <= head.offset, [n, ...lines], () => `${reader}'s device ${device} acknowledged ${epoch}:${offset}, beyond the head ${head.offset}`);
     }
   }

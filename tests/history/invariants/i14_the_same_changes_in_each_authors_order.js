@@ -10,7 +10,7 @@ export const name = "I14";
 
 export function decide({ logs }, judge) {
   for (const log of logs.all()) {
-    const where = `${log.reader}'s log of epoch ${log.epoch}`;
+    const where = log.name;
     for (const { changes } of log.direct()) {
       asAccepted(judge, where, changes.filter(({ op }) => op === "add"));
       notTooMany(judge, where, changes);

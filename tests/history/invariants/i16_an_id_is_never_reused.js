@@ -12,14 +12,14 @@ export function decide({ logs }, judge) {
     oneChange(judge, log);
     headsOnlyGrow(judge, log);
   }
-  for (const reader of logs.readers()) epochsOnlyGrow(judge, reader, logs.of(reader));
+  for (const inbox of logs.inboxes()) epochsOnlyGrow(judge, inbox, logs.of(inbox));
 }
 
-function oneChange(judge, { reader, epoch, sights }) {
+function oneChange(judge, { name: log, sights }) {
   for (const [offset, seen] of sights) {
     const [first, ...rest] = seen;
     for (const sight of rest) {
-      const why = () => `${reader}'s log of epoch ${epoch} holds at ${offset} both ${say(first)} and ${say(sight)}`;
+      const why = () => `${log} holds at ${offset} both ${say(first)} and ${say(sight)}`;
       judge.holds(isSame(first, sight), [first.n, sight.n], why);
     }
   }
@@ -35,7 +35,7 @@ function isSame(earlier, later) {
 
 const say = ({ op, id, author }) => (op === "forget" ? `forget ${author}` : `${op} ${id}`);
 
-function headsOnlyGrow(judge, { reader, epoch, heads, changes }) {
+function headsOnlyGrow(judge, { name: log, heads, changes }) {
   const served = [...heads.map(({ offset, end, lines }) => ({ offset, at: end, lines })), ...changes].sort((a, b) => a.at - b.at);
   const byStart = [...heads].sort((a, b) => a.start - b.start);
   let [i, greatest] = [0, undefined];
@@ -45,12 +45,12 @@ function headsOnlyGrow(judge, { reader, epoch, heads, changes }) {
     }
     if (greatest === undefined) continue;
     const before = greatest;
-    const why = () => `${reader}'s log of epoch ${epoch} had been served up to ${before.offset}, and then its head is ${head.offset}`;
+    const why = () => `${log} had been served up to ${before.offset}, and then its head is ${head.offset}`;
     judge.holds(head.offset >= before.offset, [...before.lines.slice(0, 2), ...head.lines], why);
   }
 }
 
-function epochsOnlyGrow(judge, reader, logs) {
+function epochsOnlyGrow(judge, { reader, feed }, logs) {
   const seen = logs
     .flatMap(({ epoch, heads }) => heads.map(({ start, end, lines }) => ({ epoch: BigInt(epoch), start, end, lines })))
     .sort((a, b) => a.start - b.start);
@@ -62,6 +62,6 @@ function epochsOnlyGrow(judge, reader, logs) {
     }
     if (greatest === undefined) continue;
     const before = greatest;
-    judge.holds(sight.epoch >= before.epoch, [...before.lines, ...sight.lines], () => `${reader}'s log went from epoch ${before.epoch} back to ${sight.epoch}`);
+    judge.holds(sight.epoch >= before.epoch, [...before.lines, ...sight.lines], () => `${reader}'s log of ${feed} went from epoch ${before.epoch} back to ${sight.epoch}`);
   }
 }

@@ -60,7 +60,7 @@ function fenced(judge, name, position, end, lines, devices) {
   const connections = (devices.get(name) ?? []).filter(({ connecting }) => connecting.at <= end);
   const naming = connections.flatMap((connection) =>
     connection.named
-      .filter(({ epoch, offset, at, outcome }) => outcome !== "refused" && epoch === position.epoch && offset === position.offset && at <= end)
+      .filter(({ channel, epoch, offset, at, outcome }) => channel === "feed" && outcome !== "refused" && epoch === position.epoch && offset === position.offset && at <= end)
       .map((named) => ({ ...named, stale: connections.some((other) => isNewer(other, connection) && other.connected?.at < named.at) })),
   );
   if (naming.length === 0) return; // I12
