@@ -2,9 +2,10 @@
 //
 //   authors  publish, edit, delete: one thing at a time each, asked again until it is answered. One is pushed, one pulled,
 //            one crosses the threshold as readers come and go, and of one the class changes. Some items are addressed
-//            to a few readers, whoever follows; some are likes, which belong to a feed of their own
-//   star     is pulled, and every reader follows it, always
-//   readers  follow and unfollow, one edge at a time each
+//            to a few readers, whoever follows; some are likes, which belong to a feed of their own. Now and then an
+//            author hides from a reader or blocks one, for a while
+//   star     is of class everyone: every reader sees it, without a follow
+//   readers  follow and unfollow, mute and block, one edge at a time each
 //   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back. The
 //            first of them has both feeds over one connection
 //
@@ -25,7 +26,7 @@ const CLASSES = ["push", "auto", "pull", "any"];
 const MAIN = "feed";
 const NAMES = [MAIN, ...Object.keys(FEEDS)];
 
-/** Followed by every reader: whoever has its last item has taken in all that was to be pulled before. */
+/** Seen by every reader, always: whoever has its last item has taken in all that was to be pulled before. */
 const STAR = "star";
 
 /** Pauses between two things an actor does, in ms. */
@@ -43,6 +44,8 @@ export class Load {
   /** Accepted items so far; what may be edited and deleted. */
   published = [];
   phones = [];
+  /** What users have put up, in paths: to be taken down again. */
+  #shields = new Map();
 
   /** Follows first, then phones, then everything at once. `home`: what runs the product. */
   static async start(t, { home, recorder, random, sizes = {} }) {
@@ -54,7 +57,6 @@ export class Load {
     load.authors = names("author", authors);
     load.readers = names("reader", readers);
     await Promise.all([STAR, ...load.authors].map((author) => load.#classify(author)));
-    await Promise.all(load.readers.map((reader) => load.backend.follow(reader, STAR)));
     await Promise.all(load.readers.map((reader) => load.backend.follow(reader, random.pick(load.authors))));
     const seats = load.readers.flatMap((reader) => names("device", devices).map((device, i) => ({ reader, device, feeds: i === 0 ? NAMES : [MAIN] })));
     await Promise.all(seats.map((seat) => load.#open(seat)));
@@ -88,13 +90,14 @@ export class Load {
     }
     for (const author of [STAR, ...this.authors]) {
       for (const name of NAMES) await this.#walk(`/v1/users/${author}/outbox`, { name });
+      for (const list of ["hidden", "blocked"]) await this.#walk(`/v1/users/${author}/${list}`);
     }
     for (const reader of this.readers) {
       for (const name of NAMES) {
         await this.#walk(`/v1/users/${reader}/feed`, { name });
         await this.#log(reader, name);
       }
-      await this.#walk(`/v1/users/${reader}/following`);
+      for (const list of ["following", "muted", "blocked"]) await this.#walk(`/v1/users/${reader}/${list}`);
       await this.backend.call("GET", `/v1/users/${reader}/sessions`);
     }
     this.recorder.end();
@@ -118,6 +121,7 @@ export class Load {
     const own = this.published.filter((item) => item.author === author);
     const what = chance.between(0, 100);
     if (what < 3 && this.#classOf(author) === "any") await this.#classify(author, chance.pick(["push", "pull"]));
+    else if (what < 6) await this.#shield(author, chance.pick(this.readers), ["hidden", "blocked"], chance);
     else if (what < 66 || own.length === 0) await this.#publish(author, chance, { kind: this.#kind(chance) });
     else if (what < 75) await this.#publish(author, chance, { kind: this.#kind(chance), audience: { users: this.#someReaders(chance) } });
     else if (what < 90) {
@@ -149,17 +153,27 @@ export class Load {
   }
 
   #classOf(author) {
-    return author === STAR ? "pull" : CLASSES[this.authors.indexOf(author) % CLASSES.length];
+    return author === STAR ? "everyone" : CLASSES[this.authors.indexOf(author) % CLASSES.length];
   }
 
   /** Gives an author a class: its own, if it has one. */
   async #classify(author, name = this.#classOf(author)) {
-    if (name === "push" || name === "pull") await this.backend.call("PUT", `/v1/authors/${author}`, { class: name });
+    if (name === "auto" || name === "any") return;
+    await this.backend.call("PUT", `/v1/authors/${author}`, { class: name });
   }
 
   async #refollow(reader, chance) {
     const author = chance.pick(this.authors);
-    await (chance.chance(60) ? this.backend.follow(reader, author) : this.backend.unfollow(reader, author));
+    if (chance.chance(20)) await this.#shield(reader, author, ["muted", "blocked"], chance);
+    else await (chance.chance(60) ? this.backend.follow(reader, author) : this.backend.unfollow(reader, author));
+  }
+
+  /** Takes down what the user has put up, or puts something up against the other. */
+  async #shield(user, other, lists, chance) {
+    const up = this.#shields.get(user);
+    const path = up ?? `/v1/users/${user}/${chance.pick(lists)}/${other}`;
+    await this.backend.call(up ? "DELETE" : "PUT", path);
+    this.#shields.set(user, up ? undefined : path);
   }
 
   async #handle(seat, chance) {

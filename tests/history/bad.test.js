@@ -474,6 +474,78 @@ breaks("I15", "an unfollow and a follow have not reached the likes", ({ story })
   story.follow("ann", "bob");
 }, LIKES);
 
+// --- what stands between two, and whom everyone follows ------------------------------------------
+
+breaks("I5", "an item of a muted author stays", ({ story }) => {
+  story.shield("ann", "muted", "bob", { forget: false });
+});
+breaks("I5", "an author who hides is seen", ({ story }) => {
+  story.shield("bob", "hidden", "ann");
+  story.publish("bob", "later", { to: ["ann"] });
+});
+breaks("I5", "a block by the author is seen through", ({ story }) => {
+  story.shield("bob", "blocked", "ann");
+  story.publish("bob", "later", { to: ["ann"] });
+});
+breaks("I5", "an item is addressed through a block", ({ story }) => {
+  story.shield("ann", "blocked", "bob");
+  noted(story);
+});
+breaks("I4", "of two shields one is taken down, and the items come back", ({ story, first }) => {
+  story.shield("ann", "muted", "bob");
+  story.shield("bob", "hidden", "ann");
+  story.shield("ann", "muted", "bob", { up: false });
+  story.append("ann", { op: "add", id: first });
+});
+breaks("I4", "a mute takes away what was addressed to the reader", ({ story }) => {
+  const note = noted(story);
+  story.shield("ann", "muted", "bob");
+  story.append("ann", { op: "delete", id: note });
+});
+breaks("I4", "the end of a mute does not bring the newest items back", ({ story }) => {
+  story.shield("ann", "muted", "bob");
+  story.call("DELETE", "/v1/users/ann/muted/bob", {}, () => {
+    story.graph.shield("muted", "ann", "bob", false);
+    story.edges.set("ann bob", { on: true, from: 2 });
+    return [204, null];
+  });
+});
+breaks("I4", "the end of a mute brings more than a follow does", ({ story }) => {
+  for (let n = 0; n < 3; n += 1) story.publish("bob", "more");
+  story.shield("ann", "muted", "bob");
+  story.shield("ann", "muted", "bob", { up: false });
+  story.append("ann", { op: "add", id: "1000" });
+}, { backfill: 3 });
+breaks("I15", "of a mute and its end only the first has reached the log", ({ story }) => {
+  story.shield("ann", "muted", "bob");
+  story.call("DELETE", "/v1/users/ann/muted/bob", {}, () => {
+    story.graph.shield("muted", "ann", "bob", false);
+    story.edges.set("ann bob", { on: true, from: 2 });
+    return [204, null];
+  });
+});
+breaks("I6", "a shield that was answered is in no list", ({ story }) => {
+  story.call("PUT", "/v1/users/bob/hidden/ann", {}, () => [204, null]);
+});
+breaks("I6", "a mute takes the author out of the list of follows", ({ story }) => {
+  story.shield("ann", "muted", "bob");
+  story.edges.set("ann bob", { on: false, from: 0 });
+});
+breaks("I4", "an author whom everyone follows is not seen", ({ story }) => {
+  story.classify("all", "everyone");
+  story.publish("all", "lost", { to: [] });
+});
+breaks("I5", "an author whom everyone follows is seen after an unfollow", ({ story }) => {
+  story.classify("all", "everyone");
+  story.unfollow("ann", "all");
+  story.publish("all", "later", { to: ["ann"] });
+});
+breaks("I4", "an author whom everyone follows brings what was before", ({ story }) => {
+  const before = story.publish("all", "before");
+  story.classify("all", "everyone");
+  story.append("ann", { op: "add", id: before });
+});
+
 // --- the bugs that a checker has to catch ---------------------------------------------------------
 
 breaks("I1", "seeded: one sequence id is skipped, and only the end's reading shows it", ({ story, phone }) => {

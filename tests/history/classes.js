@@ -27,7 +27,8 @@ export class Classes {
 
   /** The number of followers that an author of class auto is measured by may be a little behind. */
   #routeOf(name, author) {
+    if (name === "everyone") return "pull";
     if (name !== "auto") return name;
-    return this.#edges.followers(author).length > this.#run.pull_above ? undefined : "push";
+    return this.#edges.neighbours(author).length > this.#run.pull_above ? undefined : "push";
   }
 }

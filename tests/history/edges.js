@@ -1,26 +1,37 @@
-// Follow edges over time, as far as they are certain.
+// Edges over time, as far as they are certain: who follows whom, and what stands between them.
+//
+// An edge is in effect while the reader follows and no shield is up. Each is a bit of its own, with its own changes:
+//
+//   follows    the reader follows the author, or nobody has to, for everyone follows
+//   muted      the reader has not muted the author
+//   hidden     the author does not hide from the reader
+//   blocked    the reader has not blocked the author
+//   blockedBy  the author has not blocked the reader
 
 import { Register } from "./register.js";
 
-const SETS = { follow: true, unfollow: false };
+const BLOCKS = ["blocked", "blockedBy"];
 
 export class Edges {
-  #edges = new Map();
+  #edges = new Map(); // "[reader, author]" → bit → Register
+  #everyone = new Map(); // author → the operations that made it so
 
   constructor(operations) {
     const changes = new Map();
-    for (const operation of operations) {
-      if (operation.outcome === "refused" || !(operation.op in SETS)) continue;
-      const name = edgeName(operation.reader, operation.author);
-      if (!changes.has(name)) changes.set(name, []);
-      changes.get(name).push({ ...operation, value: SETS[operation.op] });
+    for (const operation of operations.filter(({ outcome }) => outcome !== "refused")) {
+      if (operation.op === "classify" && operation.class === "everyone") this.#everyOne(operation);
+      for (const [reader, author, bit, value] of bitsOf(operation)) {
+        const edge = edgeName(reader, author);
+        if (!changes.has(edge)) changes.set(edge, {});
+        (changes.get(edge)[bit] ??= []).push({ ...operation, value });
+      }
     }
-    for (const [name, own] of changes) this.#edges.set(name, new Register(false, own));
+    for (const [edge, bits] of changes) this.#edges.set(edge, this.#registers(JSON.parse(edge)[1], bits));
   }
 
-  /** Every follow and unfollow of the edge that may have happened, by start. */
+  /** Every operation on the edge that may have happened. */
   changes(reader, author) {
-    return this.#edge(reader, author).changes;
+    return Object.values(this.#edge(reader, author)).flatMap(({ changes }) => changes);
   }
 
   /** All edges that anybody has touched: [reader, author]. */
@@ -28,31 +39,88 @@ export class Edges {
     return [...this.#edges.keys()].map((name) => JSON.parse(name));
   }
 
-  /** Everybody who may have followed the author at some time. */
-  followers(author) {
-    return this.all().filter(([, of]) => of === author).map(([reader]) => reader);
+  /** Everybody whom an edge joins with the user, either way. */
+  neighbours(user) {
+    return this.all().filter((edge) => edge.includes(user)).map(([reader, author]) => (reader === user ? author : reader));
   }
 
-  /** Whether the edge may have been on at some moment of [from, to]. */
+  /** The authors whom everyone follows for sure. */
+  everyones() {
+    return [...this.#everyone].filter(([, changes]) => changes.some(({ outcome }) => outcome === "done")).map(([author]) => author);
+  }
+
+  /** Whether the edge may have been in effect at some moment of [from, to]. */
   possiblyOn(reader, author, from, to) {
-    return this.#edge(reader, author).possible(from, to).has(true);
+    const bits = Object.values(this.#edge(reader, author)).map((register) => register.spans(true));
+    return bits.reduce(common, [{ from, to }]).length > 0;
   }
 
-  /** What the changes say of the edge in the end: true, false, or undefined if it may be either. */
-  finally(reader, author) {
-    const values = this.#edge(reader, author).finally();
+  /** Whether a block by either may have been up at some moment of [from, to]. */
+  possiblyBlocked(reader, author, from, to) {
+    return BLOCKS.some((bit) => this.#edge(reader, author)[bit].possible(from, to).has(false));
+  }
+
+  /** Whether a block by one of them was certainly up all the while. */
+  surelyBlocked(reader, author, from, to) {
+    return BLOCKS.some((bit) => !this.#edge(reader, author)[bit].possible(from, to).has(true));
+  }
+
+  /** What the answers say of a bit in the end: true, false, or undefined if it may be either. */
+  finally(reader, author, bit) {
+    const values = this.#edge(reader, author)[bit].finally();
     return values.size > 1 ? undefined : values.has(true);
   }
 
-  /** When an edge that is on in the end was set on, at the earliest and at the latest. */
+  /**
+   * When an edge that is in effect in the end came into effect, at the earliest and at the latest. `brings`: whether it
+   * brought items from before; where everyone follows nothing is brought.
+   */
   setOn(reader, author) {
-    return this.#edge(reader, author).became(true);
+    const became = Object.values(this.#edge(reader, author)).map((register) => register.became(true));
+    return {
+      earliest: Math.max(...became.map(({ earliest }) => earliest)),
+      latest: Math.max(...became.map(({ latest }) => latest)),
+      brings: this.changes(reader, author).some(({ op }) => op !== "classify"),
+      lines: became.flatMap(({ lines }) => lines),
+    };
+  }
+
+  #everyOne(operation) {
+    this.#everyone.set(operation.author, [...(this.#everyone.get(operation.author) ?? []), { ...operation, value: true }]);
   }
 
   #edge(reader, author) {
-    return this.#edges.get(edgeName(reader, author)) ?? UNTOUCHED;
+    return this.#edges.get(edgeName(reader, author)) ?? this.#registers(author, {});
+  }
+
+  /** Who has never followed by themselves follows with everyone. */
+  #registers(author, { follows = this.#everyone.get(author) ?? [], muted = [], hidden = [], blocked = [], blockedBy = [] }) {
+    const shields = Object.entries({ muted, hidden, blocked, blockedBy }).map(([bit, changes]) => [bit, new Register(true, changes)]);
+    return { follows: new Register(false, follows), ...Object.fromEntries(shields) };
   }
 }
 
-const UNTOUCHED = new Register(false, []);
+/** The bits that an operation sets: [reader, author, bit, value]. */
+function bitsOf({ op, reader, author, user, other, up }) {
+  switch (op) {
+    case "follow":
+    case "unfollow":
+      return [[reader, author, "follows", op === "follow"]];
+    case "mute":
+      return [[user, other, "muted", !up]];
+    case "hide":
+      return [[other, user, "hidden", !up]];
+    case "block":
+      return [[user, other, "blocked", !up], [other, user, "blockedBy", !up]];
+    default:
+      return [];
+  }
+}
+
+/** The spans that lie in one of each. */
+function common(some, others) {
+  const pairs = some.flatMap((one) => others.map((other) => ({ from: Math.max(one.from, other.from), to: Math.min(one.to, other.to) })));
+  return pairs.filter(({ from, to }) => from <= to);
+}
+
 const edgeName = (reader, author) => JSON.stringify([reader, author]);

@@ -1,19 +1,29 @@
 // What a reader's feed has to hold in the end, and what it may hold: the rule of follows and deletes.
 //
-// A feed holds what is addressed to its reader and lives, and the living items of followed authors: those published after the follow, and of those before
+// A feed holds what was addressed to its reader while neither blocked the other, and lives, and the living items of followed authors: those published after the follow, and of those before
 // it the ones among the author's newest `backfill` by outbox order that had not been deleted by then.
 // Where the order of a follow, a publish and a delete is not certain, an item *may* be there.
 
 import { isAccepted, maybeDeleted, surelyDeleted } from "./items.js";
 
-/** {must: Map id → item, may: Map id → item}; `must` is part of `may`. `authors`: whom the reader follows in the end. */
+/** {must: Map id → item, may: Map id → item}; `must` is part of `may`. `authors`: whose items the reader sees in the end. */
 export function expected(history, { reader, feed }, authors) {
   const { must, may } = followed(history, { reader, feed }, authors);
   for (const item of history.items.addressed(reader, feed)) {
-    if (!surelyDeleted(item)) may.set(item.id, item);
-    if (isAccepted(item) && !maybeDeleted(item)) must.set(item.id, item);
+    const edge = [reader, item.author, item.start, item.end];
+    if (!surelyDeleted(item) && !history.edges.surelyBlocked(...edge)) may.set(item.id, item);
+    if (isAccepted(item) && !maybeDeleted(item) && !history.edges.possiblyBlocked(...edge)) must.set(item.id, item);
   }
   return { must, may };
+}
+
+/** Whose items the reader sees in the end: {users: Set, lines}; null if the reader's follows were not read. */
+export function inEffect({ final, edges }, reader) {
+  const followed = final.inEffect(reader);
+  if (followed === null) return null;
+  const everyones = edges.everyones().filter((author) => edges.finally(reader, author, "follows"));
+  const { users: shielded } = final.shields(reader, everyones);
+  return { ...followed, users: new Set([...followed.users, ...everyones.filter((author) => !shielded.has(author))]) };
 }
 
 /** The same, without what is addressed. */
@@ -21,13 +31,14 @@ export function followed(history, { reader, feed }, authors) {
   const [must, may] = [new Map(), new Map()];
   for (const author of authors) {
     const since = history.edges.setOn(reader, author);
+    const backfill = since.brings ? history.run.backfill : 0;
     const all = history.items.of(author, feed);
     const newest = newestCounts(all, history.items.unseen(author, feed), since);
     for (const item of all) {
       if (surelyDeleted(item)) continue;
       const { least, most } = newest(item);
-      if (!(item.end < since.earliest && least >= history.run.backfill)) may.set(item.id, item);
-      const reached = item.start > since.latest || most < history.run.backfill;
+      if (!(item.end < since.earliest && least >= backfill)) may.set(item.id, item);
+      const reached = item.start > since.latest || most < backfill;
       if (isAccepted(item) && !maybeDeleted(item) && reached) must.set(item.id, item);
     }
   }

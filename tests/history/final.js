@@ -17,9 +17,9 @@ export class Final {
     return this.#walked("feed").map(({ user, feed }) => ({ reader: user, feed }));
   }
 
-  /** Readers whose follows were walked to their end. */
-  readers() {
-    return this.#walked("following").map(({ user }) => user);
+  /** Those who have a list of that name that was walked to its end. */
+  listing(name) {
+    return this.#walked(name).map(({ user }) => user);
   }
 
   /** The profiles that were walked to their ends: [{author, feed}]. */
@@ -39,10 +39,26 @@ export class Final {
     return pages && { items: pages.flatMap(({ answer }) => answer.items), lines: linesOf(pages) };
   }
 
-  /** {authors: Set, lines}. */
-  following(reader) {
-    const pages = this.#walk("following", reader);
-    return pages && { authors: new Set(pages.flatMap(({ answer }) => answer.users.map(({ user }) => user))), lines: linesOf(pages) };
+  /** One of a user's lists, "following", "muted", "hidden" or "blocked": {users: Set, lines}; null unless walked to its end. */
+  list(name, user) {
+    const pages = this.#walk(name, user);
+    return pages && { users: new Set(pages.flatMap(({ answer }) => answer.users.map(({ user }) => user))), lines: linesOf(pages) };
+  }
+
+  /** Whom the user follows with no shield between them, by the lists: {users: Set, lines}; null if the follows were not walked. */
+  inEffect(reader) {
+    const following = this.list("following", reader);
+    if (following === null) return null;
+    const { users, lines } = this.shields(reader, following.users);
+    return { users: new Set([...following.users].filter((user) => !users.has(user))), lines: [...following.lines, ...lines] };
+  }
+
+  /** Which of the authors are behind a shield, by the lists: {users: Set, lines}. */
+  shields(reader, authors) {
+    const own = ["muted", "blocked"].map((name) => this.list(name, reader) ?? NOBODY);
+    const theirs = new Map([...authors].map((author) => [author, ["hidden", "blocked"].map((name) => this.list(name, author) ?? NOBODY)]));
+    const isBehind = (author) => own.some(({ users }) => users.has(author)) || theirs.get(author).some(({ users }) => users.has(reader));
+    return { users: new Set([...authors].filter(isBehind)), lines: [...own, ...[...theirs.values()].flat()].flatMap(({ lines }) => lines) };
   }
 
   /** The last list of a user's sessions. */
@@ -93,6 +109,8 @@ export class Final {
     return done;
   }
 }
+
+const NOBODY = { users: new Set(), lines: [] };
 
 /** What a device shows that takes in `changes` from nothing: items, newest first. */
 export function replay(changes) {

@@ -216,6 +216,56 @@ test("a named feed has its own log, position and pages, over one connection and 
   isGood(story.finish());
 });
 
+test("a shield is an unfollow, its end a follow, and a follow under a shield stands in the list alone", () => {
+  const { story, phone } = day({ backfill: 2 });
+  story.shield("ann", "muted", "bob");
+  story.publish("bob", "muted");
+  story.shield("ann", "muted", "bob", { up: false });
+  story.publish("bob", "heard again");
+  story.shield("bob", "hidden", "ann");
+  story.shield("ann", "blocked", "bob");
+  story.publish("bob", "not for ann", { readers: ["ann"], to: [] });
+  story.unfollow("ann", "bob");
+  story.shield("bob", "hidden", "ann", { up: false });
+  story.publish("bob", "unseen");
+  story.follow("ann", "bob");
+  story.shield("ann", "blocked", "bob", { up: false });
+  story.publish("bob", "for ann", { readers: ["ann"] });
+  story.shield("eve", "blocked", "bob");
+  story.shield("ann", "muted", "cyd");
+  story.ack(phone);
+  isGood(story.finish());
+});
+
+test("a shield that got no answer may stand or not", () => {
+  for (const effect of [true, false]) {
+    const story = new Story();
+    story.follow("ann", "bob");
+    story.publish("bob", "before");
+    if (effect) story.shield("ann", "muted", "bob");
+    else story.call("PUT", "/v1/users/ann/muted/bob", {}, () => [204, null]);
+    story.lines.at(-1).status = null;
+    story.publish("bob", "after");
+    story.publish("bob", "a word", { readers: ["ann"] });
+    isGood(story.finish());
+  }
+});
+
+test("an author whom everyone follows is seen without an edge, from then on, until an unfollow or a shield", () => {
+  const story = new Story();
+  for (const reader of ["ann", "eve", "joe"]) story.follow(reader, "bob");
+  story.connect("ann", "ios");
+  story.publish("all", "before");
+  story.classify("all", "everyone");
+  story.publish("all", "for everyone");
+  story.unfollow("eve", "all");
+  story.shield("joe", "muted", "all");
+  story.publish("all", "for ann");
+  story.shield("joe", "muted", "all", { up: false });
+  story.publish("all", "for ann and joe");
+  isGood(story.finish());
+});
+
 test("the command line prints each violation with its lines, and fails", () => {
   const story = new Story();
   story.follow("ann", "bob");

@@ -6,6 +6,8 @@
 //   refused   a 4xx answer: it changed nothing
 //   unknown   no answer, or 5xx: it may have happened at any time after start, or may happen yet; end is Infinity
 
+const SHIELDS = { muted: "mute", hidden: "hide", blocked: "block" };
+
 const ROUTES = [
   ["POST", /^\/v1\/items$/, ({ body, key }) => ({ ...publish(body), key })],
   ["PATCH", /^\/v1\/items\/([^/]+)$/, (_, item) => ({ op: "edit", item })],
@@ -15,7 +17,9 @@ const ROUTES = [
   ["PUT", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "follow", reader, author })],
   ["DELETE", /^\/v1\/users\/([^/]+)\/following\/([^/]+)$/, (_, reader, author) => ({ op: "unfollow", reader, author })],
   ["GET", /^\/v1\/users\/([^/]+)\/(feed|changes|outbox)$/, (_, user, op, { name = "feed" }) => ({ op, user, feed: name })],
-  ["GET", /^\/v1\/users\/([^/]+)\/(following|sessions)$/, (_, user, op) => ({ op, user })],
+  ["PUT", /^\/v1\/users\/([^/]+)\/(muted|hidden|blocked)\/([^/]+)$/, (_, user, list, other) => ({ op: SHIELDS[list], user, other, up: true })],
+  ["DELETE", /^\/v1\/users\/([^/]+)\/(muted|hidden|blocked)\/([^/]+)$/, (_, user, list, other) => ({ op: SHIELDS[list], user, other, up: false })],
+  ["GET", /^\/v1\/users\/([^/]+)\/(following|muted|hidden|blocked|sessions)$/, (_, user, op) => ({ op, user })],
   ["DELETE", /^\/v1\/users\/([^/]+)\/sessions\/([^/]+)$/, (_, user, device) => ({ op: "kick", user, device })],
 ];
 

@@ -8,6 +8,7 @@
 //     check(story.finish())                        read in the end, as the tests of faults read
 
 import { Feed, newestFirst } from "../../examples/feed.js";
+import { Graph, SHIELDS } from "./graph.js";
 import { History } from "./history.js";
 
 const PAGE = 100;
@@ -15,7 +16,8 @@ const PAGE = 100;
 export class Story {
   lines = [];
   items = new Map(); // id → {id, author, feed, readers, seq, body, rank, version, gone}
-  edges = new Map(); // "reader author" → {on, from}
+  graph = new Graph();
+  edges = this.graph.edges;
   logs = new Map(); // "reader feed" → {epoch, next, changes}
   phones = new Set();
   stored = new Map(); // "reader device" → {phone, position}
@@ -74,18 +76,17 @@ export class Story {
     });
   }
 
-  /** `name`: "push", "pull" or "auto". What is pulled is taken at once, unless the publish says `to` whom it goes. */
+  /** `name`: "push", "pull", "auto" or "everyone". What is pulled is taken at once, unless the publish says `to` whom it goes. */
   classify(author, name) {
-    this.call("PUT", `/v1/authors/${author}`, { body: { class: name } }, () => [204, null]);
+    this.call("PUT", `/v1/authors/${author}`, { body: { class: name } }, () => {
+      if (name === "everyone") this.graph.everyones.add(author);
+      return [204, null];
+    });
   }
 
   follow(reader, author) {
     this.call("PUT", `/v1/users/${reader}/following/${author}`, {}, () => {
-      if (this.#edge(reader, author).on) return [204, null];
-      const again = this.edges.has(`${reader} ${author}`);
-      this.edges.set(`${reader} ${author}`, { on: true, from: this.#heads.get(author) ?? 0 });
-      if (again) this.#forget(reader, author);
-      for (const feed of this.#names) for (const { id } of this.#newest(author, feed)) this.append(reader, { op: "add", id });
+      this.#turn(reader, author, (edge) => (edge.on = true));
       return [204, null];
     });
   }
@@ -93,8 +94,15 @@ export class Story {
   /** `forget: false`: the inbox is not told. */
   unfollow(reader, author, { forget = true } = {}) {
     this.call("DELETE", `/v1/users/${reader}/following/${author}`, {}, () => {
-      this.edges.set(`${reader} ${author}`, { on: false, from: 0 });
-      if (forget) this.#forget(reader, author);
+      this.#turn(reader, author, (edge) => (edge.on = false), forget);
+      return [204, null];
+    });
+  }
+
+  /** `list`: "muted", "hidden" or "blocked". `forget: false`: the inbox is not told. */
+  shield(user, list, other, { up = true, forget = true } = {}) {
+    this.call(up ? "PUT" : "DELETE", `/v1/users/${user}/${list}/${other}`, {}, () => {
+      for (const { reader, author, change } of this.graph.shield(list, user, other, up)) this.#turn(reader, author, change, forget);
       return [204, null];
     });
   }
@@ -135,9 +143,15 @@ export class Story {
   }
 
   following(reader) {
-    const on = [...this.edges].filter(([name, { on }]) => on && name.startsWith(`${reader} `));
-    const users = on.map(([name]) => ({ user: name.split(" ")[1], since: 0 }));
+    const users = this.graph.following(reader).map((user) => ({ user, since: 0 }));
     this.call("GET", `/v1/users/${reader}/following?limit=1000`, {}, () => [200, { users, next: null }]);
+  }
+
+  lists(user) {
+    for (const list of SHIELDS) {
+      const users = this.graph.shielded(list, user).map((other) => ({ user: other, since: 0 }));
+      this.call("GET", `/v1/users/${user}/${list}?limit=1000`, {}, () => [200, { users, next: null }]);
+    }
   }
 
   // --- phones ----------------------------------------------------------------------------------
@@ -217,11 +231,15 @@ export class Story {
   /** Reads everything once more, and answers the History. */
   finish() {
     this.drain();
-    for (const author of this.#heads.keys()) for (const feed of this.#names) this.outbox(author, feed);
-    for (const reader of new Set([...this.logs.keys()].map((inbox) => inbox.split(" ")[0]))) {
+    for (const author of this.#heads.keys()) {
+      for (const feed of this.#names) this.outbox(author, feed);
+      this.lists(author);
+    }
+    for (const reader of this.#readers) {
       for (const feed of this.#names) this.walk(reader, PAGE, feed);
       for (const feed of this.#names) this.changes(reader, { feed });
       this.following(reader);
+      this.lists(reader);
       this.sessions(reader);
     }
     return this.end();
@@ -279,7 +297,7 @@ export class Story {
 
   /** The items a reader is to see in all feeds, newest first. */
   #due(reader) {
-    const authors = this.#followed(reader);
+    const authors = this.graph.seen(reader);
     const isFor = ({ author, readers }) => (readers ? readers.includes(reader) : authors.includes(author));
     return [...this.items.values()].filter((item) => !item.gone && isFor(item)).sort(newestFirst);
   }
@@ -337,16 +355,20 @@ export class Story {
     return this.#names.find((name) => this.#feeds[name]?.includes(kind)) ?? "feed";
   }
 
-  #edge(reader, author) {
-    return this.edges.get(`${reader} ${author}`) ?? { on: false, from: 0 };
+  /** Changes an edge. If it comes into effect thereby, the newest items come; if it came or went before, a forget. */
+  #turn(reader, author, change, tells = true) {
+    const { was, is, known } = this.graph.turn(reader, author, this.#heads.get(author) ?? 0, change);
+    if (is === was) return;
+    if (known && tells) this.#forget(reader, author);
+    if (is) for (const feed of this.#names) for (const { id } of this.#newest(author, feed)) this.append(reader, { op: "add", id });
   }
 
   #followers(author, seq) {
-    return [...this.edges].filter(([name, { on, from }]) => on && seq > from && name.endsWith(` ${author}`)).map(([name]) => name.split(" ")[0]);
+    return this.graph.followers(author, seq, this.#readers);
   }
 
-  #followed(reader) {
-    return [...this.edges].filter(([name, { on }]) => on && name.startsWith(`${reader} `)).map(([name]) => name.split(" ")[1]);
+  get #readers() {
+    return [...new Set([...this.logs.keys()].map((inbox) => inbox.split(" ")[0]))];
   }
 
   #sent({ connection }, message) {

@@ -6,18 +6,18 @@
 // exactly that. Where the order of a follow and a publish is uncertain, either is right (expected.js).
 // Cannot see: feeds that nobody read in the end.
 
-import { expected } from "../expected.js";
+import { expected, inEffect } from "../expected.js";
 import { versions } from "../items.js";
 
 export const name = "I4";
 
 export function decide(history, judge) {
   for (const inbox of history.final.inboxes()) {
-    const following = history.final.following(inbox.reader);
-    if (following === null) continue;
+    const authors = inEffect(history, inbox.reader);
+    if (authors === null) continue;
     const feed = history.final.feed(inbox);
-    const lines = [...feed.lines, ...following.lines];
-    compare(judge, history, inbox, { shown: feed.items, lines, authors: following.authors });
+    const lines = [...feed.lines, ...authors.lines];
+    compare(judge, history, inbox, { shown: feed.items, lines, authors: authors.users });
     const views = history.final.views.filter((view) => view.reader === inbox.reader && view.feed === inbox.feed);
     for (const view of views) agrees(judge, view, feed);
   }

@@ -2,9 +2,12 @@
 //
 // Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
 // followed at some moment between its publish and that sight, or was addressed to the reader, and was shown in the
-// feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are shown.
-// Between an unfollow and its `forget` older items may still show, so before the end only items published
+// feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are shown. A
+// follow counts while no shield is up, and nothing is addressed through a block.
+// Between an unfollow or a shield and its `forget` older items may still show, so before the end only items published
 // since are decided.
+
+import { inEffect } from "../expected.js";
 
 export const name = "I5";
 
@@ -26,26 +29,29 @@ export function decide(history, judge) {
 
 function mayBeSeen(judge, { edges }, { reader, feed }, { author, item, at, lines }) {
   if (item === undefined) return; // nobody asked for it: I6
+  const evidence = [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
   const elsewhere = () => `${reader} was shown item ${item.id} of ${author} in ${feed}; its kind belongs to ${item.feed}`;
   judge.holds(item.feed === feed, [...lines.slice(0, 2), ...item.lines], elsewhere);
   if (item.readers) {
     const others = () => `${reader} was shown item ${item.id} of ${author}, which is addressed to ${[...item.readers]}`;
     judge.holds(item.readers.has(reader), [...lines.slice(0, 2), ...item.lines], others);
+    const blocked = () => `${reader} was shown item ${item.id} of ${author}, which was addressed while one of them blocked the other`;
+    judge.holds(!edges.surelyBlocked(reader, author, item.start, item.end), evidence, blocked);
     return;
   }
-  const evidence = [...lines.slice(0, 2), ...item.lines, ...edges.changes(reader, author).flatMap((change) => change.lines)];
-  const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow at any time since it was published`;
+  const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow, without a shield between them, at any time since it was published`;
   judge.holds(edges.possiblyOn(reader, author, item.start, at), evidence, why);
 }
 
-function inTheEnd(judge, { final, edges, items }, { reader, feed: name }) {
-  const following = final.following(reader);
-  if (following === null) return;
+function inTheEnd(judge, history, { reader, feed: name }) {
+  const { final, edges, items } = history;
+  const authors = inEffect(history, reader);
+  if (authors === null) return;
   const feed = final.feed({ reader, feed: name });
   for (const { id, author } of feed.items) {
     if (items.get(id)?.readers) continue; // see above
-    const why = () => `in the end ${reader} sees item ${id} of ${author}, who is not followed`;
+    const why = () => `in the end ${reader} sees item ${id} of ${author}, who is not followed, or is behind a shield`;
     const unfollows = edges.changes(reader, author).flatMap((change) => change.lines);
-    judge.holds(following.authors.has(author), [...unfollows, ...feed.lines, ...following.lines], why);
+    judge.holds(authors.users.has(author), [...unfollows, ...feed.lines, ...authors.lines], why);
   }
 }

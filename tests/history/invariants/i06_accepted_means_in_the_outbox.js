@@ -2,8 +2,8 @@
 //
 // Decides: every item answered with 2xx and not deleted is on its author's profile in the end, a deleted
 // one is not, nor one that is addressed to readers (those have it: I4); answers of one key name one item, and no two keys share an id or an outbox_seq; the numbers of
-// an outbox leave no more room than its records take; nothing is shown that nobody asked for; edges are in
-// the end as the answers say. Cannot see: bytes on the disk (tests/trace does).
+// an outbox leave no more room than its records take; nothing is shown that nobody asked for; follows and
+// shields are in the end as the answers say. Cannot see: bytes on the disk (tests/trace does).
 
 import { isAccepted, maybeDeleted, surelyDeleted, versions } from "../items.js";
 
@@ -17,7 +17,7 @@ export function decide(history, judge) {
   }
   for (const of of history.final.profiles()) profile(judge, history, of);
   for (const author of new Set(history.final.profiles().map((of) => of.author))) noHole(judge, history, author);
-  for (const reader of history.final.readers()) following(judge, history, reader);
+  for (const what of LISTS) for (const user of history.final.listing(what.list)) listed(judge, history, user, what);
 }
 
 function retriesAgree(groups, judge) {
@@ -81,15 +81,21 @@ function noHole(judge, history, author) {
   judge.holds(last <= records, own.at(-1)?.lines ?? [], () => `${author}'s outbox has reached ${last}, with at most ${records} records`);
 }
 
-function following(judge, { final, edges }, reader) {
-  const list = final.following(reader);
-  if (list === null) return;
-  const touched = edges.all().filter(([of]) => of === reader).map(([, author]) => author);
-  for (const author of new Set([...touched, ...list.authors])) {
-    const wants = edges.finally(reader, author);
-    if (wants === undefined) continue;
-    const evidence = [...edges.changes(reader, author).flatMap(({ lines }) => lines), ...list.lines];
-    const why = () => `the answers say that ${reader} ${wants ? "follows" : "does not follow"} ${author}; the list says otherwise`;
-    judge.holds(list.authors.has(author) === wants, evidence, why);
+/** Each line of these lists is one bit of an edge: set if the reader follows, and clear if there is a shield. */
+const LISTS = [
+  { list: "following", bit: "follows", when: true, edge: (user, other) => [user, other] },
+  { list: "muted", bit: "muted", when: false, edge: (user, other) => [user, other] },
+  { list: "blocked", bit: "blocked", when: false, edge: (user, other) => [user, other] },
+  { list: "hidden", bit: "hidden", when: false, edge: (user, other) => [other, user] },
+];
+
+function listed(judge, { final, edges }, user, { list, bit, when, edge }) {
+  const { users, lines } = final.list(list, user);
+  for (const other of new Set([...edges.neighbours(user), ...users])) {
+    const value = edges.finally(...edge(user, other), bit);
+    if (value === undefined) continue;
+    const evidence = [...edges.changes(...edge(user, other)).flatMap((change) => change.lines), ...lines];
+    const why = () => `the answers say that ${user} has ${other} ${value === when ? "" : "not "}in the list ${list}; the list says otherwise`;
+    judge.holds(users.has(other) === (value === when), evidence, why);
   }
 }

@@ -1,12 +1,12 @@
 // I8: a short page means the end.
 //
-// Decides, for every page, list of follows and profile page: fewer lines than asked come without a `next`,
+// Decides, for every page, profile page and list of follows or shields: fewer lines than asked come without a `next`,
 // and never more than asked; and a `changes` answer without a change is at the head. That nothing lies
 // beyond the end is I4's to say.
 
 export const name = "I8";
 
-const DEFAULT_LIMITS = { feed: 20, outbox: 20, following: 100 };
+const DEFAULT_LIMITS = { feed: 20, outbox: 20, following: 100, muted: 100, hidden: 100, blocked: 100 };
 
 export function decide({ operations }, judge) {
   for (const { op, outcome, user, query, answer, lines } of operations) {

@@ -13,13 +13,13 @@ import { isAccepted, maybeDeleted } from "../items.js";
 export const name = "I10";
 
 export function decide(history, judge) {
-  const { logs, items, run } = history;
+  const { logs, items, edges, run } = history;
   for (const log of logs.all()) {
     if (log.changes.length >= run.keep) continue;
     for (const stretch of log.stretches()) {
       for (const door of ["push", "pull"]) nothingIsPassedOver(judge, log, stretch, items, door);
     }
-    for (const { author, changes } of log.direct()) nothingAddressedIsPassedOver(judge, log, author, changes, items);
+    for (const { author, changes } of log.direct()) nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges });
   }
   positionsOnlyGrow(judge, history);
 }
@@ -38,12 +38,13 @@ function nothingIsPassedOver(judge, { name, feed }, { author, changes }, items, 
 }
 
 /** What one author addresses to a reader is taken in as it was accepted. */
-function nothingAddressedIsPassedOver(judge, log, author, changes, items) {
+function nothingAddressedIsPassedOver(judge, log, author, changes, { items, edges }) {
   const last = changes.findLast(({ op, offset }) => op === "add" && log.isKnownUpTo(offset));
   if (last === undefined) return;
   const held = new Set(log.changes.map(({ id }) => id));
   for (const item of items.addressed(log.reader, log.feed)) {
     if (item.author !== author || maybeDeleted(item) || !(item.end < last.item.start)) continue;
+    if (edges.possiblyBlocked(log.reader, author, item.start, item.end)) continue;
     const why = () => `${log.name} has item ${last.id} that ${author} addressed to ${log.reader}, and not ${item.id} from before`;
     judge.holds(held.has(item.id), [...item.lines, ...last.item.lines, ...last.lines], why);
   }

@@ -4,7 +4,7 @@
 // author what the edge's last state says, with the backfill rule (I4 says the same of pages); and a log has
 // no more forgets of an author than the edge had changes. Cannot see: logs that were cut or not read.
 
-import { followed } from "../expected.js";
+import { followed, inEffect } from "../expected.js";
 import { replay } from "../final.js";
 
 export const name = "I15";
@@ -21,13 +21,13 @@ function decideOne(history, judge, inbox, author) {
   const changes = edges.changes(reader, author);
   const lines = changes.flatMap((change) => change.lines);
   notTooManyForgets(judge, history, inbox, { author, most: changes.length, lines });
-  const [log, following] = [final.log(inbox), final.following(reader)];
-  if (changes.length < 2 || log === null || following === null || log.changes.length >= run.keep) return;
+  const [log, authors] = [final.log(inbox), inEffect(history, reader)];
+  if (changes.length < 2 || log === null || authors === null || log.changes.length >= run.keep) return;
   const shown = replay(log.changes).filter((item) => item.author === author && !item.direct);
-  const { must, may } = followed(history, inbox, following.authors.has(author) ? [author] : []);
+  const { must, may } = followed(history, inbox, authors.users.has(author) ? [author] : []);
   const missing = [...must.values()].filter(({ id }) => !shown.some((item) => item.id === id));
   const extra = shown.filter(({ id }) => !may.has(id));
-  const state = following.authors.has(author) ? "follows" : "does not follow";
+  const state = authors.users.has(author) ? "sees" : "does not see";
   const [lacks, shows] = [missing, extra].map((items) => items.map(({ id }) => id));
   const why = () => `after ${changes.length} changes ${reader} ${state} ${author}; the log of ${inbox.feed} lacks [${lacks}] and shows [${shows}] too much`;
   judge.holds(missing.length + extra.length === 0, [...lines, ...log.lines], why);
