@@ -32,6 +32,8 @@ const STAR = "star";
 /** Pauses between two things an actor does, in ms. */
 const PACES = { author: [20, 120], star: [500, 1500], reader: [200, 1200], phone: [100, 800] };
 
+/** How long things may take on a machine that is busy with much else. */
+const FLOWS_SECS = 180;
 const SYNC_SECS = 90;
 
 /** Longer than the older of two connections may stay: a lease, its renewal, and some time. */
@@ -69,7 +71,7 @@ export class Load {
   }
 
   /** Waits until so many more items have been accepted. */
-  async flows(count, withinSecs = 60) {
+  async flows(count, withinSecs = FLOWS_SECS) {
     const goal = this.published.length + count;
     await until(`${count} more items`, () => this.#sound() && this.published.length >= goal, { withinSecs, seen: () => this.published.length });
   }

@@ -5,7 +5,7 @@ import { Backend } from "../actors/backend.js";
 
 const PAUSE_MS = 40;
 const ANSWER_MS = 3000;
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 
 export class Patient extends Backend {
   timeoutMs = ANSWER_MS;

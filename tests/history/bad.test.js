@@ -95,6 +95,12 @@ breaks("I4", "a follow brings more than the backfill", ({ story }) => {
   });
 }, { backfill: 3 });
 
+breaks("I4", "to follow again leaves only the newest items", ({ story, first }) => {
+  story.publish("bob", "three");
+  story.call("PUT", "/v1/users/ann/following/bob", {}, () => [204, null]);
+  story.append("ann", { op: "delete", id: first });
+}, { backfill: 2 });
+
 breaks("I5", "an item of a stranger is pushed", ({ story }) => {
   story.publish("eve", "spam", { to: ["ann"] });
 });

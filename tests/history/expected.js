@@ -1,8 +1,10 @@
 // What a reader's feed has to hold in the end, and what it may hold: the rule of follows and deletes.
 //
-// A feed holds what was addressed to its reader while neither blocked the other, and lives, and the living items of followed authors: those published after the follow, and of those before
-// it the ones among the author's newest `backfill` by outbox order that had not been deleted by then.
-// Where the order of a follow, a publish and a delete is not certain, an item *may* be there.
+// A feed holds what lives of what was addressed to its reader while neither blocked the other, and the living items of
+// authors whom the reader follows with no shield between them: those published since that is so, and of those before it
+// the ones among the author's newest `backfill` by outbox order that had not been deleted by then. An author whom
+// everyone follows brings nothing from before. Where the order of a follow, a publish and a delete is not certain, an
+// item *may* be there.
 
 import { isAccepted, maybeDeleted, surelyDeleted } from "./items.js";
 
@@ -15,15 +17,6 @@ export function expected(history, { reader, feed }, authors) {
     if (isAccepted(item) && !maybeDeleted(item) && !history.edges.possiblyBlocked(...edge)) must.set(item.id, item);
   }
   return { must, may };
-}
-
-/** Whose items the reader sees in the end: {users: Set, lines}; null if the reader's follows were not read. */
-export function inEffect({ final, edges }, reader) {
-  const followed = final.inEffect(reader);
-  if (followed === null) return null;
-  const everyones = edges.everyones().filter((author) => edges.finally(reader, author, "follows"));
-  const { users: shielded } = final.shields(reader, everyones);
-  return { ...followed, users: new Set([...followed.users, ...everyones.filter((author) => !shielded.has(author))]) };
 }
 
 /** The same, without what is addressed. */
@@ -56,4 +49,14 @@ function newestCounts(all, unseen, { earliest, latest }) {
     least: lower.filter((other) => isSurelyNewer(other, item)).length,
     most: upper.filter((other) => isNewer(other, item)).length + strangers,
   });
+}
+
+/** Whose items the reader sees in the end, by the lists: {users: Set, lines}; null if the reader's follows were not read. */
+export function inEffect({ final, edges }, reader) {
+  const following = final.list("following", reader);
+  if (following === null) return null;
+  const everyones = edges.everyones().filter((author) => edges.finally(reader, author, "follows"));
+  const authors = new Set([...following.users, ...everyones]);
+  const { users, lines } = final.shields(reader, authors);
+  return { users: new Set([...authors].filter((author) => !users.has(author))), lines: [...following.lines, ...lines] };
 }

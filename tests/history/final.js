@@ -45,14 +45,6 @@ export class Final {
     return pages && { users: new Set(pages.flatMap(({ answer }) => answer.users.map(({ user }) => user))), lines: linesOf(pages) };
   }
 
-  /** Whom the user follows with no shield between them, by the lists: {users: Set, lines}; null if the follows were not walked. */
-  inEffect(reader) {
-    const following = this.list("following", reader);
-    if (following === null) return null;
-    const { users, lines } = this.shields(reader, following.users);
-    return { users: new Set([...following.users].filter((user) => !users.has(user))), lines: [...following.lines, ...lines] };
-  }
-
   /** Which of the authors are behind a shield, by the lists: {users: Set, lines}. */
   shields(reader, authors) {
     const own = ["muted", "blocked"].map((name) => this.list(name, reader) ?? NOBODY);

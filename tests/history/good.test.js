@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { check, INVARIANTS, worded } from "./check.js";
+import { expected } from "./expected.js";
 import { History } from "./history.js";
 import { Story } from "./story.js";
 
@@ -264,6 +265,18 @@ test("an author whom everyone follows is seen without an edge, from then on, unt
   story.shield("joe", "muted", "all", { up: false });
   story.publish("all", "for ann and joe");
   isGood(story.finish());
+});
+
+test("to follow again, or to ask again what got no answer, changes nothing", () => {
+  const story = new Story({ backfill: 1 });
+  story.call("PUT", "/v1/users/ann/following/bob", { answered: false }, () => [204, null]);
+  story.follow("ann", "bob");
+  const ids = ["one", "two", "three"].map((text) => story.publish("bob", text));
+  story.follow("ann", "bob");
+  const history = story.finish();
+  isGood(history);
+  const { must } = expected(history, { reader: "ann", feed: "feed" }, ["bob"]);
+  assert.deepEqual([...must.keys()], ids);
 });
 
 test("the command line prints each violation with its lines, and fails", () => {

@@ -29,19 +29,18 @@ export class Register {
     return this.possible(Infinity, Infinity);
   }
 
-  /** When the value that is `value` in the end became so, at the earliest and at the latest; -Infinity: before all. */
+  /**
+   * When the value that is `value` in the end became so, at the earliest and at the latest; -Infinity: before all. To set
+   * it again changes nothing: it is there for sure once no other value is possible any more.
+   */
   became(value) {
-    const last = this.spans(value).filter(({ to, change }) => to === Infinity && !this.#changedNothing(change));
+    const last = this.spans(value).filter(({ to }) => to === Infinity);
+    const others = this.#spans.filter((span) => span.value !== value);
     return {
       earliest: Math.min(...last.map(({ from }) => from)),
-      latest: Math.max(...last.map(({ change }) => change.end)),
+      latest: Math.min(Math.max(...others.map(({ to }) => to)), Math.max(...last.map(({ change }) => change.end))),
       lines: last.flatMap(({ change }) => change.lines ?? []),
     };
-  }
-
-  /** Whether the value was certainly there already, all the while. */
-  #changedNothing({ value, start, end }) {
-    return end > -Infinity && this.#spans.every((span) => span.value === value || span.to < start || span.from > end);
   }
 }
 
