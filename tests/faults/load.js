@@ -30,7 +30,7 @@ const NAMES = [MAIN, ...Object.keys(FEEDS)];
 const STAR = "star";
 
 /** Pauses between two things an actor does, in ms. */
-const PACES = { author: [20, 120], star: [500, 1500], reader: [200, 1200], phone: [100, 800] };
+const PACES = { author: [30, 150], star: [500, 1500], reader: [200, 1200], phone: [100, 800] };
 
 /** How long things may take on a machine that is busy with much else. */
 const FLOWS_SECS = 180;
