@@ -1,8 +1,8 @@
 // I3: within an epoch at most one `add` per (author, outbox_seq, generation).
 //
 // A new generation puts a `forget` before its adds. So decides: between two forgets of an author no item is
-// added twice, and none that is addressed to the reader is in the whole epoch. Cannot see: a second add of an item that was deleted before anybody was shown it, for that
-// is shown as a delete (I14 counts those).
+// added twice, and none that is addressed to the reader is in the whole epoch. Cannot see: a second add of an item that
+// was deleted before anybody was shown it, for that is shown as a delete (I14 counts those).
 
 export const name = "I3";
 

@@ -2,10 +2,9 @@
 //
 // Decides: an item that a push, a `changes` answer or a page showed had an author whom the reader may have
 // followed at some moment between its publish and that sight, or was addressed to the reader, and was shown in the
-// feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are shown. A
-// follow counts while no shield is up, and nothing is addressed through a block.
-// Between an unfollow or a shield and its `forget` older items may still show, so before the end only items published
-// since are decided.
+// feed that its kind belongs to; in the end, only such items and those of authors whom the reader follows are
+// shown. A follow counts while no shield is up, and nothing is addressed through a block. Between an unfollow or a
+// shield and its `forget` older items may still show, so before the end only items published since are decided.
 
 import { inEffect } from "../expected.js";
 
@@ -39,7 +38,7 @@ function mayBeSeen(judge, { edges }, { reader, feed }, { author, item, at, lines
     judge.holds(!edges.surelyBlocked(reader, author, item.start, item.end), evidence, blocked);
     return;
   }
-  const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow, without a shield between them, at any time since it was published`;
+  const why = () => `${reader} was shown item ${item.id} of ${author}, whom ${reader} did not follow, or not without a shield, since it was published`;
   judge.holds(edges.possiblyOn(reader, author, item.start, at), evidence, why);
 }
 

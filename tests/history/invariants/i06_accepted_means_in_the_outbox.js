@@ -1,9 +1,9 @@
 // I6: accepted ⇒ in the outbox after any crash; a retry with the same idempotency key gets the same item.
 //
 // Decides: every item answered with 2xx and not deleted is on its author's profile in the end, a deleted
-// one is not, nor one that is addressed to readers (those have it: I4); answers of one key name one item, and no two keys share an id or an outbox_seq; the numbers of
-// an outbox leave no more room than its records take; nothing is shown that nobody asked for; follows and
-// shields are in the end as the answers say. Cannot see: bytes on the disk (tests/trace does).
+// one is not, nor one that is addressed to readers (those have it: I4); answers of one key name one item, and no two
+// keys share an id or an outbox_seq; the numbers of an outbox leave no more room than its records take; nothing
+// is shown that nobody asked for; follows and shields are in the end as the answers say. Cannot see: bytes on the disk (tests/trace does).
 
 import { isAccepted, maybeDeleted, surelyDeleted, versions } from "../items.js";
 
