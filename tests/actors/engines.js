@@ -10,7 +10,7 @@
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -78,6 +78,17 @@ class Engine {
     await this.#signal("CONT");
   }
 
+  /** Copies a part of its directory as it stands at one moment: it hangs meanwhile, or files would come and go. */
+  async copy(part, name) {
+    await this.pause();
+    try {
+      await until("all its threads have stopped", () => this.#hangs());
+      await cp(join(this.directory, part), join(this.directory, name), { recursive: true });
+    } finally {
+      await this.resume();
+    }
+  }
+
   /** Starts it again on the same port and directory; kills it first if it runs. */
   async restart() {
     await this.kill();
@@ -87,6 +98,12 @@ class Engine {
   /** The last lines it wrote. */
   log() {
     return this.#process.log();
+  }
+
+  async #hangs() {
+    const threads = `/proc/${this.pid}/task`;
+    const stats = (await readdir(threads)).map((thread) => readFile(join(threads, thread, "stat"), "utf8"));
+    return (await Promise.all(stats)).every((stat) => /\) T /.test(stat));
   }
 
   async #launch() {

@@ -8,10 +8,11 @@ import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 
 judged("i9_i16_redis_is_rolled_back_under_load", { start: cluster(), decides: ["I9", "I16"] }, async ({ load, fault, home }) => {
-  const [now, then] = ["appendonlydir", "appendonlydir.then"].map((name) => join(home.redis.directory, name));
+  const names = ["appendonlydir", "appendonlydir.then"];
+  const [now, then] = names.map((name) => join(home.redis.directory, name));
   for (let i = 0; i < 2; i += 1) {
     await load.flows(40);
-    await cp(now, then, { recursive: true });
+    await home.redis.copy(...names);
     await load.flows(40);
     await fault("roll back", "redis", () => home.redis.kill());
     await rm(now, { recursive: true });

@@ -19,9 +19,10 @@ judged("i4_i6_nats_is_killed_under_load", options, async ({ load, fault, home })
 });
 
 judged("i4_i6_nats_is_rolled_back_and_wiped_under_load", options, async ({ load, fault, home }) => {
-  const [now, then] = ["jetstream", "jetstream.then"].map((name) => join(home.nats.directory, name));
+  const names = ["jetstream", "jetstream.then"];
+  const [now, then] = names.map((name) => join(home.nats.directory, name));
   await load.flows(30);
-  await cp(now, then, { recursive: true });
+  await home.nats.copy(...names);
   await load.flows(30);
   await fault("roll back", "nats", () => home.nats.kill());
   await rm(now, { recursive: true });
