@@ -10,6 +10,7 @@
 //! - Records of route pull are numbered over all authors in commit order: a read that shows one number
 //!   shows every record below it.
 
+mod lines;
 mod write;
 
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use compact_str::CompactString;
 
 use crate::change::{Class, DisplayKey, Record};
 use crate::error::{Result, StoreError};
-use crate::graph::{Shield, Shields};
+use crate::graph::Shield;
 use crate::{
     Bucket, Cut, DirectSeq, Entry, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
     PullSeq, UserId, UserNo, Watermarks,
 };
+pub use lines::{Follow, Held};
 pub use write::{Audience, Publish, Refused, Write, Written};
 
 /// A follow edge as fan-out sees it: what [`effective_edge`](crate::graph::effective_edge) says of what
@@ -77,23 +79,6 @@ pub struct Outbox {
     pub last_pull: PullSeq,
     /// The newest of `records` that is not history, 0 if all are: nobody is told of those behind it.
     pub live: OutboxSeq,
-}
-
-/// What the store holds of one edge, for an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
-    /// Whose outbox.
-    pub author: UserNo,
-    /// Whether the reader follows, whatever the shields.
-    pub follows: bool,
-    /// Those that are up.
-    pub shields: Shields,
-    /// As [`Edge::generation`]; 0 if the reader follows as everyone does.
-    pub generation: Generation,
-    /// Where what came before the follow ends.
-    pub past: OutboxSeq,
-    /// When the follow began; 0 if the reader does not follow.
-    pub since: Millis,
 }
 
 /// An author who is pulled, and how far.
@@ -215,17 +200,6 @@ pub struct Outstanding {
     pub since: Millis,
     /// What is to be done.
     pub event: Event,
-}
-
-/// One line of a list of followers or followees.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Follow {
-    /// The other side.
-    pub user: UserId,
-    /// When the edge was set on.
-    pub since: Millis,
-    /// Where the list goes on after this line; opaque, descending.
-    pub cursor: u64,
 }
 
 /// Counts for `/v1/stats`.
