@@ -57,11 +57,12 @@ use feedgate_common::{
 };
 
 use crate::database::{Database, Durability, Request};
-use crate::view::Read;
+use crate::view::{Read, View};
 use door::{Doors, Stretch};
 use epochs::Epochs;
 use hot::HotItems;
 use ledger::Setup;
+use news::{Ends, Stretches};
 use sweep::Sweep;
 use tables::{Counters, Incarnation, Layout};
 use users::KnownUsers;
@@ -73,6 +74,7 @@ pub struct EmbeddedArchive {
     users: Arc<KnownUsers>,
     hot: Arc<HotItems>,
     doors: Arc<Doors>,
+    stretches: Arc<Stretches>,
     epochs: Epochs,
     sweep: Arc<Sweep>,
 }
@@ -99,6 +101,7 @@ impl EmbeddedArchive {
             users: Arc::default(),
             hot: Arc::default(),
             doors: Arc::default(),
+            stretches: Arc::default(),
             epochs: Epochs::default(),
             sweep: Arc::default(),
         })
@@ -287,10 +290,13 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-        match news::none(&self.db.view(), key.reader, after)? {
-            Some(none) => Ok(none),
-            None => self.db.read(move |view| news::news(view, key, after, limit)).await,
+        let (view, stretches) = (self.db.view(), self.stretches.clone());
+        let ends = Ends::of(&view, key.reader)?;
+        if ends.are_near(after) {
+            return news::news(&view, &stretches, key, after, limit, &ends);
         }
+        let far = move |view: &View| news::news(view, &stretches, key, after, limit, &Ends::of(view, key.reader)?);
+        self.db.read(far).await
     }
 
     async fn pull_head(&self) -> Result<PullSeq> {

@@ -7,19 +7,25 @@
 //!
 //! A reader of a thousand followees costs as many point reads as there are authors with something new, and a reader of
 //! few followees as many as these, however much the others have said, or these in other feeds.
+//!
+//! A post wakes many readers who all stand right before it: the [`FEW`] records after a number are read once and kept, and
+//! each of them costs its own edges.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::sync::Arc;
 
 use feedgate_common::archive::{Edge, News, PullHead};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::{DirectSeq, Entry, InboxKey, PullSeq, Record, UserNo, Watermarks};
+use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, PullSeq, Record, UserNo, Watermarks};
+use quick_cache::sync::Cache;
 
 use super::people;
 use super::tables::{
-    AuthorFeed, Authors, Counters, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls, ToldHeads,
+    AuthorFeed, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Directs, Edges, PullHeads, PullRow, Pulls,
+    ToldHeads,
 };
 use crate::view::{Read, Rows, View};
 
@@ -32,25 +38,118 @@ pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Ve
     heads.map(|row| row.map(|(pull_seq, author)| PullHead { pull_seq, author })).collect()
 }
 
-/// The answer if there is nothing: it costs three point reads.
-pub(super) fn none(view: &View, reader: UserNo, after: Watermarks) -> Result<Option<News>> {
-    let counters = view.get::<Counters>(&())?.unwrap_or_default();
-    let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default();
-    let upto = Watermarks { pull: counters.pull, direct: direct.head };
-    let nothing = after.pull >= upto.pull && after.direct >= upto.direct;
-    Ok(nothing.then_some(News { entries: vec![], upto, counter: counters.generation, quiet: direct.quiet }))
+/// So many records, of each kind, are read on the thread that asks.
+const FEW: u64 = 16;
+
+/// Stretches of pull records that are kept.
+const KEPT: usize = 64;
+
+/// How far everything goes for one reader.
+pub(super) struct Ends {
+    counters: CountersRow,
+    direct: DirectHeadRow,
 }
 
-pub(super) fn news(view: &View, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-    let counters = view.get::<Counters>(&())?.unwrap_or_default();
+impl Ends {
+    pub(super) fn of(view: &View, reader: UserNo) -> Result<Self> {
+        let counters = view.get::<Counters>(&())?.unwrap_or_default();
+        Ok(Self { counters, direct: view.get::<DirectHeads>(&reader)?.unwrap_or_default() })
+    }
+
+    /// Whether what lies beyond `after` is soon read.
+    pub(super) fn are_near(&self, after: Watermarks) -> bool {
+        self.is_near(after.pull) && self.direct.head.saturating_sub(after.direct) <= FEW
+    }
+
+    fn is_near(&self, pull: PullSeq) -> bool {
+        self.counters.pull.saturating_sub(pull) <= FEW
+    }
+}
+
+/// `ends` as the view has them.
+pub(super) fn news(
+    view: &View,
+    stretches: &Stretches,
+    key: InboxKey,
+    after: Watermarks,
+    limit: usize,
+    ends: &Ends,
+) -> Result<News> {
+    let Ends { counters, direct } = ends;
     let mut entries = vec![];
-    let pull = match after.pull >= counters.pull {
-        true => counters.pull,
-        false => pulled(view, key, after.pull, limit, &mut entries)?.unwrap_or(counters.pull),
+    let cut = match after.pull {
+        pull if pull >= counters.pull => None,
+        pull if ends.is_near(pull) => stretches.pulled(view, key, pull, limit, counters.pull, &mut entries)?,
+        pull => pulled(view, key, pull, limit, &mut entries)?,
     };
-    let DirectHeadRow { head, quiet, .. } = view.get::<DirectHeads>(&key.reader)?.unwrap_or_default();
-    let direct = addressed(view, key, (after.direct, head), limit, &mut entries)?;
-    Ok(News { entries, upto: Watermarks { pull, direct }, counter: counters.generation, quiet })
+    let pull = cut.unwrap_or(counters.pull);
+    let upto = Watermarks { pull, direct: addressed(view, key, (after.direct, direct.head), limit, &mut entries)? };
+    Ok(News { entries, upto, counter: counters.generation, quiet: direct.quiet })
+}
+
+/// Short stretches of pull records of one feed, by where they begin and end. Numbers are given in commit order and
+/// records stay as they are, so a stretch is the same in every view that shows its end.
+pub(super) struct Stretches(Cache<(FeedId, PullSeq, PullSeq), Stretch>);
+
+/// Everybody's records of one feed, by number.
+type Stretch = Arc<[(PullSeq, UserNo, PullRow)]>;
+
+impl Default for Stretches {
+    fn default() -> Self {
+        Self(Cache::new(KEPT))
+    }
+}
+
+impl Stretches {
+    /// As the function of that name, where `head` is near.
+    fn pulled(
+        &self,
+        view: &View,
+        key: InboxKey,
+        after: PullSeq,
+        limit: usize,
+        head: PullSeq,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Option<PullSeq>> {
+        let which = (key.feed, after, head);
+        let records = self.0.get_or_insert_with(&which, || stretch(view, key.feed, after))?;
+        let mut edges: Vec<(UserNo, Edge)> = vec![];
+        for &(number, author, row) in &*records {
+            let edge = match edges.iter().find(|(of, _)| *of == author) {
+                Some((_, edge)) => *edge,
+                None => {
+                    let edge = people::edge(view, key.reader, author)?;
+                    edges.push((author, edge));
+                    edge
+                }
+            };
+            if edge.on && row.seq > edge.from {
+                if entries.len() >= limit {
+                    return Ok(Some(number - 1));
+                }
+                entries.push(entry(key.feed, author, edge, row));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What lies beyond `after`.
+fn stretch(view: &View, feed: FeedId, after: PullSeq) -> Result<Stretch> {
+    let mut records = vec![];
+    for head in view.scan::<PullHeads>((Excluded(after), Unbounded)) {
+        let list = AuthorFeed { feed, author: head?.1 };
+        for row in view.scan::<Pulls>((Excluded((list, after)), Included((list, PullSeq::MAX)))) {
+            let ((_, number), row) = row?;
+            records.push((number, list.author, row));
+        }
+    }
+    records.sort_unstable_by_key(|(number, ..)| *number);
+    Ok(records.into())
+}
+
+fn entry(feed: FeedId, author: UserNo, edge: Edge, PullRow { op, seq, key }: PullRow) -> Entry {
+    Entry::of(&Record { seq, op, route: Route::Pull, feed, key }, author, edge.generation)
 }
 
 /// Appends what the inbox pulls beyond `after`; up to where that is all, if `limit` has cut it.
@@ -95,10 +194,9 @@ struct Stream {
 impl Stream {
     fn next(&mut self) -> Result<Option<(PullSeq, Entry)>> {
         for row in self.rows.by_ref() {
-            let ((AuthorFeed { feed, author }, number), PullRow { op, seq, key }) = row?;
-            if seq > self.edge.from {
-                let record = Record { seq, op, route: Route::Pull, feed, key };
-                return Ok(Some((number, Entry::of(&record, author, self.edge.generation))));
+            let ((AuthorFeed { feed, author }, number), row) = row?;
+            if row.seq > self.edge.from {
+                return Ok(Some((number, entry(feed, author, self.edge, row))));
             }
         }
         Ok(None)
@@ -140,7 +238,8 @@ fn beyond(view: &View, after: PullSeq, mut edges: Vec<(UserNo, Edge)>) -> Result
     error.map_or(Ok(edges), Err)
 }
 
-/// Appends what is addressed to the reader in this feed beyond `after`, up to `head`, as far as there is room; up to where that is all.
+/// Appends what is addressed to the reader in this feed beyond `after`, up to `head`, as far as there is room; up to where
+/// that is all.
 fn addressed(
     view: &View,
     InboxKey { reader, feed }: InboxKey,
