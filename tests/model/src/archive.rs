@@ -32,10 +32,17 @@ impl Truth {
             seq,
             op: posted.op,
             route: route(posted),
-            feed: FeedId::MAIN,
+            feed: FeedId(posted.feed.into()),
             key: model.bounds.key(posted.item),
         };
         outbox[..usize::from(head)].iter().zip(1..).map(record).collect()
+    }
+
+    /// The same of one feed alone. Its deletes are there, for they are of the feed that their adds are of.
+    pub(crate) fn records_of(&self, model: &Fanout, author: usize, feed: FeedId, head: u8) -> Vec<Record> {
+        let mut records = self.records(model, author, head);
+        records.retain(|record| record.feed == feed);
+        records
     }
 
     /// The pull number of a record; 0 if its route is push.
@@ -67,19 +74,19 @@ impl Truth {
         Marks { pull: self.pull_seq, direct: self.readers[reader].direct.len() as u8 }
     }
 
-    /// What `reader`, with these edges, has not taken in beyond `after`, up to `upto`: what is pulled in the order of its
+    /// What the inbox, under these edges, has not taken in beyond `after`, up to `upto`: what is pulled in the order of its
     /// numbers, then what is addressed. Each with its number.
     pub(crate) fn news(
         &self,
         model: &Fanout,
-        reader: usize,
+        log: usize,
         edges: [Seen; AUTHORS],
         after: Marks,
         upto: Marks,
     ) -> [Vec<(u8, Entry)>; 2] {
-        let mut pulled = vec![];
+        let (mut pulled, feed, reader) = (vec![], model.feed_of(log), model.reader_of(log));
         for (author, edge) in edges.into_iter().enumerate().map(|(author, seen)| (author, Edge::from(seen))) {
-            for record in self.records(model, author, self.head(author)) {
+            for record in self.records_of(model, author, feed, self.head(author)) {
                 let pull_seq = self.pull_seq_of(author, &record);
                 if is_news(&record, pull_seq, edge, after.pull.into()) && pull_seq <= upto.pull.into() {
                     pulled.push((pull_seq as u8, Entry::of(&record, author_no(author), edge.generation)));
@@ -87,18 +94,20 @@ impl Truth {
             }
         }
         pulled.sort_unstable_by_key(|(pull_seq, _)| *pull_seq);
-        let direct =
-            self.readers[reader].direct.iter().zip(1..).filter(|(_, n)| (after.direct + 1..=upto.direct).contains(n));
+        let direct = self.readers[reader].direct.iter().zip(1..);
+        let direct = direct.filter(|(_, n)| (after.direct + 1..=upto.direct).contains(n));
+        let direct = direct.filter(|(to, _)| self.feed(to.item) == feed);
         let direct =
             direct.map(|(to, n)| (n, Entry::direct(to.op, self.sender(to.item), model.bounds.key(to.item)))).collect();
         [pulled, direct]
     }
 
-    /// The adds among the first `upto` records addressed to `reader` that none of them deletes.
-    pub(crate) fn direct_adds(&self, model: &Fanout, reader: usize, upto: u8) -> Vec<FeedAdd> {
-        let records = &self.readers[reader].direct[..usize::from(upto)];
+    /// The adds among the first `upto` records addressed to the reader in this feed that none of them deletes.
+    pub(crate) fn direct_adds(&self, model: &Fanout, log: usize, upto: u8) -> Vec<FeedAdd> {
+        let records = &self.readers[model.reader_of(log)].direct[..usize::from(upto)];
         let deleted = |item| records.iter().any(|other| other.op == Op::Delete && other.item == item);
         let adds = records.iter().filter(|to| to.op == Op::Add && !deleted(to.item));
+        let adds = adds.filter(|to| self.feed(to.item) == model.feed_of(log));
         let add =
             |item| FeedAdd { author: self.sender(item), outbox_seq: 0, generation: 0, key: model.bounds.key(item) };
         adds.map(|to| add(to.item)).collect()
@@ -106,6 +115,15 @@ impl Truth {
 
     fn sender(&self, item: Item) -> UserNo {
         author_no(self.addressed[usize::from(item - addressed_item(0))].author.into())
+    }
+
+    /// Of an item.
+    pub(crate) fn feed(&self, item: Item) -> FeedId {
+        if item >= addressed_item(0) {
+            return FeedId(self.addressed[usize::from(item - addressed_item(0))].feed.into());
+        }
+        let posted = self.authors[usize::from(item > OUTBOX_MAX)].outbox.iter().find(|posted| posted.item == item);
+        FeedId(posted.map_or(0, |posted| posted.feed).into())
     }
 
     /// The version of an item that lives; 0 if it does not.
@@ -118,11 +136,11 @@ impl Truth {
         last.map_or(0, |at| if matches!(outbox[at].op, Op::Delete | Op::Forget) { 0 } else { at as u8 + 1 })
     }
 
-    /// What `reader` is to see once everything has come to rest.
-    pub(crate) fn wanted(&self, model: &Fanout, reader: usize) -> View {
-        let mut view = View::default();
+    /// What the reader of the inbox is to see in its feed once everything has come to rest.
+    pub(crate) fn wanted(&self, model: &Fanout, log: usize) -> View {
+        let (mut view, reader, feed) = (View::default(), model.reader_of(log), model.feed_of(log));
         for author in 0..model.bounds.authors {
-            let outbox = self.records(model, author, self.head(author));
+            let outbox = self.records_of(model, author, feed, self.head(author));
             let edge = Edge { from: self.since(reader, author), ..self.edge(reader, author) };
             for add in shown(&outbox, edge, model.bounds.backfill, |_| true) {
                 let item = add.key.item.0 as Item;
@@ -130,7 +148,7 @@ impl Truth {
             }
         }
         for n in 0..usize::from(ADDRESSED_MAX).min(self.addressed.len()) {
-            if self.addressed[n].to >> reader & 1 == 1 {
+            if self.addressed[n].to >> reader & 1 == 1 && self.feed(addressed_item(n)) == feed {
                 view.set(addressed_item(n), self.addressed[n].version);
             }
         }

@@ -27,6 +27,8 @@ pub struct Bounds {
     pub readers: usize,
     /// 1 or 2.
     pub authors: usize,
+    /// 1 or 2, and then there is one reader.
+    pub feeds: usize,
     /// Workers that fan out, at most 2; as for each process below.
     pub executors: usize,
     /// Workers that take follow steps.
@@ -35,13 +37,16 @@ pub struct Bounds {
     pub takers: usize,
     /// Nodes that rebuild.
     pub rebuilds: usize,
-    /// Devices, of the readers in turn.
+    /// Devices, of the inboxes in turn.
     pub devices: usize,
 
     /// Of each author, at first.
     pub classes: [Class; AUTHORS],
     /// Whether the readers follow each author, at first.
     pub follows: [bool; AUTHORS],
+
+    /// The second feed has no name at first, and may be given one at any moment.
+    pub named_meanwhile: bool,
 
     /// The size of a push step.
     pub step: StepSize,
@@ -90,6 +95,7 @@ impl Bounds {
         name: "small",
         readers: 1,
         authors: 1,
+        feeds: 1,
         executors: 1,
         follow_workers: 1,
         takers: 1,
@@ -97,6 +103,7 @@ impl Bounds {
         devices: 1,
         classes: [Class::Push; AUTHORS],
         follows: [true; AUTHORS],
+        named_meanwhile: false,
         step: StepSize { recipients: 9, appends: 1, news: 9 },
         backfill: 1,
         news_limit: 9,

@@ -16,7 +16,7 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     for (slot, device) in state.devices[..model.bounds.devices].iter().enumerate() {
         if device.page.is_some() {
             actions.push(Action::DevicePage { slot });
-        } else if let Some(inbox) = state.inbox(slot % model.bounds.readers)
+        } else if let Some(inbox) = state.inbox(slot % model.logs())
             && (is_gone(model, *device, inbox) || device.offset < readable_head(inbox))
         {
             actions.push(Action::DeviceRead { slot });
@@ -37,7 +37,7 @@ fn is_gone(model: &Fanout, device: Device, inbox: &Inbox) -> bool {
 /// The changes after the position; or `Gone`, and then the log's part of page one.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let mut device = state.devices[slot];
-    let Some(inbox) = state.inbox(slot % model.bounds.readers) else { return };
+    let Some(inbox) = state.inbox(slot % model.logs()) else { return };
     let head = readable_head(inbox);
     if is_gone(model, device, inbox) {
         device.page = Some(half_page(model, inbox, head));
@@ -80,16 +80,16 @@ fn half_page(model: &Fanout, inbox: &Inbox, offset: u8) -> HalfPage {
 /// The Archive's part of the page, all of it: where the feed ends is where the page does.
 pub(crate) fn page(model: &Fanout, state: &mut State, slot: usize) {
     let Some(HalfPage { epoch, offset, shown, floor }) = state.devices[slot].page else { return };
-    let view = whole_page(model, state, slot % model.bounds.readers, shown, floor);
+    let view = whole_page(model, state, slot % model.logs(), shown, floor);
     state.devices[slot] = Device { epoch, offset, view, page: None };
 }
 
-fn whole_page(model: &Fanout, state: &State, reader: usize, shown: u16, floor: Option<u8>) -> View {
+fn whole_page(model: &Fanout, state: &State, log: usize, shown: u16, floor: Option<u8>) -> View {
     let mut view = View::default();
     for item in (1..16).filter(|item| shown >> item & 1 == 1) {
         view.set(item, state.truth.version(item));
     }
-    let below = state.truth.wanted(model, reader);
+    let below = state.truth.wanted(model, log);
     for item in below.items().filter(|item| floor.is_some_and(|floor| model.bounds.rank(*item) <= floor)) {
         view.set(item, below.version(item));
     }
@@ -97,7 +97,7 @@ fn whole_page(model: &Fanout, state: &State, reader: usize, shown: u16, floor: O
 }
 
 /// Page one, all of it, were it read now.
-pub(crate) fn page_now(model: &Fanout, state: &State, reader: usize) -> Option<View> {
-    let HalfPage { shown, floor, .. } = half_page(model, state.inbox(reader)?, 0);
-    Some(whole_page(model, state, reader, shown, floor))
+pub(crate) fn page_now(model: &Fanout, state: &State, log: usize) -> Option<View> {
+    let HalfPage { shown, floor, .. } = half_page(model, state.inbox(log)?, 0);
+    Some(whole_page(model, state, log, shown, floor))
 }

@@ -7,7 +7,7 @@ use feedgate_common::feed::plan;
 use feedgate_common::{Bucket, Op, Progress};
 
 use crate::inbox::Outcome;
-use crate::state::{Executor, READERS, Reopened, State, To, author_no, reader_no};
+use crate::state::{Executor, LOGS, READERS, Reopened, State, To, author_no, reader_no};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -40,10 +40,14 @@ fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
     }
 }
 
-/// Reads the progress and the records after it. (Records read later would be read after the same progress, or for nothing.)
+/// Reads the progress and the records after it. Where there is none, that is the first record. (Records read later would be read after the same progress, or for nothing.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usize) {
-    let expected = state.store.progress[author];
     let head = state.truth.head(author);
+    let lost = state.spent.rollbacks > 0 && state.store.progress[author] == Progress::default();
+    if lost && model.variant == Some(Variant::StartsAtTheHead) {
+        state.store.progress[author] = Progress::at(head.into());
+    }
+    let expected = state.store.progress[author];
     let of = &mut state.truth.authors[author];
     if model.tracks_events() {
         of.job = true;
@@ -78,7 +82,8 @@ pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
                     generation: edge.generation as u8,
                     from: edge.from as u8,
                     counter: state.truth.readers[reader].counter,
-                    active: model.variant == Some(Variant::StaleActivity) && state.inbox(reader).is_some(),
+                    active: model.variant == Some(Variant::StaleActivity)
+                        && state.inbox(model.log_of(reader, first.feed)).is_some(),
                 });
             }
         }
@@ -97,8 +102,16 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     }
     let records = state.truth.records(model, of, head);
     let recipients = (0..READERS).filter_map(|reader| Some(to[reader]?.recipient(reader))).collect();
-    let ahead = &records[expected.done as usize..];
-    let mut step = plan((author_no(of), Bucket(0)), expected, ahead, recipients, model.bounds.step);
+    let mut ahead = records[expected.done as usize..].to_vec();
+    let feed = ahead[0].feed;
+    let other_feeds: Vec<u64> = ahead.iter().filter(|record| record.feed != feed).map(|record| record.seq).collect();
+    if matches!(model.variant, Some(Variant::StepMixesFeeds | Variant::StepLeavesFeedsOut)) {
+        ahead.iter_mut().for_each(|record| record.feed = feed);
+    }
+    let mut step = plan((author_no(of), Bucket(0)), expected, &ahead, recipients, model.bounds.step);
+    if model.variant == Some(Variant::StepLeavesFeedsOut) {
+        step.records.retain(|record| !other_feeds.contains(&record.seq));
+    }
     step.records.retain(|record| record.op != Op::Forget);
     let before: Vec<usize> = heads(state);
     let active =
@@ -106,12 +119,12 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     let outcome = state.advance(model, &step, active);
     state.executors[slot] = if model.tracks_events() { Executor::Holding { author, told } } else { Executor::Idle };
     if outcome == Outcome::Done && model.variant == Some(Variant::SequenceBeforeCommit) {
-        let grown = (0..READERS).find(|reader| heads(state)[*reader] > before[*reader]);
-        if let Some(reader) = grown
-            && let Some(inbox) = &mut state.store.inboxes[reader]
+        let grown = (0..LOGS).find(|log| heads(state)[*log] > before[*log]);
+        if let Some(log) = grown
+            && let Some(inbox) = &mut state.store.inboxes[log]
         {
-            inbox.log[before[reader]].awaited = true;
-            state.executors[slot] = Executor::Filling { reader: reader as u8, at: before[reader] as u8 };
+            inbox.log[before[log]].awaited = true;
+            state.executors[slot] = Executor::Filling { log: log as u8, at: before[log] as u8 };
         }
     }
 }
@@ -162,8 +175,8 @@ pub(crate) fn take_back(state: &mut State, of: usize) {
 
 /// Fills the place that was given out before.
 pub(crate) fn fill(state: &mut State, slot: usize) {
-    let Executor::Filling { reader, at } = std::mem::take(&mut state.executors[slot]) else { return };
-    let line = state.store.inboxes[usize::from(reader)].as_mut().and_then(|inbox| inbox.log.get_mut(usize::from(at)));
+    let Executor::Filling { log, at } = std::mem::take(&mut state.executors[slot]) else { return };
+    let line = state.store.inboxes[usize::from(log)].as_mut().and_then(|inbox| inbox.log.get_mut(usize::from(at)));
     line.into_iter().for_each(|line| line.awaited = false);
 }
 

@@ -1,6 +1,7 @@
 //! The store of inboxes: each function here is one atomic step of the trait
 //! [`Inboxes`](feedgate_common::Inboxes), with the decisions made by the functions the product makes them with.
 
+use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take, floor_of_cut};
 use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
 use feedgate_common::{Entry, Generation};
@@ -41,14 +42,14 @@ impl Inbox {
 
 impl State {
     /// The inbox, if it is there.
-    pub(crate) fn inbox(&self, reader: usize) -> Option<&Inbox> {
-        self.store.inboxes[reader].as_ref()
+    pub(crate) fn inbox(&self, log: usize) -> Option<&Inbox> {
+        self.store.inboxes[log].as_ref()
     }
 
-    fn append(&mut self, reader: usize, entry: Entry) {
-        let Some(inbox) = &mut self.store.inboxes[reader] else { return };
+    fn append(&mut self, log: usize, entry: Entry) {
+        let Some(inbox) = &mut self.store.inboxes[log] else { return };
         inbox.log.push(Line::of(entry));
-        let (epoch, upto) = self.lost[reader];
+        let (epoch, upto) = self.lost[log];
         self.reused |= inbox.epoch == epoch && inbox.head() <= upto;
     }
 
@@ -59,12 +60,13 @@ impl State {
         if self.store.progress[author] != step.expected && model.variant != Some(Variant::NoProgressCompare) {
             return Outcome::Again;
         }
+        let log_of = |to: &Recipient| model.log_of((to.reader.0 - reader_no(0).0) as usize, step.feed);
         let mut verdicts = vec![];
         for to in &step.recipients {
-            let reader = (to.reader.0 - reader_no(0).0) as usize;
-            match self.inbox(reader) {
-                Some(inbox) if active(reader) => {
-                    verdicts.push((reader, to, inbox.verdict(model, author, to.generation, to.counter)));
+            let log = log_of(to);
+            match self.inbox(log) {
+                Some(inbox) if active(model.reader_of(log)) => {
+                    verdicts.push((log, to, inbox.verdict(model, author, to.generation, to.counter)));
                 }
                 Some(_) | None => {}
             }
@@ -72,15 +74,14 @@ impl State {
         if verdicts.iter().any(|(.., verdict)| *verdict == Verdict::Stale) {
             return Outcome::Again;
         }
-        for to in &step.recipients {
-            let reader = (to.reader.0 - reader_no(0).0) as usize;
-            if self.inbox(reader).is_none() {
-                self.store.tokens[reader] = 0;
+        for log in step.recipients.iter().map(log_of) {
+            if self.inbox(log).is_none() {
+                self.store.tokens[log] = 0;
             }
         }
-        for (reader, to, verdict) in verdicts {
+        for (log, to, verdict) in verdicts {
             for record in step.records.iter().filter(|record| verdict == Verdict::Append && record.seq > to.from) {
-                self.append(reader, Entry::of(record, step.author, to.generation));
+                self.append(log, Entry::of(record, step.author, to.generation));
             }
         }
         self.went_back |= step.next < self.store.progress[author];
@@ -89,10 +90,10 @@ impl State {
     }
 
     /// `Inboxes::step_edge`. `counter` was read with the edge: only where that rule is broken.
-    pub(crate) fn step_edge(&mut self, model: &Fanout, reader: usize, step: &EdgeStep, counter: Generation) -> Outcome {
+    pub(crate) fn step_edge(&mut self, model: &Fanout, log: usize, step: &EdgeStep, counter: Generation) -> Outcome {
         let author = (step.author.0 - author_no(0).0) as usize;
-        let Some(inbox) = self.inbox(reader) else {
-            self.store.tokens[reader] = 0;
+        let Some(inbox) = self.inbox(log) else {
+            self.store.tokens[log] = 0;
             return Outcome::Done;
         };
         let moved = self.store.progress[author] != step.expected.progress;
@@ -111,11 +112,11 @@ impl State {
         if !acts {
             return Outcome::Done;
         }
-        self.append(reader, Entry::forget(step.author, step.generation));
+        self.append(log, Entry::forget(step.author, step.generation));
         for entry in &step.adds {
-            self.append(reader, *entry);
+            self.append(log, *entry);
         }
-        let Some(inbox) = &mut self.store.inboxes[reader] else { return Outcome::Done };
+        let Some(inbox) = &mut self.store.inboxes[log] else { return Outcome::Done };
         let generation = step.generation as u8;
         self.went_back |= generation < inbox.taken_in[author];
         match model.variant {
@@ -127,9 +128,9 @@ impl State {
     }
 
     /// `Inboxes::take`.
-    pub(crate) fn take(&mut self, model: &Fanout, reader: usize, step: &Take) -> Outcome {
-        let Some(inbox) = self.inbox(reader) else {
-            self.store.tokens[reader] = 0;
+    pub(crate) fn take(&mut self, model: &Fanout, log: usize, step: &Take) -> Outcome {
+        let Some(inbox) = self.inbox(log) else {
+            self.store.tokens[log] = 0;
             return Outcome::Done;
         };
         let same_epoch = u64::from(inbox.epoch) == step.epoch.0;
@@ -150,10 +151,10 @@ impl State {
         }
         for (entry, verdict) in step.entries.iter().zip(verdicts) {
             if verdict == Verdict::Append {
-                self.append(reader, *entry);
+                self.append(log, *entry);
             }
         }
-        let Some(inbox) = &mut self.store.inboxes[reader] else { return Outcome::Done };
+        let Some(inbox) = &mut self.store.inboxes[log] else { return Outcome::Done };
         let next = Marks::from(step.next);
         self.went_back |= next.pull < inbox.taken.pull || next.direct < inbox.taken.direct;
         inbox.taken = next;
@@ -161,25 +162,25 @@ impl State {
     }
 
     /// `Inboxes::finish_build`: whether it was swapped in.
-    pub(crate) fn finish_build(&mut self, model: &Fanout, reader: usize, build: &Build) -> Outcome {
+    pub(crate) fn finish_build(&mut self, model: &Fanout, log: usize, build: &Build) -> Outcome {
         let epoch = build.epoch.0 as u8;
-        let own = self.store.tokens[reader] == epoch && self.inbox(reader).is_none()
-            || model.variant == Some(Variant::SwapWithoutToken) && self.inbox(reader).is_none()
+        let own = self.store.tokens[log] == epoch && self.inbox(log).is_none()
+            || model.variant == Some(Variant::SwapWithoutToken) && self.inbox(log).is_none()
             || model.variant == Some(Variant::ServeBeforeSwap);
         if !own || epoch < self.least_epoch {
             return Outcome::Again;
         }
-        self.store.tokens[reader] = 0;
-        let log: Vec<Line> = build.entries.iter().copied().map(Line::of).collect();
+        self.store.tokens[log] = 0;
+        let lines: Vec<Line> = build.entries.iter().copied().map(Line::of).collect();
         if model.variant == Some(Variant::ServeBeforeSwap)
-            && let Some(inbox) = &mut self.store.inboxes[reader]
+            && let Some(inbox) = &mut self.store.inboxes[log]
         {
-            inbox.log.extend(log);
+            inbox.log.extend(lines);
             return Outcome::Done;
         }
-        self.store.inboxes[reader] = Some(Inbox {
+        self.store.inboxes[log] = Some(Inbox {
             epoch,
-            log,
+            log: lines,
             cut: 0,
             floor: build.floor.map(|key| key.rank as u8),
             built_at: build.built_at as u8,

@@ -50,6 +50,11 @@
 //! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 300 721 |
 //! | `roll_back_and_crash` | a rollback, two executors, a crash; no deletes | 79 757 |
 //! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 647 144 |
+//! | `feeds` | two feeds, a device each; two executors, 3 records, many in one step, an unfollow | 445 258 |
+//! | `feeds_asleep` | two feeds, a device each; many records in one step, an unfollow, a sleep; no deletes | 66 953 |
+//! | `feeds_named_meanwhile` | two feeds, a device each, the second named at any moment; not followed at first, 1 record, 2 changes of the follow, a crash | 114 385 |
+//! | `feeds_pulled` | two feeds, a device each, the second named at any moment; pulled, an unfollow; no deletes | 525 941 |
+//! | `feeds_direct` | the same; no records, 2 addressed, a sleep | 41 507 |
 //! | `direct` | 1 record of a pulled author, 2 addressed, an unfollow, a block, two takers | 381 258 |
 //! | `direct_asleep` | 3 addressed, one at a time, 2 sleeps, two takers, a crash | 237 180 |
 //! | `shields` | pulled, a mute and its end, an unfollow, a change of class, a node that remembers | 247 901 |
@@ -75,8 +80,9 @@
 //! - States are told apart by 64 bits: in a million states two are confused with a chance of 1 in 37 million, and then one of them is not gone on from.
 //! - Whether the homes keep the promises of their traits: the suites of the homes and the tests over real stores show that.
 //! - An edit's or delete's own race with its body: bodies come with the read that needs them. Windows of deep pages, cursors, `limit` of a
-//!   page; named feeds; tokens of connections (I17), memory (I18); the count of followers and its threshold (a class may change at
-//!   any moment instead).
+//!   page; more than one named feed, or one and two readers; a worker that reads once for two inboxes (here it reads for one, then for the
+//!   other); caps and times to live; tokens of connections (I17), memory (I18); the count of followers and its threshold (a class may
+//!   change at any moment instead).
 //! - Time: epochs of a store that is rolled back count no more at once, in every step, as the homes promise.
 //! - That work ends is seen from one state in 64, under one order of turns.
 
@@ -99,11 +105,11 @@ mod world;
 use std::fmt::Debug;
 
 use feedgate_common::change::Class;
-use feedgate_common::{Op, Progress};
+use feedgate_common::{FeedId, InboxKey, Op, Progress};
 use stateright::{Model, Property};
 
 pub use bounds::{Bounds, Ranks};
-use state::{AUTHORS, Author, Device, Inbox, Item, READERS, Reader, Reopened, Row, State, Store, Truth};
+use state::{AUTHORS, Author, Device, Inbox, Item, LOGS, READERS, Reader, Reopened, Row, State, Store, Truth};
 use variants::Variant;
 
 /// The model: a configuration, and the rule that is broken in it, if one is.
@@ -132,16 +138,17 @@ pub enum Process {
 )]
 pub enum Action {
     // The world.
-    Add { author: usize },
+    Add { author: usize, feed: usize },
     Edit { item: Item },
     Delete { item: Item },
-    Send { author: usize },
+    Send { author: usize, feed: usize },
     Classify { author: usize, class: Class },
     Follow { reader: usize, author: usize },
     Unfollow { reader: usize, author: usize },
     Shield { reader: usize, author: usize, shield: u8, up: bool },
-    Sleep { reader: usize },
-    Trim { reader: usize, upto: u8 },
+    NameFeed,
+    Sleep { log: usize },
+    Trim { log: usize, upto: u8 },
     CopyStore,
     RollBack,
     Notice,
@@ -157,12 +164,14 @@ pub enum Action {
     FollowBegin { slot: usize, reader: usize, author: usize },
     FollowRead { slot: usize },
     FollowStep { slot: usize, crash: bool },
+    FollowNext { slot: usize },
     // Pull and direct.
-    TakeBegin { slot: usize, reader: usize, worker: bool },
+    TakeBegin { slot: usize, log: usize, worker: bool },
     TakeStep { slot: usize, crash: bool },
+    TakeNext { slot: usize },
     TakeFinish { slot: usize },
     // Rebuild.
-    RebuildBegin { slot: usize, reader: usize },
+    RebuildBegin { slot: usize, log: usize },
     RebuildRead { slot: usize },
     RebuildReopen { slot: usize },
     RebuildSwap { slot: usize },
@@ -181,6 +190,31 @@ impl Fanout {
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let authors = self.bounds.authors;
         (0..self.bounds.readers).flat_map(move |reader| (0..authors).map(move |author| (reader, author)))
+    }
+
+    /// How many inboxes there may be.
+    fn logs(&self) -> usize {
+        self.bounds.readers * self.bounds.feeds
+    }
+
+    /// Of which feed an inbox is.
+    fn feed_of(&self, log: usize) -> FeedId {
+        FeedId(if self.bounds.feeds > 1 { log as u16 } else { 0 })
+    }
+
+    /// Whose it is.
+    fn reader_of(&self, log: usize) -> usize {
+        if self.bounds.feeds > 1 { 0 } else { log }
+    }
+
+    /// Which inbox that is.
+    fn log_of(&self, reader: usize, feed: FeedId) -> usize {
+        reader + usize::from(feed.0)
+    }
+
+    /// As the product names it.
+    fn key_of(&self, log: usize) -> InboxKey {
+        InboxKey { reader: state::reader_no(self.reader_of(log)), feed: self.feed_of(log) }
     }
 
     /// Whether the events of outboxes are followed: only where the progress can go back is an event more than the distance
@@ -208,10 +242,10 @@ impl Fanout {
 
     fn apply(&self, state: &mut State, action: Action) {
         match action {
-            Action::Add { author } => world::add(self, state, author),
+            Action::Add { author, feed } => world::add(self, state, author, feed),
             Action::Edit { item } => world::change(self, state, Op::Update, item),
             Action::Delete { item } => world::change(self, state, Op::Delete, item),
-            Action::Send { author } => world::send(self, state, author),
+            Action::Send { author, feed } => world::send(self, state, author, feed),
             Action::Classify { author, class } => world::classify(state, author, class),
             Action::Follow { reader, author } | Action::Unfollow { reader, author } => {
                 let follows = matches!(action, Action::Follow { .. });
@@ -223,13 +257,14 @@ impl Fanout {
                 world::change_row(self, state, reader, author, set);
                 state.spent.shields += 1;
             }
-            Action::Sleep { reader } => {
-                state.store.inboxes[reader] = None;
-                state.store.tokens[reader] = 0;
+            Action::NameFeed => state.truth.feeds += 1,
+            Action::Sleep { log } => {
+                state.store.inboxes[log] = None;
+                state.store.tokens[log] = 0;
                 state.spent.sleeps += 1;
             }
-            Action::Trim { reader, upto } => {
-                state.store.inboxes[reader].iter_mut().for_each(|inbox| inbox.trim(self, upto));
+            Action::Trim { log, upto } => {
+                state.store.inboxes[log].iter_mut().for_each(|inbox| inbox.trim(self, upto));
                 state.spent.trims += 1;
             }
             Action::CopyStore => state.snapshot = Some(Box::new(state.store.clone())),
@@ -257,13 +292,15 @@ impl Fanout {
                 follow::step(self, state, slot, crash);
                 state.spent.crashes += u8::from(crash);
             }
-            Action::TakeBegin { slot, reader, worker } => news::begin(self, state, slot, reader, worker),
+            Action::FollowNext { slot } => follow::next(self, state, slot),
+            Action::TakeBegin { slot, log, worker } => news::begin(self, state, slot, log, worker, u8::MAX),
             Action::TakeStep { slot, crash } => {
                 news::step(self, state, slot, crash);
                 state.spent.crashes += u8::from(crash);
             }
+            Action::TakeNext { slot } => news::next(self, state, slot),
             Action::TakeFinish { slot } => news::finish_all(state, slot),
-            Action::RebuildBegin { slot, reader } => rebuild::begin(self, state, slot, reader),
+            Action::RebuildBegin { slot, log } => rebuild::begin(self, state, slot, log),
             Action::RebuildRead { slot } => rebuild::read(self, state, slot),
             Action::RebuildReopen { slot } => rebuild::reopen(state, slot),
             Action::RebuildSwap { slot } => rebuild::swap(self, state, slot),
@@ -308,25 +345,27 @@ impl Model for Fanout {
             taken_in: [0; AUTHORS],
             taken: state::Marks::default(),
         };
-        let present = |reader: usize| (reader < self.bounds.readers).then(|| inbox.clone());
+        let feeds = if self.bounds.named_meanwhile { 1 } else { self.bounds.feeds as u8 };
+        let present = |log| (log < self.logs() && self.feed_of(log).0 < u16::from(feeds)).then(|| inbox.clone());
         vec![State {
             truth: Truth {
                 authors: self.bounds.classes.map(author),
                 readers: [(); READERS].map(|()| Reader { counter, rows, ..Reader::default() }),
                 addressed: vec![],
                 pull_seq: 0,
+                feeds,
                 epoch: 1,
             },
             store: Store {
                 progress: [Progress::default(); AUTHORS],
                 inboxes: [present(0), present(1)],
-                tokens: [0; READERS],
+                tokens: [0; LOGS],
             },
             least_epoch: 1,
             snapshot: None,
             unnoticed: false,
-            lost: [(0, 0); READERS],
-            looked: [(0, 0); READERS],
+            lost: [(0, 0); LOGS],
+            looked: [(0, 0); LOGS],
             executors: Default::default(),
             follow_workers: Default::default(),
             takers: Default::default(),

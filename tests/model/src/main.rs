@@ -47,6 +47,8 @@ fn parse(text: &str) -> Result<Bounds, String> {
         match what {
             "readers" => bounds.readers = n.clamp(1, 2).into(),
             "authors" => bounds.authors = n.clamp(1, 2).into(),
+            "feeds" => bounds.feeds = n.clamp(1, 2).into(),
+            "named_meanwhile" => bounds.named_meanwhile = n > 0,
             "executors" => bounds.executors = n.clamp(0, 2).into(),
             "follow_workers" => bounds.follow_workers = n.clamp(0, 2).into(),
             "takers" => bounds.takers = n.clamp(0, 2).into(),

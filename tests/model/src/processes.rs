@@ -68,18 +68,31 @@ pub enum Executor {
     /// Has found nothing to do beyond here.
     AtHead { author: u8, told: Told, upto: u8 },
     /// Has given out a sequence id and not filled it: only where that rule is broken.
-    Filling { reader: u8, at: u8 },
+    Filling { log: u8, at: u8 },
 }
 
-/// A worker that brings an inbox to an edge.
+/// What a follow worker is at.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Work {
+    pub log: u8,
+    pub author: u8,
+    /// The generation up to which the main feed has been served; 0 if this is the main feed.
+    pub least: u8,
+    /// How many feeds there were when the edge was read.
+    pub feeds: u8,
+}
+
+/// A worker that brings a reader's inboxes to an edge.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum FollowWorker {
     #[default]
     Idle,
     /// Has read where to cut.
-    Cut { reader: u8, author: u8, progress: Progress, pull: u8, head: u8 },
+    Cut { of: Work, progress: Progress, pull: u8, head: u8 },
     /// Then the edge, and the outbox up to `head`.
-    Edge { reader: u8, author: u8, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8 },
+    Edge { of: Work, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8 },
+    /// Has served the main feed, up to this generation, and there is another.
+    Served { reader: u8, author: u8, least: u8 },
 }
 
 impl FollowWorker {
@@ -96,6 +109,8 @@ pub enum Taker {
     Idle,
     /// Has read where the inbox stands, then the news beyond it.
     News(News),
+    /// The worker has served the main feed, up to here. Only where there may be others.
+    Served { reader: u8, least: u8 },
     /// The worker has found no inbox, and will finish every event there is by then: only where that rule is broken.
     Finishing { reader: u8 },
 }
@@ -103,7 +118,7 @@ pub enum Taker {
 /// The news that somebody read.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct News {
-    pub reader: u8,
+    pub log: u8,
     /// For the worker: finishes events. Else a read.
     pub worker: bool,
     /// 0 if there was no inbox.
@@ -114,6 +129,8 @@ pub struct News {
     pub upto: Marks,
     /// The events this finishes.
     pub finishes: u8,
+    /// Those that the main feed finishes, if this is another.
+    pub least: u8,
     pub edges: [Seen; AUTHORS],
     pub counter: u8,
 }
@@ -124,7 +141,7 @@ pub enum Rebuild {
     #[default]
     Idle,
     /// Has written the token and read the progress.
-    Begun { reader: u8, token: u8, cuts: [Progress; AUTHORS], counter: u8 },
+    Begun { log: u8, token: u8, cuts: [Progress; AUTHORS], counter: u8 },
     /// Then everything else, in one snapshot; `lagging` may have to be reopened.
     Read(Snapshot),
 }
@@ -132,7 +149,7 @@ pub enum Rebuild {
 /// What a rebuild read.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Snapshot {
-    pub reader: u8,
+    pub log: u8,
     pub token: u8,
     pub cuts: [Progress; AUTHORS],
     pub edges: [Seen; AUTHORS],
@@ -142,7 +159,7 @@ pub struct Snapshot {
     pub lagging: [bool; AUTHORS],
 }
 
-/// A device, at a position of its reader's log.
+/// A device, at a position of its log.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub struct Device {
     pub epoch: u8,

@@ -21,14 +21,14 @@ pub(crate) fn all() -> Vec<Property<Fanout>> {
             inboxes(state).all(|(_, inbox)| an_add_stands_once(inbox))
         }),
         Property::always("i5_nothing_of_an_author_that_was_left", |model, state| {
-            inboxes(state).all(|(reader, inbox)| nothing_of_whom_it_left(model, state, reader, inbox))
+            inboxes(state).all(|(log, inbox)| nothing_of_whom_it_left(model, state, log, inbox))
         }),
-        Property::always("i6_only_what_was_accepted_is_shown", |_, state| {
-            inboxes(state).all(|(_, inbox)| only_what_was_accepted(state, inbox))
+        Property::always("i6_only_what_was_accepted_is_shown", |model, state| {
+            inboxes(state).all(|(log, inbox)| only_what_was_accepted(model, state, log, inbox))
         }),
         Property::always("i9_nothing_is_missing_up_to_the_position", nothing_is_missing),
         Property::always("i10_no_mark_passes_what_was_not_appended", |model, state| {
-            inboxes(state).all(|(reader, inbox)| no_mark_is_ahead(model, state, reader, inbox))
+            inboxes(state).all(|(log, inbox)| no_mark_is_ahead(model, state, log, inbox))
         }),
         Property::always("i10_marks_only_move_forward", |_, state: &State| !state.went_back),
         Property::always("i11_a_delete_follows_its_add", |_, state| {
@@ -50,7 +50,7 @@ pub(crate) fn all() -> Vec<Property<Fanout>> {
 }
 
 fn inboxes(state: &State) -> impl Iterator<Item = (usize, &Inbox)> {
-    (0..).zip(&state.store.inboxes).filter_map(|(reader, inbox)| Some((reader, inbox.as_ref()?)))
+    (0..).zip(&state.store.inboxes).filter_map(|(log, inbox)| Some((log, inbox.as_ref()?)))
 }
 
 /// What the log shows from its beginning: for each item the generation of its add.
@@ -83,27 +83,31 @@ fn an_add_stands_once(inbox: &Inbox) -> bool {
 }
 
 /// Once a log has taken in that an edge is off, it shows nothing of that author.
-fn nothing_of_whom_it_left(model: &Fanout, state: &State, reader: usize, inbox: &Inbox) -> bool {
+fn nothing_of_whom_it_left(model: &Fanout, state: &State, log: usize, inbox: &Inbox) -> bool {
+    let reader = model.reader_of(log);
     (0..model.bounds.authors).all(|author| {
         let is_off = !state.truth.edge(reader, author).on && has_taken_in_the_edge(state, reader, inbox, author);
         !is_off || folded(&inbox.log).items().all(|item| usize::from((item - 1) / OUTBOX_MAX) != author)
     })
 }
 
-/// Every add of a log is one of its author's outbox.
-fn only_what_was_accepted(state: &State, inbox: &Inbox) -> bool {
-    inbox.log.iter().filter(|line| line.op == Op::Add && line.outbox_seq > 0).all(|line| {
+/// Every add of a log is one of its author's outbox, or addressed; whatever stands in it is of its feed.
+fn only_what_was_accepted(model: &Fanout, state: &State, log: usize, inbox: &Inbox) -> bool {
+    let of_its_feed = |line: &Line| line.op == Op::Forget || state.truth.feed(line.item) == model.feed_of(log);
+    let accepted = |line: &Line| {
         let outbox = &state.truth.authors[usize::from(line.author)].outbox;
         outbox.get(usize::from(line.outbox_seq) - 1).is_some_and(|posted| posted.op == Op::Add)
-    })
+    };
+    inbox.log.iter().all(of_its_feed)
+        && inbox.log.iter().filter(|line| line.op == Op::Add && line.outbox_seq > 0).all(accepted)
 }
 
 /// A device at a position of its log shows all that lives up to there. But page one may know more than the log yet: what the
 /// log is going to forget, because the edge is another by now, need not be shown.
 fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
-        let reader = slot % model.bounds.readers;
-        let Some(inbox) = state.inbox(reader) else { return true };
+        let log = slot % model.logs();
+        let Some(inbox) = state.inbox(log) else { return true };
         if device.epoch != inbox.epoch || !(inbox.cut..=inbox.head()).contains(&device.offset) {
             return true;
         }
@@ -113,8 +117,8 @@ fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
             let author = (item - 1) / OUTBOX_MAX;
             let is_forgotten = ahead.iter().any(|line| line.op == Op::Forget && line.author == author);
             let is_addressed = item >= addressed_item(0);
-            let stays = || has_taken_in_the_edge(state, reader, inbox, author.into()) && !is_forgotten;
-            !(is_addressed || stays()) || state.truth.wanted(model, reader).version(item) == 0
+            let stays = || has_taken_in_the_edge(state, model.reader_of(log), inbox, author.into()) && !is_forgotten;
+            !(is_addressed || stays()) || state.truth.wanted(model, log).version(item) == 0
         })
     })
 }
@@ -129,14 +133,15 @@ fn has_taken_in_the_edge(state: &State, reader: usize, inbox: &Inbox, author: us
 }
 
 /// An inbox that has taken in the edge holds all that push, pull and follow have been past.
-fn no_mark_is_ahead(model: &Fanout, state: &State, reader: usize, inbox: &Inbox) -> bool {
+fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) -> bool {
+    let (reader, feed) = (model.reader_of(log), model.feed_of(log));
     (0..model.bounds.authors).all(|author| {
         let seen = state.truth.seen(reader, author);
         let edge = seen.door();
         if !edge.on || !has_taken_in_the_edge(state, reader, inbox, author) {
             return true;
         }
-        let outbox = state.truth.records(model, author, state.truth.head(author));
+        let outbox = state.truth.records_of(model, author, feed, state.truth.head(author));
         let cut = Cut { progress: state.store.progress[author], pull: PullSeq::from(inbox.taken.pull) };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let past = |add: &Record| add.seq <= seen.from.into() || past(add);
@@ -157,7 +162,7 @@ fn deletes_follow(inbox: &Inbox) -> bool {
 
 fn no_device_is_ahead(model: &Fanout, state: &State) -> bool {
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
-        let inbox = state.inbox(slot % model.bounds.readers);
+        let inbox = state.inbox(slot % model.logs());
         inbox.is_none_or(|inbox| inbox.epoch != device.epoch || device.offset <= inbox.head())
     })
 }
@@ -186,15 +191,14 @@ fn at_rest(model: &Fanout, state: &State) -> bool {
 }
 
 fn devices_show_what_is_wanted(model: &Fanout, state: &State) -> bool {
-    let readers = model.bounds.readers;
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
-        state.inbox(slot % readers).is_none() || device.view == state.truth.wanted(model, slot % readers)
+        let log = slot % model.logs();
+        state.inbox(log).is_none() || device.view == state.truth.wanted(model, log)
     })
 }
 
 fn pages_are_what_is_wanted(model: &Fanout, state: &State) -> bool {
-    (0..model.bounds.readers)
-        .all(|reader| page_now(model, state, reader).is_none_or(|page| page == state.truth.wanted(model, reader)))
+    (0..model.logs()).all(|log| page_now(model, state, log).is_none_or(|page| page == state.truth.wanted(model, log)))
 }
 
 /// From one state in 64: taking turns, the system comes to rest soon, and right.

@@ -7,7 +7,7 @@ use feedgate_common::archive::FeedAdd;
 use feedgate_common::feed::oldest_first;
 use feedgate_common::inboxes::Build;
 use feedgate_common::rules::{is_past, shown};
-use feedgate_common::{Cut, Entry, Epoch, InboxKey, Op, PullSeq, Record};
+use feedgate_common::{Cut, Entry, Epoch, Op, PullSeq, Record};
 
 use crate::executor::{self, cut_at};
 use crate::state::{AUTHORS, Inbox, Rebuild, Reopened, Snapshot, State, author_no, reader_no};
@@ -19,8 +19,9 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     for (slot, rebuild) in Fanout::distinct(&state.rebuilds[..model.bounds.rebuilds]) {
         match rebuild {
             Rebuild::Idle => {
-                let missing = (0..model.bounds.readers).filter(|reader| state.inbox(*reader).is_none());
-                actions.extend(missing.map(|reader| Action::RebuildBegin { slot, reader }));
+                let missing = (0..model.logs()).filter(|log| state.inbox(*log).is_none());
+                let named = missing.filter(|log| model.feed_of(*log).0 < u16::from(state.truth.feeds));
+                actions.extend(named.map(|log| Action::RebuildBegin { slot, log }));
             }
             Rebuild::Begun { .. } => actions.push(Action::RebuildRead { slot }),
             Rebuild::Read(read) if read.lagging.contains(&true) => actions.push(Action::RebuildReopen { slot }),
@@ -30,27 +31,28 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
 }
 
 /// Takes a new epoch, writes it as the token, and reads the progress of every author.
-pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, reader: usize) {
+pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize) {
+    let reader = model.reader_of(log);
     state.truth.epoch += 1;
     let token = state.truth.epoch;
-    state.store.tokens[reader] = token;
+    state.store.tokens[log] = token;
     let early = model.variant == Some(Variant::RebuildCounterBefore);
     let counter = if early { state.truth.readers[reader].counter } else { 0 };
     let cuts = state.store.progress.map(|progress| cut_at(model, progress));
-    state.rebuilds[slot] = Rebuild::Begun { reader: reader as u8, token, cuts, counter };
+    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, token, cuts, counter };
     if model.variant == Some(Variant::ServeBeforeSwap) {
         let built_at = state.truth.readers[reader].counter;
         let taken = state.truth.counters(reader);
         let taken_in = [0; AUTHORS];
-        state.store.inboxes[reader] =
+        state.store.inboxes[log] =
             Some(Inbox { epoch: token, log: vec![], cut: 0, floor: None, built_at, taken_in, taken });
     }
 }
 
 /// One snapshot of edges, outboxes and counters.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
-    let Rebuild::Begun { reader, token, cuts, counter } = state.rebuilds[slot] else { return };
-    let of = usize::from(reader);
+    let Rebuild::Begun { log, token, cuts, counter } = state.rebuilds[slot] else { return };
+    let of = model.reader_of(log.into());
     let truth = &state.truth;
     let mut edges = truth.edges(of);
     if model.variant == Some(Variant::RebuildSkipsPendingFollow) {
@@ -64,7 +66,7 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let lags = |author: usize| model.tracks_events() && edges[author].on && cuts[author].done < heads[author].into();
     let lagging = std::array::from_fn(|author| lags(author) && model.variant != Some(Variant::NothingReopened));
     let taken = truth.counters(of);
-    state.rebuilds[slot] = Rebuild::Read(Snapshot { reader, token, cuts, edges, heads, counter, taken, lagging });
+    state.rebuilds[slot] = Rebuild::Read(Snapshot { log, token, cuts, edges, heads, counter, taken, lagging });
 }
 
 /// What is behind the outbox still becomes outstanding again.
@@ -83,7 +85,7 @@ pub(crate) fn reopen(state: &mut State, slot: usize) {
 /// The swap.
 pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
     let Rebuild::Read(read) = std::mem::take(&mut state.rebuilds[slot]) else { return };
-    let reader = usize::from(read.reader);
+    let log = usize::from(read.log);
     let mut adds = adds(model, state, &read);
     adds.sort_unstable_by_key(|add| Reverse(add.key));
     let floor = adds.get(model.bounds.keep).map(|add| add.key);
@@ -97,23 +99,23 @@ pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
         key: add.key,
     };
     let build = Build {
-        key: InboxKey::main(reader_no(reader)),
+        key: model.key_of(log),
         epoch: Epoch(read.token.into()),
-        built_at: if late { state.truth.readers[reader].counter } else { read.counter }.into(),
+        built_at: if late { state.truth.readers[model.reader_of(log)].counter } else { read.counter }.into(),
         entries: oldest_first(adds).into_iter().map(entry).collect(),
         floor,
         taken: read.taken.into(),
         until: 0,
     };
-    state.finish_build(model, reader, &build);
+    state.finish_build(model, log, &build);
 }
 
 /// All that the snapshot shows: push up to the cut, pull all of it, and what is addressed.
 fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
-    let reader = usize::from(read.reader);
-    let mut adds = state.truth.direct_adds(model, reader, read.taken.direct);
+    let (log, reader) = (usize::from(read.log), model.reader_of(read.log.into()));
+    let mut adds = state.truth.direct_adds(model, log, read.taken.direct);
     for author in 0..model.bounds.authors {
-        let outbox = state.truth.records(model, author, read.heads[author]);
+        let outbox = state.truth.records_of(model, author, model.feed_of(log), read.heads[author]);
         let cut = Cut { progress: read.cuts[author], pull: PullSeq::MAX };
         let edge = read.edges[author];
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));

@@ -6,12 +6,16 @@
 use feedgate_common::change::{Class, Entry, Op, Route};
 use feedgate_common::{DisplayKey, ItemId, Progress, UserNo, Watermarks};
 
-pub(crate) use crate::processes::{Device, Executor, FollowWorker, HalfPage, News, Rebuild, Seen, Snapshot, Taker, To};
+pub(crate) use crate::processes::{
+    Device, Executor, FollowWorker, HalfPage, News, Rebuild, Seen, Snapshot, Taker, To, Work,
+};
 
 /// Authors are 0 and 1.
 pub(crate) const AUTHORS: usize = 2;
 /// Readers are 0 and 1, both of one bucket.
 pub(crate) const READERS: usize = 2;
+/// Inboxes are 0 and 1: those of the readers, or, where there are two feeds, those of the one reader.
+pub(crate) const LOGS: usize = 2;
 /// How many records an outbox can hold.
 pub(crate) const OUTBOX_MAX: u8 = 6;
 /// How many items can be addressed to readers.
@@ -73,6 +77,8 @@ impl std::fmt::Debug for View {
 pub struct Posted {
     pub op: Op,
     pub route: Route,
+    /// Of the item, for ever.
+    pub feed: u8,
     pub item: Item,
     /// 0 if its route is push.
     pub pull_seq: u8,
@@ -140,6 +146,7 @@ pub struct Reader {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Addressed {
     pub author: u8,
+    pub feed: u8,
     /// A bit a reader.
     pub to: u8,
     /// 0 if it is deleted.
@@ -153,6 +160,8 @@ pub struct Truth {
     pub readers: [Reader; READERS],
     pub addressed: Vec<Addressed>,
     pub pull_seq: u8,
+    /// How many feeds there are: the main one, and one that has a name.
+    pub feeds: u8,
     /// The last one given.
     pub epoch: u8,
 }
@@ -234,9 +243,9 @@ pub struct Inbox {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Store {
     pub progress: [Progress; AUTHORS],
-    pub inboxes: [Option<Inbox>; READERS],
+    pub inboxes: [Option<Inbox>; LOGS],
     /// Build tokens; 0 is none.
-    pub tokens: [u8; READERS],
+    pub tokens: [u8; LOGS],
 }
 
 /// How much of what may happen has happened.
@@ -265,9 +274,9 @@ pub struct State {
     /// Rolled back, and nobody has noticed yet: only where that rule is broken.
     pub unnoticed: bool,
     /// What each log had reached when it was rolled back, as (epoch, sequence id).
-    pub lost: [(u8, u8); READERS],
-    /// What a node knows to hold nothing for a reader, as (epoch, pull number).
-    pub looked: [(u8, u8); READERS],
+    pub lost: [(u8, u8); LOGS],
+    /// What a node knows to hold nothing for an inbox, as (epoch, pull number).
+    pub looked: [(u8, u8); LOGS],
     pub executors: [Executor; 2],
     pub follow_workers: [FollowWorker; 2],
     pub takers: [Taker; 2],

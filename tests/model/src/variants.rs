@@ -19,6 +19,16 @@ pub enum Variant {
     FanOutBeforeOutbox,
     /// A sequence id is given before what stands there is written.
     SequenceBeforeCommit,
+    /// What is to be done for every feed is finished when it is done for the main one.
+    FinishedAfterTheMainFeed,
+    /// Which feeds there are is asked before the edge is read.
+    FeedsReadFirst,
+    /// A push step takes what comes next along, of whatever feed, to the feed of the first.
+    StepMixesFeeds,
+    /// A push step takes what is of its feed from what comes next, and moves the progress past the rest.
+    StepLeavesFeedsOut,
+    /// A bucket that has lost the progress of an author goes on at the outbox head.
+    StartsAtTheHead,
     /// A device asks for what is newer than the newest that it has.
     CatchUpByTime,
     /// A push step does not compare the progress.

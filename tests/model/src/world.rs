@@ -1,9 +1,9 @@
 //! What happens from outside, each at any moment as long as the bounds allow it: authors write, readers follow, classes change,
 //! inboxes fall asleep, logs are cut, processes and the store crash.
 
-use feedgate_common::Op;
 use feedgate_common::change::{Class, Route, route_of};
 use feedgate_common::graph::Shields;
+use feedgate_common::{FeedId, Op};
 
 use crate::state::{
     ADDRESSED_MAX, AUTHORS, Addressed, FollowWorker, Item, OUTBOX_MAX, Posted, Row, State, Taker, ToReader,
@@ -18,17 +18,22 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     let authors = 0..bounds.authors;
     if spent.records < bounds.records {
         for author in authors.clone().filter(|author| state.truth.head(*author) < OUTBOX_MAX) {
-            actions.push(Action::Add { author });
+            actions.extend((0..state.truth.feeds.into()).map(|feed| Action::Add { author, feed }));
             for item in (1..=OUTBOX_MAX).map(|seq| item_of(author, seq)).filter(|item| state.truth.version(*item) > 0) {
                 actions.extend(bounds.edits.then_some(Action::Edit { item }));
                 actions.extend(bounds.deletes.then_some(Action::Delete { item }));
             }
         }
     }
+    if usize::from(state.truth.feeds) < bounds.feeds {
+        actions.push(Action::NameFeed);
+    }
     if spent.addressed < bounds.addressed {
         let sent = state.truth.addressed.len();
         if sent < ADDRESSED_MAX.into() {
-            actions.extend(authors.clone().map(|author| Action::Send { author }));
+            for author in authors.clone() {
+                actions.extend((0..state.truth.feeds.into()).map(|feed| Action::Send { author, feed }));
+            }
         }
         for item in (0..sent).map(addressed_item).filter(|item| state.truth.version(*item) > 0) {
             actions.extend(bounds.edits.then_some(Action::Edit { item }));
@@ -59,13 +64,13 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
             actions.push(Action::Shield { reader, author, shield: shield.0, up });
         }
     }
-    for reader in 0..bounds.readers {
-        let Some(inbox) = state.inbox(reader) else { continue };
+    for log in 0..model.logs() {
+        let Some(inbox) = state.inbox(log) else { continue };
         if spent.sleeps < bounds.sleeps {
-            actions.push(Action::Sleep { reader });
+            actions.push(Action::Sleep { log });
         }
         if spent.trims < bounds.trims {
-            actions.extend((inbox.cut + 1..inbox.head()).map(|upto| Action::Trim { reader, upto }));
+            actions.extend((inbox.cut + 1..inbox.head()).map(|upto| Action::Trim { log, upto }));
         }
     }
     if spent.rollbacks < bounds.rollbacks {
@@ -101,13 +106,13 @@ fn crashes(model: &Fanout, state: &State, actions: &mut Vec<Action>) {
 }
 
 /// A record that adds.
-pub(crate) fn add(model: &Fanout, state: &mut State, author: usize) {
+pub(crate) fn add(model: &Fanout, state: &mut State, author: usize, feed: usize) {
     let item = item_of(author, state.truth.head(author) + 1);
     let route = route_of(state.truth.authors[author].class, 0, 0);
-    post(model, state, author, Op::Add, route, item);
+    post(model, state, author, Op::Add, route, FeedId(feed as u16), item);
 }
 
-/// A record of an item that is there; or what was addressed to readers, to the same ones.
+/// A record of an item that is there, in its feed; or what was addressed to readers, to the same ones.
 pub(crate) fn change(model: &Fanout, state: &mut State, op: Op, item: Item) {
     if item >= addressed_item(0) {
         let addressed = &mut state.truth.addressed[usize::from(item - addressed_item(0))];
@@ -123,23 +128,24 @@ pub(crate) fn change(model: &Fanout, state: &mut State, op: Op, item: Item) {
         Some(Variant::DeleteByClass) => route_of(of.class, 0, 0),
         _ => added.map_or(Route::Push, |posted| posted.route),
     };
-    post(model, state, author, op, route, item);
+    let feed = state.truth.feed(item);
+    post(model, state, author, op, route, feed, item);
 }
 
-fn post(model: &Fanout, state: &mut State, author: usize, op: Op, route: Route, item: Item) {
+fn post(model: &Fanout, state: &mut State, author: usize, op: Op, route: Route, feed: FeedId, item: Item) {
     let numbered = route == Route::Pull || model.variant == Some(Variant::CurrentClass);
     state.truth.pull_seq += u8::from(numbered);
     let pull_seq = if numbered { state.truth.pull_seq } else { 0 };
-    state.truth.authors[author].outbox.push(Posted { op, route, item, pull_seq });
+    state.truth.authors[author].outbox.push(Posted { op, route, feed: feed.0 as u8, item, pull_seq });
     state.spent.records += 1;
 }
 
 /// An item for every reader that is in no block with the author.
-pub(crate) fn send(model: &Fanout, state: &mut State, author: usize) {
+pub(crate) fn send(model: &Fanout, state: &mut State, author: usize, feed: usize) {
     let item = addressed_item(state.truth.addressed.len());
     let blocked = |reader: usize| Shields(state.truth.readers[reader].rows[author].shields).blocks();
     let to = (0..model.bounds.readers).filter(|reader| !blocked(*reader)).fold(0, |to, reader| to | 1 << reader);
-    state.truth.addressed.push(Addressed { author: author as u8, to, version: 1 });
+    state.truth.addressed.push(Addressed { author: author as u8, feed: feed as u8, to, version: 1 });
     tell(state, to, Op::Add, item);
 }
 

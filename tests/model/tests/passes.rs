@@ -43,6 +43,7 @@ passing! {
     follow_imported pull_imported
     trim trim_two trim_and_refollow
     roll_back roll_back_two_workers roll_back_and_crash roll_back_across_classes
+    feeds feeds_asleep feeds_named_meanwhile feeds_pulled feeds_direct
     direct direct_asleep
     shields everyone everyone_and_another
 }

@@ -54,6 +54,12 @@ variants! {
     an_executor_that_reads_the_counter_after_the_edges: CounterAfterEdges in cross_classes_asleep breaks i5_nothing_of_an_author_that_was_left;
     a_rebuild_counter_from_before_the_snapshot: RebuildCounterBefore in pull_asleep breaks i3_an_add_stands_once;
     a_rebuild_counter_from_after_the_snapshot: RebuildCounterAfter in cross_classes_asleep breaks i5_nothing_of_an_author_that_was_left;
+    a_follow_finished_after_the_main_feed: FinishedAfterTheMainFeed in feeds breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_direct_item_finished_after_the_main_feed: FinishedAfterTheMainFeed in feeds_direct breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_follow_that_asks_for_the_feeds_first: FeedsReadFirst in feeds_named_meanwhile breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_push_step_that_mixes_feeds: StepMixesFeeds in feeds breaks i6_only_what_was_accepted_is_shown;
+    a_push_step_that_leaves_other_feeds_out: StepLeavesFeedsOut in feeds breaks i10_no_mark_passes_what_was_not_appended;
+    a_lost_progress_that_starts_at_the_head: StartsAtTheHead in roll_back breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_follow_step_that_ignores_the_pull_watermark: FollowIgnoresWatermark in pull breaks i10_no_mark_passes_what_was_not_appended;
     a_take_that_reads_records_after_edges: RecordsAfterEdges in pull breaks i10_no_mark_passes_what_was_not_appended;
     a_watermark_past_what_the_follow_step_does_not_bring: FollowBringsNothingPulled in pull breaks i10_no_mark_passes_what_was_not_appended;
