@@ -21,6 +21,7 @@ use compact_str::CompactString;
 use crate::change::{Class, DisplayKey, Record};
 use crate::error::{Result, StoreError};
 use crate::graph::Shield;
+use crate::inboxes::KEEP;
 use crate::{
     Bucket, Cut, DirectSeq, Entry, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
     PullSeq, UserId, UserNo, Watermarks,
@@ -116,12 +117,17 @@ pub struct Author {
     pub everyone_since: Option<OutboxSeq>,
 }
 
+/// The most adds that a follow step brings. An edge that shows more, as one that was imported from far back may, leaves the
+/// inbox to its next rebuild, which brings the newest of it.
+pub const EDGE_ADDS_MAX: usize = 2 * KEEP;
+
 /// What a follow or unfollow step brings to an inbox: one edge, and the adds it shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeState {
     /// The edge now.
     pub edge: Edge,
-    /// The adds up to the cut, in outbox order; empty if the edge is off.
+    /// The adds up to the cut, in outbox order; empty if the edge is off. Of more than [`EDGE_ADDS_MAX`] the first, and one
+    /// more than that.
     pub adds: Vec<FeedAdd>,
     /// All that is outstanding of the edge is history: nobody is told of it.
     pub quiet: bool,

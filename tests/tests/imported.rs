@@ -1,12 +1,15 @@
-//! A follow that was imported from far back, for a reader who has an inbox already.
+//! A follow that shows more than a step brings, for a reader who has an inbox already: one that was imported from far
+//! back, or one whose step comes late.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
 use feedgate_common::archive::{Publish, Write};
-use feedgate_common::feed::{DEFAULT_BACKFILL, living};
+use feedgate_common::doorbell::Growth;
+use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Left, living};
 use feedgate_common::import::{Import, Place};
 use feedgate_common::inboxes::KEEP;
-use feedgate_common::{Body, ItemId, UserId};
+use feedgate_common::{Body, InboxKey, ItemId, UserId};
+use feedgate_embedded::Embedded;
 use feedgate_tests::town::Town;
 
 /// More than a step may bring to a log.
@@ -45,4 +48,27 @@ async fn i18_a_follow_imported_from_far_back_leaves_the_inbox_to_its_rebuild_and
     }
     assert_eq!(wanted.next(), None, "I7: to the last");
     town.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i18_a_follow_that_is_served_late_wakes_its_reader_and_leaves_what_was_built_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let stores = Embedded::open(dir.path(), 2).unwrap();
+    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
+    let names: [UserId; 2] = ["rea", "ann"].map(|name| name.parse().unwrap());
+    let [reader, author] = stores.archive.intern(&names).await.unwrap()[..] else { panic!("two") };
+    let key = InboxKey::main(reader);
+    let before = feeds.head(key).await.unwrap();
+    let [rea, ann] = names;
+    stores.archive.write(vec![Write::Follow { reader: rea, author: ann.clone() }], 1).await.unwrap();
+    let post = |_| Write::Publish(Publish::new(ann.clone(), Body::parse("1".to_owned()).unwrap()));
+    stores.archive.write((0..ITEMS).map(post).collect(), 1).await.unwrap();
+    while !matches!(feeds.advance_all(author).await.unwrap().left, Left::Nothing(_)) {}
+
+    let woken = || async { feeds.step_edge(reader, author).await.unwrap().1 };
+    assert_eq!(woken().await, [Growth::of_one(key, author, before)], "who is online has to start over");
+    assert_eq!(woken().await, [], "there is no inbox");
+    let built = feeds.head(key).await.unwrap();
+    assert_eq!(woken().await, [], "it was built with all of it");
+    assert_eq!(feeds.head(key).await.unwrap(), built);
 }

@@ -14,15 +14,14 @@
 use futures_util::future::{try_join, try_join_all};
 
 use super::{Feeds, TRIES, contended};
-use crate::archive::{EdgeState, Event};
+use crate::archive::{EDGE_ADDS_MAX, EdgeState, Event};
 use crate::doorbell::Growth;
 use crate::error::Result;
-use crate::inboxes::{EdgeStep, EdgeStepped, KEEP};
-use crate::{Cut, Entry, Generation, InboxKey, Op, UserNo, failpoint};
+use crate::inboxes::{EdgeStep, EdgeStepped};
+use crate::{Cut, Entry, Generation, InboxKey, Op, Position, PullSeq, UserNo, failpoint};
 
-/// A follow that was imported from far back may bring more than a log keeps: then the inbox is left to its next rebuild,
-/// which brings the newest of it.
-const ADDS_MAX: usize = 2 * KEEP;
+/// No inbox has pulled so far: a step that expects this only asks whether there is anything to do.
+const NOWHERE: PullSeq = (1 << 53) - 1;
 
 /// What became of one inbox.
 enum Stepped {
@@ -42,17 +41,20 @@ impl Feeds {
             let keys: Vec<InboxKey> = left.iter().map(|feed| InboxKey { reader, feed: *feed }).collect();
             let of = (author, reader.bucket(self.inboxes.buckets()));
             let (progress, stands) = try_join(self.inboxes.progress(&[of]), self.inboxes.stands(&keys)).await?;
-            let (mut cuts, mut missing) = (vec![], vec![]);
+            let (mut heads, mut cuts, mut missing) = (vec![], vec![], vec![]);
             for (key, stand) in keys.into_iter().zip(stands) {
                 match stand {
-                    Some(stand) => cuts.push((key.feed, Cut { progress: progress[0], pull: stand.taken.pull })),
+                    Some(stand) => {
+                        heads.push(stand.head);
+                        cuts.push((key.feed, Cut { progress: progress[0], pull: stand.taken.pull }));
+                    }
                     None => missing.push(key),
                 }
             }
             let now = self.archive.edge_states(reader, author, &cuts, self.backfill).await?;
             generation = generation.min(now.edge.generation);
-            let steps = cuts.iter().zip(now.states).map(async |(&(feed, cut), state)| {
-                Ok((feed, self.step_inbox(InboxKey { reader, feed }, author, cut, state).await?))
+            let steps = cuts.iter().zip(heads).zip(now.states).map(async |((&(feed, cut), head), state)| {
+                Ok((feed, self.step_inbox((InboxKey { reader, feed }, head), author, cut, state).await?))
             });
             let (stepped, come) = try_join(try_join_all(steps), self.inboxes.cancel_builds(&missing)).await?;
             for (feed, stepped) in stepped {
@@ -70,12 +72,19 @@ impl Feeds {
         Err(contended("a follow step"))
     }
 
-    /// Brings one inbox to `state`, which was read with this cut.
-    async fn step_inbox(&self, key: InboxKey, author: UserNo, expected: Cut, state: EdgeState) -> Result<Stepped> {
+    /// Brings one inbox, whose log stood there, to `state`, which was read with this cut.
+    async fn step_inbox(
+        &self,
+        (key, head): (InboxKey, Position),
+        author: UserNo,
+        mut expected: Cut,
+        mut state: EdgeState,
+    ) -> Result<Stepped> {
         let generation = state.edge.generation;
-        if state.adds.len() > ADDS_MAX {
-            self.inboxes.discard(key).await?;
-            return Ok(Stepped::Done(None));
+        let too_many = state.adds.len() > EDGE_ADDS_MAX;
+        if too_many {
+            expected.pull = NOWHERE;
+            state.adds.clear();
         }
         let adds = state
             .adds
@@ -89,6 +98,11 @@ impl Feeds {
             EdgeStepped::Applied(_) if state.quiet => Stepped::Done(None),
             EdgeStepped::Applied(head) => Stepped::Done(Some(Growth::of_one(key, author, head))),
             EdgeStepped::Nothing | EdgeStepped::Missing => Stepped::Done(None),
+            EdgeStepped::Overtaken if too_many => {
+                self.inboxes.discard(key).await?;
+                // Who is online reads again, and is told to start over.
+                Stepped::Done((!state.quiet).then(|| Growth::of_one(key, author, head)))
+            }
             EdgeStepped::Overtaken => Stepped::Overtaken,
         })
     }

@@ -110,6 +110,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     history::what_was_addressed_and_had_its_end_is_in_no_feed(open("ended").await).await;
 
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
+    window::i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(open("too-much").await).await;
     window::cuts_that_are_missing_are_named(open("cuts").await).await;
     for seed in 1..=8 {
         let history = oracle::History::of_seed(seed, 120);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Built};
-use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo};
+use feedgate_common::archive::{Archive, Built, EDGE_ADDS_MAX, Publish, Write};
+use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Progress, UserNo};
 
 use super::{NOW, accept, change, delete, follow, post, write};
 
@@ -36,6 +36,21 @@ pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Arc
         .unwrap();
     let items: Vec<ItemId> = state.adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, keys[150..250], "what was deleted before the follow does not count");
+}
+
+pub(super) async fn i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(archive: Arc<dyn Archive>) {
+    const POSTS: u64 = EDGE_ADDS_MAX as u64 + 50;
+    let (reader, author, ..) = change(&*archive, follow("rea", "ann")).await;
+    let likes = archive.intern_feeds(&["likes".into()]).await.unwrap()[0];
+    for feed in [FeedId::MAIN, likes] {
+        let post = |n| Publish { id: Some(ItemId(u64::from(feed.0) * POSTS + n)), feed, ..post("ann", "one of many") };
+        let posts = (0..POSTS).map(|n| Write::Publish(post(n))).collect();
+        archive.write(posts, NOW).await.unwrap();
+        let cut = Cut { progress: Progress::at(2 * POSTS), pull: 0 };
+        let state = archive.edge_state(InboxKey { reader, feed }, author, cut, 100).await.unwrap();
+        let first = u64::from(feed.0) * POSTS;
+        assert!(state.adds.iter().map(|add| add.key.item.0).eq(first..=first + EDGE_ADDS_MAX as u64), "{feed:?}");
+    }
 }
 
 pub(super) async fn cuts_that_are_missing_are_named(archive: Arc<dyn Archive>) {

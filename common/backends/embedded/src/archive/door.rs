@@ -19,7 +19,7 @@ mod window;
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, EdgeState, EdgeStates, FeedAdd, FeedState};
+use feedgate_common::archive::{Built, EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
@@ -84,6 +84,9 @@ impl Doors {
             }
             if reached && add.deleted_by.is_none() {
                 adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key: add.key });
+                if adds.len() > EDGE_ADDS_MAX {
+                    break;
+                }
             }
         }
         Ok(EdgeState { edge, adds, quiet })

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
+use feedgate_common::archive::{Built, EDGE_ADDS_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::feed::oldest_first;
 use feedgate_common::{Cut, DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
 use sqlx::PgConnection;
@@ -48,13 +48,13 @@ macro_rules! adds {
             WHERE author = $1 AND seq >= $2 AND deleted_by IS NULL
               AND (seq <= $3 OR (route = 1 AND seq <= $4) OR pull_seq <= $5) AND ",
             $adds,
-            " ORDER BY seq"
+            " ORDER BY seq LIMIT $6"
         )
     };
 }
 
 /// Living adds of a window in outbox order. Above `from` only those come by this door that push or pull is past.
-const ADDS: Adds = Adds { main: adds!("op = 1"), named: adds!("op = -1 AND feed = $6") };
+const ADDS: Adds = Adds { main: adds!("op = 1"), named: adds!("op = -1 AND feed = $7") };
 
 /// An edge that is on, and the author's outbox.
 struct Followed {
@@ -121,6 +121,7 @@ async fn edge_state(
         .bind(rows::count(from))
         .bind(rows::count(cut.progress.cut_for(reader)))
         .bind(rows::count(cut.pull))
+        .bind(rows::limit(EDGE_ADDS_MAX + 1))
         .bind(rows::feed(feed))
         .fetch_all(connection)
         .await?;
