@@ -10,6 +10,7 @@
 //! - Records of route pull are numbered over all authors in commit order: a read that shows one number
 //!   shows every record below it.
 
+mod doors;
 mod lines;
 mod write;
 
@@ -21,11 +22,11 @@ use compact_str::CompactString;
 use crate::change::{Class, DisplayKey, Record};
 use crate::error::{Result, StoreError};
 use crate::graph::Shield;
-use crate::inboxes::KEEP;
 use crate::{
-    Bucket, Cut, DirectSeq, Entry, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, UserId, UserNo, Watermarks,
+    Bucket, Cut, DirectSeq, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq,
+    UserId, UserNo, Watermarks,
 };
+pub use doors::{Built, EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use lines::{Follow, Held};
 pub use write::{Audience, Publish, Refused, Write, Written};
 
@@ -56,19 +57,6 @@ pub struct Recipient {
     pub counter: Generation,
 }
 
-/// An `add` that a feed shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FeedAdd {
-    /// Whose item.
-    pub author: UserNo,
-    /// Where its `add` stands in the author's outbox; 0 if it is addressed to the reader.
-    pub outbox_seq: OutboxSeq,
-    /// The edge's generation under which the reader sees it; 0 if it is addressed to the reader.
-    pub generation: Generation,
-    /// Item and rank.
-    pub key: DisplayKey,
-}
-
 /// A stretch of an outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outbox {
@@ -91,19 +79,6 @@ pub struct PullHead {
     pub author: UserNo,
 }
 
-/// What an inbox has not taken in yet and no push brings, read in one snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct News {
-    /// What readers pull, in the order of its numbers, then what is addressed to the reader, in the order of its.
-    pub entries: Vec<Entry>,
-    /// What `entries` covers: there is nothing else up to here.
-    pub upto: Watermarks,
-    /// As [`Recipient::counter`].
-    pub counter: Generation,
-    /// All that is outstanding of what is addressed to the reader is history: nobody is told of it.
-    pub quiet: bool,
-}
-
 /// What is known of an author.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Author {
@@ -115,58 +90,6 @@ pub struct Author {
     pub head: OutboxSeq,
     /// The head when everyone began to follow; `None` if whoever follows has an edge.
     pub everyone_since: Option<OutboxSeq>,
-}
-
-/// The most adds that a follow step brings. An edge that shows more, as one that was imported from far back may, leaves the
-/// inbox to its next rebuild, which brings the newest of it.
-pub const EDGE_ADDS_MAX: usize = 2 * KEEP;
-
-/// What a follow or unfollow step brings to an inbox: one edge, and the adds it shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EdgeState {
-    /// The edge now.
-    pub edge: Edge,
-    /// The adds up to the cut, in outbox order; empty if the edge is off. Of more than [`EDGE_ADDS_MAX`] the first, and one
-    /// more than that.
-    pub adds: Vec<FeedAdd>,
-    /// All that is outstanding of the edge is history: nobody is told of it.
-    pub quiet: bool,
-}
-
-/// One edge in each of the reader's inboxes that were asked for, read in one snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EdgeStates {
-    /// The edge now.
-    pub edge: Edge,
-    /// As [`Archive::feeds`]: the inbox of a feed that is not among them is built later, from no less than this.
-    pub feeds: Vec<FeedId>,
-    /// What a step brings, in the order asked.
-    pub states: Vec<EdgeState>,
-}
-
-/// Everything a rebuilt inbox holds, read in one snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FeedState {
-    /// The reader's edge counter in the snapshot.
-    pub built_at: Generation,
-    /// The newest adds, oldest first; each author's in outbox order.
-    pub adds: Vec<FeedAdd>,
-    /// The greatest key that belongs to the feed but did not fit.
-    pub floor: Option<DisplayKey>,
-    /// How far the snapshot goes for what no push brings.
-    pub taken: Watermarks,
-    /// Followed authors whose outbox head is beyond their cut: their push is (again) outstanding.
-    pub lagging: Vec<UserNo>,
-}
-
-/// The answer to [`Archive::build`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Built {
-    /// All of it.
-    State(FeedState),
-    /// The reader follows these authors too, and no cut was given for them: read their progress and
-    /// start over.
-    CutsMissing(Vec<UserNo>),
 }
 
 /// Work that an accepted write left behind. It is outstanding until finished, not until relayed.
