@@ -52,7 +52,8 @@ pub struct EdgeState {
 pub struct EdgeStates {
     /// The edge now.
     pub edge: Edge,
-    /// As [`Archive::feeds`](super::Archive::feeds): the inbox of a feed that is not among them is built later, from no less than this.
+    /// As [`Archive::feeds`](super::Archive::feeds): the inbox of a feed that is not among them is built later, from no less
+    /// than this.
     pub feeds: Vec<FeedId>,
     /// What a step brings, in the order asked.
     pub states: Vec<EdgeState>,
