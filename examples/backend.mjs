@@ -3,6 +3,7 @@
 //     FEEDGATE_KEY=$(cat data/secrets/api_key) node examples/backend.mjs "hello"
 
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const url = process.env.FEEDGATE_URL ?? "http://127.0.0.1:8080";
 const key = process.env.FEEDGATE_KEY;
@@ -29,12 +30,25 @@ async function publish(author, body, once = randomUUID()) {
       return await call("POST", "/v1/items", { author, body }, { "idempotency-key": once });
     } catch (error) {
       if (!(error instanceof TypeError) || wait > 5000) throw error; // fetch throws it when the network fails
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      await sleep(wait);
     }
   }
 }
 
+/** The newest of a reader's feed, once the item is there: a follow and a post arrive soon after they are accepted. */
+async function feedWith(reader, item) {
+  for (let wait = 20; wait < 10000; wait *= 2) {
+    const { items } = await call("GET", `/v1/users/${reader}/feed?limit=3`);
+    if (items.some(({ id }) => id === item)) return items;
+    await sleep(wait);
+  }
+  throw new Error(`item ${item} is not in the feed of ${reader} yet`);
+}
+
 await call("PUT", "/v1/users/bob/following/ann");
-console.log(await publish("ann", { text: process.argv[2] ?? "hello" }));
-console.log(await call("GET", "/v1/users/bob/feed?limit=3"));
-console.log(await call("POST", "/v1/users/bob/token", { device_id: "web", ttl: 3600 })); // for page.html
+const item = await publish("ann", { text: process.argv[2] ?? "hello" });
+console.log(`accepted  ${item.id}`);
+for (const { published_at, author, body } of await feedWith("bob", item.id))
+  console.log(`in feed   ${new Date(published_at).toISOString()}  ${author}: ${body.text}`);
+const { token } = await call("POST", "/v1/users/bob/token", { device_id: "web", ttl: 3600 });
+console.log(`token     ${token}`); // for page.html

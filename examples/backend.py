@@ -3,6 +3,7 @@
     FEEDGATE_KEY=$(cat data/secrets/api_key) python3 examples/backend.py "hello"
 """
 
+import datetime
 import json
 import os
 import sys
@@ -41,8 +42,24 @@ def publish(author, body):
             wait *= 2
 
 
+def feed_with(reader, item):
+    """The newest of a reader's feed, once the item is there: a follow and a post arrive soon after they are accepted."""
+    wait = 0.02
+    while wait < 10:
+        items = call("GET", f"/v1/users/{reader}/feed?limit=3")["items"]
+        if any(shown["id"] == item for shown in items):
+            return items
+        time.sleep(wait)
+        wait *= 2
+    raise SystemExit(f"item {item} is not in the feed of {reader} yet")
+
+
 if __name__ == "__main__":
     call("PUT", "/v1/users/bob/following/ann")
-    print(publish("ann", {"text": sys.argv[1] if len(sys.argv) > 1 else "hello"}))
-    print(call("GET", "/v1/users/bob/feed?limit=3"))
-    print(call("POST", "/v1/users/bob/token", {"device_id": "web", "ttl": 3600}))  # for page.html
+    accepted = publish("ann", {"text": sys.argv[1] if len(sys.argv) > 1 else "hello"})
+    print(f"accepted  {accepted['id']}")
+    for shown in feed_with("bob", accepted["id"]):
+        at = datetime.datetime.fromtimestamp(shown["published_at"] / 1000, datetime.timezone.utc)
+        print(f"in feed   {at.isoformat(timespec='milliseconds')}  {shown['author']}: {shown['body']['text']}")
+    token = call("POST", "/v1/users/bob/token", {"device_id": "web", "ttl": 3600})["token"]
+    print(f"token     {token}")  # for page.html

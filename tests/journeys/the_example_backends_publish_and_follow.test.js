@@ -7,7 +7,6 @@ import { promisify } from "node:util";
 
 import { Home } from "../actors/home.js";
 import { TOOLS } from "../actors/process.js";
-import { until } from "../actors/until.js";
 
 const example = (name) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url));
 const python = join(TOOLS, "python", "bin", "python");
@@ -19,11 +18,14 @@ for (const [language, program, script] of [
   const run = (server, key, text) =>
     promisify(execFile)(program, [script, text], { env: { FEEDGATE_URL: server.url, FEEDGATE_KEY: key } });
 
-  test(`the example backend in ${language} publishes, and its follower's feed has the post`, async (t) => {
+  test(`the example backend in ${language} publishes, waits for its post, and prints the follower's feed`, async (t) => {
     const server = await Home.start(t);
-    await run(server, server.key, "from an example");
-    const texts = async () => (await server.call("GET", "/v1/users/bob/feed")).items.map((item) => item.body.text);
-    await until("the post is in the feed", async () => (await texts())[0] === "from an example", { seen: texts });
+    const { stdout } = await run(server, server.key, "from an example");
+    const [accepted, inFeed, token, ...rest] = stdout.split("\n");
+    assert.match(accepted, /^accepted  \d+$/);
+    assert.match(inFeed, /^in feed   \d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)  ann: from an example$/);
+    assert.match(token, /^token     ey[\w-]+\.[\w-]+\.[\w-]+$/);
+    assert.deepEqual(rest, [""]);
   });
 
   test(`the example backend in ${language} says what was wrong when it is refused`, async (t) => {

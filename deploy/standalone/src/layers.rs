@@ -9,8 +9,10 @@
 //! the value of a URL, which may hold a password. `gateway.batch` of the file is
 //! `FEEDGATE_GATEWAY_BATCH` in the environment, and `feeds.likes.cap` is `FEEDGATE_FEEDS_LIKES_CAP`: the
 //! name of a feed that no file names is taken to be in lower case. A URL may also be the content of a
-//! file: `archive_url_file` names one for `archive_url`, in every layer.
+//! file: `archive_url_file` names one for `archive_url`, in every layer. Variables that Kubernetes gives for
+//! a Service whose name starts with `feedgate` are passed over.
 
+mod service_links;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,7 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
+use self::service_links::is_service_link;
 use crate::settings::{Feed, Settings};
 
 /// The prefix of our environment.
@@ -64,7 +67,8 @@ pub(crate) fn settings(
 ) -> Result<Settings, Vec<String>> {
     let mut problems = Vec::new();
     let file = file.map_or_else(Vec::new, |path| of_file(path, &mut problems));
-    let environment: Vec<(String, String)> = environment.collect();
+    let given_to_us = |(name, value): &(String, String)| !is_service_link(name, value);
+    let environment: Vec<(String, String)> = environment.filter(given_to_us).collect();
     let mut known = known();
     know_feeds(&mut known, &file, &environment);
     let environment = environment.into_iter();

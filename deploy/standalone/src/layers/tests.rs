@@ -121,6 +121,19 @@ fn whatever_is_unknown_is_an_error_that_names_the_nearest() {
 }
 
 #[test]
+fn the_variables_of_a_kubernetes_service_named_feedgate_are_passed_over() {
+    let of_service = [
+        ("FEEDGATE_SERVICE_HOST", "10.0.0.11"),
+        ("FEEDGATE_SERVICE_PORT", "8080"),
+        ("FEEDGATE_PORT", "tcp://10.0.0.11:8080"),
+        ("FEEDGATE_PORT_8080_TCP", "tcp://10.0.0.11:8080"),
+        ("FEEDGATE_FEEDS_SERVICE_PORT_KINDS", "8080"),
+    ];
+    let settings = settings(None, env(&of_service), vec![]).unwrap();
+    assert_eq!(settings, Settings::default());
+}
+
+#[test]
 fn a_value_of_the_wrong_kind_names_its_source_and_what_would_be_right() {
     let file = file("backfill = \"many\"\nbuckets = 70000\ngateway = 3\n");
     let env = env(&[("FEEDGATE_GATEWAY_BATCH", "-1")]);
