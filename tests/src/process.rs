@@ -28,6 +28,13 @@ pub fn memory(pid: u32) -> anyhow::Result<Memory> {
     Ok(Memory { rss: bytes("Rss:")?, pss: bytes("Pss:")?, anonymous: bytes("Anonymous:")? })
 }
 
+/// The most resident memory that process `pid` has had so far, in bytes.
+pub fn peak_memory(pid: u32) -> anyhow::Result<u64> {
+    let text = read(pid, "status")?;
+    let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    Ok(peak.context("status has no VmHWM")?.trim().parse::<u64>()? * 1024)
+}
+
 /// User and system time of process `pid` so far, in seconds, all threads, in steps of a clock tick
 /// (10 ms nearly everywhere).
 pub fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
@@ -136,6 +143,7 @@ mod tests {
             sum = held.iter().fold(sum, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
         }
         let after = memory(me).unwrap();
+        assert!(peak_memory(me).unwrap() >= after.rss.min(before.rss + (60 << 20)));
         assert!(sum != 0 && after.anonymous >= before.anonymous + (60 << 20), "{before:?} {after:?}");
         assert!(after.rss >= after.anonymous && after.rss >= after.pss);
     }

@@ -56,7 +56,12 @@ impl Backend {
 
     /// Publishes one item of `author` with a body of about `bytes` bytes.
     pub async fn publish(&self, author: &str, bytes: usize) -> anyhow::Result<()> {
-        let item = json!({"author": author, "body": {"text": "x".repeat(bytes)}});
+        self.publish_text(author, &"x".repeat(bytes)).await
+    }
+
+    /// Publishes one item of `author` whose body is `{"text": text}`.
+    pub async fn publish_text(&self, author: &str, text: &str) -> anyhow::Result<()> {
+        let item = json!({"author": author, "body": {"text": text}});
         self.request(Method::POST, "/v1/items", Some(item)).await?;
         Ok(())
     }

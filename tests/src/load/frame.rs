@@ -1,21 +1,25 @@
 //! As much of RFC 6455 as a device that behaves needs: masked text out, unmasked frames in.
 
 /// A whole frame at the start of what was received.
-pub(super) struct Frame<'a> {
+pub struct Frame<'a> {
+    /// [`TEXT`], [`CLOSE`] or another of the RFC's.
     pub opcode: u8,
+    /// Without a mask, as servers send it.
     pub payload: &'a [u8],
     /// Header and payload, in bytes.
     pub len: usize,
 }
 
-pub(super) const TEXT: u8 = 1;
-pub(super) const CLOSE: u8 = 8;
+/// Opcode of a text frame.
+pub const TEXT: u8 = 1;
+/// Opcode of a close frame.
+pub const CLOSE: u8 = 8;
 
 /// Any mask is a legal one.
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 /// The first frame of `bytes`; `None` until it is there whole.
-pub(super) fn first(bytes: &[u8]) -> Option<Frame<'_>> {
+pub fn first(bytes: &[u8]) -> Option<Frame<'_>> {
     let (&[head, short], rest) = bytes.split_first_chunk()?;
     let (len, header): (usize, usize) = match short & 0x7f {
         126 => (usize::from(u16::from_be_bytes(*rest.first_chunk()?)), 4),
@@ -27,7 +31,7 @@ pub(super) fn first(bytes: &[u8]) -> Option<Frame<'_>> {
 }
 
 /// A text frame as a client must send it. At most 65,535 bytes.
-pub(super) fn text(payload: &[u8]) -> Vec<u8> {
+pub fn text(payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0x80 | TEXT];
     match u16::try_from(payload.len()).expect("commands are short") {
         len @ 0..=125 => out.push(0x80 | len as u8),

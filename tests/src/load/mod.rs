@@ -7,7 +7,7 @@
 
 mod backend;
 mod fleet;
-mod frame;
+pub mod frame;
 mod phone;
 mod report;
 mod server;

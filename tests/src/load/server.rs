@@ -62,6 +62,11 @@ impl Home {
         Ok(Self { directory, binaries: binaries.to_owned(), api_key, keys })
     }
 
+    /// What backends show.
+    pub fn api_key(&self) -> &str {
+        &self.api_key
+    }
+
     /// A token for each user, good for an hour.
     pub fn tokens(&self, users: impl Iterator<Item = String>) -> anyhow::Result<Vec<String>> {
         let expires_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 3600;
@@ -138,6 +143,11 @@ impl Server {
     /// Its processor time so far, in seconds.
     pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
         process::cpu_seconds(self.child.id())
+    }
+
+    /// The most resident memory that it has had since its start, in bytes.
+    pub fn peak_memory(&self) -> anyhow::Result<u64> {
+        process::peak_memory(self.child.id())
     }
 
     /// Its memory once that stands still, or after eight seconds.
