@@ -14,6 +14,7 @@
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
 //! sessions. It does not know the timeline worker.
 
+mod address;
 pub mod api;
 pub mod auth;
 mod background;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+pub use address::ClientAddress;
 pub use auth::Keys;
 pub use protocol::Close;
 pub use serve::serve;
@@ -62,6 +64,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use address::Proxies;
 use bodies::Bodies;
 use bounded::bounded;
 use hot::Hot;
@@ -97,6 +100,8 @@ pub struct Parts {
 /// A gateway, shared by every connection and request.
 pub struct Gateway {
     pub(crate) parts: Parts,
+    /// Whose address counts.
+    pub(crate) proxies: Proxies,
     /// Who is online here.
     pub(crate) pool: Arc<Pool>,
     /// Every task that serves a peer; a drain waits for them.
@@ -131,6 +136,7 @@ impl Gateway {
     /// Composes the parts. From now on wakes reach this node's sessions.
     pub fn new(parts: Parts) -> Arc<Self> {
         let limits = &parts.settings;
+        let proxies = limits.proxies().expect("the settings were checked");
         let told = Told::new(limits.inline_changes);
         let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize, told));
         let hot = Arc::new(Hot::default());
@@ -138,6 +144,7 @@ impl Gateway {
         let listening = parts.doorbell.listen(Arc::new(move |heard| hear(heard, &feeds, &sessions, &news)));
         Arc::new(Self {
             parts,
+            proxies,
             pool,
             tasks: TaskTracker::new(),
             positions: Positions::default(),

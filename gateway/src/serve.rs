@@ -9,8 +9,10 @@
 //! On shutdown, in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
 //! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
 
+use std::error::Error;
 use std::future::Future;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,7 +26,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
+use crate::address::proxy_protocol;
 use crate::background::{self, paced};
 use crate::bounded::bounded;
 use crate::patient::Patient;
@@ -75,6 +79,9 @@ pub async fn serve(
     Ok(())
 }
 
+/// Why a connection has ended early.
+type Ended = Box<dyn Error + Send + Sync>;
+
 #[derive(Clone)]
 struct Node {
     gateway: Arc<Gateway>,
@@ -88,7 +95,7 @@ impl Node {
         loop {
             let permit = self.permits.clone().acquire_owned().await.expect("the semaphore is never closed");
             match listener.accept().await {
-                Ok((stream, _)) => self.start(stream, permit),
+                Ok((stream, peer)) => self.start(stream, peer.ip(), permit),
                 Err(error) if is_peer_fault(&error) => {}
                 Err(error) => {
                     // EMFILE and its kin pass as others hang up; spinning would only burn a core.
@@ -99,25 +106,33 @@ impl Node {
         }
     }
 
-    fn start(&self, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn start(&self, stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) {
         let node = self.clone();
         self.gateway.tasks.spawn(async move {
-            if let Err(error) = node.converse(stream, permit).await {
+            if let Err(error) = node.converse(stream, peer, permit).await {
                 tracing::debug!(%error, "a connection ended early");
             }
         });
     }
 
     /// One HTTP connection, until it ends or becomes a WebSocket.
-    async fn converse(self, stream: TcpStream, permit: OwnedSemaphorePermit) -> hyper::Result<()> {
+    async fn converse(self, mut stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) -> Result<(), Ended> {
         // Fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
         let Self { router, gateway, .. } = self;
         let (permit, stopping) = (Arc::new(permit), gateway.stopping.clone());
         let (late, settings) = (stopping.is_cancelled(), &gateway.parts.settings);
         let within = if late { LATE } else { Duration::from_secs(settings.connect_within_secs.into()) };
-        let api = TowerToHyperService::new(router);
-        let service = service_fn(move |request: Request<Incoming>| {
+        let proxies = &gateway.proxies;
+        let named = if proxies.speak_proxy_protocol(peer) {
+            timeout(within, proxy_protocol::read(&mut stream, peer)).await??
+        } else {
+            proxies.client(peer)
+        };
+        let (api, gateway) = (TowerToHyperService::new(router), gateway.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let client = if named.0.is_some() { named } else { gateway.proxies.client_of(peer, request.headers()) };
+            request.extensions_mut().insert(client);
             let upgrade = (request.uri().path() == upgrade::PATH).then(|| Door {
                 asked_ms: gateway.elapsed_ms(),
                 gateway: gateway.clone(),
@@ -140,11 +155,11 @@ impl Node {
             .with_upgrades();
         tokio::pin!(connection);
         tokio::select! {
-            ended = &mut connection => return ended,
+            ended = &mut connection => return Ok(ended?),
             // Who comes after that still gets the answer to one request.
             () = stopping.cancelled(), if !late => connection.as_mut().graceful_shutdown(),
         }
-        connection.await
+        Ok(connection.await?)
     }
 
     /// Closes every session, paced, and waits until they have said goodbye. Before the first of them learns of it,
@@ -154,7 +169,7 @@ impl Node {
         let spread = Duration::from_millis(self.gateway.parts.settings.drain_ms.into());
         paced(&self.gateway.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
         self.gateway.tasks.close();
-        if tokio::time::timeout(GOODBYE, self.gateway.tasks.wait()).await.is_err() {
+        if timeout(GOODBYE, self.gateway.tasks.wait()).await.is_err() {
             tracing::warn!(left = self.gateway.tasks.len(), "connections did not end in time");
         }
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::{ClientAddress, Proxies};
+
 /// See the fields. [`Settings::default`] is what a small team runs with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -46,6 +48,11 @@ pub struct Settings {
     /// Origins that browsers may connect from; empty: any. A request without `Origin` is a mobile
     /// app and always allowed.
     pub allowed_origins: Vec<String>,
+    /// Networks, such as "10.0.0.0/8", of the operator's own proxies and backends. No limit per address holds for
+    /// them; those for whom they speak are counted instead, see `client_address`.
+    pub trusted_proxies: Vec<String>,
+    /// How trusted proxies name the client.
+    pub client_address: ClientAddress,
 }
 
 impl Default for Settings {
@@ -68,6 +75,8 @@ impl Default for Settings {
             save_interval_secs: 1,
             drain_ms: 1000,
             allowed_origins: Vec::new(),
+            trusted_proxies: ["127.0.0.0/8", "::1/128"].map(str::to_owned).to_vec(),
+            client_address: ClientAddress::Connection,
         }
     }
 }
@@ -98,7 +107,13 @@ impl Settings {
         match at_least_one.iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(format!("gateway.{name} must be at least 1, it is 0")),
             None if self.batch > 1000 => Err(format!("gateway.batch must be at most 1000, it is {}", self.batch)),
-            None => Ok(()),
+            None => self.proxies().map(drop),
         }
+    }
+
+    /// The proxies that are trusted.
+    pub(crate) fn proxies(&self) -> Result<Proxies, String> {
+        let proxies = Proxies::new(&self.trusted_proxies, self.client_address);
+        proxies.map_err(|wrong| format!("gateway.trusted_proxies must be a list of networks, {wrong}"))
     }
 }

@@ -263,6 +263,9 @@ fn slot<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
 fn expected(key: &str, default: &Value) -> String {
     match default {
         _ if key.ends_with("listen") => format!("an IP address and a port, such as {default}"),
+        _ if key.ends_with("client_address") => {
+            r#""connection", "forwarded", "x-forwarded-for" or "proxy-protocol""#.to_owned()
+        }
         Value::Integer(n) => format!("a whole number in range, such as {n}"),
         Value::Array(_) => "a list of strings".to_owned(),
         Value::Boolean(_) => "true or false".to_owned(),
