@@ -111,6 +111,13 @@ impl<K: Kind> Engine<K> {
         self.wait_until_it_answers();
     }
 
+    /// Starts it again with its directory at another port; kills it first if it runs.
+    pub fn restart_elsewhere(&mut self) {
+        self.kill();
+        self.port = free_port();
+        self.restart();
+    }
+
     /// The last lines it wrote.
     pub fn log(&self) -> String {
         let text = fs::read(self.directory.join("log")).unwrap_or_default();

@@ -3,17 +3,20 @@
 //! ```text
 //!   call ─▶ breaker ─▶ connection ─▶ server        breaker   after failures in a row: refuse, then let one try
 //!             │            │                       single    a connection that is replaced when it failed
-//!             ▼            ▼                       server    is it one that we can use?
+//!             ▼            ▼                       cluster   a `single` for each node, and which has which slots
 //!        refused at once   within `Timeouts::call`, or given up
+//!                                                  server    is it one that we can use?
 //! ```
 //!
 //! Invariants: no call takes longer than [`Timeouts::call`]; what a call did that was cut short is not known.
 //! A server that is back is used again without a new [`Link`], within [`breaker::LONGEST`].
 
 mod breaker;
+mod cluster;
 mod script;
 mod server;
 mod single;
+mod slots;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,13 +24,10 @@ use std::time::{Duration, Instant};
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use parking_lot::Mutex;
-use redis::aio::ConnectionLike;
-use redis::cluster::ClusterClientBuilder;
-use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo};
 use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 
 use breaker::Breaker;
+use cluster::Cluster;
 pub(crate) use script::Script;
 use single::Single;
 
@@ -59,11 +59,8 @@ pub struct Link {
 #[derive(Clone)]
 enum Route {
     Single(Arc<Single>),
-    Cluster(ClusterConnection),
+    Cluster(Arc<Cluster>),
 }
-
-const ANY_MASTER: RoutingInfo = RoutingInfo::SingleNode(SingleNodeRoutingInfo::RandomPrimary);
-const EVERY_MASTER: RoutingInfo = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
 
 /// Shares of a cluster's hash tags.
 const SHARES: usize = 256;
@@ -85,18 +82,9 @@ impl Link {
                 return Ok(link);
             }
         }
-        let client = ClusterClientBuilder::new(hosts)
-            .connection_timeout(timeouts.connect)
-            .response_timeout(timeouts.call)
-            .retries(2)
-            // The library waits 1.3 s and more before it looks for the slot elsewhere, which no call lives to see.
-            .min_retry_wait(20)
-            .max_retry_wait(200)
-            .build();
-        let client = client.map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
-        let connected = tokio::time::timeout(timeouts.connect, client.get_async_connection()).await;
-        let connected = connected.map_err(|_| silent(timeouts.connect))?.map_err(failed)?;
-        let link = Self::over(Route::Cluster(connected), timeouts, SHARES);
+        let connected = tokio::time::timeout(timeouts.connect, Cluster::connect(&hosts, timeouts)).await;
+        let cluster = connected.map_err(|_| silent(timeouts.connect))?.map_err(failed)?;
+        let link = Self::over(Route::Cluster(cluster), timeouts, SHARES);
         server::check(&link.info().await?)?;
         Ok(link)
     }
@@ -113,20 +101,13 @@ impl Link {
     /// Whether anybody answers; in a cluster, any master.
     pub(crate) async fn ping(&self) -> Result<()> {
         let ping = cmd("PING");
-        self.within(&self.breakers[0], async {
-            let answer = match &self.route {
-                Route::Single(single) => single.call(&ping).await,
-                Route::Cluster(connection) => connection.clone().route_command(ping, ANY_MASTER).await,
-            };
-            answer?.extract_error()
-        })
-        .await
-        .map(drop)
+        self.within(None, self.send(&ping, None)).await.map(drop)
     }
 
     /// One command.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
-        self.within(self.breaker(key_of(command)), self.send(command)).await
+        let key = key_of(command);
+        self.within(key, self.send(command, key)).await
     }
 
     /// A script by its hash; sent whole if the server does not know it, which then does.
@@ -135,10 +116,11 @@ impl Link {
         K: AsRef<[u8]> + Sync,
         A: AsRef<[u8]> + Sync,
     {
-        self.within(self.breaker(keys.first().map(AsRef::as_ref)), async {
-            match self.send(&script.by_hash(keys, arguments)).await {
+        let key = keys.first().map(AsRef::as_ref);
+        self.within(key, async {
+            match self.send(&script.by_hash(keys, arguments), key).await {
                 Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    self.send(&script.whole(keys, arguments)).await
+                    self.send(&script.whole(keys, arguments), key).await
                 }
                 answer => answer,
             }
@@ -146,59 +128,52 @@ impl Link {
         .await
     }
 
-    /// Whoever answers is not the master any more: the next call looks who stands behind the name now.
-    pub(crate) fn look_again(&self) {
-        if let Route::Single(single) = &self.route {
-            single.forget();
+    /// Whoever answers for `key` is not the master any more: the next call looks who is.
+    pub(crate) fn look_again(&self, key: Option<&[u8]>) {
+        match &self.route {
+            Route::Single(single) => single.forget(),
+            Route::Cluster(cluster) => cluster.look_again(key),
         }
     }
 
-    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
-        let answer = match &self.route {
-            Route::Single(single) => single.call(command).await,
-            Route::Cluster(connection) => connection.clone().req_packed_command(command).await,
-        };
-        answer?.extract_error()
+    async fn send(&self, command: &Cmd, key: Option<&[u8]>) -> RedisResult<Value> {
+        match (&self.route, key) {
+            (Route::Single(single), _) => single.call(command).await?.extract_error(),
+            (Route::Cluster(cluster), Some(key)) => cluster.call(command, key).await,
+            (Route::Cluster(cluster), None) => cluster.any(command).await,
+        }
     }
 
     /// One command that every master answers.
     pub(crate) async fn on_masters(&self, command: &Cmd) -> Result<Vec<Value>> {
         let asked = tokio::time::timeout(self.timeouts.call, async {
             match &self.route {
-                Route::Single(single) => Ok(vec![single.call(command).await?]),
-                Route::Cluster(connection) => {
-                    match connection.clone().route_command(command.clone(), EVERY_MASTER).await? {
-                        Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
-                        other => Ok(vec![other]),
-                    }
-                }
+                Route::Single(single) => Ok(vec![single.call(command).await?.extract_error()?]),
+                Route::Cluster(cluster) => cluster.every(command).await,
             }
         });
-        let answers: Vec<Value> = asked.await.map_err(|_| silent(self.timeouts.call))?.map_err(failed)?;
-        answers.into_iter().map(|answer| answer.extract_error().map_err(failed)).collect()
+        asked.await.map_err(|_| silent(self.timeouts.call))?.map_err(failed)
     }
 
     /// Of the server; in a cluster, of any master, for others may be away just now.
     async fn info(&self) -> Result<String> {
-        let asked = tokio::time::timeout(self.timeouts.connect, async {
-            match &self.route {
-                Route::Single(single) => single.call(&cmd("INFO")).await,
-                Route::Cluster(connection) => connection.clone().route_command(cmd("INFO"), ANY_MASTER).await,
-            }
-        });
-        let info = asked.await.map_err(|_| silent(self.timeouts.connect))?.and_then(Value::extract_error);
-        redis::from_redis_value(info.map_err(failed)?).map_err(StoreError::unavailable)
+        let info = cmd("INFO");
+        let asked = tokio::time::timeout(self.timeouts.connect, self.send(&info, None));
+        let info = asked.await.map_err(|_| silent(self.timeouts.connect))?.map_err(failed)?;
+        redis::from_redis_value(info).map_err(StoreError::unavailable)
     }
 
     fn breaker(&self, key: Option<&[u8]>) -> &Mutex<Breaker> {
         &self.breakers[key.map_or(0, share) % self.breakers.len()]
     }
 
-    async fn within<T>(&self, breaker: &Mutex<Breaker>, call: impl Future<Output = RedisResult<T>>) -> Result<T> {
+    /// Bounds a call about `key`, and takes in what became of it.
+    async fn within<T>(&self, key: Option<&[u8]>, call: impl Future<Output = RedisResult<T>>) -> Result<T> {
+        let breaker = self.breaker(key);
         breaker.lock().admit(Instant::now(), self.timeouts.call).map_err(|wait| {
             StoreError::unavailable(format_args!("Redis has failed several times; it is tried again in {wait:?}"))
         })?;
-        let mut pending = Pending { link: self, breaker, since: Instant::now(), heard: false };
+        let mut pending = Pending { link: self, key, since: Instant::now(), heard: false };
         let answer = tokio::time::timeout(self.timeouts.call, call).await;
         pending.heard = true;
         let reached = matches!(&answer, Ok(Ok(_))) || matches!(&answer, Ok(Err(e)) if answered(e));
@@ -207,7 +182,7 @@ impl Link {
             false => breaker.lock().failed(Instant::now()),
         }
         if !reached || matches!(&answer, Ok(Err(e)) if demoted(e)) {
-            self.look_again();
+            self.look_again(key);
         }
         answer.map_err(|_| silent(self.timeouts.call))?.map_err(failed)
     }
@@ -216,7 +191,7 @@ impl Link {
 /// A call that has no answer yet. Dropped with it: its caller waits no longer.
 struct Pending<'a> {
     link: &'a Link,
-    breaker: &'a Mutex<Breaker>,
+    key: Option<&'a [u8]>,
     since: Instant,
     heard: bool,
 }
@@ -228,11 +203,12 @@ impl Drop for Pending<'_> {
         if self.heard {
             return;
         }
+        let breaker = self.link.breaker(self.key);
         if now - self.since < self.link.timeouts.call / 2 {
-            self.breaker.lock().abandoned(now);
+            breaker.lock().abandoned(now);
         } else {
-            self.breaker.lock().failed(now);
-            self.link.look_again();
+            breaker.lock().failed(now);
+            self.link.look_again(self.key);
         }
     }
 }

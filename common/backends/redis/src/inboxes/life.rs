@@ -49,7 +49,7 @@ impl RedisInboxes {
     fn judged(&self, mut reply: Reply) -> Result<Reply> {
         match &*reply.word {
             "replica" => {
-                self.link.look_again();
+                self.link.look_again(None);
                 Err(StoreError::unavailable("Redis answers as a replica; its master is looked for again"))
             }
             "layout" => Err(StoreError::corrupt(format_args!(

@@ -25,6 +25,13 @@ impl Single {
         self.connection().await?.req_packed_command(command).await
     }
 
+    /// In a cluster: a command about keys that are on their way to this server.
+    pub(super) async fn call_asking(&self, command: &Cmd) -> RedisResult<Value> {
+        let both = redis::pipe().add_command(redis::cmd("ASKING")).add_command(command.clone()).clone();
+        let answers = self.connection().await?.req_packed_commands(&both, 0, 2).await?;
+        Ok(answers.into_iter().last().unwrap_or(Value::Nil))
+    }
+
     /// The next call connects anew. Calls under way end as they may.
     pub(super) fn forget(&self) {
         // If it is locked, somebody is connecting already.

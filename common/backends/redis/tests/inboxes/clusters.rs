@@ -63,41 +63,14 @@ async fn i16_a_master_that_is_away_takes_its_own_buckets_along_and_they_come_bac
 async fn i16_a_replica_that_takes_over_serves_no_epoch_of_its_master() {
     let mut cluster = start();
     let node = holder_of(&cluster, READER);
-    let (master, port) = (id(&cluster.nodes()[node]), cluster.nodes()[node].port().to_string());
-    let replica = Redis::start_with(&[
-        "--cluster-enabled",
-        "yes",
-        "--cluster-port",
-        &free_port().to_string(),
-        "--cluster-node-timeout",
-        "2000",
-        "--cluster-require-full-coverage",
-        "no",
-    ]);
-    let bus = bus_of(&cluster.nodes()[node]);
-    replica.cli(&["cluster", "meet", "127.0.0.1", &port, &bus]);
-    until("the nodes know each other", async || {
-        replica.cli(&["cluster", "nodes"]).contains(&master) && replica.cli(&["cluster", "info"]).contains("nodes:4")
-    })
-    .await;
-    replica.cli(&["cluster", "replicate", &master]);
-    until("the replica is in step", async || replica.cli(&["info", "replication"]).contains("master_link_status:up"))
-        .await;
-    let known = id(&replica);
-    until("every node knows the replica as one", async || {
-        cluster.nodes().iter().all(|node| {
-            let nodes = node.cli(&["cluster", "nodes"]);
-            nodes.lines().any(|line| line.starts_with(&known) && line.contains("slave") && line.contains(&master))
-        })
-    })
-    .await;
+    cluster.add_replica(node);
     let store = open(&cluster.url()).await;
     let served = filled(&*store, 2).await;
     take_in(&*store, served.epoch, 0, 1).await;
-    in_step(&cluster.nodes()[node], &replica);
+    in_step(&cluster.nodes()[node], &cluster.replicas()[0]);
 
     cluster.node(node).kill();
-    replica.cli(&["cluster", "failover", "takeover"]);
+    cluster.replicas()[0].cli(&["cluster", "failover", "takeover"]);
     until("the replica has taken over", async || {
         let reached = store.heads(&[KEY]).await;
         if let Err(error) = &reached {
@@ -137,15 +110,4 @@ async fn i16_a_slot_that_moves_to_another_master_is_a_new_life_there() {
     assert_eq!(store.read(KEY, served, 9).await.unwrap(), Read::Missing);
     takes_nothing(&*store, served.epoch, 0..=2).await;
     assert!(build(&*store, KEY, vec![entry(1)]).await > served.epoch);
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Where a node hears the others: `<ip>:<port>@<bus>`.
-fn bus_of(node: &Redis) -> String {
-    let nodes = node.cli(&["cluster", "nodes"]);
-    let own = nodes.lines().find(|line| line.contains("myself")).unwrap();
-    own.split('@').nth(1).unwrap().split([',', ' ']).next().unwrap().to_owned()
 }

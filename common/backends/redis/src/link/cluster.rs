@@ -1,0 +1,242 @@
+//! A Redis Cluster: a connection to each node, and which node has which slots.
+//!
+//! ```text
+//!   call ─▶ its slot ─▶ master ─┬─ answers
+//!                               ├─ MOVED, ASK, TRYAGAIN ─▶ goes on there, [`HOPS`] times at most
+//!                               └─ silent, or no master any more ─▶ its connection is dropped
+//!   whatever is not a plain answer ─▶ all nodes are asked for their view, and what most of them see counts
+//! ```
+//!
+//! Invariants: a node that is silent holds up nobody but who calls it. No connection is kept on which a call failed. The
+//! view is renewed as long as calls fail, at most every [`RENEW`], from the nodes of the last view and those of the URL:
+//! a cluster that is there again, at whatever address, is found again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{select_ok, try_join_all};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use parking_lot::Mutex;
+use redis::{
+    Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult,
+    ServerErrorKind, Value, cmd,
+};
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+
+use super::single::Single;
+use super::slots::{Address, Slots, most_common, slot_of};
+use super::{Timeouts, answered};
+
+/// Nodes that one call may be sent to, one after the other.
+const HOPS: usize = 6;
+
+/// Before a call is repeated whose keys are just being moved.
+const MOVING: Duration = Duration::from_millis(20);
+
+/// The view of the cluster is renewed at most this often.
+const RENEW: Duration = Duration::from_millis(250);
+
+/// See the module.
+pub(super) struct Cluster {
+    /// The nodes that the URL names.
+    seeds: Vec<Address>,
+    /// Credentials and protocol, the same for all nodes.
+    like: ConnectionInfo,
+    timeouts: Timeouts,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    slots: Arc<Slots>,
+    nodes: HashMap<Address, Arc<Single>>,
+    renewing: bool,
+    /// When the last renewal has ended.
+    renewed: Option<Instant>,
+}
+
+/// Where a call goes next.
+enum Next {
+    Moved(Address),
+    Ask(Address),
+    Again,
+}
+
+impl Cluster {
+    /// The cluster that these URLs, one of a node each, belong to.
+    pub(super) async fn connect(urls: &[String], timeouts: Timeouts) -> RedisResult<Arc<Self>> {
+        let infos = urls.iter().map(|url| url[..].into_connection_info()).collect::<RedisResult<Vec<_>>>()?;
+        let seeds = infos.iter().filter_map(|info| Address::of(info.addr())).collect();
+        let nowhere = || RedisError::from((ErrorKind::InvalidClientConfig, "no node is named by host and port"));
+        let like = infos.into_iter().next().ok_or_else(nowhere)?;
+        let cluster = Arc::new(Self { seeds, like, timeouts, state: Mutex::default() });
+        let slots = cluster.look().await?;
+        cluster.state.lock().slots = Arc::new(slots);
+        Ok(cluster)
+    }
+
+    /// One command about `key`.
+    pub(super) async fn call(self: &Arc<Self>, command: &Cmd, key: &[u8]) -> RedisResult<Value> {
+        let mut at = self.master_of(key)?;
+        let mut asking = false;
+        for _ in 1..HOPS {
+            let error = match self.ask(&at, command, asking).await {
+                Err(error) => error,
+                answer => return answer,
+            };
+            asking = false;
+            match next(&error, &at) {
+                Some(Next::Moved(to)) => at = to,
+                Some(Next::Ask(to)) => (at, asking) = (to, true),
+                Some(Next::Again) => {
+                    sleep(MOVING).await;
+                    at = self.master_of(key)?;
+                }
+                None => return Err(error),
+            }
+        }
+        self.ask(&at, command, asking).await
+    }
+
+    /// One command that any master may answer, whichever is the first.
+    pub(super) async fn any(self: &Arc<Self>, command: &Cmd) -> RedisResult<Value> {
+        let slots = self.state.lock().slots.clone();
+        let asked = slots.masters().into_iter().map(|master| self.ask(master, command, false).boxed());
+        select_ok(asked).await.map(|(answer, _)| answer)
+    }
+
+    /// One command that every master answers.
+    pub(super) async fn every(self: &Arc<Self>, command: &Cmd) -> RedisResult<Vec<Value>> {
+        let slots = self.state.lock().slots.clone();
+        try_join_all(slots.masters().into_iter().map(|master| self.ask(master, command, false))).await
+    }
+
+    /// A call about `key` was given up: whoever has it now is looked for, and connected to anew.
+    pub(super) fn look_again(self: &Arc<Self>, key: Option<&[u8]>) {
+        if let Some(Ok(node)) = key.map(|key| self.master_of(key).and_then(|master| self.node(&master))) {
+            node.forget();
+        }
+        self.renew();
+    }
+
+    fn master_of(self: &Arc<Self>, key: &[u8]) -> RedisResult<Address> {
+        let slot = slot_of(key);
+        let master = self.state.lock().slots.master(slot).cloned();
+        master.ok_or_else(|| {
+            self.renew();
+            RedisError::from((ErrorKind::Client, "no node of the cluster has the slot", slot.to_string()))
+        })
+    }
+
+    /// Asks the node at `at`. Whatever is no plain answer sees to it that the next call finds a better one.
+    async fn ask(self: &Arc<Self>, at: &Address, command: &Cmd, asking: bool) -> RedisResult<Value> {
+        use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly};
+        let node = self.node(at)?;
+        let answer = if asking { node.call_asking(command).await } else { node.call(command).await };
+        let answer = answer.and_then(Value::extract_error);
+        if let Err(error) = &answer {
+            if !answered(error) {
+                node.forget();
+                self.renew();
+            } else if let ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | Moved | ReadOnly) = error.kind() {
+                self.renew();
+            }
+        }
+        answer
+    }
+
+    fn node(&self, at: &Address) -> RedisResult<Arc<Single>> {
+        let mut state = self.state.lock();
+        if let Some(node) = state.nodes.get(at) {
+            return Ok(node.clone());
+        }
+        let node = Arc::new(Single::new(Client::open(self.like.clone().set_addr(self.reached(at)))?, self.timeouts));
+        state.nodes.insert(at.clone(), node.clone());
+        Ok(node)
+    }
+
+    /// By TLS, if the nodes of the URL are.
+    fn reached(&self, Address { host, port }: &Address) -> ConnectionAddr {
+        let (host, port) = (host.clone(), *port);
+        match self.like.addr() {
+            ConnectionAddr::TcpTls { insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
+            _ => ConnectionAddr::Tcp(host, port),
+        }
+    }
+
+    /// Renews the view, in a task that ends within [`Timeouts::call`], unless that was done just now.
+    fn renew(self: &Arc<Self>) {
+        // A call may be given up because the runtime ends.
+        let Ok(runtime) = Handle::try_current() else { return };
+        {
+            let mut state = self.state.lock();
+            if state.renewing || state.renewed.is_some_and(|renewed| renewed.elapsed() < RENEW) {
+                return;
+            }
+            state.renewing = true;
+        }
+        let cluster = self.clone();
+        runtime.spawn(async move {
+            let found = cluster.look().await;
+            let mut state = cluster.state.lock();
+            (state.renewing, state.renewed) = (false, Some(Instant::now()));
+            match found {
+                Ok(slots) => {
+                    let stay: BTreeSet<&Address> = slots.nodes().into_iter().chain(&cluster.seeds).collect();
+                    state.nodes.retain(|address, _| stay.contains(address));
+                    state.slots = Arc::new(slots);
+                }
+                Err(error) => tracing::debug!(%error, "no node of the Redis Cluster says which has which slots"),
+            }
+        });
+    }
+
+    /// What most of the nodes see: those of the last view and of the URL, each asked for [`Timeouts::call`] at most.
+    async fn look(&self) -> RedisResult<Slots> {
+        let last = self.state.lock().slots.clone();
+        let asked: BTreeSet<&Address> = last.nodes().into_iter().chain(&self.seeds).collect();
+        let (mut views, mut error) = (vec![], None);
+        let mut answers: FuturesUnordered<_> = asked.iter().map(|address| self.view_of(address)).collect();
+        while let Some(answer) = answers.next().await {
+            answer.map_or_else(|refused| error = Some(refused), |view| views.push(view));
+            if most_common(&views).is_some_and(|(_, voters)| 2 * voters > asked.len()) {
+                break;
+            }
+        }
+        match (most_common(&views), error) {
+            (Some((slots, _)), _) => Ok(slots.clone()),
+            (None, error) => Err(error.unwrap_or_else(silent)),
+        }
+    }
+
+    async fn view_of(&self, address: &Address) -> RedisResult<Slots> {
+        let node = self.node(address)?;
+        let answer = timeout(self.timeouts.call, node.call(cmd("CLUSTER").arg("SLOTS"))).await;
+        let answer = answer.map_err(|_| silent()).flatten().and_then(Value::extract_error);
+        if answer.as_ref().is_err_and(|error| !answered(error)) {
+            node.forget();
+        }
+        let empty = || RedisError::from((ErrorKind::Client, "the cluster has given its slots to no node yet"));
+        Slots::read(&answer?, address).ok_or_else(empty)
+    }
+}
+
+/// Where a node that refuses a call wants it to go.
+fn next(error: &RedisError, asked: &Address) -> Option<Next> {
+    let named = || Address::named(error.redirect_node()?.0, asked);
+    match error.kind() {
+        ErrorKind::Server(ServerErrorKind::Moved) => named().map(Next::Moved),
+        ErrorKind::Server(ServerErrorKind::Ask) => named().map(Next::Ask),
+        ErrorKind::Server(ServerErrorKind::TryAgain) => Some(Next::Again),
+        _ => None,
+    }
+}
+
+fn silent() -> RedisError {
+    RedisError::from((ErrorKind::Io, "no node of the cluster answers"))
+}
