@@ -260,13 +260,18 @@ impl Connection {
         self.charge()?;
         match protocol::decode(line, self.gateway.parts.feeds.named()) {
             Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.parts.settings) => Ok(()),
-            Ok(Line::Send) if self.who.is_some() => Ok(()),
+            Ok(Line::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
             Ok(Line::Command(command)) => {
                 self.waiting.push_back(command);
                 Ok(())
             }
             Ok(Line::Pong | Line::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
         }
+    }
+
+    /// Whether a first command, which has to be `connect`, waits or is being answered.
+    fn is_connecting(&self) -> bool {
+        self.answering.is_some() || !self.waiting.is_empty()
     }
 
     fn charge(&mut self) -> Result<(), End> {

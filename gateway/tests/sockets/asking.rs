@@ -24,6 +24,23 @@ async fn each_wrong_command_is_refused_by_its_own_number_and_the_connection_stay
 }
 
 #[tokio::test]
+async fn what_is_sent_in_one_frame_with_connect_is_no_early_command() {
+    let rig = Rig::start().await;
+    let mut phone = rig.socket().await;
+    let connect = json!({"id": 1, "connect": {"token": rig.token("ann", None, 600)}});
+    phone
+        .send(
+            [connect, json!({"send": {"data": 1}}), json!({"id": 2, "ping": {}})]
+                .map(|line| line.to_string())
+                .join("\n"),
+        )
+        .await;
+    assert!(phone.line().await["connect"]["client"].is_string());
+    assert_eq!(phone.line().await, json!({"id": 2, "ping": {}}));
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn a_token_decides_who_comes_in() {
     let rig = Rig::start().await;
     let mut phone = rig.socket().await;
