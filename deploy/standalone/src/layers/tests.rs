@@ -217,3 +217,42 @@ fn the_distance_counts_edits() {
         assert_eq!(distance(a, b), wants, "{a} {b}");
     }
 }
+
+/// A line as somebody may write it: a real key or none, a real value or none.
+fn a_line() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let keys: Vec<String> =
+        known().into_keys().map(|key| key.rsplit('.').next().unwrap_or_default().to_owned()).collect();
+    let key = prop_oneof![proptest::sample::select(keys), "[a-z_.\\[\\]]{0,12}"];
+    let value = prop_oneof![
+        any::<i64>().prop_map(|n| n.to_string()),
+        "\"[ -~]{0,20}\"",
+        "\\[\\]|true|1e400|nan|'''|\\{\\}|\"redis://u:hunter2@h\"",
+        "\\PC{0,20}",
+    ];
+    prop_oneof![
+        (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
+        "\\[(gateway|timeline|feeds|feeds\\.[a-z]{1,4}|nothing)\\]",
+        "\\PC{0,30}",
+    ]
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_a_file_and_the_environment_say_is_taken_or_refused_with_words_and_no_url_is_repeated(
+        lines in proptest::collection::vec(a_line(), 0..12),
+        variables in proptest::collection::vec(("FEEDGATE_[A-Z_]{0,16}", "\\PC{0,20}|redis://u:hunter2@h"), 0..4),
+    ) {
+        let file = file(&lines.join("\n"));
+        // Paths that such a URL may be taken for are read.
+        let variables = variables.into_iter().filter(|(name, _)| !name.ends_with("_FILE"));
+        if let Err(problems) = settings(Some(file.path()), variables, vec![]) {
+            proptest::prop_assert!(!problems.is_empty());
+            for problem in problems {
+                proptest::prop_assert!(!problem.trim().is_empty());
+                let names_a_url = problem.contains("_url");
+                proptest::prop_assert!(!names_a_url || !problem.contains("hunter2"), "{}", problem);
+            }
+        }
+    }
+}
