@@ -34,6 +34,8 @@ mod pulling;
 mod reaching;
 #[path = "sockets/replacing.rs"]
 mod replacing;
+#[path = "sockets/returning.rs"]
+mod returning;
 #[path = "sockets/rig.rs"]
 mod rig;
 #[path = "sockets/stalling.rs"]
