@@ -1,41 +1,9 @@
 //! An item as it was published, and as readers get it.
 
-use std::sync::Arc;
-
 use compact_str::CompactString;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
-use crate::{DisplayKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
-
-/// Any JSON value, kept to the byte as it came. At most [`Body::MAX_BYTES`].
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct Body(Arc<RawValue>);
-
-impl Body {
-    /// The most a body may hold.
-    pub const MAX_BYTES: usize = 64 * 1024;
-
-    /// Takes JSON text. `Err` says what is wrong with it.
-    pub fn parse(json: String) -> Result<Self, String> {
-        if json.len() > Self::MAX_BYTES {
-            return Err(format!("a body holds at most {} bytes of JSON, this one has {}", Self::MAX_BYTES, json.len()));
-        }
-        RawValue::from_string(json).map(|raw| Self(raw.into())).map_err(|e| format!("a body must be JSON: {e}"))
-    }
-
-    /// The JSON text.
-    pub fn get(&self) -> &str {
-        self.0.get()
-    }
-}
-
-impl PartialEq for Body {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
+use crate::{Body, DisplayKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// An item that lives. Serializes to the JSON that the API and the SDKs show.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,7 +1,7 @@
 //! What a feed is, apart from where it is kept and how it travels.
 //!
 //! ```text
-//!   ids, position, change, item      the words
+//!   ids, position, change, item, body the words
 //!   progress, marks, rules           the rules of one fan-out step, as pure functions
 //!   graph                            who follows whom, and who does not want to be seen by whom
 //!   packing, varint                  an inbox entry in few bytes
@@ -13,6 +13,7 @@
 //! Nothing here does IO, spawns a task or reads a clock: time comes in as a [`Millis`].
 
 pub mod archive;
+pub mod body;
 pub mod change;
 pub mod doorbell;
 pub mod error;
@@ -34,12 +35,13 @@ pub mod sessions;
 pub mod varint;
 
 pub use archive::Archive;
+pub use body::Body;
 pub use change::{DisplayKey, Entry, Op, Record};
 pub use doorbell::Doorbell;
 pub use error::StoreError;
 pub use ids::{Bucket, DeviceId, FeedId, InboxKey, ItemId, UserId, UserNo};
 pub use inboxes::Inboxes;
-pub use item::{Body, Item};
+pub use item::Item;
 pub use jobs::Jobs;
 pub use position::{Epoch, Position};
 pub use progress::{Cut, Progress, Watermarks};

@@ -9,7 +9,6 @@ use feedgate_common::{Body, UserId};
 use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use crate::api::{Api, query};
 use crate::cli::{Cli, Command, Edge, Place, Publish, Serve};
@@ -112,7 +111,7 @@ struct Item<'a> {
     published_at: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<Audience<'a>>,
-    body: &'a RawValue,
+    body: &'a Body,
 }
 
 /// Readers who are named.
@@ -149,16 +148,13 @@ fn read_body(stdin: impl Read) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn json_body(text: String) -> anyhow::Result<Box<RawValue>> {
+fn json_body(text: String) -> anyhow::Result<Body> {
     let example = match text.trim() {
         "" => json!({"text": "hello"}),
         plain => json!({"text": plain.chars().take(40).collect::<String>()}),
     };
     let hint = || anyhow!("a body is JSON of at most {} bytes, for example '{example}'", Body::MAX_BYTES);
-    if text.len() > Body::MAX_BYTES {
-        return Err(hint().context(format!("the body has more than {} bytes", Body::MAX_BYTES)));
-    }
-    RawValue::from_string(text).map_err(|error| hint().context(format!("the body is not JSON ({error})")))
+    Body::parse(text).map_err(|why| hint().context(why))
 }
 
 async fn set(method: Method, edge: Edge) -> anyhow::Result<()> {
@@ -179,6 +175,6 @@ mod tests {
         assert!(error.contains(r#"'{"text":"hello \"world\""}'"#), "{error}");
         assert!(json_body(String::new()).is_err());
         let long = format!("\"{}\"", "x".repeat(Body::MAX_BYTES));
-        assert!(json_body(long).unwrap_err().to_string().contains("more than 65536 bytes"));
+        assert!(json_body(long).unwrap_err().to_string().contains("at most 65536 bytes"));
     }
 }

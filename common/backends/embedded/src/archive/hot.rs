@@ -97,7 +97,7 @@ impl HotItems {
 fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> {
     let Some(ItemRow { author, seq, published_at, life, .. }) = view.get::<Items>(&id)? else { return Ok(None) };
     let Life::Living { version, rank, kind, foreign_id, body } = life else { return Ok(None) };
-    let body = Body::parse(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
+    let body = Body::stored(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
     Ok(Some(Item {
         id,
         author: users.learn_id(view, author)?,

@@ -40,7 +40,7 @@ fn item(row: Row) -> sqlx::Result<Item> {
         author_no: rows::user_of(author_no)?,
         kind: kind.map(Into::into),
         foreign_id: foreign_id.map(Into::into),
-        body: Body::parse(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
+        body: Body::stored(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
         published_at,
         rank,
         direct: route == rows::DIRECT,
