@@ -11,7 +11,7 @@ use feedgate_common::{Item, ItemId, OutboxSeq, UserNo};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::protocol;
+use crate::one_line::one_line;
 
 /// What is kept at most, in bytes of JSON.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -73,7 +73,7 @@ impl Key {
 
 fn encode(change: &Change) -> Vec<u8> {
     let mut json = serde_json::to_vec(change).expect("a change is plain data");
-    protocol::one_line(&mut json);
+    one_line(&mut json);
     json
 }
 

@@ -26,6 +26,7 @@ mod hot;
 mod identity;
 mod keeper;
 mod lease;
+mod one_line;
 mod page_json;
 mod patient;
 mod pool;

@@ -20,9 +20,3 @@ pub use codes::Close;
 pub(crate) use codes::{ErrorCode, Refusal};
 pub(crate) use command::{Command, Connect, From, History, Line, Malformed, PageAsk, Subscribe, Verb, decode};
 pub(crate) use reply::{Connected, History as HistoryReply, Presence, PresenceInfo, Refreshed, Reply};
-
-/// Puts JSON on one line: a line feed ends a message, and a body is kept as its backend wrote it. Within a
-/// string JSON escapes it, so wherever one stands a blank says the same.
-pub(crate) fn one_line(json: &mut [u8]) {
-    json.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
-}

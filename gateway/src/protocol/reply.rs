@@ -7,6 +7,7 @@ use feedgate_common::Epoch;
 use serde::Serialize;
 
 use super::codes::{ErrorCode, Refusal};
+use crate::one_line::one_line;
 use crate::page_json::PageJson;
 use crate::session::Opened;
 
@@ -88,7 +89,7 @@ pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
         Reply::Page(page) => {
             let start = out.len();
             object(out, id, "rpc", &Rpc { data: page });
-            super::one_line(&mut out[start..]);
+            one_line(&mut out[start..]);
         }
         Reply::History(history) => {
             let History { epoch, offset, publications } = history;

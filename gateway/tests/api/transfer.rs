@@ -58,6 +58,25 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
     to.close().await;
 }
 
+/// Line breaks between the tokens of a body are kept, and would be read as ends of lines.
+#[tokio::test]
+async fn i6_an_export_has_one_line_for_each_record_whatever_its_body_is() {
+    let ((from, _dir), (to, _other_dir)) = (Server::start().await, Server::start().await);
+    let forged = r#"{"type":"item","id":"666","author":"eve","published_at":1,"body":"forged"}"#;
+    let body = format!("[1.0,\n{forged}\r\n,\"\\n\u{2028}\"]");
+    let item = format!(r#"{{"author":"ann","body":{body}}}"#);
+    let accepted = from.call("POST /v1/items", Some(&item)).await.expect(201).json;
+    let id = accepted["id"].as_str().unwrap();
+    let lines = exported(&from).await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    to.call("POST /v1/import", Some(&lines.join("\n"))).await.expect(200);
+    to.get("/v1/items/666").await.expect(404);
+    let shown = to.get(&format!("/v1/items/{id}")).await.expect(200).text;
+    assert!(shown.contains(&body.replace(['\n', '\r'], " ")), "{shown}");
+    from.close().await;
+    to.close().await;
+}
+
 #[tokio::test]
 async fn an_item_that_was_addressed_to_nobody_but_who_is_in_a_block_is_taken_in() {
     let (server, _dir) = Server::start().await;

@@ -32,6 +32,7 @@ use super::super::problem::Problem;
 use super::super::query::Query;
 use super::NDJSON;
 use super::line::{Out, place_text};
+use crate::one_line::one_line;
 
 /// Records, items or edges read at a time, and users who have none passed by at a time.
 const PIECE: usize = 500;
@@ -136,7 +137,9 @@ struct Lines(Vec<u8>);
 
 impl Lines {
     fn put(&mut self, line: &Out<'_>) {
+        let start = self.0.len();
         serde_json::to_writer(&mut self.0, line).expect("a line is JSON");
+        one_line(&mut self.0[start..]);
         self.0.push(b'\n');
     }
 }

@@ -10,7 +10,7 @@
 //!   {"type":"cursor","cursor":"…"}                                       where an export can be resumed; an import passes it by
 //! ```
 
-use feedgate_common::archive::{Audience, Publish};
+use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 
 use super::super::fields::{Field, Fields, Unit};
 use super::super::problem::{Problem, short};
-use super::super::publish::{self, FOREIGN_ID_MAX_BYTES, RANK_MAX, READERS_MAX};
+use super::super::publish::{self, RANK_MAX, READERS_MAX};
 use super::super::shields;
 
 /// What stands on a line.
