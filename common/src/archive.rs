@@ -28,7 +28,7 @@ use crate::{
 };
 pub use doors::{Built, EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use lines::{Follow, Held};
-pub use write::{Audience, Publish, Refused, Write, Written};
+pub use write::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written, may_be_foreign_id};
 
 /// A follow edge as fan-out sees it: what [`effective_edge`](crate::graph::effective_edge) says of what
 /// the Archive holds. An edge that never existed is `Edge::default()`.
@@ -173,7 +173,8 @@ pub trait Archive: Send + Sync + 'static {
     /// Items that live, in the order asked; `None` for others.
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>>;
 
-    /// The item with the backend's own key, living or deleted.
+    /// The item with the backend's own key: the one that lives, else the last one deleted. `None` for any text that none
+    /// has, whatever is in it.
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>>;
 
     /// Records of `author` after `after`, at most `limit`.

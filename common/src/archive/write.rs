@@ -19,7 +19,7 @@ pub struct Publish {
     pub kind: Option<CompactString>,
     /// The backend's own id; else the Archive gives a time-ordered one.
     pub id: Option<ItemId>,
-    /// The backend's own key, unique among all items.
+    /// The backend's own key, unique among the items that live: a delete frees it for a new item.
     pub foreign_id: Option<CompactString>,
     /// Display time; else now.
     pub published_at: Option<Millis>,
@@ -42,6 +42,15 @@ pub enum Audience {
     /// These and nobody else; it stands in no outbox. A name given twice counts once. Whoever is in a
     /// block with the author when it is accepted does not get it.
     Users(Vec<UserId>),
+}
+
+/// The most bytes of a foreign id.
+pub const FOREIGN_ID_MAX_BYTES: usize = 128;
+
+/// Whether an item may have this foreign id: 1 to [`FOREIGN_ID_MAX_BYTES`] bytes without a control character. No store is
+/// asked for any other: PostgreSQL has no text with a NUL, and an embedded table no key of 64 KiB.
+pub fn may_be_foreign_id(text: &str) -> bool {
+    (1..=FOREIGN_ID_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 impl Publish {
@@ -227,7 +236,7 @@ pub enum Refused {
     /// The item id belongs to an item with another payload.
     #[error("item {0} exists with another payload; use another id, or PATCH to edit it")]
     IdTaken(ItemId),
-    /// The foreign id belongs to an item with another payload.
+    /// The foreign id belongs to an item that lives, with another payload.
     #[error("foreign_id {0:?} belongs to item {1} with another payload; use another foreign_id, or PATCH to edit it")]
     ForeignIdTaken(CompactString, ItemId),
     /// The idempotency key was used for another payload.

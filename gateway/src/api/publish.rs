@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use compact_str::CompactString;
-use feedgate_common::archive::{Audience, Publish, Write, Written};
+use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Write, Written};
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
@@ -30,7 +30,6 @@ const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 /// 2^53 - 1.
 pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 
-pub(super) const FOREIGN_ID_MAX_BYTES: usize = 128;
 const KEY_MAX: usize = 255;
 
 /// What an item may be published with; an operation of a batch has [`KEY`] besides.

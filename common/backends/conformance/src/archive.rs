@@ -45,6 +45,9 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     retries::i6_a_retry_after_edit_and_delete_gives_the_first_answer(open("retry-late").await).await;
     retries::a_key_used_for_another_payload_is_refused(open("reuse").await).await;
     retries::an_idempotency_key_is_free_again_after_a_day(open("expiry").await).await;
+    retries::a_foreign_id_is_free_again_once_its_item_is_deleted(open("freed").await).await;
+    retries::a_delete_frees_neither_an_idempotency_key_nor_an_id(open("not-freed").await).await;
+    retries::a_foreign_id_that_many_take_at_once_goes_to_one(open("taken").await).await;
     retries::i6_retries_at_the_same_time_become_one_item(open("race").await).await;
 
     outbox::an_outbox_is_dense_and_in_commit_order(open("outbox").await).await;
@@ -103,6 +106,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     feeds::history_goes_to_its_feed(open("feed-history").await).await;
 
     history::history_takes_its_own_place_wakes_nobody_and_comes_once(open("history").await).await;
+    history::a_foreign_id_goes_with_the_item_that_took_it_last(open("like").await).await;
     history::what_was_accepted_before_history_is_told_of_behind_it(open("behind").await).await;
     history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;
     history::i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(open("past").await).await;

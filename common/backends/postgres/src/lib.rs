@@ -41,7 +41,7 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
     Archive, ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
-    PullHead, Recipient, Refused, Write, Written,
+    PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -128,6 +128,9 @@ impl Archive for PostgresArchive {
     }
 
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
+        if !may_be_foreign_id(foreign_id) {
+            return Ok(None);
+        }
         self.pool.read(work!(|connection| items::by_foreign_id(connection, foreign_id))).await
     }
 

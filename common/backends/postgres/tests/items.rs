@@ -62,6 +62,26 @@ async fn counted(name: &str) -> (PostgresArchive, ItemId, String, Proxy) {
 /// expired keys be swept.
 const ROUND_TRIPS: usize = 4 + 1 + 1 + 2;
 
+#[tokio::test]
+async fn no_key_that_a_reader_asks_for_costs_a_connection() {
+    let url = server().database("keys");
+    let archive = open(&url).await;
+    let connections = async || {
+        let ours = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
+        let mut watching = sqlx::ConnectOptions::connect(&options).await.unwrap();
+        let mut pids: Vec<i32> = sqlx::query_scalar(ours).fetch_all(&mut watching).await.unwrap();
+        pids.sort_unstable();
+        pids
+    };
+    archive.ping().await.unwrap();
+    let before = connections().await;
+    for key in ["\0", "a\0b", "\u{1}", "\u{ffff}", &"x".repeat(100_000)] {
+        assert_eq!(archive.item_by_foreign_id(key).await.unwrap(), None, "{key:?}");
+    }
+    assert_eq!(connections().await, before);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_post_that_many_read_at_once_costs_a_few_queries() {
     let (archive, item, url, proxy) = counted("many").await;

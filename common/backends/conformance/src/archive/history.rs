@@ -89,6 +89,33 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     assert_eq!(archive.direct_items(Some(ItemId(9)), 10).await.unwrap(), []);
 }
 
+/// What was liked, taken back and liked again elsewhere is so here, however often the lines come.
+pub(super) async fn a_foreign_id_goes_with_the_item_that_took_it_last(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let like = |id: Option<u64>, author: &str| {
+        let keyed = Publish { foreign_id: Some("like:7".into()), ..post(author, "like") };
+        let publish = Publish { id: id.map(ItemId), published_at: Some(1), ..keyed };
+        Import::Item { publish, version: 1, deleted: false }
+    };
+    let end = |id| Import::Delete { item: ItemId(id) };
+    let lines = [like(Some(1), "ann"), end(1), like(Some(2), "ann"), end(2), like(Some(3), "ben")];
+    let (first, second) = lines.split_at(3);
+    assert!(import(archive, first.to_vec()).await.iter().all(fresh), "in one call");
+    for line in second {
+        assert!(import(archive, vec![line.clone()]).await.iter().all(fresh), "in calls of their own");
+    }
+    assert!(!import(archive, lines.to_vec()).await.iter().any(fresh), "a second run changes nothing");
+    assert_eq!(archive.item_by_foreign_id("like:7").await.unwrap(), Some(ItemId(3)));
+    let taken = Refused::ForeignIdTaken("like:7".into(), ItemId(3));
+    assert_eq!(import(archive, vec![like(Some(4), "ben"), like(None, "ann")]).await, [Err(taken.clone()), Err(taken)]);
+    import(archive, vec![end(3)]).await[0].as_ref().unwrap();
+    assert!(
+        !fresh(&import(archive, vec![like(None, "ben")]).await[0]),
+        "the same line of the same author is the same item"
+    );
+    assert!(fresh(&import(archive, vec![like(None, "ann")]).await[0]));
+}
+
 /// Whether they come in calls of their own or in one: nothing of what is accepted here is taken in before the history.
 pub(super) async fn what_was_accepted_before_history_is_told_of_behind_it(archive: Arc<dyn Archive>) {
     let archive = &*archive;

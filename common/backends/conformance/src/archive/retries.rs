@@ -64,8 +64,85 @@ pub(super) async fn i6_a_retry_after_edit_and_delete_gives_the_first_answer(arch
         write(&*archive, edit(id, "edited")).await.unwrap();
         assert_eq!(publish(&*archive, &wanted, NOW + 1).await, stale(&first));
         write(&*archive, delete(id)).await.unwrap();
-        assert_eq!(publish(&*archive, &wanted, NOW + 2).await, stale(&first));
-        assert_eq!(archive.items(&[id]).await.unwrap(), [None], "a retry revives nothing");
+        if wanted.foreign_id.is_none() {
+            assert_eq!(publish(&*archive, &wanted, NOW + 2).await, stale(&first));
+            assert_eq!(archive.items(&[id]).await.unwrap(), [None], "a retry revives nothing");
+        }
+    }
+}
+
+/// A like, taken back, and a like again: by the same reader, and then by another.
+pub(super) async fn a_foreign_id_is_free_again_once_its_item_is_deleted(archive: Arc<dyn Archive>) {
+    let mut like = post("ann", "like");
+    like.foreign_id = Some("like:7".into());
+    let mut ids: Vec<ItemId> = vec![];
+    for author in ["ann", "ann", "ben", "cleo"] {
+        like.author = super::user(author);
+        let (id, _) = super::accept(&*archive, like.clone(), NOW).await;
+        assert!(!ids.contains(&id), "a new item has a new id");
+        assert_eq!(archive.item_by_foreign_id("like:7").await.unwrap(), Some(id));
+        assert!(
+            matches!(publish(&*archive, &like, NOW).await, Ok(Written::Published { id: same, fresh: false, .. }) if same == id)
+        );
+        let other = Publish { rank: Some(1), ..like.clone() };
+        assert_eq!(publish(&*archive, &other, NOW).await, Err(Refused::ForeignIdTaken("like:7".into(), id)));
+        write(&*archive, delete(id)).await.unwrap();
+        assert!(matches!(write(&*archive, delete(id)).await, Ok(Written::Deleted { fresh: false, .. })));
+        ids.push(id);
+    }
+    assert_eq!(archive.items(&ids).await.unwrap(), vec![None; ids.len()], "those before stay deleted");
+    assert_eq!(archive.counts().await.unwrap().items, 0);
+
+    let Ok(Written::Published { id, .. }) = publish(&*archive, &like, NOW).await else { panic!("it is new") };
+    let again = vec![delete(id), Write::Publish(like.clone()), Write::Publish(like)];
+    let answers = archive.write(again, NOW).await.unwrap();
+    let [
+        Ok(_),
+        Ok(Written::Published { id: new, fresh: true, .. }),
+        Ok(Written::Published { id: same, fresh: false, .. }),
+    ] = answers[..]
+    else {
+        panic!("in one call as in three, not {answers:?}")
+    };
+    assert!(new == same && new != id);
+}
+
+/// The key and the id of an item outlive it: a retry that comes late makes no second item.
+pub(super) async fn a_delete_frees_neither_an_idempotency_key_nor_an_id(archive: Arc<dyn Archive>) {
+    let mut by_id = post("ann", "by id");
+    (by_id.id, by_id.foreign_id) = (Some(ItemId(42)), Some("a".into()));
+    let mut by_key = post("ann", "by key");
+    (by_key.idempotency_key, by_key.foreign_id) = (Some("key".into()), Some("b".into()));
+    for wanted in [by_id, by_key] {
+        let first = publish(&*archive, &wanted, NOW).await;
+        let Ok(Written::Published { id, .. }) = first else { panic!("{first:?}") };
+        write(&*archive, delete(id)).await.unwrap();
+        assert_eq!(publish(&*archive, &wanted, NOW + 1).await, stale(&first));
+        assert_eq!(archive.items(&[id]).await.unwrap(), [None]);
+    }
+}
+
+pub(super) async fn a_foreign_id_that_many_take_at_once_goes_to_one(archive: Arc<dyn Archive>) {
+    let mut like = post("ann", "like");
+    like.foreign_id = Some("like:7".into());
+    for round in 0..8 {
+        let (id, _) = super::accept(&*archive, like.clone(), NOW).await;
+        write(&*archive, delete(id)).await.unwrap();
+        let tries = (0..8).map(|n| {
+            let (archive, wanted) =
+                (archive.clone(), Publish { author: super::user(&format!("u{n}")), ..like.clone() });
+            tokio::spawn(async move { publish(&*archive, &wanted, NOW).await })
+        });
+        let mut taken = vec![];
+        for attempt in tries.collect::<Vec<_>>() {
+            match attempt.await.expect("no try panics") {
+                Ok(Written::Published { id, fresh: true, .. }) => taken.push(id),
+                Err(Refused::ForeignIdTaken(..)) => {}
+                other => panic!("round {round}: {other:?}"),
+            }
+        }
+        assert_eq!((taken.len(), archive.item_by_foreign_id("like:7").await.unwrap()), (1, Some(taken[0])));
+        write(&*archive, delete(taken[0])).await.unwrap();
     }
 }
 

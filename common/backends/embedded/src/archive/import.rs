@@ -53,8 +53,12 @@ fn item(ledger: &mut Ledger<'_, '_>, wanted: Publish, version: (u32, Fingerprint
         && let Some(id) = ledger.tx.get::<ForeignIds>(key)?
     {
         let row = publish::item(ledger, id)?;
-        let same = wanted.id.is_none() && known == Some(row.author);
-        return if same { unchanged(ledger, id, &row) } else { Ok(Err(Refused::ForeignIdTaken(key.clone(), id))) };
+        if wanted.id.is_none() && known == Some(row.author) {
+            return unchanged(ledger, id, &row);
+        }
+        if row.life != Life::Gone {
+            return Ok(Err(Refused::ForeignIdTaken(key.clone(), id)));
+        }
     }
     let author = ledger.intern(&wanted.author)?;
     let id = wanted.id.map_or_else(|| ledger.new_item_id(), Ok)?;

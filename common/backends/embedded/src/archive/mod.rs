@@ -46,7 +46,7 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
     Archive, ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
-    PullHead, Recipient, Refused, Write, Written,
+    PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
 };
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::Result;
@@ -179,6 +179,9 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
+        if !may_be_foreign_id(foreign_id) {
+            return Ok(None);
+        }
         self.db.view().get::<tables::ForeignIds>(&foreign_id.into())
     }
 

@@ -3,12 +3,13 @@
 //! ```text
 //!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
 //!   id taken              ──▶ same payload: the first answer │ other: IdTaken
-//!   foreign id taken      ──▶ same payload: the first answer │ other: ForeignIdTaken
+//!   foreign id of an item
+//!   that lives            ──▶ same payload: the first answer │ other: ForeignIdTaken
 //!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
 //! Nothing an answer says changes with edits or a delete, so the first answer can be given again
-//! from what is stored.
+//! from what is stored. The delete of an item frees its foreign id, but neither its id nor its idempotency key.
 
 use feedgate_common::archive::{Audience, Publish, Refused, Written};
 use feedgate_common::change::route_of;
@@ -71,8 +72,9 @@ fn earlier(
     }
     if let Some(key) = &wanted.foreign_id
         && let Some(id) = ledger.tx.get::<ForeignIds>(key)?
+        && let row = item(ledger, id)?
+        && row.life != Life::Gone
     {
-        let row = item(ledger, id)?;
         let same = row.fingerprint == fingerprint;
         return Ok(Some(if same { Ok((id, row)) } else { Err(Refused::ForeignIdTaken(key.clone(), id)) }));
     }

@@ -63,9 +63,12 @@ fn item(
         && let Some(id) = ledger.foreign_ids.get(key).copied()
     {
         let row = ledger.items.get(&id)?;
-        let same = wanted.id.is_none() && author == Some(row.author);
-        let taken = || Refused::ForeignIdTaken(key.clone(), id);
-        return Some(if same { Ok(publish::answer(id, row, false)) } else { Err(taken()) });
+        if wanted.id.is_none() && author == Some(row.author) {
+            return Some(Ok(publish::answer(id, row, false)));
+        }
+        if row.alive {
+            return Some(Err(Refused::ForeignIdTaken(key.clone(), id)));
+        }
     }
     let author = author?;
     let id = publish::id_for(ledger, author, wanted)?;

@@ -164,6 +164,8 @@ pub(super) struct Ledger {
     pub(super) readers: HashMap<UserNo, Reader>,
     pub(super) items: HashMap<ItemId, ItemState>,
     pub(super) foreign_ids: HashMap<CompactString, ItemId>,
+    /// Deleted items of earlier calls whose foreign id an item of this call has taken.
+    pub(super) freed: Vec<ItemId>,
     pub(super) retries: HashMap<(UserNo, CompactString), Retry>,
     /// Those that have a row, or get one.
     pub(super) edges: HashMap<(UserNo, UserNo), Held>,

@@ -1,4 +1,5 @@
-//! Items and keys, looked up. What is read here without a lock never changes.
+//! Items and keys, looked up. What is read here without a lock never changes, but for the foreign id of a deleted item:
+//! a new item may take it, and of two that do so at once the unique key of foreign ids lets one commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

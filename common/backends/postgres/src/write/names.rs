@@ -59,8 +59,8 @@ async fn free<'a>(pool: &Pool, numbers: &Numbers, of: &[(&'a Publish, Millis)]) 
     let is_free = |(publish, now): &&(&'a Publish, Millis)| {
         let id = publish.id.is_some_and(|id| taken.iter().any(|(taken, _)| *taken == id));
         let foreign_id = publish.foreign_id.as_ref();
-        let foreign_id =
-            foreign_id.is_some_and(|key| taken.iter().any(|(_, row)| row.foreign_id.as_ref() == Some(key)));
+        let foreign_id = foreign_id
+            .is_some_and(|key| taken.iter().any(|(_, row)| row.alive && row.foreign_id.as_ref() == Some(key)));
         let same =
             |(author, name)| used.iter().any(|((a, n), retry)| (*a, &**n) == (author, name) && retry.expires > *now);
         !id && !foreign_id && !key(publish).is_some_and(same)

@@ -3,14 +3,17 @@
 //! ```text
 //!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
 //!   id taken              ──▶ same payload: the first answer │ other: IdTaken
-//!   foreign id taken      ──▶ same payload: the first answer │ other: ForeignIdTaken
+//!   foreign id of an item
+//!   that lives            ──▶ same payload: the first answer │ other: ForeignIdTaken
 //!   none of them          ──▶ a record in the outbox, or one for each who is named; item, event
 //! ```
 //!
 //! Nothing an answer says changes with edits or a delete, so the first answer can be given again from what is stored.
+//! The delete of an item frees its foreign id, but neither its id nor its idempotency key.
 
 use std::collections::BTreeSet;
 
+use compact_str::CompactString;
 use feedgate_common::archive::{Audience, Publish, Refused, Written};
 use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, UserNo};
@@ -76,8 +79,10 @@ fn earlier(
     }
     if let Some(key) = &wanted.foreign_id
         && let Some(&id) = ledger.foreign_ids.get(key)
+        && let row = ledger.items.get(&id)?
+        && row.alive
     {
-        let same = ledger.items.get(&id)?.fingerprint == fingerprint;
+        let same = row.fingerprint == fingerprint;
         return Some(Some(if same { Ok(id) } else { Err(Refused::ForeignIdTaken(key.clone(), id)) }));
     }
     Some(None)
@@ -123,7 +128,7 @@ pub(super) fn add(
         }
     };
     if let Some(foreign_id) = &wanted.foreign_id {
-        ledger.foreign_ids.insert(foreign_id.clone(), id);
+        take_foreign_id(ledger, foreign_id, id);
     }
     let row = ItemState {
         author,
@@ -143,6 +148,17 @@ pub(super) fn add(
     let answer = answer(id, &row, true);
     ledger.items.insert(id, row);
     Some(answer)
+}
+
+/// Gives the item the key, which a deleted one may still have.
+fn take_foreign_id(ledger: &mut Ledger, key: &CompactString, id: ItemId) {
+    let before = ledger.foreign_ids.insert(key.clone(), id);
+    if let Some((before, row)) = before.and_then(|before| Some((before, ledger.items.get_mut(&before)?))) {
+        row.foreign_id = None;
+        if row.change != Change::Made {
+            ledger.freed.push(before);
+        }
+    }
 }
 
 /// The add, in its lane.

@@ -1,4 +1,4 @@
-//! The backend's own keys. One stays with its item when that is deleted.
+//! The backend's own keys. One stays with its item when that is deleted, until a new item is published with it.
 
 use compact_str::CompactString;
 use feedgate_common::ItemId;

@@ -30,6 +30,9 @@ FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26
             $29::bigint[], $30::bigint[], $31::boolean[])
     AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history)";
 
+/// A deleted item gives its foreign id up to a new one.
+const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
+
 const CHANGE_ITEMS: &str = "
 UPDATE items i SET version = n.version, body = n.body
 FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS n(id, version, body)
@@ -47,6 +50,10 @@ ON CONFLICT (author, key) DO UPDATE
 SET item = excluded.item, fingerprint = excluded.fingerprint, expires = excluded.expires";
 
 pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
+    if !ledger.freed.is_empty() {
+        let freed: Vec<i64> = ledger.freed.iter().copied().map(rows::item).collect();
+        sqlx::query(FREE_FOREIGN_IDS).bind(freed).execute(&mut *connection).await?;
+    }
     // What makes an item changes its author's row, if only to give it its id; a given id of a direct item alone does not.
     if !ledger.changed_authors.is_empty() || ledger.items.values().any(|row| row.change == Change::Made) {
         append(connection, ledger).await?;
