@@ -45,8 +45,8 @@ pub struct Settings {
     pub save_interval_secs: u32,
     /// On shutdown, closes are spread over this long, in milliseconds.
     pub drain_ms: u32,
-    /// Origins that browsers may connect from; empty: any. A request without `Origin` is a mobile
-    /// app and always allowed.
+    /// Origins whose pages may connect, and read by HTTP what a reader's token opens; empty: any. A request without
+    /// `Origin` is a mobile app and always allowed.
     pub allowed_origins: Vec<String>,
     /// Networks, such as "10.0.0.0/8", of the operator's own proxies and backends. No limit per address holds for
     /// them; those for whom they speak are counted instead, see `client_address`.

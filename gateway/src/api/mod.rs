@@ -14,6 +14,7 @@ mod access;
 mod authors;
 mod batch;
 mod changes;
+mod cors;
 mod feed;
 mod fields;
 mod follows;
@@ -38,7 +39,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::OriginalUri;
 use axum::http::{Method, header};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::archive::{Refused, Write, Written};
@@ -149,7 +150,7 @@ pub fn router(gateway: Arc<Gateway>) -> Router {
     let api = Arc::new(Api { gateway, started: Instant::now(), budget });
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
     let routes = routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route);
-    routes.layer(from_fn(patience::in_time)).with_state(api)
+    routes.layer(from_fn(patience::in_time)).layer(from_fn_with_state(api.clone(), cors::share)).with_state(api)
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {

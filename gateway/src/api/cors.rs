@@ -1,0 +1,89 @@
+//! Which pages may read what a reader's token opens: a browser asks before a script sees an answer of another origin.
+//!
+//! ```text
+//!   OPTIONS with Origin ──▶ 204: GET, with an Authorization header     (the browser's question, without credentials)
+//!   GET with Origin     ──▶ the answer, and that this origin may see it
+//! ```
+//!
+//! The pages are those of `allowed_origins`, as for WebSockets; all, while it is empty: there are no cookies here, so a page
+//! holds nothing that its own backend did not give to it. What takes the API key is for no page.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::Api;
+
+/// The paths whose GET takes a reader's token.
+const FOR_READERS: &[&str] = &[
+    "/v1/items",
+    "/v1/items/{id}",
+    "/v1/users/{user}/following",
+    "/v1/users/{user}/muted",
+    "/v1/users/{user}/hidden",
+    "/v1/users/{user}/blocked",
+    "/v1/users/{user}/feed",
+    "/v1/users/{user}/changes",
+    "/v1/users/{user}/outbox",
+    "/v1/users/{user}/sessions",
+];
+
+/// The layer around every route.
+pub(super) async fn share(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    if !path.is_some_and(|path| FOR_READERS.contains(&path.as_str())) {
+        return next.run(request).await;
+    }
+    let allowed = allowed(request.headers(), &api.gateway.parts.settings.allowed_origins);
+    let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = match (&allowed, asked) {
+        (Some(_), Some(_)) if request.method() == Method::OPTIONS => permission(),
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = allowed {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("ETag, Retry-After"));
+    }
+    response
+}
+
+/// The answer to the browser's question; it may remember it for ten minutes.
+fn permission() -> Response {
+    let permission = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization"),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    (StatusCode::NO_CONTENT, permission).into_response()
+}
+
+/// The one origin that the request names, if it may see the answer.
+fn allowed(headers: &HeaderMap, origins: &[String]) -> Option<HeaderValue> {
+    let mut lines = headers.get_all(header::ORIGIN).iter();
+    let origin = lines.next().filter(|_| lines.next().is_none())?;
+    (origins.is_empty() || origins.iter().any(|allowed| origin == allowed.as_str())).then(|| origin.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_may_read_exactly_what_the_document_offers_to_readers() {
+        let document: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("the document is JSON");
+        let paths = document["paths"].as_object().expect("paths is an object");
+        let readers = |operation: &serde_json::Value| operation["security"].to_string().contains("readerToken");
+        let mut offered: Vec<&str> =
+            paths.iter().filter(|(_, path)| readers(&path["get"])).map(|(name, _)| &**name).collect();
+        let mut shared = FOR_READERS.to_vec();
+        offered.sort_unstable();
+        shared.sort_unstable();
+        assert_eq!(shared, offered);
+    }
+}
