@@ -28,7 +28,7 @@ pub struct BadEpoch(String);
 impl FromStr for Epoch {
     type Err = BadEpoch;
     fn from_str(text: &str) -> Result<Self, BadEpoch> {
-        let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
         plain.then(|| text.parse().ok().map(Self)).flatten().ok_or_else(|| BadEpoch(text.chars().take(32).collect()))
     }
 }
@@ -53,4 +53,19 @@ pub struct Position {
     pub epoch: Epoch,
     /// The sequence id of the last change taken in; 0 before the first.
     pub offset: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_is_read_as_it_was_given_and_in_no_other_spelling() {
+        for epoch in [0, 6, u64::MAX].map(Epoch) {
+            assert_eq!(epoch.to_string().parse(), Ok(epoch));
+        }
+        for bad in ["", "06", "00", "+6", "-6", " 6", "6 ", "_", "6.0", "18446744073709551616"] {
+            assert!(bad.parse::<Epoch>().is_err(), "{bad:?}");
+        }
+    }
 }

@@ -1,11 +1,15 @@
 //! Who may come in: backends by the API key, readers by a JWT.
 //!
 //! The algorithm list is fixed to HS256, whatever a token's header says; `exp` is required, and `nbf` is kept to
-//! where a token has one.
+//! where a token has one. A header that calls anything critical is refused.
+
+use std::str::FromStr;
 
 use feedgate_common::{DeviceId, UserId};
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -28,28 +32,45 @@ pub struct Claims {
     pub expires_at: u64,
 }
 
-/// Why a token was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why a token was refused. The words are safe to tell whoever brought it, and the log: nothing of a token is in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.why())]
 pub enum TokenError {
     /// It was good once: ask the app for a new one.
-    #[error("the token has expired")]
     Expired,
     /// It never was good; the text says what is wrong.
-    #[error("{0}")]
-    Invalid(String),
+    Invalid(&'static str),
+}
+
+impl TokenError {
+    /// What is wrong with it.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Expired => "token has expired",
+            Self::Invalid(why) => why,
+        }
+    }
 }
 
 /// How far the clock of whoever signs may be ahead of ours, in seconds: a token that begins now is good at once.
 const AHEAD_MAX_SECS: u64 = 60;
 
-#[derive(Serialize, Deserialize)]
-struct Wire {
-    sub: String,
+/// The claims of a token that is made here.
+#[derive(Serialize)]
+struct Minted<'a> {
+    sub: &'a str,
     exp: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    nbf: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    device_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_id: Option<&'a str>,
+}
+
+/// The claims of a token that is brought, each in whatever shape it has.
+#[derive(Deserialize)]
+struct Brought {
+    sub: Option<Value>,
+    exp: Option<Value>,
+    nbf: Option<Value>,
+    device_id: Option<Value>,
 }
 
 impl Keys {
@@ -70,40 +91,68 @@ impl Keys {
 
     /// Reads a token at `now` (Unix seconds). Nothing of a refused token is used.
     pub fn verify(&self, token: &str, now: u64) -> Result<Claims, TokenError> {
-        let mut rules = Validation::new(Algorithm::HS256);
-        rules.required_spec_claims = ["exp".to_owned(), "sub".to_owned()].into();
-        rules.validate_aud = false;
-        // Checked below against the caller's clock.
-        rules.validate_exp = false;
-        let invalid = |why: &dyn std::fmt::Display| TokenError::Invalid(format!("the token is not valid: {why}"));
-        let wire = jsonwebtoken::decode::<Wire>(token, &self.decoding, &rules).map_err(|e| invalid(&e))?.claims;
-        let user = wire.sub.parse().map_err(|e| invalid(&format_args!("sub: {e}")))?;
-        let device =
-            wire.device_id.map(|d| d.parse()).transpose().map_err(|e| invalid(&format_args!("device_id: {e}")))?;
-        if wire.nbf.is_some_and(|begins| begins > now.saturating_add(AHEAD_MAX_SECS)) {
-            return Err(invalid(&"its time (nbf) has not come yet"));
+        let Brought { sub, exp, nbf, device_id } = self.claims(token)?;
+        let exp = exp.ok_or(TokenError::Invalid("token has no exp"))?;
+        let expires_at = seconds(&exp).ok_or(TokenError::Invalid("token's exp is not a number"))?;
+        let sub = sub.ok_or(TokenError::Invalid("token has no sub"))?;
+        let user = name(&sub).ok_or(TokenError::Invalid("token's sub is not a user id"))?;
+        let device = device_id.map(|device| name(&device).ok_or(TokenError::Invalid("token's device_id is not one")));
+        let begins =
+            nbf.map(|nbf| seconds(&nbf).ok_or(TokenError::Invalid("token's nbf is not a number"))).transpose()?;
+        if begins.is_some_and(|begins| begins > now.saturating_add(AHEAD_MAX_SECS)) {
+            return Err(TokenError::Invalid("token's nbf has not come yet"));
         }
-        if wire.exp <= now {
+        if expires_at <= now {
             return Err(TokenError::Expired);
         }
-        Ok(Claims { user, device, expires_at: wire.exp })
+        Ok(Claims { user, device: device.transpose()?, expires_at })
+    }
+
+    /// What a token claims that was signed with our key.
+    fn claims(&self, token: &str) -> Result<Brought, TokenError> {
+        let header =
+            jsonwebtoken::decode_header(token).map_err(|_| TokenError::Invalid("token is not a signed JWT"))?;
+        if header.alg != Algorithm::HS256 {
+            return Err(TokenError::Invalid("token's alg is not HS256"));
+        }
+        // RFC 7515: what a token calls critical has to be understood, and no extension is understood here.
+        if header.crit.is_some() {
+            return Err(TokenError::Invalid("token's crit names what is not understood"));
+        }
+        let mut rules = Validation::new(Algorithm::HS256);
+        rules.required_spec_claims.clear();
+        rules.validate_aud = false;
+        // Checked against the caller's clock.
+        rules.validate_exp = false;
+        let read = jsonwebtoken::decode(token, &self.decoding, &rules);
+        read.map(|read| read.claims).map_err(|error| match error.kind() {
+            ErrorKind::Json(_) | ErrorKind::Utf8(_) => TokenError::Invalid("token's claims are not a JSON object"),
+            ErrorKind::InvalidSignature => TokenError::Invalid("token's signature does not match"),
+            _ => TokenError::Invalid("token is not a signed JWT"),
+        })
     }
 
     /// Makes a token for `user` that expires at `expires_at` (Unix seconds).
     pub fn mint(&self, user: &UserId, device: Option<&DeviceId>, expires_at: u64) -> String {
-        let wire = Wire {
-            sub: user.as_str().to_owned(),
-            exp: expires_at,
-            nbf: None,
-            device_id: device.map(|d| d.as_str().to_owned()),
-        };
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &wire, &self.encoding)
+        let claims = Minted { sub: user.as_str(), exp: expires_at, device_id: device.map(DeviceId::as_str) };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
             .expect("HS256 signs any claims that serialize")
     }
 }
 
+/// A NumericDate of RFC 7519, which may have a fraction, in whole seconds; one before 1970 is as old as any.
+fn seconds(date: &Value) -> Option<u64> {
+    date.as_u64().or_else(|| date.as_f64().map(|secs| secs as u64))
+}
+
+fn name<T: FromStr>(claim: &Value) -> Option<T> {
+    claim.as_str()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn keys() -> Keys {
@@ -118,29 +167,51 @@ mod tests {
         assert_eq!(keys().verify(&token, 100), Err(TokenError::Expired));
     }
 
+    fn signed(header: serde_json::Value, claims: serde_json::Value) -> String {
+        use base64::Engine;
+        let part = |json: serde_json::Value| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json.to_string());
+        let message = format!("{}.{}", part(header), part(claims));
+        let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &keys().encoding, Algorithm::HS256).unwrap();
+        format!("{message}.{signature}")
+    }
+
     #[test]
-    fn a_token_of_another_key_or_algorithm_or_shape_is_refused() {
-        let user = "ann".parse().unwrap();
-        let foreign = Keys::new("api", b"another key").mint(&user, None, 100);
-        let none = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJleHAiOjEwMH0.";
-        let sign = |algorithm, claims: serde_json::Value| {
-            let key = EncodingKey::from_secret(b"0123456789abcdef0123456789abcdef");
-            jsonwebtoken::encode(&Header::new(algorithm), &claims, &key).unwrap()
-        };
-        let hs512 = sign(Algorithm::HS512, serde_json::json!({"sub": "ann", "exp": 100}));
-        let no_exp = sign(Algorithm::HS256, serde_json::json!({"sub": "ann"}));
-        let text_exp = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": "100"}));
-        let bad_sub = sign(Algorithm::HS256, serde_json::json!({"sub": "a n", "exp": 100}));
-        let not_yet = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "nbf": 62}));
-        let text_nbf = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "nbf": "1"}));
-        let no_device = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "device_id": ""}));
-        let skewed = sign(Algorithm::HS256, serde_json::json!({"sub": "ann", "exp": 100, "nbf": 61}));
-        assert!(keys().verify(&skewed, 1).is_ok(), "clocks differ a little");
-        for token in
-            [&foreign, none, &hs512, &no_exp, &text_exp, &bad_sub, &not_yet, &text_nbf, &no_device, "", "x.y.z"]
-        {
-            assert!(matches!(keys().verify(token, 1), Err(TokenError::Invalid(_))), "{token}");
+    fn a_token_that_is_refused_says_why() {
+        let hs256 = json!({"alg": "HS256"});
+        let refused = [
+            (Keys::new("api", b"another key").mint(&"ann".parse().unwrap(), None, 100), "signature does not match"),
+            ("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4iLCJleHAiOjEwMH0.".to_owned(), "not a signed JWT"),
+            (String::new(), "not a signed JWT"),
+            ("x.y.z".to_owned(), "not a signed JWT"),
+            (signed(json!({"alg": "HS512"}), json!({"sub": "ann", "exp": 100})), "alg is not HS256"),
+            (signed(json!({"alg": "RS256"}), json!({"sub": "ann", "exp": 100})), "alg is not HS256"),
+            (signed(json!({"alg": "HS256", "crit": ["b64"], "b64": true}), json!({"sub": "ann", "exp": 100})), "crit"),
+            (signed(json!({"alg": "HS256", "crit": []}), json!({"sub": "ann", "exp": 100})), "crit"),
+            (signed(hs256.clone(), json!([])), "not a JSON object"),
+            (signed(hs256.clone(), json!({"sub": "ann"})), "no exp"),
+            (signed(hs256.clone(), json!({"sub": "ann", "exp": null})), "no exp"),
+            (signed(hs256.clone(), json!({"sub": "ann", "exp": "100"})), "exp is not a number"),
+            (signed(hs256.clone(), json!({"exp": 100})), "no sub"),
+            (signed(hs256.clone(), json!({"sub": "a n", "exp": 100})), "sub is not a user id"),
+            (signed(hs256.clone(), json!({"sub": "ann", "exp": 100, "nbf": 62})), "nbf has not come"),
+            (signed(hs256.clone(), json!({"sub": "ann", "exp": 100, "nbf": "1"})), "nbf is not a number"),
+            (signed(hs256, json!({"sub": "ann", "exp": 100, "device_id": "my phone"})), "device_id"),
+        ];
+        for (token, why) in refused {
+            let Err(TokenError::Invalid(said)) = keys().verify(&token, 1) else { panic!("{token} is to be refused") };
+            assert!(said.contains(why) && said.starts_with("token") && said.len() < 60, "{why}: {said}");
         }
+    }
+
+    #[test]
+    fn a_date_may_have_a_fraction_and_clocks_may_differ_a_little() {
+        let verify = |claims, now| keys().verify(&signed(json!({"alg": "HS256"}), claims), now);
+        assert_eq!(verify(json!({"sub": "ann", "exp": 100.9}), 99).unwrap().expires_at, 100);
+        assert_eq!(verify(json!({"sub": "ann", "exp": 100.9}), 100), Err(TokenError::Expired));
+        assert_eq!(verify(json!({"sub": "ann", "exp": -1.5}), 1), Err(TokenError::Expired));
+        assert_eq!(verify(json!({"sub": "ann", "exp": 1e300}), 99).unwrap().expires_at, u64::MAX);
+        assert!(verify(json!({"sub": "ann", "exp": 100, "nbf": 61}), 1).is_ok());
+        assert!(verify(json!({"sub": "ann", "exp": 100, "nbf": 61.5}), 1).is_ok());
     }
 
     #[test]

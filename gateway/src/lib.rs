@@ -33,6 +33,7 @@ mod pool;
 mod positions;
 mod protocol;
 mod reading;
+mod refusals;
 mod serve;
 pub mod session;
 pub mod settings;
@@ -66,6 +67,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use address::Proxies;
+use auth::{Claims, TokenError};
 use bodies::Bodies;
 use bounded::bounded;
 use hot::Hot;
@@ -73,6 +75,7 @@ use lease::Lease;
 use pool::Pool;
 use positions::Positions;
 use reading::READS_MAX;
+use refusals::Refusals;
 use told::Told;
 use touches::Touches;
 use vitals::Vitals;
@@ -119,6 +122,9 @@ pub struct Gateway {
     pub(crate) reads: Semaphore,
     /// Whether this node's sessions count.
     pub(crate) lease: Lease,
+    /// Requests for a WebSocket that were refused, and tokens.
+    pub(crate) refused_upgrades: Refusals,
+    pub(crate) refused_tokens: Refusals,
     /// What `/readyz` and `/healthz` answer from.
     pub(crate) vitals: Vitals,
     /// Held by whoever runs the [`background`].
@@ -154,6 +160,8 @@ impl Gateway {
             bodies: Bodies::new(),
             reads: Semaphore::new(READS_MAX),
             lease: Lease::new(),
+            refused_upgrades: Refusals::default(),
+            refused_tokens: Refusals::default(),
             vitals: Vitals::new(),
             background: Mutex::new(()),
             begun: CancellationToken::new(),
@@ -162,6 +170,13 @@ impl Gateway {
             started: Instant::now(),
             _listening: listening,
         })
+    }
+
+    /// Who the token says is there, now. That it was refused is logged.
+    pub(crate) fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+        let now = u64::try_from(clock::now() / 1000).unwrap_or(0);
+        let verified = self.parts.keys.verify(token, now);
+        verified.inspect_err(|error| self.refused_tokens.tell(self.elapsed_ms(), "a token", error.why()))
     }
 
     /// Ends a session wherever it is. On another node this may be lost, and is then made up for when that node

@@ -172,9 +172,13 @@ impl Socket {
         }
     }
 
-    /// Appends a close frame. Nothing may follow it.
-    pub(crate) fn close(&mut self, close: Close) {
-        let frame = CloseFrame { code: close.code().into(), reason: Utf8Bytes::from_static(close.text()) };
+    /// Appends a close frame, whose reason goes on with `why` if there is more to say. Nothing may follow it.
+    pub(crate) fn close(&mut self, close: Close, why: &'static str) {
+        let reason = match why {
+            "" => Utf8Bytes::from_static(close.text()),
+            why => format!("{}: {why}", close.text()).into(),
+        };
+        let frame = CloseFrame { code: close.code().into(), reason };
         // Fails only if the peer has closed already.
         let _ = self.context.close(&mut self.wire, Some(frame));
     }

@@ -45,7 +45,11 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     let settings = &door.gateway.parts.settings;
     let key = match check(&request, &settings.allowed_origins) {
         Ok(key) => key,
-        Err(refused) => return refused.response(),
+        Err(refused) => {
+            let gateway = &door.gateway;
+            gateway.refused_upgrades.tell(gateway.elapsed_ms(), "a request for a WebSocket", refused.why);
+            return refused.response();
+        }
     };
     let Ok(slot) = door.gateway.pool.arrive() else {
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node holds as many connections as it may")
@@ -149,6 +153,15 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
         return Err(Refused::new(StatusCode::UPGRADE_REQUIRED, "send Connection: Upgrade and Upgrade: websocket")
             .with(header::UPGRADE, "websocket"));
     }
+    if [header::SEC_WEBSOCKET_KEY, header::SEC_WEBSOCKET_VERSION, header::ORIGIN]
+        .iter()
+        .any(|name| stands_twice(headers, name))
+    {
+        return Err(Refused::new(
+            StatusCode::BAD_REQUEST,
+            "send each of Sec-WebSocket-Key, Sec-WebSocket-Version and Origin once",
+        ));
+    }
     if headers.get(header::SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
         return Err(Refused::new(StatusCode::UPGRADE_REQUIRED, "send Sec-WebSocket-Version: 13")
             .with(header::SEC_WEBSOCKET_VERSION, "13"));
@@ -172,6 +185,11 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
     }
     let accept = derive_accept_key(key.as_bytes());
     Ok(HeaderValue::from_str(&accept).expect("base64 is a legal header value"))
+}
+
+/// Two proxies on the way may each look at another one of them.
+fn stands_twice(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.get_all(name).iter().nth(1).is_some()
 }
 
 fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
@@ -233,6 +251,21 @@ mod tests {
         assert_eq!(with("transfer-encoding", "chunked"), 400);
         assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf"), 400);
         assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf, centrifuge-json"), 101);
+    }
+
+    #[test]
+    fn a_header_that_stands_twice_is_refused_also_if_one_of_them_is_right() {
+        let twice = |name: &'static str, value: &'static str, more: &'static str| {
+            status(&request(|r| {
+                r.headers_mut().insert(name, HeaderValue::from_static(value));
+                r.headers_mut().append(name, HeaderValue::from_static(more));
+            }))
+        };
+        assert_eq!(twice("origin", "https://app.example", "https://evil.example"), 400);
+        assert_eq!(twice("origin", "https://app.example", "https://app.example"), 400);
+        assert_eq!(twice("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==", "c2hvcnQ="), 400);
+        assert_eq!(twice("sec-websocket-version", "13", "8"), 400);
+        assert_eq!(twice("sec-websocket-protocol", "centrifuge-protobuf", "centrifuge-json"), 101, "that is a list");
     }
 
     #[test]

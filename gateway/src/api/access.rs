@@ -19,8 +19,8 @@ use feedgate_common::UserId;
 
 use super::Api;
 use super::problem::{Kind, Problem};
+use crate::Surface;
 use crate::auth::TokenError;
-use crate::{Surface, clock};
 
 /// Somebody with good credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,16 +57,15 @@ impl FromRequestParts<Arc<Api>> for Caller {
         if Surface::of(parts) == Surface::All && keys.is_api_key(bearer) {
             return Ok(Self::Backend);
         }
-        match keys.verify(bearer, u64::try_from(clock::now() / 1000).unwrap_or(0)) {
-            Ok(claims) => Ok(Self::Reader(claims.user)),
-            Err(TokenError::Expired) => {
-                Err(Problem::new(Kind::BadCredentials, "the token has expired; get a new one from your backend"))
-            }
-            Err(TokenError::Invalid(_)) => Err(Problem::new(
-                Kind::BadCredentials,
-                "the bearer is neither the API key nor a token that this server's token key signed",
-            )),
-        }
+        api.gateway.verify(bearer).map(|claims| Self::Reader(claims.user)).map_err(|error| {
+            let detail = match error {
+                TokenError::Expired => "the token has expired; get a new one from your backend".to_owned(),
+                TokenError::Invalid(why) => {
+                    format!("the bearer is neither the API key nor a token that this server takes ({why})")
+                }
+            };
+            Problem::new(Kind::BadCredentials, detail)
+        })
     }
 }
 

@@ -125,8 +125,9 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     if text == "*" {
         return Ok(None);
     }
-    let version = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).and_then(super::query::decimal);
-    version.and_then(|v| u32::try_from(v).ok()).map(Some).ok_or_else(wrong)
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let version = inner.filter(|inner| !inner.starts_with('0')).and_then(super::query::decimal);
+    version.and_then(|version| u32::try_from(version).ok()).map(Some).ok_or_else(wrong)
 }
 
 /// The value of `?ids=`.
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(of("\"7\""), Ok(Some(7)));
         assert_eq!(of("*"), Ok(None));
         assert_eq!(if_match(&HeaderMap::new()), Ok(None));
-        for bad in ["7", "\"\"", "W/\"7\"", "\"1\", \"2\"", "\"-1\"", "\"4294967296\"", ""] {
+        for bad in ["7", "\"\"", "W/\"7\"", "\"1\", \"2\"", "\"-1\"", "\"01\"", "\"0\"", "\"4294967296\"", ""] {
             assert_eq!(of(bad).unwrap_err().kind, Kind::BadHeader, "{bad}");
         }
     }

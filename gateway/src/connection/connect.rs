@@ -14,7 +14,6 @@ use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
 
 use super::outcome::{Outcome, Stop, Then, bad};
-use crate::auth::TokenError;
 use crate::bounded::bounded;
 use crate::identity::{Identity, client_name};
 use crate::protocol::{Close, Connect, ErrorCode};
@@ -26,14 +25,7 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
     if asked.token.is_empty() {
         return Err(ErrorCode::Unauthorized.because("connect needs a token: the JWT of a user").into());
     }
-    let now = clock::now();
-    let claims = gateway.parts.keys.verify(&asked.token, (now / 1000).unsigned_abs()).map_err(|error| match error {
-        TokenError::Expired => ErrorCode::TokenExpired.into(),
-        TokenError::Invalid(why) => {
-            tracing::debug!(why, "a token was refused");
-            Stop::Close(Close::InvalidToken)
-        }
-    })?;
+    let claims = gateway.verify(&asked.token)?;
     let own = claims.device.or(asked.device);
     let durable = own.is_some();
     let device = match own {
@@ -41,7 +33,7 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
         None => nameless(&gateway, &slot)?,
     };
     let no = bounded(number_of(&gateway, &claims.user)).await?;
-    let who = Identity::new(User { no, id: claims.user }, device, durable, now);
+    let who = Identity::new(User { no, id: claims.user }, device, durable, clock::now());
     if gateway.pool.enter(&who, &slot).is_err() {
         return Err(Stop::Close(Close::ConnectionLimit));
     }

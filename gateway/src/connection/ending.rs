@@ -30,7 +30,11 @@ impl Connection {
             // Whatever waits to be sent would arrive after the token's end.
             End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
             End::Close(close) => {
-                self.socket.close(close);
+                self.socket.close(close, "");
+                SocketEnd::Flush
+            }
+            End::BadToken(why) => {
+                self.socket.close(Close::InvalidToken, why);
                 SocketEnd::Flush
             }
             End::Goodbye => SocketEnd::Flush,

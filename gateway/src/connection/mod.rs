@@ -117,6 +117,8 @@ pub(crate) struct Connection {
 enum End {
     /// We close it.
     Close(Close),
+    /// We close it because of its token; why.
+    BadToken(&'static str),
     /// The peer has said goodbye.
     Goodbye,
     /// It broke.

@@ -36,7 +36,8 @@ impl Connection {
         let gateway = self.gateway.clone();
         let Some(who) = self.who.clone() else {
             return match verb {
-                Verb::Connect(asked) => self.run(id, connect::connect(gateway, self.slot.clone(), asked)),
+                Verb::Connect(Ok(asked)) => self.run(id, connect::connect(gateway, self.slot.clone(), asked)),
+                Verb::Connect(Err(refusal)) => self.conclude(id, Err(Stop::Refused(*refusal))),
                 _ => Err(End::Close(Close::BadRequest)),
             };
         };
@@ -113,6 +114,7 @@ impl Connection {
                 reply
             }
             Err(Stop::Close(close)) => return Err(End::Close(close)),
+            Err(Stop::BadToken(why)) => return Err(End::BadToken(why)),
             Err(Stop::Refused(refusal)) => {
                 // A subscribe that never came to a session ends here.
                 self.subscribing = None;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use feedgate_common::{FeedId, Position, StoreError};
 
+use crate::auth::TokenError;
 use crate::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::session::Start;
@@ -36,6 +37,8 @@ pub(crate) enum Stop {
     Refused(Refusal),
     /// End the connection.
     Close(Close),
+    /// End it because of its token; why, in words for whoever brought it.
+    BadToken(&'static str),
 }
 
 impl From<Refusal> for Stop {
@@ -47,6 +50,15 @@ impl From<Refusal> for Stop {
 impl From<ErrorCode> for Stop {
     fn from(code: ErrorCode) -> Self {
         Self::Refused(code.into())
+    }
+}
+
+impl From<TokenError> for Stop {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Expired => ErrorCode::TokenExpired.into(),
+            TokenError::Invalid(why) => Self::BadToken(why),
+        }
     }
 }
 

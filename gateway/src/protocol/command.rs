@@ -49,7 +49,8 @@ pub(crate) struct Command {
 /// What a device may ask. Each carries what it was asked with, checked.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verb {
-    Connect(Box<Connect>),
+    /// If asked wrongly, with what to answer: nobody is there yet whose other commands would be answered.
+    Connect(Result<Box<Connect>, Box<Refusal>>),
     Subscribe(Box<Subscribe>),
     Unsubscribe(FeedId),
     Ack(FeedId, Position),
@@ -113,7 +114,7 @@ pub(crate) struct History {
 pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Line, Malformed> {
     let wire: Wire<'_> = serde_json::from_str(line).map_err(|_| Malformed)?;
     let verbs = [
-        wire.connect.map(connect),
+        wire.connect.map(|raw| Ok(Verb::Connect(connect(raw).map(Box::new).map_err(Box::new)))),
         wire.subscribe.map(|raw| subscribe(raw, feeds)),
         wire.unsubscribe.map(|raw| on_channel(raw, "unsubscribe", feeds).map(Verb::Unsubscribe)),
         wire.rpc.map(|raw| rpc(raw, feeds)),
@@ -175,7 +176,7 @@ fn feed_of(channel: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
     })
 }
 
-fn connect(raw: &RawValue) -> Result<Verb, Refusal> {
+fn connect(raw: &RawValue) -> Result<Connect, Refusal> {
     #[derive(Deserialize)]
     struct Params<'a> {
         #[serde(default)]
@@ -193,7 +194,7 @@ fn connect(raw: &RawValue) -> Result<Verb, Refusal> {
         Some(data) => contents::<Data>(data, "connect.data")?.device_id,
         None => None,
     };
-    Ok(Verb::Connect(Box::new(Connect { token: token.unwrap_or_default(), device })))
+    Ok(Connect { token: token.unwrap_or_default(), device })
 }
 
 fn subscribe(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {

@@ -1,13 +1,13 @@
 //! Peers that break the rules get the right close code.
 
-use futures_util::SinkExt;
+use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::clock::Clock;
 use super::phone::{Next, Phone};
-use super::rig::Rig;
+use super::rig::{Rig, within};
 
 /// A masked client frame with a mask of zero, so that the payload goes as it is.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
@@ -36,6 +36,34 @@ async fn commands_out_of_place_close_with_3501() {
         phone.connect(&token).await;
         phone.send(later).await;
         assert_eq!(phone.closed().await, Next::Closed(3501), "{later}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_connect_or_a_refresh_is_said() {
+    let rig = Rig::start().await;
+    let token = rig.token("ann", None, 600);
+    let mut phone = rig.socket().await;
+    let named = phone.ask("connect", json!({"token": token, "data": {"device_id": "my phone"}})).await;
+    assert_eq!(named["error"]["code"], 107);
+    assert!(named["error"]["message"].as_str().unwrap().contains("a device id may hold only"), "{named}");
+    assert_eq!(phone.refused("connect", json!({"token": 5})).await, 107);
+    phone.connect(&token).await;
+    for refresh in [json!({}), json!({"token": ""}), json!({"token": 5}), json!("x")] {
+        let refused = phone.ask("refresh", refresh.clone()).await;
+        assert_eq!(refused["error"]["code"], 107, "{refresh}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().starts_with("refresh"), "{refused}");
+    }
+    for (verb, mut phone) in [("refresh", phone), ("connect", rig.socket().await)] {
+        phone.send(json!({"id": 9, verb: {"token": "forged"}}).to_string()).await;
+        let goodbye = loop {
+            if let Message::Close(goodbye) = within(phone.ws.next()).await.unwrap().unwrap() {
+                break goodbye.unwrap();
+            }
+        };
+        let (code, reason) = (u16::from(goodbye.code), goodbye.reason.to_string());
+        assert_eq!((code, &*reason), (3500, "invalid token: token is not a signed JWT"), "{verb}");
     }
     rig.stop().await;
 }

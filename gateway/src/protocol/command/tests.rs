@@ -60,7 +60,7 @@ fn unknown_fields_are_ignored_and_an_unknown_verb_is_refused() {
 #[test]
 fn connect_takes_the_device_from_its_data_whatever_else_stands_there() {
     let connect = |line: &str| match verb(line) {
-        Verb::Connect(asked) => (asked.token, asked.device.map(|device| device.to_string())),
+        Verb::Connect(Ok(asked)) => (asked.token, asked.device.map(|device| device.to_string())),
         other => panic!("{other:?}"),
     };
     let (token, device) =
@@ -69,9 +69,14 @@ fn connect_takes_the_device_from_its_data_whatever_else_stands_there() {
     for data in ["1", "\"text\"", "[]", "null", "{}", r#"{"device_id":null}"#] {
         assert_eq!(connect(&format!(r#"{{"id":1,"connect":{{"data":{data}}}}}"#)), (String::new(), None));
     }
-    let (code, why) = refusal(r#"{"id":1,"connect":{"data":{"device_id":"a b"}}}"#);
-    assert_eq!(code, 107);
-    assert!(why.contains("device id"), "{why}");
+    for (params, word) in
+        [(r#"{"data":{"device_id":"a b"}}"#, "device id"), (r#"{"token":5}"#, "a string"), ("5", "connect")]
+    {
+        let Verb::Connect(Err(refusal)) = verb(&format!(r#"{{"id":1,"connect":{params}}}"#)) else {
+            panic!("{params}")
+        };
+        assert!(refusal.code == ErrorCode::BadRequest && refusal.message.contains(word), "{params}: {refusal:?}");
+    }
 }
 
 #[test]

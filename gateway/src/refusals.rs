@@ -1,0 +1,58 @@
+//! Refusals at the door, told to the log: an operator sees why nobody gets in, and nobody can fill the disk by being refused.
+
+use parking_lot::Mutex;
+
+/// Lines about refusals of one sort in [`EVERY_MS`].
+const LINES: u32 = 10;
+
+const EVERY_MS: u64 = 10_000;
+
+/// Of one sort.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<Window>);
+
+#[derive(Debug, Default)]
+struct Window {
+    begun_ms: u64,
+    told: u32,
+    untold: u64,
+}
+
+impl Refusals {
+    /// Logs that `what` was refused at `now_ms` of the gateway's clock. `why` has nothing in it of what was sent: no token, no
+    /// header.
+    pub(crate) fn tell(&self, now_ms: u64, what: &'static str, why: &'static str) {
+        let Some(untold) = self.0.lock().admit(now_ms) else { return };
+        tracing::info!(why, untold, "{what} was refused");
+    }
+}
+
+impl Window {
+    /// Whether there is room for one more line; then, how many there was none for since the last.
+    fn admit(&mut self, now_ms: u64) -> Option<u64> {
+        if now_ms >= self.begun_ms + EVERY_MS {
+            (self.begun_ms, self.told) = (now_ms, 0);
+        }
+        if self.told == LINES {
+            self.untold += 1;
+            return None;
+        }
+        self.told += 1;
+        Some(std::mem::take(&mut self.untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_some_lines_and_a_count() {
+        let mut window = Window::default();
+        let told = (0..1000).filter(|_| window.admit(5).is_some()).count();
+        assert_eq!(told, 10);
+        assert_eq!(window.admit(EVERY_MS - 1), None);
+        assert_eq!(window.admit(EVERY_MS), Some(991), "the next line counts what was left out");
+        assert_eq!(window.admit(EVERY_MS + 1), Some(0));
+    }
+}

@@ -1,0 +1,74 @@
+// Whoever is refused at the door learns why, and so does the operator: at the level of every day, in few lines, and without
+// what was shown.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { test } from "node:test";
+
+import { WebSocket } from "../actors/phone.js";
+import { Server } from "../actors/server.js";
+import { until } from "../actors/until.js";
+
+const GOOD = [
+  "Host: x",
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Version: 13",
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+];
+
+/** The status line that a handshake with these lines more is answered with. */
+function handshake(server, ...more) {
+  return new Promise((resolve, reject) => {
+    const socket = connect(server.port, "127.0.0.1");
+    socket.once("data", (bytes) => {
+      resolve(bytes.toString());
+      socket.destroy();
+    });
+    socket.once("error", reject);
+    socket.write(`GET /connection/websocket HTTP/1.1\r\n${[...GOOD, ...more].join("\r\n")}\r\n\r\n`);
+  });
+}
+
+/** How the server ends a connection that shows this token. */
+function refused(server, token) {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(server.websocket);
+    socket.onopen = () => socket.send(JSON.stringify({ id: 1, connect: { token } }));
+    socket.onclose = ({ code, reason }) => resolve({ code, reason: reason.toString() });
+  });
+}
+
+test("a refused handshake and a refused token are told why, and logged without the token", async (t) => {
+  const server = await Server.start(t);
+  assert.match(await handshake(server), /^HTTP\/1.1 101 /);
+  for (const twice of ["Sec-WebSocket-Key: c2Vjb25kIG5vbmNlIGhlcmU=", "Sec-WebSocket-Version: 13"]) {
+    assert.match(await handshake(server, twice), /^HTTP\/1.1 400 [^]*once/, twice);
+  }
+  const origins = ["Origin: https://a.example", "Origin: https://b.example"];
+  assert.match(await handshake(server, ...origins), /^HTTP\/1.1 400 [^]*Origin/);
+
+  const good = await server.token("bob");
+  const forged = `${good.slice(0, -6)}AAAAAA`;
+  assert.deepEqual(await refused(server, forged), { code: 3500, reason: "invalid token: token's signature does not match" });
+  const answer = await server.request("GET", "/v1/users/bob/feed", undefined, { token: "secret-words" });
+  assert.equal(answer.status, 401);
+  assert.match(answer.body.detail, /token is not a signed JWT/);
+
+  const logged = /a token was refused.*signature does not match[^]*a token was refused.*not a signed JWT/;
+  await until("the log says so", () => logged.test(server.log()), { seen: () => server.log() });
+  assert.match(server.log(), /a request for a WebSocket was refused.*once/);
+  assert.doesNotMatch(server.log(), /secret-words/);
+  assert.ok(!server.log().includes(forged.split(".")[2]));
+});
+
+test("a thousand refusals are some lines in the log", async (t) => {
+  const server = await Server.start(t);
+  const ask = () => server.request("GET", "/v1/users/bob/feed", undefined, { token: "x" });
+  const lines = () => server.log().split("\n").filter((line) => line.includes("was refused"));
+  const begun = Date.now();
+  for (let n = 0; n < 20; n += 1) await Promise.all(Array.from({ length: 50 }, ask));
+  // Ten lines in ten seconds, however long the thousand took.
+  const most = 10 * (1 + Math.ceil((Date.now() - begun) / 10_000));
+  assert.ok(lines().length >= 10 && lines().length <= most, `${lines().length} lines, of ${most} at most`);
+});
