@@ -95,6 +95,8 @@ pub struct SessionInfo {
     pub node: String,
     /// The connection within the node.
     pub connection: u64,
+    /// What its claim was answered with, or would have been: whoever shows it [releases](Sessions::release) it.
+    pub token: Token,
     /// What it has acknowledged in the main feed, if anything.
     pub position: Option<Position>,
     /// When it connected.

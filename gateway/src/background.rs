@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes that may have been lost
-//!   hot: news of authors who are pulled │ touches: inboxes that are read are kept
+//!   hot: news of authors who are pulled │ touches: inboxes that are read are kept │ ghosts: sessions left in the pool
 //! ```
 
 use std::time::Duration;
@@ -12,10 +12,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::pool::Seat;
 use crate::slot::Wake;
-use crate::{Gateway, hot, keeper, positions, touches, vitals};
+use crate::{Gateway, ghosts, hot, keeper, positions, touches, vitals};
 
 /// Over how long all sessions are woken when any wake may have been lost.
 const REREAD: Duration = Duration::from_secs(2);
+
+/// The same, of rounds that follow each other without a rest.
+const REREAD_MAX: Duration = Duration::from_secs(64);
 
 /// Woken or closed at a time.
 const AT_ONCE: usize = 16;
@@ -26,7 +29,7 @@ pub(crate) async fn run(gateway: &Gateway) {
     join3(keeper::begin(gateway), vitals::probe(gateway), hot::begin(gateway)).await;
     gateway.begun.cancel();
     join3(
-        join(keeper::keep(gateway), vitals::keep_probing(gateway)),
+        join3(keeper::keep(gateway), ghosts::keep_sweeping(gateway), vitals::keep_probing(gateway)),
         join(positions::keep_saving(gateway), touches::keep_touching(gateway)),
         join(make_up_for_wakes(gateway), hot::keep_joining(gateway)),
     )
@@ -35,9 +38,29 @@ pub(crate) async fn run(gateway: &Gateway) {
 
 /// Wakes every session, paced, each time any wake may have been lost.
 async fn make_up_for_wakes(gateway: &Gateway) {
+    let mut pace = Pace::default();
     loop {
         gateway.pool.told_missed().await;
-        paced(&gateway.pool.seated(), REREAD, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
+        let time = pace.begin(Instant::now());
+        paced(&gateway.pool.seated(), time, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
+        pace.ended = Some(Instant::now());
+    }
+}
+
+/// How long rounds take: what all sessions read at once may be the reason why wakes are lost again, so a round that
+/// follows another without a rest as long as that one takes twice as long.
+#[derive(Default)]
+struct Pace {
+    time: Duration,
+    ended: Option<Instant>,
+}
+
+impl Pace {
+    /// What the round takes that begins now.
+    fn begin(&mut self, now: Instant) -> Duration {
+        let rested = self.ended.is_none_or(|ended| now.duration_since(ended) > self.time);
+        self.time = if rested { REREAD } else { (2 * self.time).min(REREAD_MAX) };
+        self.time
     }
 }
 
@@ -55,5 +78,24 @@ pub(crate) async fn turn(started: Instant, time: Duration, n: usize, all: usize)
     let due = time.mul_f64(n as f64 / all as f64);
     if !due.is_zero() {
         sleep_until(started + due).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_that_follow_each_other_take_ever_longer_until_there_was_a_rest() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let mut round = |rest: u64| {
+            now += Duration::from_secs(rest);
+            let time = pace.begin(now);
+            now += time;
+            pace.ended = Some(now);
+            time.as_secs()
+        };
+        assert_eq!([0, 0, 1, 8, 0, 16, 0, 0].map(&mut round), [2, 4, 8, 16, 32, 64, 64, 64]);
+        assert_eq!([65, 0, 5, 0].map(&mut round), [2, 4, 2, 4]);
     }
 }

@@ -8,7 +8,7 @@
 //!                            │
 //!                            └── pool: who is online here; wakes find their sessions through it
 //!
-//!   background ──▶ keeper (lease, sessions) · vitals (stores) · positions · hot (news to pull) · touches
+//!   background ──▶ keeper (lease, sessions) · vitals (stores) · positions · hot (news to pull) · touches · ghosts
 //! ```
 //!
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
@@ -22,6 +22,7 @@ mod bodies;
 mod bounded;
 pub mod clock;
 mod connection;
+mod ghosts;
 mod hot;
 mod identity;
 mod keeper;
@@ -70,6 +71,7 @@ use address::Proxies;
 use auth::{Claims, TokenError};
 use bodies::Bodies;
 use bounded::bounded;
+use ghosts::Ghosts;
 use hot::Hot;
 use lease::Lease;
 use pool::Pool;
@@ -114,6 +116,8 @@ pub struct Gateway {
     pub(crate) positions: Positions,
     /// Inboxes that are read, on their way to the store.
     pub(crate) touches: Touches,
+    /// Sessions that may have been left in the pool.
+    pub(crate) ghosts: Ghosts,
     /// Authors with news that their followers pull.
     pub(crate) hot: Arc<Hot>,
     /// Changes as JSON, encoded once for all readers.
@@ -156,6 +160,7 @@ impl Gateway {
             tasks: TaskTracker::new(),
             positions: Positions::default(),
             touches: Touches::default(),
+            ghosts: Ghosts::default(),
             hot,
             bodies: Bodies::new(),
             reads: Semaphore::new(READS_MAX),

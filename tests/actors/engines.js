@@ -209,26 +209,59 @@ export class Postgres extends Engine {
 const SLOTS = [0, 5461, 10_923, 16_384];
 const NODE_TIMEOUT_MS = 2000;
 
-/** Three masters that share the slots: `nodes`, in the order of their slots. */
+/** Three masters that share the slots: `nodes`, in the order of their slots; and the `replicas` that were added. */
 export class RedisCluster {
+  replicas = [];
+  #args;
+
   /** Starts it and waits until every node says cluster_state:ok. `args`: more arguments for each redis-server. */
   static async start(t, { args = [] } = {}) {
     const cluster = new RedisCluster();
-    const node = async (bus) => {
-      const own = ["--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", NODE_TIMEOUT_MS];
-      return Redis.start(t, { args: [...own, ...args] });
-    };
-    const buses = [await freePort(), await freePort(), await freePort()];
-    cluster.nodes = await Promise.all(buses.map(node));
+    cluster.#args = args;
+    cluster.nodes = await Promise.all(SLOTS.slice(1).map(() => cluster.#node(t)));
     for (const [index, one] of cluster.nodes.entries()) {
       await one.cli("cluster", "addslotsrange", SLOTS[index], SLOTS[index + 1] - 1);
       await one.cli("cluster", "set-config-epoch", index + 1);
     }
-    for (const index of [1, 2]) {
-      await cluster.nodes[0].cli("cluster", "meet", "127.0.0.1", cluster.nodes[index].port, buses[index]);
-    }
+    for (const other of cluster.nodes.slice(1)) await meet(cluster.nodes[0], other);
     await cluster.ok();
     return cluster;
+  }
+
+  /** Starts a replica of a master; it is in step, and every node knows it as one, when this is done. */
+  async replica(t, master) {
+    const replica = await this.#node(t);
+    await meet(master, replica);
+    const [own, id] = [await myself(replica), await myself(master)];
+    await until("the replica knows its master", async () => (await replica.cli("cluster", "nodes")).includes(id));
+    await replica.cli("cluster", "replicate", id);
+    const known = (nodes) => nodes.split("\n").some((line) => line.startsWith(own) && line.includes("slave") && line.includes(id));
+    const all = () => Promise.all(this.nodes.map((node) => node.cli("cluster", "nodes").catch(String)));
+    await until("every node knows the replica as one", async () => (await replica.answers()) && (await all()).every(known), { seen: all });
+    this.replicas.push(replica);
+    return replica;
+  }
+
+  /** Waits until another node has found that this master is away. */
+  async failed(master) {
+    const others = this.nodes.filter((node) => node !== master);
+    const away = new RegExp(`127.0.0.1:${master.port}@\\S+ \\S*fail(,|\\s)`);
+    const views = () => Promise.all(others.map((node) => node.cli("cluster", "nodes").catch(String)));
+    await until("a master counts as failed", async () => (await views()).some((view) => away.test(view)), { seen: views });
+  }
+
+  /** Moves a slot with all that lies in it from one master to another. */
+  async move(slot, from, to) {
+    await to.cli("cluster", "setslot", slot, "importing", await myself(from));
+    await from.cli("cluster", "setslot", slot, "migrating", await myself(to));
+    const keys = (await from.cli("cluster", "getkeysinslot", slot, 10_000)).split("\n").filter((key) => key !== "");
+    for (const key of keys) await from.cli("migrate", "127.0.0.1", to.port, key, 0, 5000);
+    for (const node of [to, from]) await node.cli("cluster", "setslot", slot, "node", await myself(to));
+  }
+
+  async #node(t) {
+    const own = ["--cluster-enabled", "yes", "--cluster-port", await freePort(), "--cluster-node-timeout", NODE_TIMEOUT_MS];
+    return Redis.start(t, { args: [...own, ...this.#args] });
   }
 
   /** The first node, from which a client learns the others. */
@@ -243,7 +276,18 @@ export class RedisCluster {
   /** Waits until every node knows the others and serves; after a restart, for example. */
   async ok() {
     const infos = () => Promise.all(this.nodes.map((node) => node.cli("cluster", "info").catch(String)));
-    const good = (info) => info.includes("cluster_state:ok") && info.includes("cluster_known_nodes:3");
+    const known = `cluster_known_nodes:${this.nodes.length + this.replicas.length}\n`;
+    const good = (info) => info.includes("cluster_state:ok") && info.includes(known);
     await until("cluster_state:ok on every node", async () => (await infos()).every(good), { seen: infos });
   }
+}
+
+/** The id of a node of a cluster. */
+const myself = (node) => node.cli("cluster", "myid");
+
+/** Lets two nodes of a cluster know each other. */
+async function meet(one, other) {
+  const line = (await other.cli("cluster", "nodes")).split("\n").find((each) => each.includes("myself"));
+  const [, bus] = /@(\d+)/.exec(line);
+  await one.cli("cluster", "meet", "127.0.0.1", other.port, bus);
 }

@@ -12,6 +12,8 @@ use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::{Bucket, Doorbell, OutboxSeq, UserNo, failpoint};
 use futures_util::future::join_all;
 
+use crate::Pulse;
+
 /// How far one bucket has come.
 pub(crate) struct Reached {
     /// The outbox head it has reached.
@@ -24,11 +26,12 @@ pub(crate) struct Reached {
 pub(crate) struct Executor {
     feeds: Arc<Feeds>,
     doorbell: Arc<dyn Doorbell>,
+    pulse: Arc<Pulse>,
 }
 
 impl Executor {
-    pub(crate) fn new(feeds: Arc<Feeds>, doorbell: Arc<dyn Doorbell>) -> Self {
-        Self { feeds, doorbell }
+    pub(crate) fn new(feeds: Arc<Feeds>, doorbell: Arc<dyn Doorbell>, pulse: Arc<Pulse>) -> Self {
+        Self { feeds, doorbell, pulse }
     }
 
     /// Advances every bucket to the outbox head by rounds, and answers where that was; `None` if bucket by
@@ -45,7 +48,7 @@ impl Executor {
                     failpoint::hit("bucket-finished");
                     return Ok(Some(head));
                 }
-                Left::AnotherRound => {}
+                Left::AnotherRound => self.pulse.stepped(),
                 Left::BucketByBucket => return Ok(None),
             }
         }
@@ -64,6 +67,7 @@ impl Executor {
                     return Ok(Reached { head, hot });
                 }
             }
+            self.pulse.stepped();
         }
     }
 

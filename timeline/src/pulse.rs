@@ -1,9 +1,12 @@
-//! Whether the worker's loops come round. One that hangs cannot say so itself.
+//! Whether the worker's loops come round, and whether anything comes of it. One that hangs cannot say so itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+/// No work waits.
+const RESTS: u64 = u64::MAX;
 
 /// Felt by whoever judges whether the worker is alive: whether it takes jobs and sweeps. A cleaner that hangs drops no
 /// inboxes; that kills nobody.
@@ -13,11 +16,14 @@ pub struct Pulse {
     /// The last round of each loop, in ms since `born`.
     taking: AtomicU64,
     sweeping: AtomicU64,
+    /// Since when work waits and no step was done, in ms since `born`; or [`RESTS`].
+    waiting: AtomicU64,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self { born: Instant::now(), taking: AtomicU64::new(0), sweeping: AtomicU64::new(0) }
+        let (taking, sweeping, waiting) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(RESTS));
+        Self { born: Instant::now(), taking, sweeping, waiting }
     }
 }
 
@@ -26,6 +32,30 @@ impl Pulse {
     pub fn silence(&self) -> Duration {
         let last = self.taking.load(Ordering::Relaxed).min(self.sweeping.load(Ordering::Relaxed));
         self.born.elapsed().saturating_sub(Duration::from_millis(last))
+    }
+
+    /// How long this worker has had work and done no step of it. Zero while it has none.
+    pub fn standstill(&self) -> Duration {
+        match self.waiting.load(Ordering::Relaxed) {
+            RESTS => Duration::ZERO,
+            since => self.born.elapsed().saturating_sub(Duration::from_millis(since)),
+        }
+    }
+
+    /// There is work.
+    pub(crate) fn waits(&self) {
+        _ = self.waiting.compare_exchange(RESTS, self.now(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// A step of the work was done.
+    pub(crate) fn stepped(&self) {
+        let waits = |since: u64| (since != RESTS).then(|| self.now());
+        _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, waits);
+    }
+
+    /// There is no work left.
+    pub(crate) fn rests(&self) {
+        self.waiting.store(RESTS, Ordering::Relaxed);
     }
 
     pub(crate) fn took(&self) {
@@ -57,5 +87,22 @@ mod tests {
         advance(Duration::from_secs(3)).await;
         pulse.swept();
         assert_eq!(pulse.silence(), Duration::from_secs(3), "it takes no jobs");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standstill_begins_with_the_work_or_its_last_step_and_ends_with_the_work() {
+        let (pulse, second) = (Pulse::default(), Duration::from_secs(1));
+        advance(second).await;
+        pulse.stepped();
+        assert_eq!(pulse.standstill(), Duration::ZERO, "there is no work");
+        pulse.waits();
+        advance(second).await;
+        pulse.waits();
+        assert_eq!(pulse.standstill(), second, "more work does not begin it anew");
+        pulse.stepped();
+        advance(3 * second).await;
+        assert_eq!(pulse.standstill(), 3 * second);
+        pulse.rests();
+        assert_eq!(pulse.standstill(), Duration::ZERO);
     }
 }

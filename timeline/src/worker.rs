@@ -67,7 +67,7 @@ impl Worker {
     pub fn new(feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
         let (archive, inboxes) = (feeds.archive().clone(), feeds.inboxes().clone());
         let pulse = Arc::new(Pulse::default());
-        let executor = Executor::new(feeds.clone(), doorbell);
+        let executor = Executor::new(feeds.clone(), doorbell, pulse.clone());
         Self {
             dispatcher: Arc::new(Dispatcher::new(feeds, executor, settings.buckets_at_once.max(1))),
             sweep: Sweep {
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Tells whether the loops of [`Worker::run`] come round.
+    /// Tells whether the loops of [`Worker::run`] come round, and whether the work goes on.
     pub fn pulse(&self) -> Arc<Pulse> {
         self.pulse.clone()
     }
@@ -102,7 +102,8 @@ impl Worker {
 
     async fn work(&self, shutdown: &CancellationToken) {
         let hurry = CancellationToken::new();
-        let mut crew = Crew { worker: self, turns: JoinSet::new(), hurry: &hurry, failures: Failures::default() };
+        let mut crew =
+            Crew { worker: self, turns: JoinSet::new(), hurry: &hurry, failures: Failures::default(), failed: None };
         let mut failed_in_a_row = 0;
         let mut paused_until = Instant::now();
         let mut beat = tokio::time::interval(BEAT);
@@ -123,7 +124,10 @@ impl Worker {
                         Some(false)
                     }
                 },
-                _ = beat.tick() => None,
+                _ = beat.tick() => {
+                    crew.look_for_work();
+                    None
+                }
             };
             match healthy {
                 Some(true) => failed_in_a_row = 0,
@@ -159,6 +163,8 @@ struct Crew<'a> {
     /// Cuts every turn short.
     hurry: &'a CancellationToken,
     failures: Failures,
+    /// When a turn has failed last.
+    failed: Option<Instant>,
 }
 
 impl Crew<'_> {
@@ -177,6 +183,7 @@ impl Crew<'_> {
 
     fn begin(&mut self, delivery: Delivery) {
         failpoint::hit("job-taken");
+        self.worker.pulse.waits();
         let (dispatcher, jobs) = (self.worker.dispatcher.clone(), self.worker.jobs.clone());
         let (backoff, hurry) = (self.worker.backoff, self.hurry.clone());
         self.turns.spawn(async move {
@@ -204,10 +211,14 @@ impl Crew<'_> {
         match turn {
             Turn::Done => {
                 self.failures.forget(delivery.job);
+                self.failed = None;
+                self.worker.pulse.stepped();
+                self.look_for_work();
                 Some(true)
             }
             Turn::Failed { error, at_least } => {
                 let failures = self.failures.count(delivery.job);
+                self.failed = Some(Instant::now());
                 let delay = self.worker.backoff.after(failures).max(at_least);
                 let delay_ms = delay.as_millis() as u64;
                 tracing::warn!(job = ?delivery.job, failures, delay_ms, error, "a job failed and will be tried again");
@@ -219,6 +230,13 @@ impl Crew<'_> {
                 None
             }
             Turn::GivenBack => None,
+        }
+    }
+
+    /// There is none if no turn is in flight; unless one failed lately, whose job will come again, here or elsewhere.
+    fn look_for_work(&self) {
+        if self.turns.is_empty() && self.failed.is_none_or(|failed| failed.elapsed() > 2 * self.worker.backoff.max) {
+            self.worker.pulse.rests();
         }
     }
 

@@ -1,7 +1,8 @@
 //! How a worker is, for whoever runs it: two questions over HTTP on a port of its own.
 //!
 //! ```text
-//!   GET /healthz   its loops come round            503: restart it
+//!   GET /healthz   its loops come round, and it    503: restart it
+//!                  does steps while it has work
 //!   GET /readyz    and every store answers         503: wait, or look after the stores
 //! ```
 //!
@@ -30,6 +31,9 @@ use crate::stores::Stores;
 
 /// A store that does not answer a small read within this is not available.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+/// A worker that has work and has done no step of it for this long may do better as a new process.
+const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
 /// For a whole connection.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -95,9 +99,9 @@ impl Health {
         let service = service_fn(|request: Request<Incoming>| async move {
             let (status, body) = match (request.method(), request.uri().path()) {
                 (&Method::GET, "/healthz") => told(self.alive()),
-                (&Method::GET, "/readyz") => told(match self.alive() {
-                    Ok(_) => self.ready().await,
-                    hangs => hangs,
+                (&Method::GET, "/readyz") => told(match self.ready().await {
+                    Ok(ready) => self.alive().map(|_| ready),
+                    away => away,
                 }),
                 _ => (StatusCode::NOT_FOUND, json!({"title": "No such route", "detail": "GET /healthz or /readyz"})),
             };
@@ -109,10 +113,17 @@ impl Health {
 
     fn alive(&self) -> std::result::Result<&'static str, String> {
         let silence = self.pulse.silence();
-        if silence <= self.silence_max {
-            return Ok("alive");
+        if silence > self.silence_max {
+            return Err(format!("a loop of the worker has not come round for {} s", silence.as_secs()));
         }
-        Err(format!("a loop of the worker has not come round for {} s", silence.as_secs()))
+        let standstill = self.pulse.standstill();
+        if standstill > STANDSTILL_MAX {
+            let secs = standstill.as_secs();
+            return Err(format!(
+                "work waits, and no step of it was done for {secs} s; /readyz says which store is away"
+            ));
+        }
+        Ok("alive")
     }
 
     async fn ready(&self) -> std::result::Result<&'static str, String> {

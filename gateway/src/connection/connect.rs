@@ -42,6 +42,7 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
         Ok(claimed) => claimed,
         Err(error) => {
             gateway.pool.leave(no, slot.connection);
+            gateway.ghosts.note(no);
             return Err(error.into());
         }
     };

@@ -44,6 +44,7 @@ pub(crate) async fn farewell(
     if let Some(token) = who.token()
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await
     {
-        tracing::warn!(%error, "a session could not be released; the device's next one replaces it");
+        tracing::warn!(%error, "a session could not be released; it is looked for again until it is gone");
+        gateway.ghosts.note(who.user.no);
     }
 }

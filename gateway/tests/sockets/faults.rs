@@ -48,14 +48,16 @@ pub(crate) struct FaultySessions {
     pub(crate) renewals: Gate,
     pub(crate) confirmations: Gate,
     pub(crate) rest: Gate,
+    /// What claims and releases that were carried out pass on their way back.
+    pub(crate) answers: Gate,
     /// What it was asked, but for small reads and renewals.
     pub(crate) asked: Mutex<Vec<&'static str>>,
 }
 
 impl FaultySessions {
     pub(crate) fn over(inner: Arc<dyn Sessions>) -> Arc<Self> {
-        let (renewals, confirmations, rest) = (Gate::open(), Gate::open(), Gate::open());
-        Arc::new(Self { inner, renewals, confirmations, rest, asked: Mutex::default() })
+        let (renewals, confirmations, rest, answers) = (Gate::open(), Gate::open(), Gate::open(), Gate::open());
+        Arc::new(Self { inner, renewals, confirmations, rest, answers, asked: Mutex::default() })
     }
 
     async fn pass(&self, what: &'static str) -> Result<()> {
@@ -68,12 +70,14 @@ impl FaultySessions {
 impl Sessions for FaultySessions {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         self.pass("claim").await?;
-        self.inner.claim(claim).await
+        let claimed = self.inner.claim(claim).await?;
+        self.answers.pass().await.map(|()| claimed)
     }
 
     async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()> {
         self.pass("release").await?;
-        self.inner.release(user, device, token).await
+        self.inner.release(user, device, token).await?;
+        self.answers.pass().await
     }
 
     async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>> {

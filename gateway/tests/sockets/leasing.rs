@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use feedgate_common::sessions::LEASE;
+use feedgate_common::sessions::{Claim, LEASE};
 use feedgate_gateway::Settings;
 use serde_json::json;
 
@@ -148,6 +148,68 @@ async fn i12_a_session_that_acknowledges_less_than_is_stored_stays() {
     })
     .await;
     assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i17_what_was_left_in_the_pool_by_a_lost_answer_or_a_failed_release_is_gone_within_a_minute() {
+    let Two { rig, sessions, .. } = two(|settings| settings.ping_interval_secs = 600).await;
+    let users = [rig.number("ann").await, rig.number("bob").await];
+    let listed = async || {
+        let [ann, bob] = users.map(|user| sessions.inner.list(user));
+        (ann.await.unwrap().len(), bob.await.unwrap().len())
+    };
+    let mut stays = rig.connected("ann", "phone").await;
+    let (released, mut claimed) = (rig.nameless("ann").await, rig.socket().await);
+
+    sessions.rest.set(Weather::Failing);
+    drop(released);
+    until(|| sessions.asked.lock().contains(&"release")).await;
+    sessions.rest.set(Weather::Fair);
+    sessions.answers.set(Weather::Failing);
+    claimed.send(rig.connect("bob", None).to_string()).await;
+    assert_eq!(claimed.line().await["error"]["code"], json!(100));
+    drop(claimed);
+    sessions.answers.set(Weather::Fair);
+    assert_eq!(listed().await, (2, 1), "one of each sits nowhere");
+
+    let clock = Clock::stop();
+    clock.advance(60).await;
+    assert_eq!(listed().await, (1, 0));
+    assert_eq!(stays.ask("ping", json!({})).await["ping"], json!({}));
+    let asked = sessions.asked.lock().len();
+    clock.advance(60).await;
+    assert!(!sessions.asked.lock()[asked..].contains(&"list"), "nothing is left to look for");
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i17_a_claim_that_was_given_up_and_is_carried_out_later_leaves_no_session() {
+    let Two { rig, sessions, .. } = two(|_| ()).await;
+    let user = rig.number("ann").await;
+    let mut phone = rig.socket().await;
+    sessions.rest.set(Weather::Failing);
+    phone.send(rig.connect("ann", None).to_string()).await;
+    assert_eq!(phone.line().await["error"]["code"], json!(100));
+    drop(phone);
+    let clock = Clock::stop();
+    // For longer than anything is looked for after a call that failed once.
+    clock.advance(90).await;
+    sessions.rest.set(Weather::Fair);
+    let late = Claim {
+        user,
+        device: "node-9".parse().unwrap(),
+        durable: false,
+        node: "node".to_owned(),
+        connection: 9,
+        since: 0,
+    };
+    clock.advance(6).await;
+    sessions.inner.claim(late).await.unwrap();
+    clock.advance(60).await;
+    assert_eq!(sessions.inner.list(user).await.unwrap(), []);
+    drop(clock);
     rig.stop().await;
 }
 

@@ -149,6 +149,18 @@ impl Rig {
         phone
     }
 
+    /// What a device says to connect; `None`: it has no id of its own.
+    pub(crate) fn connect(&self, user: &str, device: Option<&str>) -> serde_json::Value {
+        serde_json::json!({"id": 1, "connect": {"token": self.token(user, device, 600)}})
+    }
+
+    /// A device without an id of its own that has connected.
+    pub(crate) async fn nameless(&self, user: &str) -> Phone {
+        let mut phone = Phone::open(self.addr).await;
+        phone.connect(&self.token(user, None, 600)).await;
+        phone
+    }
+
     async fn write(&self, writes: Vec<Write>) {
         for written in self.publisher.write(writes, clock::now()).await.unwrap() {
             written.unwrap();

@@ -280,6 +280,38 @@ async fn i6_an_event_is_outstanding_until_its_fan_out_is_finished_and_not_only_u
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_has_work_and_gets_nowhere_stands_still_and_one_without_work_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let stuck = Broken::new(How::NeverReturns);
+    let hasty = Settings { drain: Duration::from_millis(20), ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), stuck.clone(), hasty);
+    eventually("the job is stuck", async || stuck.rung.load(Ordering::SeqCst) > 0).await;
+    let longer = Duration::from_millis(50);
+    eventually("it stands still ever longer", async || worker.pulse.standstill() > longer).await;
+    worker.stop().await;
+
+    let worker = town.worker();
+    town.drained().await;
+    eventually("it has no work", async || worker.pulse.standstill() == Duration::ZERO).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_every_job_fails_stands_still_until_one_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = news(dir.path()).await;
+    let broken = Broken::new(How::Panics);
+    let patient = Settings { retry_first: Duration::from_millis(50), ..settings() };
+    let worker = town.worker_on(town.stores.jobs.clone(), broken.clone(), patient);
+    let longer = Duration::from_millis(40);
+    eventually("its job waits to be tried again", async || worker.pulse.standstill() > longer).await;
+    town.drained().await;
+    eventually("it has no work", async || worker.pulse.standstill() == Duration::ZERO).await;
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_shutdown_waits_for_what_is_in_flight_and_takes_nothing_more() {
     let dir = tempfile::tempdir().unwrap();
     let town = news(dir.path()).await;

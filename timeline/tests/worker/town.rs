@@ -12,7 +12,7 @@ use feedgate_common::feed::{Feeds, Publisher, living};
 use feedgate_common::inboxes::Log;
 use feedgate_common::{Body, Doorbell, Entry, InboxKey, ItemId, Jobs, Millis, UserId, UserNo};
 use feedgate_embedded::Embedded;
-use feedgate_timeline::{Settings, Worker};
+use feedgate_timeline::{Pulse, Settings, Worker};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -152,8 +152,8 @@ impl Town {
     pub(crate) fn worker_on(&self, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Running {
         let worker = Worker::new(self.feeds.clone(), jobs, doorbell, settings);
         let shutdown = CancellationToken::new();
-        let stop = shutdown.clone();
-        Running { shutdown, task: tokio::spawn(async move { worker.run(stop).await }) }
+        let (stop, pulse) = (shutdown.clone(), worker.pulse());
+        Running { shutdown, pulse, task: tokio::spawn(async move { worker.run(stop).await }) }
     }
 
     /// Jobs that wait or are in flight.
@@ -203,6 +203,7 @@ pub(crate) fn sweeping() -> Settings {
 /// A worker at work.
 pub(crate) struct Running {
     shutdown: CancellationToken,
+    pub(crate) pulse: Arc<Pulse>,
     task: JoinHandle<()>,
 }
 

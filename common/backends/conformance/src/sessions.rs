@@ -29,6 +29,7 @@ pub async fn sessions(open: impl AsyncFn(&str) -> Arc<dyn Sessions>) {
     i10_a_position_only_moves_forward(open("forward").await).await;
     i12_devices_are_independent(open("devices").await).await;
     the_list_is_sorted_and_shows_what_is_online(open("list").await).await;
+    what_is_listed_is_ended_by_the_token_it_is_listed_with(open("listed").await).await;
     a_device_without_an_id_of_its_own_is_never_stored(open("anonymous").await).await;
     the_device_unseen_longest_makes_room(open("room").await).await;
     a_device_unseen_for_60_days_is_forgotten(open("ttl").await).await;
@@ -251,6 +252,19 @@ async fn the_list_is_sorted_and_shows_what_is_online(pool: Arc<dyn Sessions>) {
     claim(&*pool, "c", 5).await;
     let list = pool.list(USER).await.expect("the pool works");
     assert_eq!((list[1].connection, list[1].position), (5, Some(at(1, 2))));
+}
+
+/// A node whose claim was not answered finds its token in the list, whether the device has an id of its own or not.
+async fn what_is_listed_is_ended_by_the_token_it_is_listed_with(pool: Arc<dyn Sessions>) {
+    let token = claim(&*pool, "named", 1).await;
+    let nameless = Claim { durable: false, ..a_claim("n1-2", 2) };
+    let nameless = pool.claim(nameless).await.expect("the pool works").token;
+    let listed = pool.list(USER).await.expect("the pool works");
+    assert_eq!(listed.iter().map(|session| session.token).collect::<Vec<_>>(), [nameless, token]);
+    for (left, session) in [1, 0].into_iter().zip(listed) {
+        pool.release(USER, &session.device, session.token).await.expect("the pool works");
+        assert_eq!(connections(&*pool).await.len(), left);
+    }
 }
 
 async fn a_device_without_an_id_of_its_own_is_never_stored(pool: Arc<dyn Sessions>) {

@@ -148,6 +148,7 @@ impl Live {
             device: self.device.clone(),
             node: self.node.to_string(),
             connection: self.connection,
+            token: self.token,
             position,
             since: self.since,
         }

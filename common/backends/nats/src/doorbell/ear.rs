@@ -4,11 +4,12 @@
 //! [`Heard::Missed`] after it; a message that cannot be read is a [`Heard::Missed`] too; it ends when its guard is
 //! dropped.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use feedgate_common::doorbell::{Heard, OnHeard};
-use futures_util::StreamExt;
-use futures_util::future::try_join;
+use futures_util::future::{Fuse, FusedFuture, try_join};
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -39,13 +40,18 @@ async fn hear(bus: Bus, subjects: [String; 2], on_heard: OnHeard) {
             }
         };
         gaps.mark_changed();
+        // Wakes are taken all the while: what waits too long is dropped, and that is the next gap.
+        let mut standing = pin!(Fuse::terminated());
         loop {
             let message = tokio::select! {
                 message = one.next() => message,
                 message = other.next() => message,
-                _ = gaps.changed() => {
+                _ = gaps.changed(), if standing.is_terminated() => {
                     // Until this is answered a subscription may not stand, and wakes go on being lost.
-                    _ = bus.round_trip().await;
+                    standing.set(bus.round_trip().fuse());
+                    continue;
+                }
+                _ = &mut standing => {
                     on_heard(Heard::Missed);
                     continue;
                 }

@@ -110,12 +110,14 @@ pub(super) fn nodes(lines: &str) -> impl Iterator<Item = &str> {
 /// A session's line; its position only if it is kept there.
 pub(super) fn session(line: &str) -> Result<SessionInfo> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [device, _, _, node, connection, since, kept] = words[..] else {
+    let [device, epoch, counter, node, connection, since, kept] = words[..] else {
         return Err(StoreError::corrupt(format_args!("{line:?} is no session")));
     };
     let position = kept.split_once('/').map(|(epoch, offset)| position(epoch, offset)).transpose()?;
     let device = device.parse().map_err(StoreError::corrupt)?;
-    Ok(SessionInfo { device, node: node.to_owned(), connection: number(connection)?, position, since: number(since)? })
+    let token = Token { epoch: Epoch(number(epoch)?), counter: number(counter)? };
+    let (connection, since) = (number(connection)?, number(since)?);
+    Ok(SessionInfo { device, node: node.to_owned(), connection, token, position, since })
 }
 
 /// A device's row: where it stands in the main feed, if it has said so, and when it was last seen.

@@ -1,0 +1,108 @@
+//! Sessions that the pool may have and this node has not: a claim whose answer was lost, a release that failed.
+//!
+//! ```text
+//!   claim or release without an answer ──note──▶ its user ──every few seconds──▶ what does the pool say of this user?
+//!       a session of this node that sits nowhere here ──▶ released
+//! ```
+//!
+//! A call that was given up may still be carried out, as long as it waits somewhere on its way. So a user is looked at
+//! until the pool has answered for [`SETTLED`]. The other side, sessions that sit here and that the pool has not, is the
+//! [keeper's](crate::keeper). Bounded by [`NOTED_MAX`]: what finds no room stays in the pool until this node ends.
+
+use std::time::Duration;
+
+use feedgate_common::UserNo;
+use feedgate_common::error::Result;
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::Gateway;
+use crate::bounded::bounded;
+
+/// Users who may be noted; 24 bytes each.
+const NOTED_MAX: usize = 1 << 20;
+
+/// How often they are looked at.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// So long after the last call that failed, a call that was given up is carried out no more.
+const SETTLED: Duration = Duration::from_secs(30);
+
+/// Users looked at at a time.
+const AT_ONCE: usize = 16;
+
+/// Who is noted, and when a call about them has failed last.
+#[derive(Default)]
+pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
+
+impl Ghosts {
+    /// A claim or a release of this user has no answer: it may have been carried out, or may be yet.
+    pub(crate) fn note(&self, user: UserNo) {
+        let mut noted = self.0.lock();
+        if noted.len() < NOTED_MAX || noted.contains_key(&user) {
+            noted.insert(user, Instant::now());
+        }
+    }
+
+    /// The pool has answered for this user at `now`: nothing is left to be found out if that was long enough after.
+    fn looked_at(&self, user: UserNo, now: Instant) {
+        let mut noted = self.0.lock();
+        if noted.get(&user).is_some_and(|failed| now.duration_since(*failed) >= SETTLED) {
+            noted.remove(&user);
+        }
+    }
+}
+
+/// Forever. Cancel it at any time.
+pub(crate) async fn keep_sweeping(gateway: &Gateway) {
+    let mut due = interval(EVERY);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        due.tick().await;
+        let users: Vec<UserNo> = gateway.ghosts.0.lock().keys().copied().collect();
+        stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(gateway, user)).await;
+    }
+}
+
+async fn look_at(gateway: &Gateway, user: UserNo) {
+    let asked = Instant::now();
+    match sweep(gateway, user).await {
+        Ok(()) => gateway.ghosts.looked_at(user, asked),
+        Err(error) => {
+            tracing::debug!(%error, "sessions that may have been left in the pool could not be looked at");
+            gateway.ghosts.note(user);
+        }
+    }
+}
+
+/// Releases every session of the user that is said to be here and is not. One that sits here may be claimed just now.
+async fn sweep(gateway: &Gateway, user: UserNo) -> Result<()> {
+    let sessions = &gateway.parts.sessions;
+    let mut listed = bounded(sessions.list(user)).await?;
+    listed
+        .retain(|session| session.node == gateway.parts.node && gateway.pool.seat(user, session.connection).is_none());
+    for ghost in listed {
+        bounded(sessions.release(user, &ghost.device, ghost.token)).await?;
+        tracing::debug!(?user, connection = ghost.connection, "a session that was left in the pool is released");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i18_who_finds_no_room_is_not_noted_and_who_is_noted_stays_until_the_pool_has_answered_long_enough() {
+        let ghosts = Ghosts::default();
+        (0..=NOTED_MAX as u32).for_each(|user| ghosts.note(UserNo(user)));
+        assert_eq!(ghosts.0.lock().len(), NOTED_MAX);
+        let now = Instant::now();
+        ghosts.looked_at(UserNo(0), now + SETTLED / 2);
+        assert!(ghosts.0.lock().contains_key(&UserNo(0)));
+        ghosts.looked_at(UserNo(0), now + SETTLED);
+        assert!(!ghosts.0.lock().contains_key(&UserNo(0)));
+    }
+}
