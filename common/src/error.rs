@@ -9,6 +9,10 @@ pub enum StoreError {
     /// Retry later; nothing is known to have happened. Sessions stay open.
     #[error("the store is not available: {0}")]
     Unavailable(Arc<str>),
+    /// The store cannot work, knows why, and says so itself: its disk is full, say. As with `Unavailable`, a write may or
+    /// may not have happened. The words name no path and no address: whoever asks may be told.
+    #[error("{0}")]
+    Down(Arc<str>),
     /// The store's queue is full and nothing was written. Retry after the hint.
     #[error("the store is overloaded; retry in {retry_after_ms} ms")]
     Overloaded {
@@ -24,6 +28,11 @@ impl StoreError {
     /// An [`StoreError::Unavailable`] that keeps the cause's words.
     pub fn unavailable(cause: impl std::fmt::Display) -> Self {
         Self::Unavailable(cause.to_string().into())
+    }
+
+    /// A [`StoreError::Down`] with this reason.
+    pub fn down(why: impl std::fmt::Display) -> Self {
+        Self::Down(why.to_string().into())
     }
 
     /// A [`StoreError::Corrupt`] that says what was found.

@@ -1,15 +1,18 @@
 //! What `/readyz` and `/healthz` answer from: verdicts kept in memory, so that both answer at once, whatever hangs.
 //!
 //! ```text
-//!   prober: every second a small read of each store, bounded ──▶ which are away ──▶ /readyz   fails fast
-//!   keeper and prober: when they last came round             ──▶ progress      ──▶ /healthz  fails slow
+//!   prober: every second a small read of each store, bounded ──▶ which are away, why ──▶ /readyz   fails fast
+//!   keeper and prober: when they last came round             ──▶ progress           ──▶ /healthz  fails slow
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use futures_util::future::join5;
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Gateway;
@@ -31,6 +34,8 @@ const READ_FROM: u64 = 0b11;
 pub(crate) struct Vitals {
     /// A bit for each of [`STORES`].
     away: AtomicU64,
+    /// Why each of them is away, if it says so itself.
+    whys: Mutex<[Option<Arc<str>>; STORES.len()]>,
     kept_ms: AtomicU64,
     probed_ms: AtomicU64,
 }
@@ -39,7 +44,7 @@ impl Vitals {
     /// All are away until they have answered.
     pub(crate) fn new() -> Self {
         let away = AtomicU64::new((1 << STORES.len()) - 1);
-        Self { away, kept_ms: AtomicU64::new(0), probed_ms: AtomicU64::new(0) }
+        Self { away, whys: Mutex::default(), kept_ms: AtomicU64::new(0), probed_ms: AtomicU64::new(0) }
     }
 
     /// The keeper has come round at `now`.
@@ -47,10 +52,22 @@ impl Vitals {
         self.kept_ms.store(now, Ordering::Release);
     }
 
-    /// Which stores are away.
-    pub(crate) fn away(&self) -> Vec<&'static str> {
+    /// What is wrong with the stores that are away, in words for whoever asks; `None` if all are there.
+    pub(crate) fn away(&self) -> Option<String> {
         let away = self.away.load(Ordering::Acquire);
-        (0..).zip(STORES).filter(|(bit, _)| away >> bit & 1 == 1).map(|(_, name)| name).collect()
+        let (mut whys, mut silent) = (Vec::new(), Vec::new());
+        for (bit, why) in self.whys.lock().iter().enumerate().filter(|(bit, _)| away >> bit & 1 == 1) {
+            match why {
+                // Stores that share a disk give the same reason.
+                Some(why) if whys.iter().any(|told| *told == **why) => {}
+                Some(why) => whys.push(why.to_string()),
+                None => silent.push(STORES[bit]),
+            }
+        }
+        if !silent.is_empty() {
+            whys.push(format!("no answer from: {}", silent.join(", ")));
+        }
+        (!whys.is_empty()).then(|| whys.join("; "))
     }
 
     /// Whether the background has not come round for so long that only a new process will help.
@@ -92,6 +109,10 @@ pub(crate) async fn probe(gateway: &Gateway) {
         }
         away |= u64::from(answer.is_err()) << bit;
     }
+    *vitals.whys.lock() = all.map(|answer| match answer {
+        Err(StoreError::Down(why)) => Some(why),
+        _ => None,
+    });
     vitals.away.store(away, Ordering::Release);
     vitals.probed_ms.store(gateway.elapsed_ms(), Ordering::Release);
     // Sessions whose reads have failed try again by themselves, but ever more slowly.
@@ -103,6 +124,18 @@ pub(crate) async fn probe(gateway: &Gateway) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_that_says_why_it_is_away_is_quoted_once_and_the_others_are_named() {
+        let vitals = Vitals::new();
+        assert_eq!(vitals.away().unwrap(), "no answer from: archive, inboxes, sessions, jobs, doorbell");
+        vitals.away.store(0b01101, Ordering::Release);
+        let why: Arc<str> = "the archive has no room on its disk".into();
+        *vitals.whys.lock() = [Some(why.clone()), None, None, Some(why), None];
+        assert_eq!(vitals.away().unwrap(), "the archive has no room on its disk; no answer from: sessions");
+        vitals.away.store(0, Ordering::Release);
+        assert_eq!(vitals.away(), None);
+    }
 
     #[test]
     fn a_process_is_stuck_only_when_its_background_has_not_come_round_for_a_minute() {

@@ -26,10 +26,10 @@ export class Process {
     return this.#child.pid;
   }
 
-  /** Starts it, with `environment` besides that of the test; of FEEDGATE_* it sees only what is given here. */
-  start(environment = {}) {
+  /** Starts it, with `environment` besides that of the test, of which it sees no FEEDGATE_*, and with `more` arguments. */
+  start(environment = {}, more = []) {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_"));
-    const [program, ...args] = this.command;
+    const [program, ...args] = [...this.command, ...more];
     const env = { ...Object.fromEntries(inherited), ...environment };
     const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => this.#log.push(text));

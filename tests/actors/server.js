@@ -24,9 +24,9 @@ export class Server extends Backend {
     t.after(() => server.#sweep());
     await writeFile(join(server.directory, "feedgate.toml"), config);
     server.port = await freePort();
-    const binary = join(TOOLS, "bin", failpoints || failpoint ? "feedgate-failpoints" : "feedgate");
+    server.binary = join(TOOLS, "bin", failpoints || failpoint ? "feedgate-failpoints" : "feedgate");
     const serve = ["serve", "--listen", `127.0.0.1:${server.port}`, "--data", server.data];
-    const command = [...under(server.directory), binary, ...serve, "--config", join(server.directory, "feedgate.toml")];
+    const command = [...under(server.directory), server.binary, ...serve, "--config", join(server.directory, "feedgate.toml")];
     server.#process = new Process(command);
     await server.start({ failpoint });
     return server;
@@ -52,9 +52,9 @@ export class Server extends Backend {
     return this.#process.ended;
   }
 
-  /** Starts the process, again after it ended, and waits until it answers (or has died of its failpoint). */
-  async start({ failpoint } = {}) {
-    this.#process.start(failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {});
+  /** Starts the process, again after it ended, with more `flags`, and waits until it answers (or has died of its failpoint). */
+  async start({ failpoint, flags = [] } = {}) {
+    this.#process.start(failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {}, flags);
     await until("the server answers", () => this.ended || this.isReady(), { seen: () => this.log() });
     if (this.ended && !failpoint) throw new Error(`the server ended with ${JSON.stringify(this.ended)}:\n${this.log()}`);
     if (!this.ended) this.key = (await readFile(join(this.data, "secrets", "api_key"), "utf8")).trim();

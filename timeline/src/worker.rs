@@ -273,6 +273,6 @@ async fn insist<F: Future<Output = Result<()>>>(backoff: Backoff, call: impl Fn(
 fn hint(error: &StoreError) -> Duration {
     match error {
         StoreError::Overloaded { retry_after_ms } => Duration::from_millis((*retry_after_ms).into()),
-        StoreError::Unavailable(_) | StoreError::Corrupt(_) => Duration::ZERO,
+        StoreError::Unavailable(_) | StoreError::Down(_) | StoreError::Corrupt(_) => Duration::ZERO,
     }
 }

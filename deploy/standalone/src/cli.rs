@@ -26,13 +26,13 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
-    pub(crate) serve: Serve,
+    pub(crate) start: Start,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run the server (what happens without a command)
-    Serve(Serve),
+    Serve(Start),
     /// Print a token (JWT) with which a user's device may connect
     Token {
         /// Whose token
@@ -115,6 +115,15 @@ pub(crate) enum Command {
     CheckConfig(Serve),
     /// Print a configuration file with every setting, its default and what it means
     DefaultConfig,
+}
+
+#[derive(Args)]
+pub(crate) struct Start {
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+    /// Go on with what is left of a data directory from which files or secrets are missing; secrets are made anew
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
 }
 
 #[derive(Args)]

@@ -19,8 +19,8 @@ use crate::{DEFAULT_CONFIG, secrets, tail, transfer};
 
 /// Carries out a command line. Blocks until it is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
-    match cli.command.unwrap_or(Command::Serve(cli.serve)) {
-        Command::Serve(serve) => serve::run(Role::FEEDGATE, server_settings(&serve)?),
+    match cli.command.unwrap_or(Command::Serve(cli.start)) {
+        Command::Serve(start) => serve::run(Role::FEEDGATE, server_settings(&start.serve)?, start.accept_loss),
         Command::CheckConfig(serve) => show(&server_settings(&serve)?),
         Command::DefaultConfig => print(DEFAULT_CONFIG.trim_end()),
         Command::Ready { url } => client(async move {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   parts run ──┬─ signal ─────────▶ stop ▶ every part drains ▶ exit 0
-//!               └─ a part ended ───▶ stop ▶ every part drains ▶ exit 1
+//!               └─ a part ended ───▶ stop ▶ every part drains, within seconds ▶ exit 1
 //! ```
 //!
 //! Invariants: a process is whole or gone: when one of its parts ends or panics, the others are stopped
@@ -19,8 +19,14 @@ use tokio_util::sync::CancellationToken;
 /// What a shell expects of a program that SIGINT ended.
 const INTERRUPTED: i32 = 130;
 
+/// How long a process that has failed may drain: whoever supervises it shall start another.
+const FAILED_WITHIN: Duration = Duration::from_secs(5);
+
 /// For tasks that are cut short to let go of the stores.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// What a shell expects of a program that has failed.
+const FAILED: i32 = 1;
 
 /// SIGINT and SIGTERM.
 pub(crate) struct Signals {
@@ -69,6 +75,7 @@ impl Parts {
         last: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
         let ended = self.run(signals.next()).await;
+        let failed = ended.as_ref().err().map(|error| format!("{error:#}"));
         let drain = async {
             let drained = self.drain().await;
             let last = last.await;
@@ -77,6 +84,11 @@ impl Parts {
         tokio::select! {
             stopped = drain => stopped,
             () = signals.next() => exit(INTERRUPTED),
+            // What it waits for may be what has failed.
+            failed = too_long(failed) => {
+                eprintln!("feedgate: {failed}");
+                exit(FAILED)
+            }
         }
     }
 
@@ -106,6 +118,17 @@ impl Parts {
             drained = drained.and(ended.context("a part of the server did not stop cleanly"));
         }
         drained
+    }
+}
+
+/// Answers what has failed, once the drain after it has taken too long; never if nothing has.
+async fn too_long(failed: Option<String>) -> String {
+    match failed {
+        Some(failed) => {
+            tokio::time::sleep(FAILED_WITHIN).await;
+            failed
+        }
+        None => std::future::pending().await,
     }
 }
 

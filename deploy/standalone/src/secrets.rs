@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariants: made once, from the system's random source, 256 bits each; on disk before they are
-//! used; readable by their owner alone, and refused if anybody else may read them. All gateways of a
+//! used; never made again for a server that has users; readable by their owner alone, and refused if anybody else may read them. All gateways of a
 //! cluster share them, so there they are made on purpose (`feedgate secrets`), never on the way.
 
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -34,6 +34,24 @@ pub(crate) fn open_or_make(directory: &Path) -> anyhow::Result<Secrets> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.with_context(|| format!("{} cannot be made", directory.display()))?;
     Ok(Secrets { api_key: read_or_make(directory, "api_key")?, token_key: read_or_make(directory, "token_key")? })
+}
+
+/// Reads both, of a server that has users. One that is missing was lost: another would be no secret of anybody's.
+pub(crate) fn open_used(directory: &Path) -> anyhow::Result<Secrets> {
+    let used = |name, stands_for| {
+        let path = directory.join(name);
+        read(&path)?.with_context(|| {
+            format!(
+                "{} is missing, though this server has users: {stands_for}. Restore the file from a copy; or start once \
+                 with --accept-loss, which makes another",
+                path.display()
+            )
+        })
+    };
+    Ok(Secrets {
+        api_key: used("api_key", "with another key no backend gets in")?,
+        token_key: used("token_key", "with another key no reader's token is valid")?,
+    })
 }
 
 /// Reads both.
@@ -83,7 +101,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("{show} cannot be read"))?;
     let secret = text.trim_end_matches(['\r', '\n']);
-    let remedy = "remove the file to have a new one made, or restore it";
+    let remedy = "restore the file, or remove it and start once with --accept-loss to have a new one made";
     ensure!(!secret.is_empty(), "{show} is empty; {remedy}");
     ensure!(secret.len() >= LENGTH_MIN, "{show} holds fewer than {LENGTH_MIN} characters; {remedy}");
     ensure!(
@@ -153,8 +171,8 @@ mod tests {
         for (text, mode, wants) in [
             ("0123456789abcdef", 0o660, "run: chmod 600"),
             ("0123456789abcdef", 0o604, "run: chmod 600"),
-            ("", 0o600, "is empty; remove the file"),
-            ("\n", 0o600, "is empty; remove the file"),
+            ("", 0o600, "is empty; restore the file"),
+            ("\n", 0o600, "is empty; restore the file"),
             ("short", 0o600, "fewer than 16 characters"),
             ("0123456789abcdef two", 0o600, "one line of printable ASCII"),
         ] {
@@ -166,6 +184,23 @@ mod tests {
             let error = format!("{:#}", open_or_make(data.path()).err().unwrap());
             assert!(error.contains(wants) && error.contains("token_key"), "{error}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn a_server_that_has_users_is_given_no_other_secret_in_place_of_one_that_is_missing() {
+        let data = tempfile::tempdir().unwrap();
+        let made = open_or_make(data.path()).unwrap();
+        assert_eq!(open_used(data.path()).unwrap().token_key, made.token_key);
+        for name in ["token_key", "api_key"] {
+            let path = data.path().join(name);
+            std::fs::remove_file(&path).unwrap();
+            let error = open_used(data.path()).err().unwrap().to_string();
+            assert!(
+                error.contains(&format!("{} is missing", path.display())) && error.contains("--accept-loss"),
+                "{error}"
+            );
+            assert!(!path.exists());
         }
     }
 

@@ -11,7 +11,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use compact_str::CompactString;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::named::NamedFeeds;
@@ -47,21 +47,21 @@ impl Role {
     pub(crate) const FEEDGATE: Self = Self { name: "feedgate", gateway: true, worker: true };
 }
 
-/// Serves until a signal. `Err` if it could not start, or could not go on.
-pub(crate) fn run(role: Role, settings: Settings) -> anyhow::Result<()> {
+/// Serves until a signal. `accept_loss`: see [`Stores::open`]. `Err` if it could not start, or could not go on.
+pub(crate) fn run(role: Role, settings: Settings, accept_loss: bool) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("{QUIET},{}", settings.log)).context("log")?;
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(role, settings));
+    let served = runtime.block_on(serve(role, settings, accept_loss));
     runtime.shutdown_timeout(LAST_WAIT);
     served
 }
 
-async fn serve(role: Role, settings: Settings) -> anyhow::Result<()> {
+async fn serve(role: Role, settings: Settings, accept_loss: bool) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let started = tokio::select! {
-        started = start(role, settings) => started?,
+        started = start(role, settings, accept_loss) => started?,
         () = signals.next() => return Ok(()),
     };
     show(&started.banner);
@@ -78,7 +78,7 @@ struct Started {
     banner: String,
 }
 
-async fn start(role: Role, mut settings: Settings) -> anyhow::Result<Started> {
+async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow::Result<Started> {
     let kind = Kind::of(&settings).map_err(|problems| anyhow!(problems.join("\n")))?;
     if !role.gateway {
         return start_worker(role, &settings).await;
@@ -89,15 +89,32 @@ async fn start(role: Role, mut settings: Settings) -> anyhow::Result<Started> {
         Kind::Embedded => None,
         Kind::Cluster => Some((data::lock(&settings.data)?, secrets::open(&settings.secrets_dir())?)),
     };
-    let stores = Stores::open(&settings).await?;
+    ensure!(
+        kind == Kind::Embedded || !accept_loss,
+        "--accept-loss is for what this process keeps in its own files; over shared stores there is nothing to accept"
+    );
+    let stores = Stores::open(&settings, accept_loss).await?;
     let (lock, secrets) = match shared {
         Some((lock, secrets)) => (Some(lock), secrets),
-        None => (None, secrets::open_or_make(&settings.secrets_dir())?),
+        None => {
+            let is_used = !accept_loss && stores.archive.counts().await?.users > 0;
+            let made = if is_used { secrets::open_used } else { secrets::open_or_make };
+            (None, made(&settings.secrets_dir())?)
+        }
     };
 
     let banner = banner(role, &ports, &settings)?;
     let announced = data::announce(&settings.data, &format!("http://{}", ports.backends()), lock)?;
     let mut parts = Parts::default();
+    if let Some(embedded) = &stores.embedded {
+        let (died, stop) = (embedded.died(), parts.stop());
+        parts.add(async move {
+            tokio::select! {
+                why = died => Err(anyhow!(why.to_string())),
+                () = stop.cancelled() => Ok(()),
+            }
+        });
+    }
     let feeds = feeds(&stores, &settings).await?;
     if role.worker {
         add_worker(&mut parts, worker(&feeds, &stores, &settings));
@@ -125,7 +142,7 @@ async fn start(role: Role, mut settings: Settings) -> anyhow::Result<Started> {
 /// A worker alone: it keeps nothing, and needs a port only to say how it is.
 async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started> {
     let listener = ports::bind("health-listen", settings.health_listen).await?;
-    let stores = Stores::open(settings).await?;
+    let stores = Stores::open(settings, false).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
     let worker = worker(&feeds(&stores, settings).await?, &stores, settings);
     let health = Health::new(&stores, worker.pulse(), settings.timeline.silence_max());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
-use feedgate_embedded::Embedded;
+use feedgate_embedded::{Embedded, Opening};
 
 use crate::settings::Settings;
 use crate::url::StoreUrl;
@@ -88,15 +88,15 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Opens what the settings name. Cancel safe.
-    pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Self> {
+    /// Opens what the settings name. `accept_loss`: embedded ones go on with what is left of them. Cancel safe.
+    pub(crate) async fn open(settings: &Settings, accept_loss: bool) -> anyhow::Result<Self> {
         #[cfg(feature = "cluster")]
         if Kind::of(settings) == Ok(Kind::Cluster) {
             return crate::cluster::open(settings).await;
         }
         let (path, buckets, pull_above) = (settings.data.clone(), settings.buckets, settings.pull_above);
-        let opening = tokio::task::spawn_blocking(move || Embedded::open_with(&path, buckets, pull_above));
-        let embedded = opening.await??;
+        let opening = Opening { buckets, pull_above, accept_loss };
+        let embedded = tokio::task::spawn_blocking(move || Embedded::open_with(&path, opening)).await??;
         Ok(Self {
             archive: embedded.archive.clone(),
             inboxes: embedded.inboxes.clone(),

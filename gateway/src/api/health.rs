@@ -26,11 +26,10 @@ pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Jso
 
 /// `GET /readyz`: every store answers, this node's sessions count, and it is not going away.
 pub(super) async fn ready(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
-    let away = api.gateway.vitals.away();
     let why = if api.gateway.stopping.is_cancelled() {
         "this node is going away".to_owned()
-    } else if !away.is_empty() {
-        format!("no answer from: {}", away.join(", "))
+    } else if let Some(away) = api.gateway.vitals.away() {
+        away
     } else if !api.gateway.may_push() {
         "this node's lease in the session pool has lapsed; its sessions wait until it is renewed".to_owned()
     } else {

@@ -83,7 +83,7 @@ kinds! {
     Internal "internal" INTERNAL_SERVER_ERROR "Internal error"
         "The server found its own data damaged; the operator has the details.";
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Unavailable"
-        "A store does not answer: retry after `Retry-After` seconds. A write may or may not have happened; repeating it is safe with an idempotency key.";
+        "A store does not answer, or says in the detail why it cannot work: retry after `Retry-After` seconds. A write may or may not have happened; repeating it is safe with an idempotency key.";
     Overloaded "overloaded" SERVICE_UNAVAILABLE "Overloaded"
         "There is too much to do and nothing was written: retry after `Retry-After` seconds.";
 }
@@ -172,6 +172,9 @@ impl From<StoreError> for Problem {
                     Kind::Unavailable,
                     "a store does not answer; retry, with the same idempotency key if you write",
                 )
+            }
+            StoreError::Down(why) => {
+                Self::new(Kind::Unavailable, format!("{why}; retry, with the same idempotency key if you write"))
             }
             StoreError::Overloaded { retry_after_ms } => Self {
                 retry_after_secs: retry_after_ms.div_ceil(1000).max(1),
@@ -265,6 +268,7 @@ mod tests {
     fn a_store_that_fails_tells_when_to_come_back() {
         let cases = [
             (StoreError::unavailable("connection refused by 10.0.0.7"), 503, Some("1")),
+            (StoreError::down("the archive has no room on its disk"), 503, Some("1")),
             (StoreError::Overloaded { retry_after_ms: 20 }, 503, Some("1")),
             (StoreError::Overloaded { retry_after_ms: 2001 }, 503, Some("3")),
             (StoreError::corrupt("a row of 3 bytes"), 500, None),
@@ -277,6 +281,12 @@ mod tests {
             let line = response.headers().get(header::RETRY_AFTER).map(|value| value.to_str().unwrap());
             assert_eq!(line, retry_after);
         }
+    }
+
+    #[test]
+    fn a_store_that_knows_why_it_is_down_has_its_reason_told() {
+        let problem = Problem::from(StoreError::down("the archive has no room on its disk"));
+        assert!(problem.detail.starts_with("the archive has no room on its disk; retry"), "{}", problem.detail);
     }
 
     #[test]

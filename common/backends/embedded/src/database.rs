@@ -14,6 +14,9 @@
 //! write buffer, or twenty runs in level 0). That thread is the writer and nobody else: tasks go
 //! on reading, writes wait in the queue, and when it is full they are answered `Overloaded`.
 //!
+//! A store that has failed says why, opens again once that can help, or ends the process (see [`crate::writer`]).
+//! Reads go on from the last view until then.
+//!
 //! A limit: what a crash left incomplete at the journal's end is dropped on opening, but if a loss of
 //! power wrote the end of an operation that was not synced and not its middle, fjall takes it for
 //! damage and opening answers `Corrupt`. It had not been promised to survive that; a human still has to
@@ -28,26 +31,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
-use fjall::{KeyspaceCreateOptions, SingleWriterTxDatabase};
 use tokio::sync::oneshot;
 
-use crate::table::Space;
-use crate::view::{Spaces, Tx, View, store_error};
+use crate::files::Files;
+use crate::view::{Tx, View, store_error};
+use crate::vital::Vital;
 use crate::writer::{Pending, Queued, Weight, Writer};
-
-/// Journals on disk before old write buffers are flushed; bounds how long opening replays. Measured
-/// after 140,000 publishes: 0.4 s to open with 64 MiB, 1.5 s with 128.
-const JOURNAL_BYTES: u64 = 64 << 20;
-
-/// A tree's write buffer.
-const BUFFER_BYTES: u64 = 16 << 20;
-
-/// Blocks of tables kept in memory.
-const CACHE_BYTES: u64 = 64 << 20;
 
 /// When a refused write is likely to find room.
 const RETRY_AFTER_MS: u32 = 100;
@@ -114,7 +108,9 @@ pub struct Database {
     queue: Option<SyncSender<Box<dyn Queued>>>,
     queued_bytes: Arc<AtomicUsize>,
     limits: Limits,
-    published: Arc<ArcSwap<View>>,
+    published: Arc<ArcSwapOption<View>>,
+    vital: Arc<Vital>,
+    files: Files,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -129,43 +125,57 @@ impl Database {
 
     /// The same with bounds of the caller's choice.
     pub fn open_with(dir: &Path, limits: Limits) -> Result<Arc<Self>> {
-        // The writer decides when the journal's buffer goes to the system and to the disk.
-        let store = SingleWriterTxDatabase::builder(dir)
-            .manual_journal_persist(true)
-            .max_journaling_size(JOURNAL_BYTES)
-            .cache_size(CACHE_BYTES)
-            .open()
-            .map_err(store_error)?;
-        let spaces = open_spaces(&store)?;
-        let view = View { snapshot: store.read_tx(), spaces: spaces.clone() };
-        let published = Arc::new(ArcSwap::from_pointee(view));
+        let files = Files::new(dir);
+        let store = files.open().map_err(store_error)?;
+        let published = Arc::new(ArcSwapOption::from_pointee(store.view()));
+        let vital = Vital::new("the archive");
         let (queue, receiver) = sync_channel(limits.ops);
         let writer = Writer {
-            store,
-            spaces,
+            files: files.clone(),
+            store: Some(store),
             queue: receiver,
             published: published.clone(),
             unsynced: true,
             group: 0,
-            failed: None,
+            vital: vital.clone(),
+            reopened: None,
+            look: Instant::now(),
         };
-        let writer = std::thread::Builder::new()
-            .name("archive-writer".into())
-            .spawn(move || writer.run())
-            .map_err(StoreError::unavailable)?;
-        let queued_bytes = Arc::default();
-        Ok(Arc::new(Self { queue: Some(queue), queued_bytes, limits, published, writer: Some(writer) }))
+        let writer = vital.spawn("archive-writer", move || writer.run()).map_err(StoreError::unavailable)?;
+        let (queue, queued_bytes, writer) = (Some(queue), Arc::default(), Some(writer));
+        Ok(Arc::new(Self { queue, queued_bytes, limits, published, vital, files, writer }))
+    }
+
+    /// Whether it works.
+    ///
+    /// # Errors
+    /// `Down` with the reason.
+    pub(crate) fn ping(&self) -> Result<()> {
+        self.vital.check()
+    }
+
+    /// How it is.
+    pub(crate) fn vital(&self) -> Arc<Vital> {
+        self.vital.clone()
+    }
+
+    /// `then` runs each time the store was opened again after a failure, before anybody reads it.
+    pub(crate) fn when_reopened(&self, then: impl Fn(&View) -> Result<()> + Send + 'static) {
+        self.files.when_reopened(then);
     }
 
     /// The store as the last finished group left it. Take one per call, so that the call reads one
     /// snapshot.
-    pub fn view(&self) -> Arc<View> {
-        self.published.load_full()
+    ///
+    /// # Errors
+    /// `Down` for the moment in which a store that has failed is opened again.
+    pub fn view(&self) -> Result<Arc<View>> {
+        self.published.load_full().ok_or_else(|| self.stopped())
     }
 
     /// Reads on a thread that may block, for what may touch many thousand rows.
     pub async fn read<T: Send + 'static>(&self, read: impl FnOnce(&View) -> Result<T> + Send + 'static) -> Result<T> {
-        let view = self.view();
+        let view = self.view()?;
         tokio::task::spawn_blocking(move || read(&view)).await.map_err(StoreError::unavailable)?
     }
 
@@ -177,7 +187,7 @@ impl Database {
     /// and must not wait for anything.
     ///
     /// Errors: whatever `op` answers; `Overloaded` if the queue is full, and then nothing was
-    /// written; `Unavailable` after a failed write to disk, and then it may or may not have
+    /// written; `Down` after a failed write to disk, and then it may or may not have
     /// happened. Cancelled, it may or may not happen.
     pub async fn write<T: Send + 'static>(
         &self,
@@ -196,12 +206,17 @@ impl Database {
         queue.try_send(Box::new(Pending { request, asker, outcome: None, weight })).map_err(
             |refused| match refused {
                 TrySendError::Full(_) => overloaded(),
-                TrySendError::Disconnected(_) => stopped(),
+                TrySendError::Disconnected(_) => self.stopped(),
             },
         )?;
-        let (value, group) = answer.await.map_err(|_| stopped())??;
+        let (value, group) = answer.await.map_err(|_| self.stopped())??;
         tracing::debug!(target: "feedgate::durable", group, ?durability, "answered");
         Ok(value)
+    }
+
+    /// Why there is no answer.
+    fn stopped(&self) -> StoreError {
+        self.vital.check().err().unwrap_or_else(|| StoreError::unavailable("the store's writer has stopped"))
     }
 
     fn weigh(&self, bytes: usize) -> Result<Weight> {
@@ -218,25 +233,15 @@ impl Drop for Database {
         drop(self.queue.take());
         let Some(writer) = self.writer.take() else { return };
         // An operation may hold the last reference; its thread ends by itself.
-        if writer.thread().id() != std::thread::current().id() && writer.join().is_err() {
-            tracing::error!("the store's writer had panicked");
+        if writer.thread().id() != std::thread::current().id() {
+            // A panic was told when it happened.
+            _ = writer.join();
         }
     }
 }
 
-fn open_spaces(store: &SingleWriterTxDatabase) -> Result<Spaces> {
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(BUFFER_BYTES);
-    let open = |space: Space| store.keyspace(space.name(), options).map_err(store_error);
-    let [archive, items, jobs, positions] = Space::ALL;
-    Ok(Arc::new([open(archive)?, open(items)?, open(jobs)?, open(positions)?]))
-}
-
 fn overloaded() -> StoreError {
     StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS }
-}
-
-fn stopped() -> StoreError {
-    StoreError::unavailable("the store's writer has stopped")
 }
 
 #[cfg(test)]

@@ -2,27 +2,48 @@
 //!
 //! ```text
 //!   <data>/lock       held while open: one process at a time
+//!   <data>/manifest   what was there when it was last used
 //!   <data>/archive    Archive, Jobs, positions of devices
 //!   <data>/inboxes    Inboxes
 //! ```
 //!
 //! Opening compares what the Archive remembers of the inbox store with what is found there: one that was lost or
-//! put back from a copy starts empty, and every inbox is rebuilt when its reader comes.
+//! put back from a copy starts empty, and every inbox is rebuilt when its reader comes. An Archive that has lost
+//! something is refused, unless that is accepted: then no inbox of before counts.
 
+use std::convert::Infallible;
 use std::fs::{self, File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
+use parking_lot::Mutex;
 
 use crate::database::{Database, Durability};
 use crate::inboxes::{EmbeddedInboxes, Settings};
+use crate::manifest::{Counters, Manifest};
+use crate::vital::Vital;
 use crate::{EmbeddedArchive, EmbeddedDoorbell, EmbeddedJobs, EmbeddedSessions};
+
+/// How often it is looked whether the newest journal is another one.
+const NOTED_EVERY: Duration = Duration::from_secs(1);
+
+/// How a data directory is opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening {
+    /// In how many shares readers are fanned out to. Counts for a new directory.
+    pub buckets: u16,
+    /// Above how many followers the items of an author of class `auto` are pulled.
+    pub pull_above: u64,
+    /// Goes on with what is left if the Archive has lost files or records.
+    pub accept_loss: bool,
+}
 
 /// See the module. A store stays open, and refuses to be opened again, until its last clone is dropped too.
 pub struct Embedded {
@@ -37,7 +58,10 @@ pub struct Embedded {
     /// Wakes within this process.
     pub doorbell: Arc<dyn Doorbell>,
     database: Arc<Database>,
-    _lock: File,
+    vitals: [Arc<Vital>; 2],
+    dir: PathBuf,
+    noted: Arc<Mutex<Manifest>>,
+    lock: File,
 }
 
 impl Embedded {
@@ -50,19 +74,33 @@ impl Embedded {
     /// `Unavailable`, naming `dir`, if another process has it open or it cannot be used; `Corrupt` if what it holds
     /// cannot be what was written. Nothing is changed then.
     pub fn open(dir: &Path, buckets: u16) -> Result<Self> {
-        Self::open_with(dir, buckets, DEFAULT_PULL_ABOVE)
+        Self::open_with(dir, Opening { buckets, pull_above: DEFAULT_PULL_ABOVE, accept_loss: false })
     }
 
-    /// The same with a number of followers of its own, above which the items of an author of class `auto` are pulled.
+    /// The same in the ways that `opening` says.
     ///
     /// # Errors
-    /// Those of [`Embedded::open`].
-    pub fn open_with(dir: &Path, buckets: u16, pull_above: u64) -> Result<Self> {
+    /// Those of [`Embedded::open`]; what is `Corrupt` because something is lost can be accepted.
+    pub fn open_with(dir: &Path, opening: Opening) -> Result<Self> {
         let lock = lock(dir)?;
-        let database = Database::open(&dir.join("archive"))?;
+        let place = dir.join("archive");
+        let found = Manifest::read(dir)?;
+        let missing = found.as_ref().and_then(|found| found.missing(&place));
+        let missing = missing.map(|file| format!("{} is missing", file.display()));
+        let mut lost = accept(opening, dir, missing)?;
+        let database = Database::open(&place).map_err(|error| unopened(&place, error))?;
+        let Opening { buckets, pull_above, .. } = opening;
         let settings = Settings { buckets, ..Settings::default() };
         let (archive, inboxes, epoch) = wait(async {
             let archive = EmbeddedArchive::open(database.clone(), buckets).await?.with_pull_above(pull_above);
+            if let Some(found) = &found {
+                let behind = found.ahead_of(&archive.counters()?);
+                let behind = behind.map(|what| format!("a part of {} is missing: {what}", place.display()));
+                lost |= accept(opening, dir, behind)?;
+                if lost {
+                    archive.accept_loss(found.counter("epoch")).await?;
+                }
+            }
             let remembered = archive.incarnation()?;
             let inboxes = EmbeddedInboxes::open(&dir.join("inboxes"), remembered.as_deref(), settings)?;
             if inboxes.buckets() != buckets {
@@ -76,6 +114,8 @@ impl Embedded {
             let epoch = archive.next_epoch().await?;
             Ok((archive, inboxes, epoch))
         })?;
+        let noted = note(dir, archive.counters()?)?;
+        let vitals = [database.vital(), inboxes.vital()];
         Ok(Self {
             archive: Arc::new(archive),
             inboxes: Arc::new(inboxes),
@@ -83,19 +123,100 @@ impl Embedded {
             jobs: Arc::new(EmbeddedJobs::open(database.clone())?),
             doorbell: Arc::new(EmbeddedDoorbell::default()),
             database,
-            _lock: lock,
+            vitals,
+            dir: dir.to_owned(),
+            noted: Arc::new(Mutex::new(noted)),
+            lock,
         })
+    }
+
+    /// Waits until a store is dead, and answers why: then only another process can help. One that waits for room on its
+    /// disk is not; it goes on by itself. Whoever serves the stores awaits this as long as it does, since a disk that
+    /// hangs is noticed here, and a journal that another one follows. Does not keep the stores open.
+    pub fn died(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
+        let ([database, inboxes], dir, noted) = (self.vitals.clone(), self.dir.clone(), self.noted.clone());
+        async move {
+            tokio::select! {
+                why = database.died() => why,
+                why = inboxes.died() => why,
+                never = keep_noting(dir, noted) => match never {},
+            }
+        }
     }
 
     /// Brings everything to disk and gives up this handle. What was *accepted* is there already; this adds
     /// acknowledged jobs and device positions, which otherwise survive a crash of the process alone.
     ///
     /// # Errors
-    /// `Unavailable` if the disk does not take it; the next start then repeats some work.
+    /// `Unavailable` or `Down` if the disk does not take it; the next start then repeats some work.
     pub async fn close(self) -> Result<()> {
-        self.database.write(Durability::Synced, |_| Ok(())).await?;
-        // Joins the stores' threads, if this was the last handle.
-        tokio::task::spawn_blocking(move || drop(self)).await.map_err(StoreError::unavailable)
+        let counters = self.database.write(Durability::Synced, |tx| crate::archive::counters(tx)).await?;
+        let Self { archive, inboxes, sessions, jobs, doorbell, database, dir, lock, .. } = self;
+        let close = move || {
+            // Joins the stores' threads, if these were the last handles.
+            drop((archive, inboxes, sessions, jobs, doorbell, database));
+            let noted = note(&dir, counters);
+            drop(lock);
+            noted.map(drop)
+        };
+        tokio::task::spawn_blocking(close).await.map_err(StoreError::unavailable)?
+    }
+}
+
+/// Notes what is there now.
+fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
+    let place = dir.join("archive");
+    let manifest = Manifest::of(&place, counters)
+        .map_err(|error| StoreError::unavailable(format_args!("cannot list {}: {error}", place.display())))?;
+    manifest.write(dir)?;
+    Ok(manifest)
+}
+
+/// Notes each journal that follows another one, forever.
+async fn keep_noting(dir: PathBuf, noted: Arc<Mutex<Manifest>>) -> Infallible {
+    loop {
+        tokio::time::sleep(NOTED_EVERY).await;
+        let (dir, noted) = (dir.clone(), noted.clone());
+        let note = move || {
+            let mut noted = noted.lock();
+            if let Some(followed) = noted.followed(&dir.join("archive"))
+                && followed.write(&dir).is_ok()
+            {
+                *noted = followed;
+            }
+        };
+        // What could not be noted is noted the next time.
+        _ = tokio::task::spawn_blocking(note).await;
+    }
+}
+
+/// Whether something is lost, which must have been accepted.
+fn accept(opening: Opening, dir: &Path, lost: Option<String>) -> Result<bool> {
+    match lost {
+        None => Ok(false),
+        Some(lost) if opening.accept_loss => {
+            tracing::warn!("{lost}; as accepted, the server goes on with what is left, and every feed is built again");
+            Ok(true)
+        }
+        Some(lost) => Err(StoreError::corrupt(format_args!(
+            "{lost}, and with it items, follows or users that were accepted. Stop, and restore {} as a whole from a copy; \
+             or start once with --accept-loss, which goes on with what is left",
+            dir.display()
+        ))),
+    }
+}
+
+/// What fjall says, with where and what to do.
+fn unopened(place: &Path, error: StoreError) -> StoreError {
+    let place = place.display();
+    match error {
+        StoreError::Corrupt(what) => StoreError::corrupt(format_args!(
+            "{place} cannot be opened: {what}; a journal (*.jnl) or a table (keyspaces/*/tables/*) in it is damaged or \
+             missing, and the log says which. Restore the data directory as a whole from a copy; or move {place} away and \
+             start once with --accept-loss, which begins without any item or follow"
+        )),
+        StoreError::Unavailable(why) => StoreError::unavailable(format_args!("{place} cannot be opened: {why}")),
+        other => other,
     }
 }
 

@@ -56,18 +56,23 @@ impl EmbeddedJobs {
 
     /// The same with at most `room` jobs in memory.
     pub fn open_with_room(database: Arc<Database>, room: usize) -> Result<Self> {
-        let (mut last, mut total) = (0, 0);
-        for row in database.view().scan::<ByOrder>(..) {
-            (last, total) = (row?.0, total + 1);
-        }
+        let (last, total) = on_disk(&*database.view()?)?;
         let line = Mutex::new(Line::new(room, last, total));
-        Ok(Self { database, shared: Arc::new(Shared { line, news: Notify::new() }) })
+        let shared = Arc::new(Shared { line, news: Notify::new() });
+        let beginning = shared.clone();
+        database.when_reopened(move |view| {
+            let (last, total) = on_disk(view)?;
+            beginning.line.lock().begin_again(last, total);
+            beginning.news.notify_waiters();
+            Ok(())
+        });
+        Ok(Self { database, shared })
     }
 
     /// Brings the next stretch, after `after`, into the line, which may hold `room` more.
     fn read_on(&self, after: u64, until: u64, room: usize) -> Result<()> {
         let limit = room.min(STRETCH);
-        let view = self.database.view();
+        let view = self.database.view()?;
         let jobs: Vec<(u64, Job)> = view.scan::<ByOrder>(after + 1..).take(limit).collect::<Result<_>>()?;
         let all_until = (jobs.len() < limit).then_some(until);
         self.shared.line.lock().read(jobs, all_until);
@@ -143,8 +148,13 @@ impl Jobs for EmbeddedJobs {
     }
 
     async fn ping(&self) -> Result<()> {
-        Ok(())
+        self.database.ping()
     }
+}
+
+/// The greatest order on disk, and how many jobs are there.
+fn on_disk(from: &impl Read) -> Result<(u64, u64)> {
+    from.scan::<ByOrder>(..).try_fold((0, 0), |(_, total), row| Ok((row?.0, total + 1)))
 }
 
 /// On the writer thread: gives each job that is nowhere yet a place on disk.

@@ -13,19 +13,24 @@
 pub mod archive;
 pub mod codec;
 pub mod database;
+mod disk;
 pub mod doorbell;
+mod files;
+mod fjall_log;
 mod home;
 pub mod inboxes;
 pub mod jobs;
+mod manifest;
 pub mod sessions;
 pub mod table;
 pub mod view;
+mod vital;
 mod writer;
 
 pub use archive::EmbeddedArchive;
 pub use database::{Database, Durability};
 pub use doorbell::EmbeddedDoorbell;
-pub use home::Embedded;
+pub use home::{Embedded, Opening};
 pub use inboxes::EmbeddedInboxes;
 pub use jobs::EmbeddedJobs;
 pub use sessions::EmbeddedSessions;

@@ -75,7 +75,7 @@ impl Sessions for EmbeddedSessions {
 
     async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {
         let mut sessions = self.pool.list(user);
-        let view = self.database.view();
+        let view = self.database.view()?;
         for session in sessions.iter_mut().filter(|session| session.position.is_none()) {
             let row = stored::get(&*view, user, &session.device)?;
             session.position = row.and_then(|row| row.position(FeedId::MAIN));
@@ -93,12 +93,12 @@ impl Sessions for EmbeddedSessions {
     }
 
     async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
-        let row = stored::get(&*self.database.view(), user, device)?;
+        let row = stored::get(&*self.database.view()?, user, device)?;
         Ok(row.filter(|row| row.is_fresh(now)).and_then(|row| row.position(feed)))
     }
 
     async fn ping(&self) -> Result<()> {
-        Ok(())
+        self.database.ping()
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
             assert!(sessions.save(positions, now).await.unwrap().into_iter().all(|saved| saved));
         };
         let stored = async || {
-            let view = database.view();
+            let view = database.view().unwrap();
             (1..=601).filter(|user| stored::get(&*view, UserNo(*user), &device).unwrap().is_some()).count()
         };
         save(1..=600, 9, NOW).await;

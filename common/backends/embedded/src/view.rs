@@ -131,8 +131,8 @@ impl<'a> Tx<'a> {
     }
 
     /// Makes it part of the store; whether it had written anything.
-    pub(crate) fn commit(self) -> Result<bool> {
-        self.inner.commit().map_err(store_error)?;
+    pub(crate) fn commit(self) -> fjall::Result<bool> {
+        self.inner.commit()?;
         Ok(self.wrote)
     }
 }

@@ -8,32 +8,49 @@
 //! Invariants:
 //! - Nothing is published or answered before it is as durable as its group's strictest operation
 //!   asked for.
-//! - After a failed write nothing is published or answered with success any more: what the disk
-//!   holds is unknown until the store is opened again.
+//! - After a failed write nothing is published or answered with success until the store has been opened
+//!   again and its files were read again from the disk: what it holds is unknown until then.
+//!
+//! What has failed for want of room or descriptors is opened again once there are some; until then readers
+//! keep the last view. So is a store in which a thread of fjall's own has failed and nobody knows why, but
+//! not twice in a minute. Anything else is the end of the process (see [`crate::vital`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
-use fjall::{PersistMode, SingleWriterTxDatabase};
+use fjall::{Error, LsmError, PersistMode, SingleWriterTxDatabase};
 use tokio::sync::oneshot;
 
 use crate::database::{Durability, Request};
-use crate::view::{Spaces, Tx, View, store_error};
+use crate::files::{Files, Store};
+use crate::view::{Spaces, Tx, View};
+use crate::vital::{LOOK, Vital};
+use crate::{disk, fjall_log};
 
 /// The most operations one sync covers. More would only make the first one wait.
 const GROUP_MAX: usize = 256;
+
+/// What must be free before a store that had no room is opened again: so much does a background flush take.
+const ROOM: u64 = 16 << 20;
+
+/// How often it is tried to open it again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A store that fails again within this, nobody knows why, is not opened once more.
+const SOON: Duration = Duration::from_secs(60);
 
 /// An operation as the queue holds it, whatever it answers.
 pub(crate) trait Queued: Send {
     /// What it asks for.
     fn durability(&self) -> Durability;
 
-    /// Carries it out; whether it wrote anything.
-    fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> bool;
+    /// Carries it out; whether it wrote anything. An error is the store's, which takes nothing more then.
+    fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> fjall::Result<bool>;
 
     /// Answers, now that its group has ended so: with the group's number, or not at all.
     fn answer(self: Box<Self>, ended: &Result<u64>);
@@ -64,28 +81,28 @@ impl<T: Send> Queued for Pending<T> {
         self.request.durability
     }
 
-    fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> bool {
+    fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> fjall::Result<bool> {
         // Whoever no longer waits is spared; that is what keeps an overloaded queue useful.
-        let Some(op) = self.request.op.take().filter(|_| !self.asker.is_closed()) else { return false };
+        let Some(op) = self.request.op.take().filter(|_| !self.asker.is_closed()) else { return Ok(false) };
         let mut tx = Tx::begin(store, spaces);
-        let done = op(&mut tx).and_then(|value| tx.commit().map(|wrote| (value, wrote)));
-        let wrote = matches!(done, Ok((_, true)));
-        self.outcome = Some(done.map(|(value, _)| value));
-        wrote
+        let done = op(&mut tx);
+        let wrote = if done.is_ok() { tx.commit()? } else { false };
+        self.outcome = Some(done);
+        Ok(wrote)
     }
 
     fn answer(self: Box<Self>, ended: &Result<u64>) {
         let Self { request, outcome, asker, weight } = *self;
-        let Some(outcome) = outcome else { return };
         let answer = match (outcome, ended) {
-            (Ok(value), Ok(group)) => {
+            (Some(Ok(value)), Ok(group)) => {
                 if let Some(then) = request.then {
                     then(&value);
                 }
                 Ok((value, *group))
             }
-            (Ok(_), Err(error)) => Err(error.clone()),
-            (Err(error), _) => Err(error),
+            (Some(Err(error)), _) => Err(error),
+            (Some(Ok(_)) | None, Err(error)) => Err(error.clone()),
+            (None, Ok(_)) => return,
         };
         drop(weight);
         // The asker may have been cancelled; the operation has happened all the same.
@@ -95,68 +112,147 @@ impl<T: Send> Queued for Pending<T> {
 
 /// The writer's own state. Lives on its thread.
 pub(crate) struct Writer {
-    pub(crate) store: SingleWriterTxDatabase,
-    pub(crate) spaces: Spaces,
+    pub(crate) files: Files,
+    /// None while it cannot be opened.
+    pub(crate) store: Option<Store>,
     pub(crate) queue: Receiver<Box<dyn Queued>>,
-    pub(crate) published: Arc<ArcSwap<View>>,
+    /// What everybody reads; none while it is opened again.
+    pub(crate) published: Arc<ArcSwapOption<View>>,
     /// Something was committed since the last sync.
     pub(crate) unsynced: bool,
     /// Groups ended so far.
     pub(crate) group: u64,
-    /// Why nothing can be written any more.
-    pub(crate) failed: Option<StoreError>,
+    pub(crate) vital: Arc<Vital>,
+    /// When it was opened again.
+    pub(crate) reopened: Option<Instant>,
+    /// When it is to be looked after next.
+    pub(crate) look: Instant,
 }
 
 impl Writer {
     /// Works until every sender is gone and the queue is empty.
     pub(crate) fn run(mut self) {
         let mut group = Vec::with_capacity(GROUP_MAX);
-        while let Ok(first) = self.queue.recv() {
-            group.push(first);
-            group.extend(self.queue.try_iter().take(GROUP_MAX - 1));
-            let ended = self.commit(&mut group);
-            for op in group.drain(..) {
-                op.answer(&ended);
+        loop {
+            match self.queue.recv_timeout(LOOK) {
+                Ok(first) => {
+                    group.push(first);
+                    group.extend(self.queue.try_iter().take(GROUP_MAX - 1));
+                    let ended = self.commit(&mut group);
+                    for op in group.drain(..) {
+                        op.answer(&ended);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.look <= Instant::now() {
+                self.look_after();
+                self.look = Instant::now() + if self.vital.is_waiting() { AGAIN } else { LOOK };
             }
         }
-        if let Err(error) = self.store.persist(PersistMode::SyncAll) {
+        if let Some(Err(error)) = self.store.map(|store| store.db.persist(PersistMode::SyncAll)) {
             tracing::error!(%error, "the last sync of the store failed; what was accepted had its own");
         }
     }
 
     /// One group up to the point where it may be answered.
     fn commit(&mut self, group: &mut [Box<dyn Queued>]) -> Result<u64> {
-        let mut wrote = false;
-        let mut strictest = Durability::Buffered;
-        for op in group.iter_mut() {
-            strictest = strictest.max(op.durability());
-            wrote |= op.run(&self.store, &self.spaces);
+        let vital = self.vital.clone();
+        let _working = vital.working();
+        if vital.is_waiting() {
+            vital.check()?;
         }
-        self.unsynced |= wrote;
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        self.settle(strictest, wrote, group.len()).inspect_err(|error| {
-            tracing::error!(%error, "the store can no longer be written");
-            self.failed = Some(error.clone());
+        vital.check_alive()?;
+        self.write(group).map_err(|error| {
+            self.fail(&error);
+            vital.check().err().unwrap_or_else(|| StoreError::unavailable(error))
         })
     }
 
+    fn write(&mut self, group: &mut [Box<dyn Queued>]) -> fjall::Result<u64> {
+        let Some(store) = &self.store else { return Err(Error::Poisoned) };
+        let mut strictest = Durability::Buffered;
+        let mut wrote = false;
+        for op in group.iter_mut() {
+            strictest = strictest.max(op.durability());
+            wrote |= op.run(&store.db, &store.spaces)?;
+        }
+        self.unsynced |= wrote;
+        self.settle(strictest, wrote, group.len())
+    }
+
     /// Makes the group durable and lets everyone see it.
-    fn settle(&mut self, strictest: Durability, wrote: bool, ops: usize) -> Result<u64> {
+    fn settle(&mut self, strictest: Durability, wrote: bool, ops: usize) -> fjall::Result<u64> {
+        let Some(store) = &self.store else { return Err(Error::Poisoned) };
         if self.unsynced && strictest == Durability::Synced {
-            self.store.persist(PersistMode::SyncData).map_err(store_error)?;
+            store.db.persist(PersistMode::SyncData)?;
             self.unsynced = false;
             self.group += 1;
             tracing::debug!(target: "feedgate::durable", group = self.group, ops, "synced");
         } else if wrote {
-            self.store.persist(PersistMode::Buffer).map_err(store_error)?;
+            store.db.persist(PersistMode::Buffer)?;
             self.group += 1;
         }
         if wrote {
-            let view = View { snapshot: self.store.read_tx(), spaces: self.spaces.clone() };
-            self.published.store(Arc::new(view));
+            self.published.store(Some(Arc::new(store.view())));
         }
         Ok(self.group)
+    }
+
+    /// Sees what fjall's own threads have come to, and opens a store again that has failed.
+    fn look_after(&mut self) {
+        if self.vital.is_waiting() {
+            return self.reopen();
+        }
+        if let Some(store) = &self.store
+            && self.vital.check_alive().is_ok()
+            && let Err(error) = store.db.persist(PersistMode::Buffer)
+        {
+            self.fail(&error);
+        }
+    }
+
+    /// Nothing more is written until the store has been opened again.
+    fn fail(&mut self, error: &Error) {
+        match error {
+            Error::Poisoned => self.fail_in_background(),
+            Error::Io(cause) | Error::Storage(LsmError::Io(cause)) => self.vital.fails("it cannot be written", cause),
+            _ => self.vital.dies(format_args!("it cannot be written: {error}")),
+        }
+    }
+
+    /// One of fjall's own threads has failed, and perhaps has said why.
+    fn fail_in_background(&mut self) {
+        match fjall_log::why_a_thread_failed() {
+            Some(cause) => self.vital.fails("a write in the background has failed", &cause),
+            None if self.reopened.is_none_or(|then| then.elapsed() > SOON) => {
+                self.vital.waits("a write in the background has failed");
+            }
+            None => self.vital.dies("writes in the background fail again and again"),
+        }
+    }
+
+    /// Opens the files again, if there is room for more.
+    fn reopen(&mut self) {
+        if let Err(error) = disk::has_room(self.files.dir(), ROOM) {
+            return self.vital.fails("it cannot be written", &error);
+        }
+        self.published.store(None);
+        self.store = None;
+        match self.files.open().and_then(Store::proven) {
+            Ok(store) => {
+                let view = Arc::new(store.view());
+                if let Err(error) = self.files.tell_reopened(&view) {
+                    return self.vital.dies(format_args!("it was opened again and cannot be read: {error}"));
+                }
+                self.published.store(Some(view));
+                (self.store, self.unsynced, self.reopened) = (Some(store), true, Some(Instant::now()));
+                self.vital.is_well();
+            }
+            // Somebody still reads the view of before.
+            Err(Error::Locked) => {}
+            Err(error) => self.fail(&error),
+        }
     }
 }

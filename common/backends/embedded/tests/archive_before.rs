@@ -39,7 +39,7 @@ impl<const TAG: u8> Table for Raw<TAG> {
 
 /// Makes the rows of a table end where they ended before.
 async fn shorten<const TAG: u8>(db: &Database, by: usize) {
-    let rows: Vec<(Bytes, Bytes)> = db.view().scan::<Raw<TAG>>(..).map(Result::unwrap).collect();
+    let rows: Vec<(Bytes, Bytes)> = db.view().unwrap().scan::<Raw<TAG>>(..).map(Result::unwrap).collect();
     assert!(!rows.is_empty());
     let write = move |tx: &mut feedgate_embedded::view::Tx<'_>| {
         for (key, mut row) in rows {
@@ -54,7 +54,7 @@ async fn shorten<const TAG: u8>(db: &Database, by: usize) {
 /// Puts the lines of one list where they stood before: at the generation of their edge. `side` is where the key of an edge
 /// holds whose list it is.
 async fn list_by_generation<const TAG: u8>(db: &Database, side: usize) {
-    let edges: Vec<(Bytes, Bytes)> = db.view().scan::<Raw<b'e'>>(..).map(Result::unwrap).collect();
+    let edges: Vec<(Bytes, Bytes)> = db.view().unwrap().scan::<Raw<b'e'>>(..).map(Result::unwrap).collect();
     let write = move |tx: &mut feedgate_embedded::view::Tx<'_>| {
         for (Bytes(edge), Bytes(row)) in edges {
             let (whose, generation, listed) = (&edge[side..side + 4], &row[1..9], &row[row.len() - 17..row.len() - 9]);

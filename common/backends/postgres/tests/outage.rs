@@ -36,7 +36,7 @@ async fn publish_at_last(archive: &PostgresArchive, wanted: &Publish) -> (ItemId
         match publish(archive, wanted.clone()).await {
             Ok(accepted) => return accepted,
             Err(StoreError::Unavailable(_) | StoreError::Overloaded { .. }) => tokio::task::yield_now().await,
-            Err(error @ StoreError::Corrupt(_)) => panic!("{error}"),
+            Err(error @ (StoreError::Down(_) | StoreError::Corrupt(_))) => panic!("{error}"),
         }
     }
 }

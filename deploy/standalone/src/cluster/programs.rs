@@ -77,7 +77,7 @@ fn run(role: Role, settings: Settings, check_config: bool) -> anyhow::Result<()>
             role.name
         );
     }
-    if check_config { commands::show(&settings) } else { serve::run(role, settings) }
+    if check_config { commands::show(&settings) } else { serve::run(role, settings, false) }
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ fn secrets_are_for_their_owner_alone_and_anything_else_stops_the_start() {
     std::fs::set_permissions(&key, Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&key, "").unwrap();
     let (code, stderr) = refused(&here, &["--listen", "127.0.0.1:0"]);
-    assert!(code == 1 && stderr.contains("is empty; remove the file"), "{stderr}");
+    assert!(code == 1 && stderr.contains("is empty; restore the file"), "{stderr}");
 }
 
 #[test]

@@ -16,10 +16,10 @@ const FOLLOWERS_COUNTED: u8 = 1;
 const AT_ONCE: usize = 10_000;
 
 pub(super) async fn catch_up(db: &Database) -> Result<()> {
-    if db.view().has::<Grown>(&())? {
+    if db.view()?.has::<Grown>(&())? {
         return Ok(());
     }
-    for some in followers(&db.view())?.chunks(AT_ONCE).map(<[_]>::to_vec) {
+    for some in followers(&*db.view()?)?.chunks(AT_ONCE).map(<[_]>::to_vec) {
         let write = move |tx: &mut crate::view::Tx<'_>| {
             for (author, followers) in some {
                 let row = tx.get::<Authors>(&author)?.unwrap_or_default();

@@ -61,7 +61,7 @@ impl HotItems {
         let missing: Vec<usize> = (0..ids.len()).filter(|&at| found[at].is_none()).collect();
         let counts: Vec<u64> = missing.iter().map(|&at| *self.shelf(ids[at]).lock()).collect();
         // After the counts, never before: a change between the two must be seen.
-        let view = db.view();
+        let view = db.view()?;
         for (at, count) in missing.into_iter().zip(counts) {
             found[at] = item_of(&view, users, ids[at])?.map(Arc::new);
             if let Some(item) = &found[at] {
@@ -85,6 +85,12 @@ impl HotItems {
             *changes += 1;
             self.items.remove(id);
         }
+    }
+
+    /// Drops everything: an operation that was refused may have happened all the same.
+    pub(super) fn forget_all(&self) {
+        self.changes.iter().for_each(|changes| *changes.lock() += 1);
+        self.items.clear();
     }
 
     /// Ids differ most in their middle bits: time above, a count of few below.

@@ -64,8 +64,13 @@ use hot::HotItems;
 use ledger::Setup;
 use news::{Ends, Stretches};
 use sweep::Sweep;
-use tables::{Counters, Incarnation, Layout};
+use tables::{Counters, CountersRow, Incarnation, Layout};
 use users::KnownUsers;
+
+use crate::manifest;
+
+/// More than are given out between two notes in the manifest.
+const EPOCHS_LOST: u64 = 1 << 32;
 
 /// See the module. Cheap to share; reads do not wait for writes.
 pub struct EmbeddedArchive {
@@ -84,7 +89,7 @@ impl EmbeddedArchive {
     /// new store lays its followers out so; an old one keeps its layout and still answers
     /// correctly, only slower.
     pub async fn open(db: Arc<Database>, buckets: u16) -> Result<Self> {
-        let buckets = match db.view().get::<Layout>(&())? {
+        let buckets = match db.view()?.get::<Layout>(&())? {
             Some(buckets) => buckets,
             None => {
                 let layout = move |tx: &mut crate::view::Tx<'_>| {
@@ -95,11 +100,17 @@ impl EmbeddedArchive {
             }
         };
         grown::catch_up(&db).await?;
+        let hot: Arc<HotItems> = Arc::default();
+        let cached = hot.clone();
+        db.when_reopened(move |_| {
+            cached.forget_all();
+            Ok(())
+        });
         Ok(Self {
             db,
             setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },
             users: Arc::default(),
-            hot: Arc::default(),
+            hot,
             doors: Arc::default(),
             stretches: Arc::default(),
             epochs: Epochs::default(),
@@ -113,9 +124,26 @@ impl EmbeddedArchive {
         Self { setup: Setup { pull_above, ..self.setup }, ..self }
     }
 
+    /// What never shrinks, by name.
+    pub(crate) fn counters(&self) -> Result<manifest::Counters> {
+        counters(&*self.db.view()?)
+    }
+
+    /// Goes on with what is left of an Archive that had given out epochs up to `epoch` at least. No epoch comes twice,
+    /// and no inbox store is known to it any more. One transaction, durable.
+    pub(crate) async fn accept_loss(&self, epoch: u64) -> Result<()> {
+        let accept = move |tx: &mut crate::view::Tx<'_>| {
+            let row = tx.get::<Counters>(&())?.unwrap_or_default();
+            tx.put::<Counters>(&(), &CountersRow { epoch: row.epoch.max(epoch) + EPOCHS_LOST, ..row });
+            tx.remove::<Incarnation>(&());
+            Ok(())
+        };
+        self.db.write(Durability::Synced, accept).await
+    }
+
     /// The incarnation of the inbox store that this Archive last worked with.
     pub(crate) fn incarnation(&self) -> Result<Option<String>> {
-        Ok(self.db.view().get::<Incarnation>(&())?.map(Into::into))
+        Ok(self.db.view()?.get::<Incarnation>(&())?.map(Into::into))
     }
 
     /// Remembers it, durably.
@@ -127,6 +155,21 @@ impl EmbeddedArchive {
         };
         self.db.write(Durability::Synced, remember).await
     }
+}
+
+/// What never shrinks in an Archive, by name.
+pub(crate) fn counters(from: &impl Read) -> Result<manifest::Counters> {
+    let row = from.get::<Counters>(&())?.unwrap_or_default();
+    let CountersRow { users, generation, epoch, item, pull, feeds, .. } = row;
+    let all = [
+        ("users", users.into()),
+        ("generation", generation),
+        ("epoch", epoch),
+        ("item", item),
+        ("pull", pull),
+        ("feeds", feeds.into()),
+    ];
+    Ok(all.map(|(name, count)| (name.to_owned(), count)).into())
 }
 
 #[async_trait]
@@ -152,12 +195,12 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
-        let view = self.db.view();
+        let view = self.db.view()?;
         names.iter().map(|name| self.users.learn_no(&view, name)).collect()
     }
 
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
-        let known = feeds::known(&self.db.view(), names)?;
+        let known = feeds::known(&*self.db.view()?, names)?;
         if let Some(all) = known.into_iter().collect() {
             return Ok(all);
         }
@@ -166,11 +209,11 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn feeds(&self) -> Result<Vec<FeedId>> {
-        feeds::all(&self.db.view())
+        feeds::all(&*self.db.view()?)
     }
 
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
-        let view = self.db.view();
+        let view = self.db.view()?;
         users.iter().map(|user| self.users.learn_id(&view, *user)).collect()
     }
 
@@ -182,11 +225,11 @@ impl Archive for EmbeddedArchive {
         if !may_be_foreign_id(foreign_id) {
             return Ok(None);
         }
-        self.db.view().get::<tables::ForeignIds>(&foreign_id.into())
+        self.db.view()?.get::<tables::ForeignIds>(&foreign_id.into())
     }
 
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        lists::outbox(&self.db.view(), author, after, limit)
+        lists::outbox(&*self.db.view()?, author, after, limit)
     }
 
     async fn profile(
@@ -196,7 +239,7 @@ impl Archive for EmbeddedArchive {
         before: Option<DisplayKey>,
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
-        door::profile(&self.db.view(), author, feed, before, limit)
+        door::profile(&*self.db.view()?, author, feed, before, limit)
     }
 
     async fn recipients(
@@ -208,28 +251,28 @@ impl Archive for EmbeddedArchive {
         limit: usize,
     ) -> Result<Vec<Recipient>> {
         let share = lists::Share { author, bucket, buckets, layout: self.setup.buckets };
-        lists::recipients(&self.db.view(), share, after, limit)
+        lists::recipients(&*self.db.view()?, share, after, limit)
     }
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
-        lists::all_recipients(&self.db.view(), author, limit)
+        lists::all_recipients(&*self.db.view()?, author, limit)
     }
 
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        people::edge(&self.db.view(), reader, author)
+        people::edge(&*self.db.view()?, reader, author)
     }
 
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
-        let edges = people::edges(&self.db.view(), reader)?;
+        let edges = people::edges(&*self.db.view()?, reader)?;
         Ok(edges.into_iter().map(|(author, _)| author).collect())
     }
 
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        people::follows::<tables::FollowingList>(&self.db.view(), &self.users, reader, cursor, limit)
+        people::follows::<tables::FollowingList>(&*self.db.view()?, &self.users, reader, cursor, limit)
     }
 
     async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        people::follows::<tables::FollowerList>(&self.db.view(), &self.users, author, cursor, limit)
+        people::follows::<tables::FollowerList>(&*self.db.view()?, &self.users, author, cursor, limit)
     }
 
     async fn edge_states(
@@ -272,11 +315,11 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        people::shielded(&self.db.view(), &self.users, (user, shield), cursor, limit)
+        people::shielded(&*self.db.view()?, &self.users, (user, shield), cursor, limit)
     }
 
     async fn author(&self, author: UserNo) -> Result<Author> {
-        people::author(&self.db.view(), author)
+        people::author(&*self.db.view()?, author)
     }
 
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
@@ -285,15 +328,15 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
-        people::followees_among(&self.db.view(), reader, authors)
+        people::followees_among(&*self.db.view()?, reader, authors)
     }
 
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
-        people::addressed(&self.db.view(), reader, items)
+        people::addressed(&*self.db.view()?, reader, items)
     }
 
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-        let (view, stretches) = (self.db.view(), self.stretches.clone());
+        let (view, stretches) = (self.db.view()?, self.stretches.clone());
         let ends = Ends::of(&view, key.reader)?;
         if ends.are_near(after) {
             return news::news(&view, &stretches, key, after, limit, &ends);
@@ -303,23 +346,23 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn pull_head(&self) -> Result<PullSeq> {
-        news::pull_head(&self.db.view())
+        news::pull_head(&*self.db.view()?)
     }
 
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
-        news::pull_heads(&self.db.view(), after, limit)
+        news::pull_heads(&*self.db.view()?, after, limit)
     }
 
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
-        export::users(&self.db.view(), &self.users, after, limit)
+        export::users(&*self.db.view()?, &self.users, after, limit)
     }
 
     async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
-        export::held(&self.db.view(), reader, after, limit)
+        export::held(&*self.db.view()?, reader, after, limit)
     }
 
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
-        export::direct_items(&self.db.view(), after, limit)
+        export::direct_items(&*self.db.view()?, after, limit)
     }
 
     async fn next_epoch(&self) -> Result<Epoch> {
@@ -348,11 +391,11 @@ impl Archive for EmbeddedArchive {
     }
 
     async fn ping(&self) -> Result<()> {
-        Ok(())
+        self.db.ping()
     }
 
     async fn counts(&self) -> Result<ArchiveCounts> {
-        let row = self.db.view().get::<Counters>(&())?.unwrap_or_default();
+        let row = self.db.view()?.get::<Counters>(&())?.unwrap_or_default();
         Ok(ArchiveCounts { users: row.users.into(), items: row.living_items, edges: row.edges_on, events: row.events })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use super::*;
-use crate::table::Table;
+use crate::table::{Space, Table};
 use crate::view::Read;
 
 struct Numbers;
@@ -39,7 +39,7 @@ async fn set(db: &Database, key: u32, row: u64) {
 }
 
 fn seen(db: &Database) -> Vec<(u32, u64)> {
-    db.view().scan::<Numbers>(..).collect::<Result<_>>().unwrap()
+    db.view().unwrap().scan::<Numbers>(..).collect::<Result<_>>().unwrap()
 }
 
 /// Occupies the writer until the answer is dropped or told to go on.
@@ -165,7 +165,7 @@ async fn what_follows_a_write_runs_when_it_is_visible_and_before_it_is_answered(
     let (tell, told) = mpsc::channel();
     let published = db.published.clone();
     let request = Request::new(Durability::Synced, put(1, 10))
-        .then(move |()| tell.send(published.load().get::<Numbers>(&1).unwrap()).unwrap());
+        .then(move |()| tell.send(published.load().as_ref().unwrap().get::<Numbers>(&1).unwrap()).unwrap());
     db.submit(request).await.unwrap();
     assert_eq!(told.try_recv().unwrap(), Some(10));
 }
@@ -175,7 +175,7 @@ async fn a_row_that_cannot_be_what_was_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path()).unwrap();
     set(&db, 7, 10).await;
-    let error = db.view().get::<Misread>(&7).unwrap_err().to_string();
+    let error = db.view().unwrap().get::<Misread>(&7).unwrap_err().to_string();
     assert!(error.contains("row 7 of misread has 8 bytes"), "{error}");
 }
 
@@ -185,9 +185,9 @@ async fn a_range_that_ends_before_it_starts_is_empty() {
     let db = Database::open(dir.path()).unwrap();
     set(&db, 7, 10).await;
     let (from, to) = (8, 3);
-    assert_eq!(db.view().scan::<Numbers>(from..to).count(), 0);
-    assert_eq!(db.view().scan::<Numbers>(7..7).count(), 0);
-    assert_eq!(db.view().scan::<Numbers>(7..=7).count(), 1);
+    assert_eq!(db.view().unwrap().scan::<Numbers>(from..to).count(), 0);
+    assert_eq!(db.view().unwrap().scan::<Numbers>(7..7).count(), 0);
+    assert_eq!(db.view().unwrap().scan::<Numbers>(7..=7).count(), 1);
 }
 
 #[test]
@@ -195,4 +195,18 @@ fn a_data_directory_belongs_to_one_process() {
     let dir = tempfile::tempdir().unwrap();
     let _open = Database::open(dir.path()).unwrap();
     assert!(matches!(Database::open(dir.path()), Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn a_writer_that_has_panicked_is_not_well_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path()).unwrap();
+    db.ping().unwrap();
+    let asked = db.write(Durability::Synced, |_| -> Result<()> { panic!("as this test wants it") }).await;
+    let why = db.vital().died().await;
+    assert!(why.contains("thread archive-writer has panicked"), "{why}");
+    for refused in [asked, db.ping(), db.write(Durability::Synced, put(1, 1)).await] {
+        assert!(matches!(refused, Err(StoreError::Down(_) | StoreError::Unavailable(_))), "{refused:?}");
+    }
+    assert!(matches!(db.ping(), Err(StoreError::Down(told)) if told == why));
 }

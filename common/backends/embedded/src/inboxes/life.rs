@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::segment::{self, FORMAT, Fingerprint, HEADER, Header, OLDEST_FORMAT, failed};
 use super::snapshot;
+use crate::disk;
 
 const META: &str = "meta";
 
@@ -143,14 +144,14 @@ fn begin(dir: &Path, buckets: u16) -> Result<Life> {
     let id = u128::from_le_bytes(id);
     let meta = Meta { format: FORMAT, id: format!("{id:032x}"), buckets };
     let text = serde_json::to_vec(&meta).expect("three plain fields");
-    segment::write_whole(dir, META, |file| file.write_all(&text)).map_err(|e| failed("write", &dir.join(META), e))?;
+    disk::write_whole(dir, META, |file| file.write_all(&text)).map_err(|e| failed("write", &dir.join(META), e))?;
     Ok(Life { id, buckets, opens: 1, used: 0, meta: fingerprint(&dir.join(META))? })
 }
 
 fn clear(dir: &Path) -> std::io::Result<()> {
     match fs::remove_file(dir.join(META)) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-        _ => segment::sync_dir(dir)?,
+        _ => disk::sync_dir(dir)?,
     }
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -159,7 +160,7 @@ fn clear(dir: &Path) -> std::io::Result<()> {
             fs::remove_file(path)?;
         }
     }
-    segment::sync_dir(dir)
+    disk::sync_dir(dir)
 }
 
 /// Which file `path` is.

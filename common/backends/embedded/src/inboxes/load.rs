@@ -13,6 +13,7 @@ use super::life::Life;
 use super::segment::{self, Scanned, damaged, failed};
 use super::until::Until;
 use super::{record, snapshot};
+use crate::disk;
 
 /// What the files tell.
 pub(super) struct Loaded {
@@ -72,7 +73,7 @@ fn gap(dir: &Path, what: &str, goes_on: u64) -> StoreError {
 
 /// Applies the records of one segment that the buckets have not taken in. Answers the next number.
 fn replay(path: &Path, last: bool, buckets: &mut [Bucket]) -> Result<u64> {
-    let bytes = fs::read(path).map_err(|e| failed("read", path, e))?;
+    let bytes = disk::read(path).map_err(|e| failed("read", path, e))?;
     let scanned = segment::scan(path, &bytes, last)?;
     if scanned.end < bytes.len() {
         tracing::warn!(path = %path.display(), kept = scanned.end, cut = bytes.len() - scanned.end,

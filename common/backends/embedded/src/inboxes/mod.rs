@@ -49,6 +49,8 @@ use bucket::{Answer, Step};
 use inbox::Inbox;
 use pipeline::{Pipeline, Shared};
 
+use crate::vital::Vital;
+
 /// How a store is made and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -135,6 +137,11 @@ impl EmbeddedInboxes {
         self.pipeline.snapshot()
     }
 
+    /// How it is.
+    pub(crate) fn vital(&self) -> Arc<Vital> {
+        self.shared.vital.clone()
+    }
+
     /// What has been written since the store was opened.
     pub fn written(&self) -> Written {
         Written { syncs: self.shared.syncs.load(Ordering::Relaxed), bytes: self.shared.logged.load(Ordering::Relaxed) }
@@ -176,7 +183,7 @@ impl Inboxes for EmbeddedInboxes {
     }
 
     async fn ping(&self) -> Result<()> {
-        Ok(())
+        self.shared.vital.check()
     }
 
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
@@ -214,10 +221,12 @@ impl Inboxes for EmbeddedInboxes {
     }
 
     async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
+        self.shared.vital.check_alive()?;
         Ok(self.bucket_of(key).inboxes.get(&key).map_or(Read::Missing, |inbox| inbox.read(after, limit)))
     }
 
     async fn log(&self, key: InboxKey) -> Result<Option<Log>> {
+        self.shared.vital.check_alive()?;
         Ok(self.bucket_of(key).inboxes.get(&key).map(|inbox| inbox.log()))
     }
 
@@ -230,6 +239,7 @@ impl Inboxes for EmbeddedInboxes {
     }
 
     async fn stands(&self, keys: &[InboxKey]) -> Result<Vec<Option<Stand>>> {
+        self.shared.vital.check_alive()?;
         let stand = |inbox: &Inbox| Stand { head: inbox.head(), taken: inbox.taken };
         Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| stand(inbox))).collect())
     }

@@ -9,14 +9,15 @@
 //! what no crash takes back; steps are applied in the order of the log, so a replay comes to the
 //! same. While one batch is applied, the next is already being synced.
 //!
-//! A batch that could not be written and was taken back (a full disk) is refused, and the store
-//! goes on. If it is not known what the disk holds, nothing more is accepted until the next open;
-//! what was refused then may turn out to have happened.
+//! A batch that could not be written for want of room and was taken back is refused, and the store says so
+//! until a batch is written again, an empty one if no other comes. If it is not known what the disk holds, or
+//! a thread has panicked, the store is dead: nothing more is accepted until the next open, and what was
+//! refused then may turn out to have happened.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::{fs, io};
 
@@ -30,6 +31,8 @@ use super::life::Life;
 use super::load::Loaded;
 use super::segment::{self, AppendError, Batch, Segment};
 use super::{Settings, record, snapshot};
+use crate::disk;
+use crate::vital::{LOOK, Vital};
 
 /// The most steps that wait; beyond, callers are told to come again. A step of 1000 recipients is
 /// about 36 KB, so at most 37 MB wait.
@@ -52,8 +55,7 @@ pub(super) struct Shared {
     pub(super) buckets: Vec<RwLock<Bucket>>,
     /// The last record applied; written under the lock of its bucket.
     applied: AtomicU64,
-    /// Why nothing more is accepted.
-    broken: OnceLock<String>,
+    pub(super) vital: Arc<Vital>,
     pub(super) syncs: AtomicU64,
     pub(super) logged: AtomicU64,
     snapshot_size: AtomicU64,
@@ -65,7 +67,7 @@ impl Shared {
             dir,
             buckets: loaded.buckets.into_iter().map(RwLock::new).collect(),
             applied: AtomicU64::new(loaded.next - 1),
-            broken: OnceLock::new(),
+            vital: Vital::new("the inboxes"),
             syncs: AtomicU64::new(0),
             logged: AtomicU64::new(0),
             snapshot_size: AtomicU64::new(loaded.snapshot_size),
@@ -73,7 +75,7 @@ impl Shared {
     }
 
     fn stopped(&self) -> StoreError {
-        StoreError::unavailable(self.broken.get().map_or("the inbox store has stopped", |why| why))
+        self.vital.check().err().unwrap_or_else(|| StoreError::unavailable("the inbox store has stopped"))
     }
 }
 
@@ -108,11 +110,13 @@ impl Pipeline {
         let log = Log { shared: shared.clone(), life, settings, segment, next, since_snapshot: log_size, to_apply };
         let (applying, id) = ((shared.clone(), to_snapshot), life.id);
         let snapshotting = shared.clone();
-        let threads = vec![
-            spawn("inbox-log", move || log.run(&requests)),
-            spawn("inbox-apply", move || apply_all(&applying.0, &durable, &applying.1)),
-            spawn("inbox-snapshot", move || snapshot_all(&snapshotting, id, &due)),
-        ];
+        let threads = [
+            shared.vital.spawn("inbox-log", move || log.run(&requests)),
+            shared.vital.spawn("inbox-apply", move || apply_all(&applying.0, &durable, &applying.1)),
+            shared.vital.spawn("inbox-snapshot", move || snapshot_all(&snapshotting, id, &due)),
+        ]
+        .map(|thread| thread.expect("the system gives three threads at start"));
+        let threads = threads.into();
         Self { shared, queue: Some(queue), threads }
     }
 
@@ -148,15 +152,10 @@ impl Drop for Pipeline {
     fn drop(&mut self) {
         self.queue = None;
         for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the inbox store has panicked");
-            }
+            // A panic was told when it happened.
+            _ = thread.join();
         }
     }
-}
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    std::thread::Builder::new().name(name.into()).spawn(run).expect("the system gives three threads at start")
 }
 
 /// The thread that writes the log.
@@ -175,7 +174,14 @@ impl Log {
     /// Until the last caller has gone, or the disk cannot be trusted.
     fn run(mut self, requests: &Receiver<Request>) {
         let mut batch = Batch::new();
-        while let Ok(request) = requests.recv() {
+        loop {
+            let request = match requests.recv_timeout(LOOK) {
+                Ok(request) => request,
+                Err(RecvTimeoutError::Timeout) if !self.shared.vital.is_waiting() => continue,
+                // Whether there is room again is told by a batch of nothing.
+                Err(RecvTimeoutError::Timeout) if self.commit(&mut batch, vec![]) => continue,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+            };
             let (mut steps, mut snapshot) = (Vec::new(), None);
             let mut request = Some(request);
             while let Some(taken) = request.take() {
@@ -202,9 +208,12 @@ impl Log {
 
     /// Makes a batch durable and hands it on; false if nothing may follow it.
     fn commit(&mut self, batch: &mut Batch, steps: Vec<(Step, Reply)>) -> bool {
+        let vital = self.shared.vital.clone();
+        let _working = vital.working();
         let bytes = batch.seal(self.next);
         match self.segment.append(bytes) {
             Ok(()) => {
+                vital.is_well();
                 failpoint::hit("step-logged");
                 self.shared.syncs.fetch_add(1, Ordering::Relaxed);
                 self.shared.logged.fetch_add(bytes.len() as u64, Ordering::Relaxed);
@@ -215,22 +224,24 @@ impl Log {
                 self.to_apply.send(Durable::Steps { first, steps }).is_ok()
             }
             Err(AppendError::Undone(e)) => {
-                tracing::error!("the inbox log could not be written: {e}");
+                vital.fails("the log cannot be written", &e);
                 for (_, reply) in steps {
-                    _ = reply.send(Err(StoreError::unavailable(format_args!("the inbox log is not written: {e}"))));
+                    _ = reply.send(Err(self.shared.stopped()));
                 }
-                true
+                vital.check_alive().is_ok()
             }
             Err(AppendError::Unknown(e)) => {
                 self.give_up(&e);
+                for (_, reply) in steps {
+                    _ = reply.send(Err(self.shared.stopped()));
+                }
                 false
             }
         }
     }
 
     fn give_up(&self, cause: &io::Error) {
-        tracing::error!("the inbox log takes nothing more until the next start: {cause}");
-        _ = self.shared.broken.set(format!("the inbox log failed ({cause}); restart to go on"));
+        self.shared.vital.dies(format_args!("it is not known what the disk holds of the log: {cause}"));
     }
 
     /// Begins a new segment where one is due, and asks for a snapshot where one is due; false if
@@ -314,7 +325,7 @@ fn write_snapshots(shared: &Shared, id: u128) -> io::Result<()> {
             fs::remove_file(&this.1)?;
         }
     }
-    segment::sync_dir(&shared.dir)
+    disk::sync_dir(&shared.dir)
 }
 
 #[cfg(test)]
@@ -334,8 +345,8 @@ mod tests {
         let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1), authors: vec![] };
         for _ in 0..2 {
             let refused = pipeline.take(step.clone(), record::encode(&step, 1)).await;
-            let Err(StoreError::Unavailable(why)) = refused else { panic!("{refused:?}") };
-            assert!(why.contains("restart to go on"), "{why}");
+            let Err(StoreError::Down(why)) = refused else { panic!("{refused:?}") };
+            assert!(why.contains("the process has to start again"), "{why}");
         }
         assert!(shared.buckets[0].read().tokens.is_empty());
     }

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::varint;
 
+use crate::disk::write_whole;
+
 /// Raised whenever the bytes of a log or a snapshot, or what a step does, change meaning or say more.
 pub(super) const FORMAT: u32 = 3;
 
@@ -257,23 +259,6 @@ fn batch_at(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (head.starts_with(&BATCH_MAGIC) && checksum(first, records) == u32_at(16)).then_some((first, records))
 }
 
-/// Makes or replaces a file whole: it is there with all its bytes, durably, or as it was before.
-pub(super) fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
-    let beside = dir.join(format!("{name}.tmp"));
-    let renamed = File::create(&beside).and_then(|mut file| {
-        write(&mut file)?;
-        file.sync_all()?;
-        fs::rename(&beside, dir.join(name))?;
-        Ok(file)
-    });
-    let file = renamed.inspect_err(|_| {
-        // What did not fit must not keep the disk full: the log needs the room.
-        _ = fs::remove_file(&beside);
-    })?;
-    sync_dir(dir)?;
-    Ok(file)
-}
-
 /// Removes what a crash left half made.
 pub(super) fn sweep(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
@@ -283,11 +268,6 @@ pub(super) fn sweep(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Makes the directory's names durable.
-pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 /// The error for bytes that cannot be what was written.
@@ -349,20 +329,6 @@ mod tests {
                 assert!(matches!(scan(&path, &bytes[..cut], false), Err(StoreError::Corrupt(_))));
             }
         }
-    }
-
-    #[test]
-    fn a_file_that_did_not_fit_on_the_disk_gives_its_room_back_and_leaves_the_old_one() {
-        let dir = tempfile::tempdir().unwrap();
-        write_whole(dir.path(), "a", |file| file.write_all(b"old")).unwrap();
-        let full = write_whole(dir.path(), "a", |file| {
-            file.write_all(b"half of the new")?;
-            Err(io::ErrorKind::StorageFull.into())
-        });
-        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
-        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["a"]);
-        assert_eq!(fs::read(dir.path().join("a")).unwrap(), b"old");
     }
 
     #[test]

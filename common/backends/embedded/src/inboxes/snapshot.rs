@@ -11,7 +11,7 @@
 //! Size: what the packed changes take in memory, and about 20 B per inbox, 12 per author.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,9 @@ use super::bucket::Bucket;
 use super::changes::Changes;
 use super::inbox::Inbox;
 use super::record::{put_floor, put_key, put_progress, put_taken, take_floor, take_key, take_progress, take_taken};
-use super::segment::{damaged, failed, write_whole};
+use super::segment::{damaged, failed};
 use super::until::Until;
+use crate::disk::{self, write_whole};
 use feedgate_common::varint::{put, take, take_bytes, take_u32};
 
 /// How the files are told from others.
@@ -120,7 +121,7 @@ fn put_inbox(out: &mut Vec<u8>, key: InboxKey, inbox: &Inbox) {
 /// Reads the snapshot of a bucket. No file: an empty bucket that has taken in nothing.
 pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
     let path = path(dir, number);
-    let bytes = match fs::read(&path) {
+    let bytes = match disk::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Bucket::default()),
         Err(e) => return Err(failed("read", &path, e)),

@@ -78,6 +78,12 @@ impl Line {
         }
     }
 
+    /// Begins again over a disk that holds these. What is in flight is no longer known: it waits again, and its
+    /// acknowledgement is nothing.
+    pub(super) fn begin_again(&mut self, last: u64, total: u64) {
+        *self = Self { deliveries: self.deliveries, ..Self::new(self.room, last, total) };
+    }
+
     /// Merges a job that is put with its equal in memory; false if there is none.
     pub(super) fn merge(&mut self, job: Job) -> bool {
         let Some(place) = self.places.get_mut(&job) else { return false };

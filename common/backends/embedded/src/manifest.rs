@@ -1,0 +1,187 @@
+//! What a data directory held when it was last used: the file `manifest`, as JSON.
+//!
+//! ```text
+//!   open    files and counters found  ≥  noted?  ──no──▶ refused, with the missing file's name
+//!             │ yes
+//!             ▼
+//!   noted: at each opening, when the journal is followed by another, at the close
+//! ```
+//!
+//! Without it a store whose files were removed would look like a new one, or like one in which nothing has happened for
+//! long. Only what never shrinks is noted, and found to be no less; so a directory that a version without manifest has
+//! used in between is in order. Two losses are not seen here: of a journal that another one follows, and, after a crash, of
+//! a journal's end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use feedgate_common::error::{Result, StoreError};
+use serde::{Deserialize, Serialize};
+
+use crate::disk;
+
+/// Its name in the data directory.
+const NAME: &str = "manifest";
+
+/// The version of the file.
+const FORMAT: u32 = 1;
+
+/// What never shrinks in an Archive, by name.
+pub(crate) type Counters = BTreeMap<String, u64>;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    format: u32,
+    /// The number of the newest journal.
+    journal: u64,
+    /// Files of the Archive that are there from the first day to the last, relative to its directory.
+    files: Vec<String>,
+    counters: Counters,
+}
+
+impl Manifest {
+    /// What was noted in the data directory `dir`; `None` if nothing was.
+    ///
+    /// # Errors
+    /// `Corrupt` if it cannot be what was written, `Unavailable` if it cannot be read.
+    pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
+        let path = dir.join(NAME);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                return Err(StoreError::unavailable(format_args!("cannot read {}: {error}", path.display())));
+            }
+        };
+        match serde_json::from_slice::<Self>(&text) {
+            Ok(noted) if noted.format == FORMAT => Ok(Some(noted)),
+            _ => Err(StoreError::corrupt(format_args!(
+                "{} does not check out; restore it, or remove it if you know the directory to be whole",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Of the Archive in `archive` as it is now.
+    pub(crate) fn of(archive: &Path, counters: Counters) -> io::Result<Self> {
+        let mut files = vec!["version".to_owned()];
+        for tree in fs::read_dir(archive.join("keyspaces"))? {
+            let current = format!("keyspaces/{}/current", tree?.file_name().to_string_lossy());
+            if archive.join(&current).exists() {
+                files.push(current);
+            }
+        }
+        files.sort_unstable();
+        Ok(Self { format: FORMAT, journal: newest_journal(archive)?.unwrap_or(0), files, counters })
+    }
+
+    /// Notes it, durably.
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+        let text = serde_json::to_vec_pretty(self).expect("plain fields");
+        disk::write_whole(dir, NAME, |file| file.write_all(&text)).map(drop).map_err(|error| {
+            StoreError::unavailable(format_args!("cannot write {}: {error}", dir.join(NAME).display()))
+        })
+    }
+
+    /// The same with the newest journal that there is now; `None` if that is noted already.
+    pub(crate) fn followed(&self, archive: &Path) -> Option<Self> {
+        let journal = newest_journal(archive).ok().flatten().filter(|newest| *newest > self.journal)?;
+        Some(Self { journal, ..self.clone() })
+    }
+
+    /// A file that was there and is not now, looked for before anything is opened: opening makes some anew.
+    pub(crate) fn missing(&self, archive: &Path) -> Option<PathBuf> {
+        let file = self.files.iter().map(|file| archive.join(file)).find(|path| !path.exists());
+        let has_journal =
+            newest_journal(archive).is_ok_and(|newest| newest.is_some_and(|newest| newest >= self.journal));
+        file.or_else(|| (!has_journal).then(|| archive.join(format!("{}.jnl", self.journal))))
+    }
+
+    /// A counter that was further than it is `now`.
+    pub(crate) fn ahead_of(&self, now: &Counters) -> Option<String> {
+        let ahead = |(name, noted): (&String, &u64)| {
+            let found = *now.get(name)?;
+            (found < *noted).then(|| format!("its counter {name:?} was at {noted} and is at {found}"))
+        };
+        self.counters.iter().find_map(ahead)
+    }
+
+    /// How far a counter was.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+}
+
+fn newest_journal(archive: &Path) -> io::Result<Option<u64>> {
+    let number = |entry: io::Result<fs::DirEntry>| {
+        entry.map(|entry| entry.file_name().to_str()?.strip_suffix(".jnl")?.parse().ok())
+    };
+    let numbers: Vec<Option<u64>> = fs::read_dir(archive)?.map(number).collect::<io::Result<_>>()?;
+    Ok(numbers.into_iter().flatten().max())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(epoch: u64) -> Counters {
+        BTreeMap::from([("epoch".to_owned(), epoch), ("users".to_owned(), 7)])
+    }
+
+    fn archive(dir: &Path) -> PathBuf {
+        let archive = dir.join("archive");
+        for tree in ["0", "1"] {
+            fs::create_dir_all(archive.join("keyspaces").join(tree)).unwrap();
+            fs::write(archive.join("keyspaces").join(tree).join("current"), "").unwrap();
+        }
+        for file in ["version", "3.jnl", "4.jnl"] {
+            fs::write(archive.join(file), "").unwrap();
+        }
+        archive
+    }
+
+    #[test]
+    fn what_was_noted_comes_back_and_every_file_of_it_is_missed() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = archive(dir.path());
+        assert_eq!(Manifest::read(dir.path()).unwrap(), None);
+        let noted = Manifest::of(&archive, counters(5)).unwrap();
+        noted.write(dir.path()).unwrap();
+        assert_eq!(Manifest::read(dir.path()).unwrap().as_ref(), Some(&noted));
+        assert_eq!((noted.missing(&archive), noted.followed(&archive)), (None, None));
+        for file in ["version", "keyspaces/0/current", "keyspaces/1/current", "4.jnl"] {
+            let path = archive.join(file);
+            fs::remove_file(&path).unwrap();
+            assert_eq!(noted.missing(&archive), Some(path.clone()));
+            fs::write(path, "").unwrap();
+        }
+        fs::remove_file(archive.join("3.jnl")).unwrap();
+        assert_eq!(noted.missing(&archive), None, "a journal goes once its tables are written");
+        fs::rename(archive.join("4.jnl"), archive.join("5.jnl")).unwrap();
+        assert_eq!(noted.missing(&archive), None, "another has followed");
+        let followed = noted.followed(&archive).unwrap();
+        fs::rename(archive.join("5.jnl"), archive.join("4.jnl")).unwrap();
+        assert_eq!(followed.missing(&archive), Some(archive.join("5.jnl")));
+    }
+
+    #[test]
+    fn counters_may_grow_and_may_not_shrink() {
+        let dir = tempfile::tempdir().unwrap();
+        let noted = Manifest::of(&archive(dir.path()), counters(5)).unwrap();
+        assert_eq!((noted.ahead_of(&counters(5)), noted.ahead_of(&counters(6))), (None, None));
+        assert_eq!(noted.ahead_of(&counters(4)).unwrap(), "its counter \"epoch\" was at 5 and is at 4");
+    }
+
+    #[test]
+    fn a_manifest_that_is_damaged_or_newer_is_refused_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in ["", "{", r#"{"format":2,"journal":0,"files":[],"counters":{}}"#] {
+            fs::write(dir.path().join(NAME), text).unwrap();
+            let Err(StoreError::Corrupt(why)) = Manifest::read(dir.path()) else { panic!("{text} is read") };
+            assert!(why.contains("manifest does not check out; restore it"), "{why}");
+        }
+    }
+}
