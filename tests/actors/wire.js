@@ -14,6 +14,9 @@ export const CLOSE = 8;
 export const PING = 9;
 export const PONG = 10;
 
+/** What has not happened by then, on the slowest machine, does not happen. */
+const WITHIN_SECS = 120;
+
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /** A client's frame. `rsv`: the three reserved bits as a number. */
@@ -159,15 +162,29 @@ export class Wire {
     return this.#ended;
   }
 
-  /** Waits for it; fails if the connection ends before. */
-  until(what, holds) {
-    return new Promise((resolve, reject) => {
+  /** Waits for it; fails if the connection ends before. One may wait at a time. */
+  async until(what, holds) {
+    let late;
+    const happened = new Promise((resolve, reject) => {
+      late = setTimeout(() => reject(new Error(`not within ${WITHIN_SECS} s: ${what}`)), WITHIN_SECS * 1000);
       const look = () => {
         if (holds()) resolve();
         else if (this.#ended) reject(new Error(`the connection ended (${this.code}) before ${what}`));
       };
-      this.#changed = look;
+      this.#changed = () => {
+        try {
+          look();
+        } catch (error) {
+          reject(error);
+        }
+      };
       look();
     });
+    try {
+      await happened;
+    } finally {
+      clearTimeout(late);
+      this.#changed = () => undefined;
+    }
   }
 }

@@ -78,6 +78,31 @@ fn every_link_of_a_document_leads_to_a_file() {
 }
 
 #[test]
+fn every_test_in_the_list_of_hostile_clients_is_where_the_list_says() {
+    let (path, list) = files("docs/hostile.md").remove(0);
+    let folder = root().join(&path).parent().unwrap().to_owned();
+    let link = |name: &str| {
+        let target = list.lines().find_map(|line| line.strip_prefix(&format!("[{name}]: ")));
+        target.unwrap_or_else(|| panic!("[{name}] leads nowhere")).to_owned()
+    };
+    let mut rows = 0;
+    for line in list.lines().filter(|line| line.starts_with("| ") && !line.contains("| test |")) {
+        // Where a cell holds no test, it says why there is none.
+        let cell = line.split(" | ").nth(1).unwrap_or_else(|| panic!("no test in {line}"));
+        let Some((name, tests)) = cell.strip_prefix('[').and_then(|cell| cell.split_once(']')) else {
+            assert_eq!(cell, "–", "{line}");
+            continue;
+        };
+        let text = fs::read_to_string(folder.join(link(name))).unwrap_or_else(|error| panic!("[{name}]: {error}"));
+        for test in tests.split('`').skip(1).step_by(2) {
+            assert!(text.contains(test), "{} has no {test}", link(name));
+        }
+        rows += 1;
+    }
+    assert!(rows > 20, "the list has rows: {rows}");
+}
+
+#[test]
 fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
     let mut hit = BTreeSet::new();
     for (path, text) in files(".rs") {
