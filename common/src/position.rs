@@ -59,6 +59,15 @@ pub struct Position {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_an_epoch_as_it_is_written_or_none(text in "[0-9]{0,21}|\\PC{0,8}") {
+            if let Ok(epoch) = text.parse::<Epoch>() {
+                proptest::prop_assert_eq!(epoch.to_string(), text);
+            }
+        }
+    }
+
     #[test]
     fn an_epoch_is_read_as_it_was_given_and_in_no_other_spelling() {
         for epoch in [0, 6, u64::MAX].map(Epoch) {

@@ -1,7 +1,8 @@
 //! Who may come in: backends by the API key, readers by a JWT.
 //!
 //! The algorithm list is fixed to HS256, whatever a token's header says; `exp` is required, and `nbf` is kept to
-//! where a token has one. A header that calls anything critical is refused.
+//! where a token has one. A header that calls anything critical is refused, and where an audience is set, so is a token
+//! that is not for it.
 
 use std::str::FromStr;
 
@@ -19,6 +20,8 @@ pub struct Keys {
     api_key_digest: [u8; 32],
     encoding: EncodingKey,
     decoding: DecodingKey,
+    /// What `aud` has to name; `None`: whatever.
+    audience: Option<Box<str>>,
 }
 
 /// What a valid token says.
@@ -61,6 +64,8 @@ struct Minted<'a> {
     sub: &'a str,
     exp: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    aud: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     device_id: Option<&'a str>,
 }
 
@@ -70,6 +75,7 @@ struct Brought {
     sub: Option<Value>,
     exp: Option<Value>,
     nbf: Option<Value>,
+    aud: Option<Value>,
     device_id: Option<Value>,
 }
 
@@ -80,7 +86,13 @@ impl Keys {
             api_key_digest: Sha256::digest(api_key.as_bytes()).into(),
             encoding: EncodingKey::from_secret(token_key),
             decoding: DecodingKey::from_secret(token_key),
+            audience: None,
         }
+    }
+
+    /// The same, for tokens whose `aud` names `audience`; if that is empty, for any.
+    pub fn for_audience(self, audience: &str) -> Self {
+        Self { audience: (!audience.is_empty()).then(|| audience.into()), ..self }
     }
 
     /// Whether this is the API key, compared in constant time.
@@ -91,7 +103,7 @@ impl Keys {
 
     /// Reads a token at `now` (Unix seconds). Nothing of a refused token is used.
     pub fn verify(&self, token: &str, now: u64) -> Result<Claims, TokenError> {
-        let Brought { sub, exp, nbf, device_id } = self.claims(token)?;
+        let Brought { sub, exp, nbf, aud, device_id } = self.claims(token)?;
         let exp = exp.ok_or(TokenError::Invalid("token has no exp"))?;
         let expires_at = seconds(&exp).ok_or(TokenError::Invalid("token's exp is not a number"))?;
         let sub = sub.ok_or(TokenError::Invalid("token has no sub"))?;
@@ -101,6 +113,9 @@ impl Keys {
             nbf.map(|nbf| seconds(&nbf).ok_or(TokenError::Invalid("token's nbf is not a number"))).transpose()?;
         if begins.is_some_and(|begins| begins > now.saturating_add(AHEAD_MAX_SECS)) {
             return Err(TokenError::Invalid("token's nbf has not come yet"));
+        }
+        if self.audience.as_ref().is_some_and(|audience| !names(aud.as_ref(), audience)) {
+            return Err(TokenError::Invalid("token's aud does not name this server"));
         }
         if expires_at <= now {
             return Err(TokenError::Expired);
@@ -134,7 +149,8 @@ impl Keys {
 
     /// Makes a token for `user` that expires at `expires_at` (Unix seconds).
     pub fn mint(&self, user: &UserId, device: Option<&DeviceId>, expires_at: u64) -> String {
-        let claims = Minted { sub: user.as_str(), exp: expires_at, device_id: device.map(DeviceId::as_str) };
+        let (aud, device_id) = (self.audience.as_deref(), device.map(DeviceId::as_str));
+        let claims = Minted { sub: user.as_str(), exp: expires_at, aud, device_id };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
             .expect("HS256 signs any claims that serialize")
     }
@@ -143,6 +159,15 @@ impl Keys {
 /// A NumericDate of RFC 7519, which may have a fraction, in whole seconds; one before 1970 is as old as any.
 fn seconds(date: &Value) -> Option<u64> {
     date.as_u64().or_else(|| date.as_f64().map(|secs| secs as u64))
+}
+
+/// Whether `aud`, of RFC 7519 a text or a list of them, names the audience.
+fn names(aud: Option<&Value>, audience: &str) -> bool {
+    match aud {
+        Some(Value::Array(several)) => several.iter().any(|one| one == audience),
+        Some(one) => one == audience,
+        None => false,
+    }
 }
 
 fn name<T: FromStr>(claim: &Value) -> Option<T> {
@@ -212,6 +237,28 @@ mod tests {
         assert_eq!(verify(json!({"sub": "ann", "exp": 1e300}), 99).unwrap().expires_at, u64::MAX);
         assert!(verify(json!({"sub": "ann", "exp": 100, "nbf": 61}), 1).is_ok());
         assert!(verify(json!({"sub": "ann", "exp": 100, "nbf": 61.5}), 1).is_ok());
+    }
+
+    #[test]
+    fn where_an_audience_is_set_a_token_has_to_name_it() {
+        let verify = |keys: &Keys, aud| keys.verify(&signed(json!({"alg": "HS256"}), aud), 1);
+        let (any, ours) = (keys().for_audience(""), keys().for_audience("feed"));
+        for aud in [json!("feed"), json!(["shop", "feed"])] {
+            let claims = json!({"sub": "ann", "exp": 100, "aud": aud});
+            assert!(verify(&any, claims.clone()).is_ok() && verify(&ours, claims).is_ok());
+        }
+        for aud in [json!("shop"), json!("Feed"), json!(["shop"]), json!([]), json!(7), json!({"feed": 1}), json!(null)]
+        {
+            let claims = json!({"sub": "ann", "exp": 100, "aud": aud});
+            assert_eq!(
+                verify(&ours, claims.clone()),
+                Err(TokenError::Invalid("token's aud does not name this server"))
+            );
+            assert!(verify(&any, claims).is_ok());
+        }
+        let minted = ours.mint(&"ann".parse().unwrap(), None, 100);
+        assert!(ours.verify(&minted, 1).is_ok(), "its own tokens are for it");
+        assert!(keys().for_audience("shop").verify(&minted, 1).is_err());
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Settings {
     /// Origins whose pages may connect, and read by HTTP what a reader's token opens; empty: any. A request without
     /// `Origin` is a mobile app and always allowed.
     pub allowed_origins: Vec<String>,
+    /// What the `aud` of every reader's token must name; empty: whatever. Tokens from the API name it.
+    pub token_audience: String,
     /// Networks, such as "10.0.0.0/8", of the operator's own proxies and backends. No limit per address holds for
     /// them; those for whom they speak are counted instead, see `client_address`.
     pub trusted_proxies: Vec<String>,
@@ -75,6 +77,7 @@ impl Default for Settings {
             save_interval_secs: 1,
             drain_ms: 1000,
             allowed_origins: Vec::new(),
+            token_audience: String::new(),
             trusted_proxies: ["127.0.0.0/8", "::1/128"].map(str::to_owned).to_vec(),
             client_address: ClientAddress::Connection,
         }

@@ -122,13 +122,14 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
     // In one process the log is as near as what is told of it.
     let inline_changes = settings.gateway.inline_changes && stores.embedded.is_none();
     let gateway_settings = feedgate_gateway::Settings { inline_changes, ..settings.gateway };
+    let keys = Keys::new(&secrets.api_key, secrets.token_key.as_bytes());
     let gateway = Gateway::new(feedgate_gateway::Parts {
         feeds,
         publisher: Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone())),
         sessions: stores.sessions.clone(),
         doorbell: stores.doorbell.clone(),
         jobs: stores.jobs.clone(),
-        keys: Keys::new(&secrets.api_key, secrets.token_key.as_bytes()),
+        keys: keys.for_audience(&gateway_settings.token_audience),
         settings: gateway_settings,
         node: stores.node.clone(),
     });

@@ -8,6 +8,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 
 use feedgate_tests::load::{Home, Server};
 
@@ -42,6 +43,14 @@ pub(crate) struct World {
     _home: Home,
 }
 
+/// The attacker's address is a stranger's, other than that of the neighbour and of all readers, who stand for many. A server
+/// from before there were limits per address knows no such setting.
+fn settings(binaries: &Path) -> anyhow::Result<&'static str> {
+    let known = Command::new(binaries.join("feedgate")).arg("default-config").output()?.stdout;
+    let limits = String::from_utf8_lossy(&known).contains("trusted_proxies");
+    Ok(if limits { "[gateway]\ntrusted_proxies = [\"127.0.0.1/32\"]\n" } else { "" })
+}
+
 /// What an attacker knows.
 #[derive(Clone)]
 pub(crate) struct Target {
@@ -58,7 +67,7 @@ impl World {
     /// Starts the server and fills it.
     pub(crate) async fn make(options: &Options, binaries: &Path) -> anyhow::Result<Self> {
         let home = Home::make(binaries)?;
-        let server = home.start("server", &["feedgate", "serve"], "--listen", "").await?;
+        let server = home.start("server", &["feedgate", "serve"], "--listen", settings(binaries)?).await?;
         let backend = &server.backend;
         let readers: Vec<String> = (0..options.readers).map(|n| format!("reader-{n}")).collect();
         backend.classify(STAR, "push").await?;
