@@ -235,21 +235,22 @@ export class Phone {
 
   async #fetchAll() {
     for (;;) {
-      const changes = await (this.fetchBy === "history" ? this.#history() : this.#changes());
-      if (changes === null) await this.#reload();
-      else for (const { change, offset } of changes) this.#take(change, offset);
-      if (changes !== null && changes.length < HISTORY_LIMIT) return;
+      const found = await (this.fetchBy === "history" ? this.#history() : this.#changes());
+      if (found === null) await this.#reload();
+      else for (const { change, offset } of found.changes) this.#take(change, offset);
+      // An answer of large items may be shorter than asked and not the last: the head tells.
+      if (found !== null && (found.changes.length === 0 || found.changes.at(-1).offset >= found.head)) return;
     }
   }
 
   async #history() {
     try {
-      const { publications } = await this.subscription.history({ since: { ...this.position }, limit: HISTORY_LIMIT });
-      return publications.map(({ data, offset }) => ({ change: data, offset }));
+      const { publications, offset: head } = await this.subscription.history({ since: { ...this.position }, limit: HISTORY_LIMIT });
+      return { changes: publications.map(({ data, offset }) => ({ change: data, offset })), head };
     } catch (error) {
       if (error.code === 112) return null;
       // The connection has ended meanwhile: once the next one is there, it is fetched again.
-      if (error.code === CONNECTION_CLOSED) return [];
+      if (error.code === CONNECTION_CLOSED) return { changes: [] };
       throw error;
     }
   }
@@ -260,7 +261,7 @@ export class Phone {
     const { status, body } = await this.server.request("GET", `/v1/users/${this.user}/changes?${query}`, undefined, { token });
     if (status === 410) return null;
     assert.equal(status, 200, JSON.stringify(body));
-    return body.changes.map(({ offset, ...change }) => ({ change, offset }));
+    return { changes: body.changes.map(({ offset, ...change }) => ({ change, offset })), head: body.head };
   }
 
   /** A gap, or an error nobody foresaw, breaks the phone: whoever waits for it fails. */

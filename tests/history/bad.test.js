@@ -123,6 +123,10 @@ breaks("I8", "a page is longer than asked", ({ story }) => {
 breaks("I8", "a short page has a next", ({ story }) => {
   story.page("ann", { limit: 10, change: (page) => ({ ...page, next: "5" }) });
 });
+breaks("I8", "a page whose bodies do not fill it has fewer items than asked and goes on", ({ story }) => {
+  const body = "x".repeat(1000 * 1000);
+  story.page("ann", { limit: 10, change: (page) => ({ ...page, items: page.items.map((item) => ({ ...item, body })).slice(0, 1), next: "5" }) });
+});
 breaks("I8", "an empty answer of changes is not at the head", ({ story }) => {
   story.changes("ann", { change: (answer) => ({ ...answer, changes: [], position: { ...answer.position, offset: 0 } }) });
 });

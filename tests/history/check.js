@@ -17,7 +17,7 @@ import * as i04 from "./invariants/i04_the_feed_is_the_follows_minus_the_deletes
 import * as i05 from "./invariants/i05_nothing_of_an_author_not_followed.js";
 import * as i06 from "./invariants/i06_accepted_means_in_the_outbox.js";
 import * as i07 from "./invariants/i07_pages_descend_without_a_gap.js";
-import * as i08 from "./invariants/i08_a_short_page_means_the_end.js";
+import * as i08 from "./invariants/i08_only_a_null_next_means_the_end.js";
 import * as i09 from "./invariants/i09_recovered_means_nothing_is_missing.js";
 import * as i10 from "./invariants/i10_marks_and_positions_move_forward.js";
 import * as i11 from "./invariants/i11_a_delete_follows_its_add.js";

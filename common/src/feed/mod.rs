@@ -9,12 +9,14 @@
 //!   order     the adds of a rebuilt inbox, oldest first          (homes of the Archive)
 //!   read      changes after a position                           (gateway)
 //!   page      a stretch in display order                         (gateway)
+//!   limit     how much one answer holds                          (gateway)
 //!   hydrate   entries into changes with their items              (gateway)
 //! ```
 
 mod advance;
 mod edge;
 mod hydrate;
+mod limit;
 mod news;
 mod order;
 mod page;
@@ -29,6 +31,7 @@ use futures_util::lock::Mutex;
 
 pub use advance::{Left, Round, Step, plan};
 pub use hydrate::Change;
+pub use limit::{FETCH, Limit, Stretch};
 pub use order::oldest_first;
 pub use page::{Page, living};
 pub use write::Publisher;

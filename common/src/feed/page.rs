@@ -5,9 +5,9 @@
 //!     adds that live in the log │ a window of the Archive's adds
 //! ```
 //!
-//! Invariants: strictly descending, no repeat, no gap (I7); a short page means the end (I8):
-//! items deleted meanwhile, and those too old for a feed with a time to live, are skipped without shortening it. A feed with
-//! a cap ends behind that many of its newest adds.
+//! Invariants: strictly descending, no repeat, no gap (I7); `next` is `None` exactly at the end (I8), and a page is shorter
+//! than asked only there or where its bodies fill it: items deleted meanwhile, and those too old for a feed with a time to
+//! live, are skipped without shortening it. A feed with a cap ends behind that many of its newest adds.
 
 mod cap;
 mod descent;
@@ -19,7 +19,7 @@ mod window;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Feeds;
+use super::{Feeds, Limit, Stretch};
 use crate::error::Result;
 use crate::inboxes::Numbered;
 use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
@@ -43,22 +43,20 @@ pub struct Page {
 }
 
 impl Feeds {
-    /// At most `limit` items strictly below `before`, an item's place or any other.
-    pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
+    /// At most as much as `limit` says, strictly below `before`, an item's place or any other. A plain number limits the
+    /// items only.
+    pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: impl Into<Limit>) -> Result<Page> {
         let log = self.log(key).await?;
         let now = self.now();
         let shown = above_floor(&log);
         let end = self.end(key, &shown, log.floor).await?;
-        // One more than asked tells whether there is a next page.
-        let wanted = limit + 1;
-        let mut items = Vec::with_capacity(wanted);
+        let mut stretch = Stretch::new(limit.into());
         let mut descent = Descent::new(&log, shown, before, end, READ_MAX);
-        while items.len() < wanted {
-            match descent.next(wanted, || self.windows.get(key, now?)) {
-                Leg::Keys(keys) => self.take_shown(key.feed, &keys, wanted, &mut items).await?,
-                Leg::Read(stretch) => {
-                    let (least, most) = (stretch.least_rank, stretch.limit);
-                    let adds = self.archive.feed_below(key, stretch.before, least, self.backfill, most).await?;
+        while !stretch.is_cut() {
+            match descent.next(stretch.wants(), || self.windows.get(key, now?)) {
+                Leg::Keys(keys) => stretch.extend(self.shown(key.feed, &keys).await?),
+                Leg::Read(Reading { before, least_rank, limit }) => {
+                    let adds = self.archive.feed_below(key, before, least_rank, self.backfill, limit).await?;
                     descent.told(&adds);
                 }
                 Leg::End => break,
@@ -67,8 +65,7 @@ impl Feeds {
         if let (Some(window), Some(now)) = (descent.into_window(), now) {
             self.windows.keep(key, window, now);
         }
-        let next = (items.len() > limit).then(|| items[limit - 1].key());
-        items.truncate(limit);
+        let (items, next) = stretch.finish();
         Ok(Page { items, next, position: log.head })
     }
 
@@ -84,19 +81,10 @@ impl Feeds {
         }
     }
 
-    /// Appends the items behind `keys` that still live and are not too old, up to `wanted` in all.
-    async fn take_shown(
-        &self,
-        feed: FeedId,
-        keys: &[DisplayKey],
-        wanted: usize,
-        items: &mut Vec<Arc<Item>>,
-    ) -> Result<()> {
-        let ids: Vec<ItemId> = keys.iter().map(|k| k.item).collect();
-        let room = wanted - items.len();
-        let found = self.archive.items(&ids).await?.into_iter().flatten();
-        items.extend(found.filter(self.shown_in(feed)).take(room));
-        Ok(())
+    /// The items behind `keys` that still live and are not too old.
+    async fn shown(&self, feed: FeedId, keys: &[DisplayKey]) -> Result<impl Iterator<Item = Arc<Item>>> {
+        let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
+        Ok(self.archive.items(&ids).await?.into_iter().flatten().filter(self.shown_in(feed)))
     }
 }
 
