@@ -20,6 +20,7 @@ pub mod auth;
 mod background;
 mod bodies;
 mod bounded;
+mod budget;
 pub mod clock;
 mod connection;
 mod ghosts;
@@ -28,11 +29,13 @@ mod identity;
 mod keeper;
 mod lease;
 mod one_line;
+mod pace;
 mod page_json;
 mod patient;
 mod pool;
 mod positions;
 mod protocol;
+mod quotas;
 mod reading;
 mod refusals;
 mod serve;
@@ -61,21 +64,23 @@ pub use surface::Surface;
 
 use feedgate_common::doorbell::{Closing, Heard, Listening};
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
-use tokio::sync::{Mutex, Semaphore};
+use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserId, UserNo};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use address::Proxies;
+use address::{AddressKey, Proxies};
 use auth::{Claims, TokenError};
 use bodies::Bodies;
 use bounded::bounded;
+use budget::Budget;
 use ghosts::Ghosts;
 use hot::Hot;
 use lease::Lease;
 use pool::Pool;
 use positions::Positions;
+use quotas::Quotas;
 use reading::READS_MAX;
 use refusals::Refusals;
 use told::Told;
@@ -124,6 +129,12 @@ pub struct Gateway {
     pub(crate) bodies: Bodies,
     /// Bounds the reads of the store at once.
     pub(crate) reads: Semaphore,
+    /// Bounds the bytes of answers in memory.
+    pub(crate) budget: Budget,
+    /// Bounds what each user reads by HTTP.
+    pub(crate) users: Arc<Quotas<UserId>>,
+    /// Bounds what is read by HTTP from each address.
+    pub(crate) addresses: Arc<Quotas<AddressKey>>,
     /// Whether this node's sessions count.
     pub(crate) lease: Lease,
     /// Requests for a WebSocket that were refused, and tokens.
@@ -151,6 +162,9 @@ impl Gateway {
         let told = Told::new(limits.inline_changes);
         let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize, told));
         let hot = Arc::new(Hot::default());
+        let budget = Budget::new(limits.responses_max_bytes);
+        let users = Quotas::new(limits.reads_per_user, limits.reads_per_user_per_sec);
+        let addresses = Quotas::new(limits.reads_per_address, limits.reads_per_address_per_sec);
         let (feeds, sessions, news) = (parts.feeds.clone(), pool.clone(), hot.clone());
         let listening = parts.doorbell.listen(Arc::new(move |heard| hear(heard, &feeds, &sessions, &news)));
         Arc::new(Self {
@@ -164,6 +178,9 @@ impl Gateway {
             hot,
             bodies: Bodies::new(),
             reads: Semaphore::new(READS_MAX),
+            budget,
+            users,
+            addresses,
             lease: Lease::new(),
             refused_upgrades: Refusals::default(),
             refused_tokens: Refusals::default(),
@@ -202,6 +219,11 @@ impl Gateway {
     /// What devices call the feed; for one that they could name.
     pub(crate) fn channel(&self, feed: FeedId) -> &str {
         self.parts.feeds.named().name(feed).expect("the protocol knows no channel but those that are configured")
+    }
+
+    /// Waits until the stores may be read.
+    pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.reads.acquire().await.expect("the semaphore is never closed")
     }
 
     /// Whether this node's sessions count now: only then may anything be pushed to them.

@@ -1,7 +1,7 @@
-//! A TCP stream that waits for its peer to take something in, but not for ever.
+//! A TCP stream that waits for its peer to take something in, but not for ever, and not drop by drop.
 //!
 //! An answer of the HTTP API stands in memory until its last byte has left; a peer that asks and does not read
-//! would keep it there as long as it likes. A WebSocket has its pings for that and takes the bare stream.
+//! would keep it there as long as it likes. A WebSocket keeps its own [`Pace`] and takes the bare stream.
 
 use std::io;
 use std::pin::Pin;
@@ -10,20 +10,27 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
+
+use crate::pace::Pace;
 
 /// See the module.
 pub(crate) struct Patient {
     tcp: TcpStream,
     patience: Duration,
+    /// What times are counted from.
+    born: Instant,
+    /// From the first write that had to wait; kept as long as the peer has time in hand, so that a part of an answer that
+    /// was taken whole does not give it all of its time again.
+    pace: Option<Pace>,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    /// A write fails if the peer takes nothing for as long as `patience`.
+    /// A write fails if the peer takes nothing for as long as `patience`, or takes too little for too long.
     pub(crate) fn new(tcp: TcpStream, patience: Duration) -> Self {
-        Self { tcp, patience, waiting: None }
+        Self { tcp, patience, born: Instant::now(), pace: None, waiting: None }
     }
 
     /// The stream itself.
@@ -31,13 +38,29 @@ impl Patient {
         self.tcp
     }
 
-    fn within<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
+    fn now(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn within(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
             self.waiting = None;
-            return written;
+            if let (Some(mut pace), Ok(bytes)) = (self.pace, &written) {
+                pace.took(self.now(), *bytes);
+                self.pace = Some(pace);
+            }
+            return Poll::Ready(written);
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let now = self.now();
+        let waiting = match &mut self.waiting {
+            Some(waiting) => waiting,
+            waiting @ None => {
+                let pace = self.pace.filter(|pace| now < pace.until());
+                let pace = self.pace.insert(pace.unwrap_or_else(|| Pace::begin(now, self.patience)));
+                let until = self.born + Duration::from_millis(pace.until());
+                waiting.insert(Box::pin(tokio::time::sleep_until(until)))
+            }
+        };
         ready!(waiting.as_mut().poll(cx));
         // What the kernel still holds for the peer goes too.
         let _ = self.tcp.set_zero_linger();
@@ -78,5 +101,43 @@ impl AsyncWrite for Patient {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use socket2::SockRef;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// How long a peer that reads `step` bytes a second is waited for, in seconds of a clock of our own; at most an hour.
+    async fn waited_for(step: usize) -> u64 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        SockRef::from(&listener).set_send_buffer_size(4096).unwrap();
+        let to = listener.local_addr().unwrap();
+        let peer = tokio::net::TcpSocket::new_v4().unwrap();
+        peer.set_recv_buffer_size(4096).unwrap();
+        let (peer, ours) = tokio::join!(peer.connect(to), listener.accept());
+        let mut patient = Patient::new(ours.unwrap().0, Duration::from_secs(10));
+        let writing = tokio::spawn(async move { patient.write_all(&vec![0; 4 << 20]).await });
+        let (peer, mut some) = (peer.unwrap(), vec![0; step]);
+        for second in 0..3600 {
+            if writing.is_finished() {
+                assert_eq!(writing.await.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+                return second;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let _ = peer.try_read(&mut some);
+        }
+        3600
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn i18_a_peer_that_takes_its_answer_drop_by_drop_is_cut_as_one_that_takes_nothing_is() {
+        let (nothing, drops) = (waited_for(0).await, waited_for(1024).await);
+        assert!(nothing <= 11, "{nothing}");
+        assert!(drops <= 15, "{drops}");
     }
 }

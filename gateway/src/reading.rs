@@ -1,70 +1,100 @@
 //! What a session asks of the log, done: the read, the items behind its references, the bytes for
 //! the wire.
 //!
-//! Bounds: as many reads at once in this node as [`READS_MAX`], the rest wait their turn; and as many
-//! bytes in hand per session as one slice, plus one change.
+//! Bounds: as many reads at once in this node, by WebSocket and by HTTP, as [`READS_MAX`], the rest wait their turn; and
+//! as many bytes in hand as there is room for in the [`budget`], of which a session takes one slice, plus one change.
 
 use std::sync::Arc;
 
 use feedgate_common::error::Result;
+use feedgate_common::feed::FETCH;
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{FeedId, InboxKey, Position};
 
 use crate::Gateway;
+use crate::budget::{self, Held};
+use crate::identity::Identity;
 use crate::protocol::push;
 use crate::session::{Ask, Found};
 
 /// Reads of the store at once, when many devices return in one second.
 pub(crate) const READS_MAX: usize = 256;
 
+/// An answer by HTTP ends once its bodies hold this many bytes: a thousand of the largest would be 64 MiB.
+pub(crate) const ANSWER_BYTES: usize = 1024 * 1024;
+
+/// A reply by WebSocket ends once it holds this many bytes.
+pub(crate) const REPLY_BYTES: usize = 256 * 1024;
+
 /// A push frame ends once it holds this many bytes: what a slow device holds in memory here.
 const SLICE_BYTES: usize = 64 * 1024;
-
-/// Changes hydrated at a time, so that large bodies are not fetched only to be fetched again.
-const HYDRATE: usize = 32;
 
 /// An answer to the session, and the pushes that go with [`Found::Changes`].
 pub(crate) struct Reading {
     pub(crate) found: Found,
     /// Lines of pushes, joined by `\n`.
     pub(crate) frame: Vec<u8>,
+    /// The bytes of the frame, if it has any.
+    pub(crate) held: Option<Held>,
 }
 
-/// Carries out `ask`. May be dropped at any time; it changes nothing but that a missing inbox is
+/// Carries out `ask`, for this device. May be dropped at any time; it changes nothing but that a missing inbox is
 /// rebuilt. `live`: where a session stands that was only woken, so that what the doorbell told may do.
-pub(crate) async fn read(gateway: Arc<Gateway>, key: InboxKey, ask: Ask, live: Option<Position>) -> Result<Reading> {
+pub(crate) async fn read(
+    gateway: Arc<Gateway>,
+    who: Arc<Identity>,
+    feed: FeedId,
+    ask: Ask,
+    live: Option<Position>,
+) -> Result<Reading> {
+    let key = who.inbox(feed);
     let told = &gateway.pool.told;
-    if let (Ask::Head, Some(head)) = (ask, live.and_then(|own| told.head_after(key, own))) {
-        return Ok(Reading { found: Found::Head(head), frame: vec![] });
-    }
-    let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
-    let (feeds, batch) = (&gateway.parts.feeds, gateway.parts.settings.batch);
-    let mut frame = Vec::new();
     let found = match ask {
-        Ask::Head => Found::Head(feeds.head(key).await?),
-        Ask::Serves(own) => match feeds.read(key, own, 1).await? {
-            Read::Entries { head, .. } => Found::Head(Position { epoch: own.epoch, offset: head }),
-            Read::Gone { head } => Found::Gone(head),
-            Read::Missing => unreachable_missing()?,
+        Ask::After(own) => return changes(&gateway, &who, key, own, live.is_some()).await,
+        Ask::Head => match live.and_then(|own| told.head_after(key, own)) {
+            Some(head) => Found::Head(head),
+            None => {
+                let _turn = gateway.turn().await;
+                Found::Head(gateway.parts.feeds.head(key).await?)
+            }
         },
-        Ask::After(own) => {
-            let read = match live.and_then(|_| told.after(key, own, batch)) {
-                Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
-                None => feeds.read(key, own, batch).await?,
-            };
-            match read {
-                Read::Entries { entries, head, .. } => {
-                    let (first, channel) = (own.offset + 1, gateway.channel(key.feed));
-                    let push = |out: &mut Vec<u8>, offset, json: &[u8]| push::push(out, channel, offset, json);
-                    let last = encode(&gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
-                    Found::Changes { first, last: last.unwrap_or(own.offset), head }
-                }
+        Ask::Serves(own) => {
+            let _turn = gateway.turn().await;
+            match gateway.parts.feeds.read(key, own, 1).await? {
+                Read::Entries { head, .. } => Found::Head(Position { epoch: own.epoch, offset: head }),
                 Read::Gone { head } => Found::Gone(head),
                 Read::Missing => unreachable_missing()?,
             }
         }
     };
-    Ok(Reading { found, frame })
+    Ok(Reading { found, frame: vec![], held: None })
+}
+
+/// The changes after `own`, as pushes. `live`: what the doorbell told may do.
+async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
+    let batch = gateway.parts.settings.batch;
+    let told = if live { gateway.pool.told.after(key, own, batch) } else { None };
+    let room = |entries| budget::most(entries, SLICE_BYTES);
+    let most = room(told.as_ref().map_or(batch, |(entries, _)| entries.len()));
+    let mut held = gateway.budget.of(&who.user.id).reserve(most).await?;
+    let _turn = gateway.turn().await;
+    let read = match told {
+        Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
+        None => gateway.parts.feeds.read(key, own, batch).await?,
+    };
+    let (entries, head) = match read {
+        Read::Entries { entries, head, .. } => (entries, head),
+        Read::Gone { head } => return Ok(Reading { found: Found::Gone(head), frame: vec![], held: None }),
+        Read::Missing => unreachable_missing()?,
+    };
+    held.shrink(room(entries.len()));
+    let channel = gateway.channel(key.feed);
+    let push = |out: &mut Vec<u8>, offset, json: &[u8]| push::push(out, channel, offset, json);
+    let mut frame = Vec::new();
+    let last = encode(gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
+    held.shrink(frame.capacity());
+    let found = Found::Changes { first: own.offset + 1, last: last.unwrap_or(own.offset), head };
+    Ok(Reading { found, frame, held: Some(held) })
 }
 
 /// Appends entries of such a feed in order, `separator` between, until `out` holds `bytes_max` bytes. Answers with
@@ -79,7 +109,7 @@ pub(crate) async fn encode(
     separator: u8,
 ) -> Result<Option<u64>> {
     let mut last = None;
-    for chunk in entries.chunks(HYDRATE) {
+    for chunk in entries.chunks(FETCH) {
         let changes = gateway.parts.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
         for (numbered, change) in chunk.iter().zip(&changes) {
             if out.len() >= bytes_max {
@@ -96,6 +126,6 @@ pub(crate) async fn encode(
 }
 
 /// `Feeds::read` rebuilds what is missing; one that still says so is worth an error, not a crash.
-fn unreachable_missing() -> Result<Found> {
+fn unreachable_missing<T>() -> Result<T> {
     Err(feedgate_common::StoreError::unavailable("the inbox vanished during the read"))
 }

@@ -24,6 +24,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -48,6 +49,10 @@ const LATE: Duration = Duration::from_secs(1);
 /// After accepting failed for want of resources.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
+/// What the kernel may hold of what was written to a connection and not sent (it doubles this): without a bound it grows
+/// to megabytes for a peer that reads slowly or not at all, and nothing counts them.
+const SEND_BUFFER: usize = 128 * 1024;
+
 /// Serves `surface` until `shutdown` resolves, then drains. Cancelling it closes the port and abandons
 /// the connections. A gateway may serve several ports at a time; all of them stop together.
 pub async fn serve(
@@ -57,6 +62,8 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     gateway.ports.fetch_add(1, Ordering::AcqRel);
+    // Connections have what their listener has.
+    SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER)?;
     let node = Node {
         router: crate::routes(&gateway).layer(Extension(surface)),
         permits: Arc::new(Semaphore::new(gateway.parts.settings.connections as usize + HTTP_SPARE)),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{ClientAddress, Proxies};
+use crate::budget::NODE_MIN;
 
 /// See the fields. [`Settings::default`] is what a small team runs with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +31,18 @@ pub struct Settings {
     pub connections_per_user: u32,
     /// Connections this node holds in all.
     pub connections: u32,
+    /// The most memory that answers may hold until their peers have taken them, over HTTP and WebSocket together, in bytes;
+    /// those of one user a sixteenth of it. At least 64 MiB.
+    pub responses_max_bytes: usize,
+    /// Reads by HTTP that one user may have at once on this node, each until its answer is taken; more get 429. Those with
+    /// the API key are not counted.
+    pub reads_per_user: u32,
+    /// Reads by HTTP that one user may begin per second on this node, with as many again in a burst; more get 429.
+    pub reads_per_user_per_sec: u32,
+    /// The same for one address, whoever's tokens come from it.
+    pub reads_per_address: u32,
+    /// The same for one address: reads begun per second.
+    pub reads_per_address_per_sec: u32,
     /// Changes read and sent at a time during catch-up.
     pub batch: usize,
     /// Whether what the doorbell tells of changes spares sessions a read of the store. Changes nothing of what
@@ -69,6 +82,11 @@ impl Default for Settings {
             commands_per_sec: 50,
             connections_per_user: 64,
             connections: 1_000_000,
+            responses_max_bytes: 128 * 1024 * 1024,
+            reads_per_user: 16,
+            reads_per_user_per_sec: 100,
+            reads_per_address: 64,
+            reads_per_address_per_sec: 1000,
             batch: 100,
             inline_changes: true,
             reread_interval_secs: 60,
@@ -92,7 +110,7 @@ impl Settings {
 
     /// What is wrong with these values, if anything: the name, the value, and what would be right.
     pub fn check(&self) -> Result<(), String> {
-        let at_least_one: [(&str, u64); 13] = [
+        let at_least_one: [(&str, u64); 17] = [
             ("connect_within_secs", self.connect_within_secs.into()),
             ("ping_interval_secs", self.ping_interval_secs.into()),
             ("pong_within_secs", self.pong_within_secs.into()),
@@ -101,6 +119,10 @@ impl Settings {
             ("commands_per_sec", self.commands_per_sec.into()),
             ("connections_per_user", self.connections_per_user.into()),
             ("connections", self.connections.into()),
+            ("reads_per_user", self.reads_per_user.into()),
+            ("reads_per_user_per_sec", self.reads_per_user_per_sec.into()),
+            ("reads_per_address", self.reads_per_address.into()),
+            ("reads_per_address_per_sec", self.reads_per_address_per_sec.into()),
             ("batch", self.batch as u64),
             ("reread_interval_secs", self.reread_interval_secs.into()),
             ("pull_repair_interval_secs", self.pull_repair_interval_secs.into()),
@@ -110,6 +132,10 @@ impl Settings {
         match at_least_one.iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(format!("gateway.{name} must be at least 1, it is 0")),
             None if self.batch > 1000 => Err(format!("gateway.batch must be at most 1000, it is {}", self.batch)),
+            None if self.responses_max_bytes < NODE_MIN => {
+                let is = self.responses_max_bytes;
+                Err(format!("gateway.responses_max_bytes must be at least {NODE_MIN}, it is {is}"))
+            }
             None => self.proxies().map(drop),
         }
     }

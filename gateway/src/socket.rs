@@ -8,6 +8,8 @@
 //! Invariants:
 //! - Every byte to the peer passes through `out`, in order; nothing is ever written in the middle of
 //!   a frame.
+//! - What waits to be written is counted in the user's share of the node's [budget](crate::budget) as soon as the peer makes
+//!   it wait.
 //! - `out` is given back to the allocator as soon as it is written, and a reader's buffer that a large
 //!   message has stretched as soon as it is empty: an idle socket holds [`READ_BUFFER`] bytes.
 //! - Reading never waits for writing: a peer that does not read is still heard.
@@ -16,13 +18,17 @@
 //! waker proxies per connection, and its write buffer, which never shrinks.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolError};
 
+use crate::budget::{Held, Share};
+use crate::pace::Pace;
 use crate::protocol::Close;
 
 /// The reader's buffer, per connection for life: room for a pong or an `ack`. A larger frame stretches
@@ -71,11 +77,24 @@ pub(crate) struct Socket {
 #[derive(Debug)]
 struct Wire {
     tcp: TcpStream,
-    out: Vec<u8>,
-    written: usize,
+    /// There while anything waits to be written.
+    out: Option<Box<Outgoing>>,
     /// Bytes handed to the context.
     taken: u64,
     reads_left: u32,
+}
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    written: usize,
+    /// Room for `bytes`, as far as it is counted.
+    held: Option<Held>,
+    /// There was no room to count all of `bytes`.
+    uncounted: bool,
+    /// From the first write that had to wait.
+    pace: Option<Pace>,
 }
 
 impl Socket {
@@ -88,7 +107,7 @@ impl Socket {
             early => WebSocketContext::from_partially_read(early.to_vec(), Role::Server, Some(config)),
         };
         let taken = early.len() as u64;
-        let wire = Wire { tcp, out: Vec::new(), written: 0, taken, reads_left: READS_PER_POLL };
+        let wire = Wire { tcp, out: None, taken, reads_left: READS_PER_POLL };
         Self { context, wire, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
@@ -148,7 +167,7 @@ impl Socket {
 
     /// Appends one text frame, whose payload `write` appends to what it is given.
     pub(crate) fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let out = &mut self.wire.out;
+        let out = &mut self.wire.out().bytes;
         let start = out.len();
         out.extend_from_slice(&[0x81, 0, 0, 0]);
         write(out);
@@ -183,26 +202,75 @@ impl Socket {
         let _ = self.context.close(&mut self.wire, Some(frame));
     }
 
-    /// Bytes that the peer's side has not taken yet.
-    pub(crate) fn unsent(&self) -> usize {
-        self.wire.out.len() - self.wire.written
+    /// The bytes of what is sent next are counted in `held`, until all is written.
+    pub(crate) fn hold(&mut self, held: Held) {
+        match &mut self.wire.out().held {
+            Some(before) => before.merge(held),
+            none => *none = Some(held),
+        }
     }
 
-    /// Writes until all is written, then gives the buffer back.
-    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Wire { tcp, out, written, .. } = &mut self.wire;
-        while *written < out.len() {
-            ready!(tcp.poll_write_ready(cx))?;
-            match tcp.try_write(&out[*written..]) {
-                Ok(n) => *written += n,
+    /// Counts all that waits to be written in the user's share, as far as there is room. Call when a flush had to wait.
+    pub(crate) fn count(&mut self, share: impl FnOnce() -> Arc<Share>) {
+        let Some(Outgoing { bytes, held, uncounted, .. }) = self.wire.out.as_deref_mut() else { return };
+        let all = bytes.capacity();
+        if held.as_ref().is_some_and(|held| held.bytes() == all) {
+            return;
+        }
+        match held {
+            Some(held) => *uncounted = !held.resize(all),
+            None => {
+                *held = share().try_reserve(all);
+                *uncounted = held.is_none();
+            }
+        }
+    }
+
+    /// Whether more waits to be written than there was room to count.
+    pub(crate) fn is_uncounted(&self) -> bool {
+        self.wire.out.as_ref().is_some_and(|out| out.uncounted)
+    }
+
+    /// Bytes that the peer's side has not taken yet.
+    pub(crate) fn unsent(&self) -> usize {
+        self.wire.out.as_ref().map_or(0, |out| out.bytes.len() - out.written)
+    }
+
+    /// When the peer has been too slow to take what waits; `None` if it does not make us wait.
+    pub(crate) fn too_slow_at(&self) -> Option<u64> {
+        Some(self.wire.out.as_ref()?.pace?.until())
+    }
+
+    /// Writes until all is written, then gives the buffer back. A peer that makes us wait has `patience` to take
+    /// something; `now` tells the time in milliseconds.
+    pub(crate) fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        patience: Duration,
+        now: impl Fn() -> u64,
+    ) -> Poll<io::Result<()>> {
+        let Wire { tcp, out, .. } = &mut self.wire;
+        let Some(Outgoing { bytes, written, pace, .. }) = out.as_deref_mut() else { return Poll::Ready(Ok(())) };
+        while *written < bytes.len() {
+            match tcp.poll_write_ready(cx) {
+                Poll::Ready(ready) => ready?,
+                Poll::Pending => {
+                    pace.get_or_insert_with(|| Pace::begin(now(), patience));
+                    return Poll::Pending;
+                }
+            }
+            match tcp.try_write(&bytes[*written..]) {
+                Ok(n) => {
+                    *written += n;
+                    if let Some(pace) = pace {
+                        pace.took(now(), n);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        if out.capacity() > 0 {
-            *out = Vec::new();
-            *written = 0;
-        }
+        *out = None;
         Poll::Ready(Ok(()))
     }
 
@@ -232,6 +300,12 @@ impl Socket {
     }
 }
 
+impl Wire {
+    fn out(&mut self) -> &mut Outgoing {
+        self.out.get_or_insert_default()
+    }
+}
+
 impl Read for Wire {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.reads_left = self.reads_left.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
@@ -243,7 +317,7 @@ impl Read for Wire {
 
 impl Write for Wire {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.out.extend_from_slice(buf);
+        self.out().bytes.extend_from_slice(buf);
         Ok(buf.len())
     }
 
@@ -360,7 +434,7 @@ mod tests {
             let header = socket.unsent() - before - len;
             assert_eq!(header, [2, 4, 10][usize::from(len > 125) + usize::from(len > 65_535)]);
         }
-        poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();
-        assert_eq!((socket.unsent(), socket.wire.out.capacity()), (0, 0));
+        poll_fn(|cx| socket.poll_flush(cx, Duration::from_secs(10), || 0)).await.unwrap();
+        assert_eq!((socket.unsent(), socket.wire.out.is_none()), (0, true));
     }
 }

@@ -64,7 +64,6 @@ pub(crate) struct Client(pub(crate) Option<AddressKey>);
 
 impl Client {
     /// Of the request; one that no port brought counts for nobody.
-    #[allow(dead_code, reason = "limits of HTTP reads are on their way")]
     pub(crate) fn of(request: &Extensions) -> Self {
         request.get().copied().unwrap_or_default()
     }

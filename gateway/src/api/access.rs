@@ -9,6 +9,9 @@
 //! [`Caller::may_read`]. So credentials are judged before anything else of the request is. They are
 //! never part of a problem or a log line; nothing here can print them. On a port that offers
 //! [`Surface::Readers`] nobody is a Backend.
+//!
+//! A reader may read so much at once and per second, and so may all at one address: this is judged here too, so that it
+//! holds for every route that a reader's token opens. Backends are trusted with their rate.
 
 use std::sync::Arc;
 
@@ -18,33 +21,45 @@ use axum::http::request::Parts;
 use feedgate_common::UserId;
 
 use super::Api;
+use super::answer::{Tickets, Turn};
 use super::problem::{Kind, Problem};
 use crate::Surface;
+use crate::address::Client;
 use crate::auth::TokenError;
+use crate::budget::Share;
 
 /// Somebody with good credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Caller {
-    /// Holds the API key.
-    Backend,
-    /// Holds a token of this user.
-    Reader(UserId),
+pub(crate) struct Caller {
+    /// `None` for who holds the API key; else the user whose token it is.
+    reader: Option<UserId>,
+    share: Arc<Share>,
+    tickets: Tickets,
 }
 
 /// Holds the API key.
-#[derive(Debug)]
-pub(crate) struct Backend;
+pub(crate) struct Backend(pub(crate) Caller);
 
 impl Caller {
     /// 403 unless what belongs to `user` is open to the caller.
     pub(crate) fn may_read(&self, user: &UserId) -> Result<(), Problem> {
-        match self {
-            Self::Reader(me) if me != user => Err(Problem::new(
+        match &self.reader {
+            Some(me) if me != user => Err(Problem::new(
                 Kind::Forbidden,
                 format!("this token is of user {me} and opens nothing of user {user}"),
             )),
-            Self::Backend | Self::Reader(_) => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    /// The user whose token this is; `None` for a backend.
+    pub(crate) fn reader(&self) -> Option<&UserId> {
+        self.reader.as_ref()
+    }
+
+    /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be asked.
+    pub(crate) async fn turn(self, api: &Api, bytes: usize) -> Result<Turn<'_>, Problem> {
+        let held = self.share.reserve(bytes).await?;
+        Ok(Turn::new(held, self.tickets, api.gateway.turn().await))
     }
 }
 
@@ -53,19 +68,17 @@ impl FromRequestParts<Arc<Api>> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let bearer = bearer(parts)?;
-        let keys = &api.gateway.parts.keys;
-        if Surface::of(parts) == Surface::All && keys.is_api_key(bearer) {
-            return Ok(Self::Backend);
+        let gateway = &api.gateway;
+        if Surface::of(parts) == Surface::All && gateway.parts.keys.is_api_key(bearer) {
+            return Ok(Self { reader: None, share: gateway.budget.of_backends(), tickets: Tickets::default() });
         }
-        api.gateway.verify(bearer).map(|claims| Self::Reader(claims.user)).map_err(|error| {
-            let detail = match error {
-                TokenError::Expired => "the token has expired; get a new one from your backend".to_owned(),
-                TokenError::Invalid(why) => {
-                    format!("the bearer is neither the API key nor a token that this server takes ({why})")
-                }
-            };
-            Problem::new(Kind::BadCredentials, detail)
-        })
+        // Before the token is looked at: also who guesses at tokens is counted.
+        let address = Client::of(&parts.extensions).0.map(|key| gateway.addresses.begin(key, gateway.elapsed_ms()));
+        let address = address.transpose()?;
+        let user = gateway.verify(bearer).map_err(refused)?.user;
+        let tickets =
+            Tickets { _user: Some(gateway.users.begin(user.clone(), gateway.elapsed_ms())?), _address: address };
+        Ok(Self { share: gateway.budget.of(&user), reader: Some(user), tickets })
     }
 }
 
@@ -77,13 +90,23 @@ impl FromRequestParts<Arc<Api>> for Backend {
             let detail = "what takes the API key is not on this port; it is where the server's admin_listen says";
             return Err(Problem::new(Kind::NoSuchRoute, detail));
         }
-        match Caller::from_request_parts(parts, api).await? {
-            Caller::Backend => Ok(Self),
-            Caller::Reader(_) => {
-                Err(Problem::new(Kind::Forbidden, "a reader's token may not do this; it takes the API key"))
-            }
+        let caller = Caller::from_request_parts(parts, api).await?;
+        match caller.reader {
+            None => Ok(Self(caller)),
+            Some(_) => Err(Problem::new(Kind::Forbidden, "a reader's token may not do this; it takes the API key")),
         }
     }
+}
+
+/// A token that is not good.
+fn refused(error: TokenError) -> Problem {
+    let detail = match error {
+        TokenError::Expired => "the token has expired; get a new one from your backend".to_owned(),
+        TokenError::Invalid(why) => {
+            format!("the bearer is neither the API key nor a token that this server takes ({why})")
+        }
+    };
+    Problem::new(Kind::BadCredentials, detail)
 }
 
 /// The credentials, of which there must be one.

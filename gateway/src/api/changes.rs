@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use feedgate_common::feed::Change;
+use axum::response::Response;
+use feedgate_common::feed::{Change, FETCH};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{Epoch, FeedId, InboxKey, Position, StoreError, UserId};
 use serde::Serialize;
@@ -14,19 +14,15 @@ use super::Api;
 use super::access::Caller;
 use super::problem::{Problem, short};
 use super::query::{Params, Query, Segment, decimal};
+use crate::budget::most;
+use crate::reading::ANSWER_BYTES;
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 
-/// Bodies beyond this many bytes wait for the next request: a thousand of the largest would be 64 MiB.
-const ANSWER_BYTES: usize = 1024 * 1024;
-
-/// Changes hydrated at a time, so that bodies are not fetched only to be left out.
-const HYDRATE: usize = 32;
-
 /// A stretch of the log.
 #[derive(Serialize)]
-pub(super) struct Changes {
+struct Changes {
     changes: Vec<Line>,
     /// After the last of these changes: where to go on.
     position: Position,
@@ -47,11 +43,12 @@ pub(super) async fn read(
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     query: Query,
-) -> Result<Json<Changes>, Problem> {
+) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "offset", "epoch", "limit"])?;
     let feed = params.feed(api.feeds().named())?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
+    let turn = caller.turn(&api, most(limit, ANSWER_BYTES)).await?;
     let key = InboxKey { reader: api.intern(&user).await?, feed };
     api.gateway.touches.note(key);
     let after = match after {
@@ -62,7 +59,7 @@ pub(super) async fn read(
         Read::Entries { entries, head, .. } => {
             let changes = lines(&api, feed, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
-            Ok(Json(Changes { changes, position, head }))
+            Ok(turn.answer(&Changes { changes, position, head }))
         }
         Read::Gone { head } => Err(Problem::gone(head)),
         Read::Missing => Err(StoreError::unavailable("an inbox vanished during a read").into()),
@@ -72,7 +69,7 @@ pub(super) async fn read(
 /// The changes behind `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
 async fn lines(api: &Api, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    for chunk in entries.chunks(HYDRATE) {
+    for chunk in entries.chunks(FETCH) {
         let changes = api.feeds().hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
         for (n, change) in chunk.iter().zip(changes) {
             if bytes >= ANSWER_BYTES {

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
+use feedgate_common::feed::Limit;
 use feedgate_common::{InboxKey, UserId};
 
 use super::Api;
 use super::access::Caller;
 use super::problem::Problem;
 use super::query::{Query, Segment};
+use crate::budget::most;
 use crate::page_json::{self, PageJson};
+use crate::reading::ANSWER_BYTES;
 
 /// `GET /v1/users/{user}/feed`. The position is read before the page: changes after it come on top,
 /// so it goes unchanged into a client's `since`.
@@ -19,14 +22,15 @@ pub(super) async fn page(
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     query: Query,
-) -> Result<Json<PageJson>, Problem> {
+) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "limit", "cursor"])?;
     let feed = params.feed(api.feeds().named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
+    let turn = caller.turn(&api, most(limit + 1, ANSWER_BYTES)).await?;
     let reader = api.intern(&user).await?;
     let key = InboxKey { reader, feed };
     api.gateway.touches.note(key);
-    let page = api.feeds().page(key, before, limit).await?;
-    Ok(Json(page.into()))
+    let page = api.feeds().page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
+    Ok(turn.answer(&PageJson::from(page)))
 }

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use feedgate_common::archive::{Follow, Write};
 use feedgate_common::{Millis, UserId, UserNo, error};
 use serde::Serialize;
@@ -17,6 +17,9 @@ use super::query::{NoQuery, Query, Segment, Segments, decimal};
 
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
+
+/// The most bytes that a line takes in memory, read and in JSON.
+const LINE_MAX: usize = 512;
 
 /// `PUT /v1/users/{user}/following/{author}`
 pub(super) async fn follow(
@@ -49,7 +52,7 @@ struct Line {
 
 /// Newest edge first.
 #[derive(Serialize)]
-pub(super) struct List {
+struct List {
     users: Vec<Line>,
     /// The `cursor` of the next page; `None` at the end.
     next: Option<String>,
@@ -61,42 +64,44 @@ pub(super) async fn following(
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     query: Query,
-) -> Result<Json<List>, Problem> {
+) -> Result<Response, Problem> {
     caller.may_read(&user)?;
-    list(&api, &user, query, |user, cursor, limit| api.archive().following(user, cursor, limit)).await
+    list(&api, caller, &user, query, |user, cursor, limit| api.archive().following(user, cursor, limit)).await
 }
 
 /// `GET /v1/users/{user}/followers`; who follows a user is for backends to know.
 pub(super) async fn followers(
-    _: Backend,
+    Backend(caller): Backend,
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     query: Query,
-) -> Result<Json<List>, Problem> {
-    list(&api, &user, query, |user, cursor, limit| api.archive().followers(user, cursor, limit)).await
+) -> Result<Response, Problem> {
+    list(&api, caller, &user, query, |user, cursor, limit| api.archive().followers(user, cursor, limit)).await
 }
 
 /// `GET /v1/users/{user}/mutual`: whom a user follows and is followed by; for backends, as who follows is.
 pub(super) async fn mutual(
-    _: Backend,
+    Backend(caller): Backend,
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     query: Query,
-) -> Result<Json<List>, Problem> {
-    list(&api, &user, query, |user, cursor, limit| api.archive().mutual(user, cursor, limit)).await
+) -> Result<Response, Problem> {
+    list(&api, caller, &user, query, |user, cursor, limit| api.archive().mutual(user, cursor, limit)).await
 }
 
 /// A page of one of a user's lists: what `ask` answers about the user, a cursor and a limit.
 pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     api: &Api,
+    caller: Caller,
     user: &UserId,
     query: Query,
     ask: impl FnOnce(UserNo, Option<u64>, usize) -> Asked,
-) -> Result<Json<List>, Problem> {
+) -> Result<Response, Problem> {
     let params = query.only(&["limit", "cursor"])?;
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let cursor = params.get("cursor").map(|text| decimal(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
+    let turn = caller.turn(api, (limit + 1) * LINE_MAX).await?;
     // One more than asked tells whether there is a next page.
     let mut lines = match api.user_no(user).await? {
         Some(user) => ask(user, cursor, limit + 1).await?,
@@ -105,5 +110,5 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     let next = (lines.len() > limit).then(|| lines[limit - 1].cursor.to_string());
     lines.truncate(limit);
     let users = lines.into_iter().map(|line| Line { user: line.user, since: line.since }).collect();
-    Ok(Json(List { users, next }))
+    Ok(turn.answer(&List { users, next }))
 }

@@ -6,12 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::{Item, ItemId};
+use feedgate_common::feed::{FETCH, Limit, Stretch};
+use feedgate_common::{Item, ItemId, UserId};
 use serde::Serialize;
 
 use super::access::{Backend, Caller};
@@ -19,6 +19,8 @@ use super::payload::{ONE, Payload};
 use super::problem::{Kind, Problem, short};
 use super::query::{ItemRef, NoQuery, Query, Segment};
 use super::{Api, publish};
+use crate::budget::most;
+use crate::reading::ANSWER_BYTES;
 
 /// The most ids of one request.
 const IDS_MAX: usize = 100;
@@ -30,31 +32,51 @@ pub(super) async fn read(
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
+    let reader = caller.reader().cloned();
+    let turn = caller.turn(&api, most(1, ANSWER_BYTES)).await?;
     let id = resolve(&api, &which).await?;
-    let found = visible(&caller, &api, api.archive().items(&[id]).await?).await?;
-    found.into_iter().flatten().next().map(|item| with_etag(&item)).ok_or_else(|| missing(&which))
+    let found = visible(reader.as_ref(), &api, api.archive().items(&[id]).await?).await?;
+    let item = found.into_iter().flatten().next().ok_or_else(|| missing(&which))?;
+    Ok((etag(&item), turn.answer(&item)).into_response())
+}
+
+/// Several items, and the ids of which there is none to see.
+#[derive(Serialize)]
+struct Items {
+    items: Vec<Arc<Item>>,
+    missing: Vec<ItemId>,
+    /// The `ids` of the next request, for those that no longer fit; `None` if all were looked at.
+    next: Option<String>,
 }
 
 /// `GET /v1/items?ids=a,b`: those that exist and are visible, in the order asked; and the others.
-pub(super) async fn by_ids(
-    caller: Caller,
-    State(api): State<Arc<Api>>,
-    query: Query,
-) -> Result<impl IntoResponse, Problem> {
-    #[derive(Serialize)]
-    struct Items {
-        items: Vec<Arc<Item>>,
-        missing: Vec<ItemId>,
-    }
+pub(super) async fn by_ids(caller: Caller, State(api): State<Arc<Api>>, query: Query) -> Result<Response, Problem> {
     let ids = ids(query.only(&["ids"])?.get("ids"))?;
-    let found = visible(&caller, &api, api.archive().items(&ids).await?).await?;
-    let missing = ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(id, _)| *id).collect();
-    Ok(Json(Items { items: found.into_iter().flatten().collect(), missing }))
+    let reader = caller.reader().cloned();
+    let turn = caller.turn(&api, most(ids.len(), ANSWER_BYTES)).await?;
+    let mut stretch = Stretch::new(Limit { items: IDS_MAX, bytes: ANSWER_BYTES });
+    let (mut missing, mut left) = (Vec::new(), &ids[..]);
+    while !left.is_empty() && !stretch.is_cut() {
+        let some = &left[..left.len().min(FETCH)];
+        let found = visible(reader.as_ref(), &api, api.archive().items(some).await?).await?;
+        for (id, found) in some.iter().zip(found) {
+            match found {
+                Some(item) => stretch.extend([item]),
+                None => missing.push(*id),
+            }
+            if stretch.is_cut() {
+                break;
+            }
+            left = &left[1..];
+        }
+    }
+    let next = (!left.is_empty()).then(|| left.iter().map(ItemId::to_string).collect::<Vec<_>>().join(","));
+    Ok(turn.answer(&Items { items: stretch.finish().0, missing, next }))
 }
 
 /// `PATCH /v1/items/{id}` `{"body":…}`
 pub(super) async fn edit(
-    _: Backend,
+    Backend(caller): Backend,
     State(api): State<Arc<Api>>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
@@ -63,10 +85,12 @@ pub(super) async fn edit(
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
     let body = publish::body(&payload.fields(&["body"])?)?;
+    let turn = caller.turn(&api, most(1, ANSWER_BYTES)).await?;
     let item = resolve(&api, &which).await?;
     write(&api, &which, Write::Edit { item, body, if_version }).await?;
     let now = api.archive().items(&[item]).await?.into_iter().flatten().next();
-    now.map(|item| with_etag(&item)).ok_or_else(|| missing(&which))
+    let item = now.ok_or_else(|| missing(&which))?;
+    Ok((etag(&item), turn.answer(&item)).into_response())
 }
 
 /// `DELETE /v1/items/{id}`; once more changes nothing and succeeds.
@@ -104,8 +128,8 @@ fn missing(which: &ItemRef) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no item {which}"))
 }
 
-fn with_etag(item: &Item) -> Response {
-    ([(header::ETAG, format!("\"{}\"", item.version))], Json(item)).into_response()
+fn etag(item: &Item) -> [(header::HeaderName, String); 1] {
+    [(header::ETAG, format!("\"{}\"", item.version))]
 }
 
 /// The version that `If-Match` asks for; `None` for any.
@@ -141,9 +165,13 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
     parts.iter().map(|part| short(part).parse().map_err(|why| wrong(format!("ids: {why}")))).collect()
 }
 
-/// Those of `found` that the caller sees; the others look as if they did not exist.
-async fn visible(caller: &Caller, api: &Api, found: Vec<Option<Arc<Item>>>) -> Result<Vec<Option<Arc<Item>>>, Problem> {
-    let Caller::Reader(me) = caller else { return Ok(found) };
+/// Those of `found` that the reader sees, or a backend if there is none; the others look as if they did not exist.
+async fn visible(
+    reader: Option<&UserId>,
+    api: &Api,
+    found: Vec<Option<Arc<Item>>>,
+) -> Result<Vec<Option<Arc<Item>>>, Problem> {
+    let Some(me) = reader else { return Ok(found) };
     // One that was never named follows nobody, and nothing is addressed to it.
     let Some(me) = api.user_no(me).await? else { return Ok(vec![None; found.len()]) };
     let (mut authors, mut direct) = (BTreeSet::new(), Vec::new());

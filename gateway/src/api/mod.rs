@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   request ─▶ access (who) ─▶ query, payload (is it well-formed) ─▶ one file per resource ─▶ answer
-//!                 │ 401 403          │ 400 408 413 415 422 503          │ 404 409 410 412
+//!                 │ 401 403 429      │ 400 408 413 415 422 503          │ 404 409 410 412 429 503
 //!                 └──────────────────┴────────── problem ◀──────────────┘
 //! ```
 //!
@@ -11,6 +11,7 @@
 //! stand in `ROUTES` and in `docs/openapi.json`, and a test holds the two together.
 
 mod access;
+mod answer;
 mod authors;
 mod batch;
 mod changes;

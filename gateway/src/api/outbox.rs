@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
+use feedgate_common::feed::{Limit, Stretch};
 use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserId, UserNo};
 use serde::Serialize;
 
@@ -11,11 +12,13 @@ use super::Api;
 use super::access::Caller;
 use super::problem::Problem;
 use super::query::{Query, Segment};
+use crate::budget::most;
 use crate::page_json;
+use crate::reading::ANSWER_BYTES;
 
-/// A stretch of an outbox, strictly descending; shorter than asked only at its end.
-#[derive(Serialize)]
-pub(super) struct Profile {
+/// A stretch of an outbox, strictly descending; `next` is `None` only at its end.
+#[derive(Default, Serialize)]
+struct Profile {
     items: Vec<Arc<Item>>,
     next: Option<String>,
 }
@@ -26,38 +29,37 @@ pub(super) async fn page(
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     query: Query,
-) -> Result<Json<Profile>, Problem> {
+) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "limit", "cursor"])?;
     let feed = params.feed(api.feeds().named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
+    let turn = caller.turn(&api, most(limit + 1, ANSWER_BYTES)).await?;
     let Some(author) = api.user_no(&user).await? else {
-        return Ok(Json(Profile { items: vec![], next: None }));
+        return Ok(turn.answer(&Profile::default()));
     };
-    // One more than asked tells whether there is a next page.
-    let mut items = living(&api, author, feed, before, limit + 1).await?;
-    let next = (items.len() > limit).then(|| page_json::cursor_text(items[limit - 1].key()));
-    items.truncate(limit);
-    Ok(Json(Profile { items, next }))
+    let stretch = living(&api, author, feed, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
+    let (items, next) = stretch.finish();
+    Ok(turn.answer(&Profile { items, next: next.map(page_json::cursor_text) }))
 }
 
-/// `wanted` items below `before`, or all there are. An item deleted between the look at the outbox
-/// and the look at the item makes room for the next one.
+/// The items below `before`. One deleted between the look at the outbox and the look at the item makes room for the
+/// next one.
 async fn living(
     api: &Api,
     author: UserNo,
     feed: FeedId,
     mut before: Option<DisplayKey>,
-    wanted: usize,
-) -> Result<Vec<Arc<Item>>, Problem> {
-    let mut items = Vec::with_capacity(wanted);
+    limit: Limit,
+) -> Result<Stretch, Problem> {
+    let mut stretch = Stretch::new(limit);
     loop {
-        let asked = wanted - items.len();
+        let asked = stretch.wants();
         let keys = api.archive().profile(author, feed, before, asked).await?;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
-        items.extend(api.archive().items(&ids).await?.into_iter().flatten());
-        if keys.len() < asked || items.len() == wanted {
-            return Ok(items);
+        stretch.extend(api.archive().items(&ids).await?.into_iter().flatten());
+        if keys.len() < asked || stretch.is_cut() {
+            return Ok(stretch);
         }
         before = keys.last().copied();
     }

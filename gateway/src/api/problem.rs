@@ -15,6 +15,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::query::{NoQuery, Segment};
+use crate::budget::Full;
+use crate::quotas::TooMany;
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $status:ident $title:literal $about:literal;)*) => {
@@ -80,6 +82,8 @@ kinds! {
         "The request body must be `application/json`.";
     InvalidField "invalid-field" UNPROCESSABLE_ENTITY "Invalid field"
         "The body is JSON, but one of its values is not what the route takes; `pointer` (RFC 6901) shows where.";
+    TooManyRequests "too-many-requests" TOO_MANY_REQUESTS "Too many requests"
+        "A reader, or all readers at one address, have too many reads at once or begin too many per second: retry after `Retry-After` seconds.";
     Internal "internal" INTERNAL_SERVER_ERROR "Internal error"
         "The server found its own data damaged; the operator has the details.";
     Unavailable "unavailable" SERVICE_UNAVAILABLE "Unavailable"
@@ -155,7 +159,7 @@ impl Problem {
                 let challenge = "Bearer realm=\"feedgate\", error=\"invalid_token\"";
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge)))
             }
-            _ if self.kind.status() == StatusCode::SERVICE_UNAVAILABLE => {
+            Kind::Unavailable | Kind::Overloaded | Kind::TooManyRequests => {
                 Some((header::RETRY_AFTER, self.retry_after_secs.into()))
             }
             _ => None,
@@ -184,6 +188,37 @@ impl From<StoreError> for Problem {
                 tracing::error!(%what, "a request found a store damaged");
                 Self::new(Kind::Internal, "the server found its own data damaged; its log says more")
             }
+        }
+    }
+}
+
+impl From<TooMany> for Problem {
+    fn from(too_many: TooMany) -> Self {
+        let detail = match too_many {
+            TooMany::AtOnce(most) => {
+                format!(
+                    "a reader or an address may have {most} reads at once; take the answers of the earlier ones first"
+                )
+            }
+            TooMany::PerSec(most) => {
+                format!("a reader or an address may begin {most} reads a second; wait, then read again")
+            }
+        };
+        Self::new(Kind::TooManyRequests, detail)
+    }
+}
+
+impl From<Full> for Problem {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Share => Self::new(
+                Kind::TooManyRequests,
+                "too much of what was asked for before has not been taken; take those answers first",
+            ),
+            Full::Node => Self::new(
+                Kind::Overloaded,
+                "the server is busy with the answers of others; nothing was read, try again",
+            ),
         }
     }
 }

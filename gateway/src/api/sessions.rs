@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use feedgate_common::doorbell::Closing;
 use feedgate_common::{DeviceId, Millis, Position, UserId};
 use serde::Serialize;
@@ -14,9 +14,12 @@ use super::access::{Backend, Caller};
 use super::problem::{Kind, Problem};
 use super::query::{NoQuery, Segment, Segments};
 
+/// The most that a list takes in memory: what hundreds of sessions take.
+const LIST_BYTES: usize = 256 * 1024;
+
 /// A user's sessions, by device.
 #[derive(Serialize)]
-pub(super) struct Sessions {
+struct Sessions {
     sessions: Vec<Line>,
 }
 
@@ -35,8 +38,9 @@ pub(super) async fn list(
     State(api): State<Arc<Api>>,
     Segment(user): Segment<UserId>,
     _: NoQuery,
-) -> Result<Json<Sessions>, Problem> {
+) -> Result<Response, Problem> {
     caller.may_read(&user)?;
+    let turn = caller.turn(&api, LIST_BYTES).await?;
     let found = match api.user_no(&user).await? {
         Some(user) => api.gateway.parts.sessions.list(user).await?,
         None => vec![],
@@ -47,7 +51,7 @@ pub(super) async fn list(
         position: s.position,
         since: s.since,
     };
-    Ok(Json(Sessions { sessions: found.into_iter().map(line).collect() }))
+    Ok(turn.answer(&Sessions { sessions: found.into_iter().map(line).collect() }))
 }
 
 /// `DELETE /v1/users/{user}/sessions/{device}`: ends the device's session, on whatever node; its connection is closed

@@ -32,8 +32,10 @@ pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
 pub(super) fn all(shield: Shield) -> MethodRouter<Arc<Api>> {
     get(move |caller: Caller, State(api): State<Arc<Api>>, Segment(user): Segment<UserId>, query: Query| async move {
         caller.may_read(&user)?;
-        follows::list(&api, &user, query, |user, cursor, limit| api.archive().shielded(user, shield, cursor, limit))
-            .await
+        follows::list(&api, caller, &user, query, |user, cursor, limit| {
+            api.archive().shielded(user, shield, cursor, limit)
+        })
+        .await
     })
 }
 

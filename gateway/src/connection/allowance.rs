@@ -18,6 +18,11 @@ impl Allowance {
         self.fair_at_us = next;
         true
     }
+
+    /// Whether at `now_ms` it is as if nothing had ever been taken.
+    pub(crate) fn is_full(&self, now_ms: u64) -> bool {
+        self.fair_at_us <= now_ms * 1000
+    }
 }
 
 #[cfg(test)]

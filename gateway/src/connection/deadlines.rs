@@ -18,6 +18,8 @@ pub(crate) struct Deadlines {
     pub(crate) pong: u64,
     /// Pings that have no pong yet: more than one if pongs may take longer than the next ping.
     pub(crate) unanswered: u32,
+    /// The device has been too slow to take what waits to be written.
+    pub(crate) slow: u64,
     /// The token and its grace are over: no frame after this.
     pub(crate) expiry: u64,
     /// The session looks at its log again: every wake may have been lost, or a read has failed.
@@ -29,13 +31,14 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     /// Only `connect` is armed.
     pub(crate) fn until_connect(connect: u64) -> Self {
-        Self { connect, ping: NEVER, pong: NEVER, unanswered: 0, expiry: NEVER, reread: NEVER, goodbye: NEVER }
+        let [ping, pong, slow, expiry, reread, goodbye] = [NEVER; 6];
+        Self { connect, ping, pong, unanswered: 0, slow, expiry, reread, goodbye }
     }
 
     /// The earliest.
     pub(crate) fn next(&self) -> u64 {
-        let Self { connect, ping, pong, unanswered: _, expiry, reread, goodbye } = *self;
-        connect.min(ping).min(pong).min(expiry).min(reread).min(goodbye)
+        let Self { connect, ping, pong, unanswered: _, slow, expiry, reread, goodbye } = *self;
+        connect.min(ping).min(pong).min(slow).min(expiry).min(reread).min(goodbye)
     }
 
     /// A ping has gone out at `now`; times of `settings`, in milliseconds.

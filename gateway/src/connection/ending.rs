@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use super::deadlines::{Deadlines, NEVER};
 use super::{Boxed, Connection, End, farewell};
@@ -70,7 +71,7 @@ impl Connection {
         let ending = self.ending.as_mut().expect("only an ending connection gets here");
         loop {
             ending.socket = match ending.socket {
-                SocketEnd::Flush => match ready!(self.socket.poll_flush(cx)) {
+                SocketEnd::Flush => match ready!(self.socket.poll_flush(cx, Duration::MAX, || 0)) {
                     Ok(()) => SocketEnd::Shutdown,
                     Err(_) => SocketEnd::Done,
                 },

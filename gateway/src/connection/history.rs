@@ -10,25 +10,26 @@ use feedgate_common::{InboxKey, Position};
 
 use super::outcome::{Outcome, Then};
 use crate::Gateway;
+use crate::budget::most;
 use crate::identity::Identity;
-use crate::protocol::{ErrorCode, History, HistoryReply, Reply, push};
-use crate::reading;
-
-/// A reply holds this many bytes of publications, plus at most one publication.
-const REPLY_BYTES: usize = 256 * 1024;
+use crate::protocol::{ErrorCode, History, HistoryReply, Large, Reply, push};
+use crate::reading::{self, REPLY_BYTES};
 
 /// Carries it out. `limit` is cut to `settings.batch`, and a reply may hold fewer than that: the
 /// device goes on from the last offset it got.
 pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
     let key = who.inbox(asked.feed);
     gateway.touches.note(key);
-    let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
     let limit = asked.limit.min(gateway.parts.settings.batch);
+    let mut held = gateway.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
+    let _turn = gateway.turn().await;
     let Some((entries, head)) = stretch(&gateway.parts.feeds, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
-    let mut publications = Vec::new();
-    reading::encode(&gateway, key.feed, &entries, REPLY_BYTES, &mut publications, push::publication, b',').await?;
+    let mut json = Vec::new();
+    reading::encode(&gateway, key.feed, &entries, REPLY_BYTES, &mut json, push::publication, b',').await?;
+    held.shrink(json.capacity());
+    let publications = Large { json, held: Some(held) };
     let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });
     Ok(match asked.since.filter(|_| !asked.reverse) {
         Some(since) => Then::ReplyAndAcked(reply, key.feed, since),

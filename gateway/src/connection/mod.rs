@@ -13,7 +13,8 @@
 //!   wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
 //!   bytes up to `write_buffer_max_bytes` plus one reply and two slices: what was being read when a subscribe came, and
-//!   what that begins with (I18).
+//!   what that begins with (I18). All of them are counted in the user's share of the node's [budget](crate::budget), and
+//!   while that is full no command is carried out whose reply might have to wait.
 //! - Deadlines are looked at before anything is sent: no frame after the token and its grace.
 //! - However it ends, the seat is emptied, the positions saved and the claim released; the seat even
 //!   if the task is dropped.
@@ -51,7 +52,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
-use self::allowance::Allowance;
+pub(crate) use self::allowance::Allowance;
 use self::channels::Channels;
 use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
@@ -59,7 +60,7 @@ use self::outcome::Outcome;
 use self::turns::Subscribing;
 use crate::Gateway;
 use crate::identity::Identity;
-use crate::protocol::{self, Close, Command, Line, push};
+use crate::protocol::{self, Close, Command, Line, Verb, push};
 use crate::reading::Reading;
 use crate::slot::{Slot, Wake};
 use crate::socket::{Broken, Incoming, Socket};
@@ -199,10 +200,10 @@ impl Connection {
         if let Some(why) = self.slot.take_wake() {
             self.channels.wake(why);
         }
-        let clogged = self.is_clogged();
-        match self.socket.poll_flush(cx) {
+        let held_up = self.waiting.front().is_some_and(|next| !self.has_room_for(&next.verb));
+        match self.poll_flush(cx) {
             // Where there was no room for a reply there is now.
-            Poll::Ready(Ok(())) => worked |= clogged | self.take_turns()?,
+            Poll::Ready(Ok(())) => worked |= held_up | self.take_turns()?,
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
         }
@@ -213,6 +214,18 @@ impl Connection {
             worked = true;
         }
         Ok(worked)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let (gateway, settings) = (&*self.gateway, &self.gateway.parts.settings);
+        // As long as a device that takes nothing at all would be waited for: it does not see the next ping.
+        let patience = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
+        let flushed = self.socket.poll_flush(cx, patience, || gateway.elapsed_ms());
+        if let (Poll::Pending, Some(who)) = (&flushed, &self.who) {
+            self.socket.count(|| gateway.budget.of(&who.user.id));
+        }
+        self.deadlines.slow = self.socket.too_slow_at().unwrap_or(NEVER);
+        flushed
     }
 
     fn keep_deadlines(&mut self) -> Result<bool, End> {
@@ -228,6 +241,9 @@ impl Connection {
         }
         if now >= self.deadlines.pong {
             return Err(End::Close(Close::NoPong));
+        }
+        if now >= self.deadlines.slow {
+            return Err(End::Close(Close::Slow));
         }
         let settings = &self.gateway.parts.settings;
         if now >= self.deadlines.ping {
@@ -280,6 +296,14 @@ impl Connection {
         let now = self.gateway.elapsed_ms();
         let fair = self.allowance.take(now, self.gateway.parts.settings.commands_per_sec);
         if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
+    }
+
+    /// Whether the reply to such a command may stand in memory: a large one only if nothing else does.
+    fn has_room_for(&self, verb: &Verb) -> bool {
+        match verb {
+            Verb::Page(_) | Verb::History(_) => self.socket.unsent() == 0,
+            _ => !self.is_clogged() && !self.socket.is_uncounted(),
+        }
     }
 
     fn is_clogged(&self) -> bool {

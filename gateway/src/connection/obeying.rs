@@ -21,7 +21,10 @@ const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
 impl Connection {
     /// Starts the next command, unless one is in flight or its reply would find no room.
     pub(super) fn next_command(&mut self) -> Result<bool, End> {
-        if self.answering.is_some() || self.subscribing.is_some() || self.is_clogged() {
+        if self.answering.is_some() || self.subscribing.is_some() {
+            return Ok(false);
+        }
+        if self.waiting.front().is_some_and(|next| !self.has_room_for(&next.verb)) {
             return Ok(false);
         }
         let Some(Command { id, verb }) = self.waiting.pop_front() else {
@@ -122,8 +125,17 @@ impl Connection {
                 return Ok(());
             }
         };
-        self.socket.text(|out| reply::result(out, id, &reply));
+        self.send(id, reply);
         Ok(())
+    }
+
+    /// A reply, whose bytes are counted if it is a large one.
+    fn send(&mut self, id: u32, mut reply: Reply) {
+        let held = reply.take_held();
+        self.socket.text(|out| reply::result(out, id, &reply));
+        if let Some(held) = held {
+            self.socket.hold(held);
+        }
     }
 
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use feedgate_common::{FeedId, Position, StoreError};
 
 use crate::auth::TokenError;
+use crate::budget::Full;
 use crate::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::session::Start;
@@ -59,6 +60,12 @@ impl From<TokenError> for Stop {
             TokenError::Expired => ErrorCode::TokenExpired.into(),
             TokenError::Invalid(why) => Self::BadToken(why),
         }
+    }
+}
+
+impl From<Full> for Stop {
+    fn from(_: Full) -> Self {
+        ErrorCode::TooManyRequests.into()
     }
 }
 

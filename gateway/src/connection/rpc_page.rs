@@ -1,12 +1,17 @@
-//! `rpc page`: a stretch of the feed in display order, the same JSON as by HTTP.
+//! `rpc page`: a stretch of the feed in display order, the same JSON as by HTTP; one of large items is shorter.
 
 use std::sync::Arc;
 
+use feedgate_common::feed::Limit;
+
 use super::outcome::{Outcome, Then, bad};
 use crate::Gateway;
+use crate::budget::most;
 use crate::identity::Identity;
-use crate::page_json::{LIMIT_DEFAULT, LIMIT_MAX, parse_cursor};
-use crate::protocol::{PageAsk, Reply};
+use crate::one_line::one_line;
+use crate::page_json::{LIMIT_DEFAULT, LIMIT_MAX, PageJson, parse_cursor};
+use crate::protocol::{Large, PageAsk, Reply};
+use crate::reading::REPLY_BYTES;
 
 /// Carries it out. Changes nothing.
 pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<PageAsk>) -> Outcome {
@@ -21,7 +26,11 @@ pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<P
     };
     let key = who.inbox(asked.feed);
     gateway.touches.note(key);
-    let _turn = gateway.reads.acquire().await.expect("the semaphore is never closed");
-    let page = gateway.parts.feeds.page(key, before, limit).await?;
-    Ok(Then::Reply(Reply::Page(Box::new(page.into()))))
+    let mut held = gateway.budget.of(&who.user.id).reserve(most(limit + 1, REPLY_BYTES)).await?;
+    let _turn = gateway.turn().await;
+    let page = gateway.parts.feeds.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
+    let mut json = serde_json::to_vec(&PageJson::from(page)).expect("a page is plain data");
+    one_line(&mut json);
+    held.shrink(json.capacity());
+    Ok(Then::Reply(Reply::Page(Large { json, held: Some(held) })))
 }

@@ -78,10 +78,13 @@ impl Connection {
         match read {
             // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
             Ok(_) if !self.gateway.may_push() => self.drive(feed, Event::Failed, &[]),
-            Ok(Reading { found, frame }) => {
+            Ok(Reading { found, frame, held }) => {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
                 channel.looking |= found.is_cut();
+                if let Some(held) = held {
+                    self.socket.hold(held);
+                }
                 self.drive(feed, Event::Found(found), &frame)
             }
             Err(error) => {
@@ -105,7 +108,7 @@ impl Connection {
                 let begins = self.subscribing.as_ref().is_some_and(|begins| begins.asked.feed == feed);
                 let woken = !std::mem::take(&mut channel.looking) && !begins;
                 let live = channel.session.as_ref().filter(|_| woken).map(Session::position);
-                let read = reading::read(self.gateway.clone(), who.inbox(feed), ask, live);
+                let read = reading::read(self.gateway.clone(), who.clone(), feed, ask, live);
                 debug_assert!(self.reading.is_none(), "one read at a time");
                 self.reading = Some(Box::pin(within(PATIENCE, read)));
             }

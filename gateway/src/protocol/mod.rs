@@ -19,4 +19,4 @@ mod reply_tests;
 pub use codes::Close;
 pub(crate) use codes::{ErrorCode, Refusal};
 pub(crate) use command::{Command, Connect, From, History, Line, Malformed, PageAsk, Subscribe, Verb, decode};
-pub(crate) use reply::{Connected, History as HistoryReply, Presence, PresenceInfo, Refreshed, Reply};
+pub(crate) use reply::{Connected, History as HistoryReply, Large, Presence, PresenceInfo, Refreshed, Reply};

@@ -7,8 +7,7 @@ use feedgate_common::Epoch;
 use serde::Serialize;
 
 use super::codes::{ErrorCode, Refusal};
-use crate::one_line::one_line;
-use crate::page_json::PageJson;
+use crate::budget::Held;
 use crate::session::Opened;
 
 /// One result, by verb.
@@ -20,7 +19,7 @@ pub(crate) enum Reply {
     /// `rpc ack`.
     Acked,
     /// `rpc page`.
-    Page(Box<PageJson>),
+    Page(Large),
     History(History),
     Presence(BTreeMap<CompactString, Presence>),
     PresenceStats(usize),
@@ -59,8 +58,15 @@ pub(crate) struct Refreshed {
 pub(crate) struct History {
     pub(crate) epoch: Epoch,
     pub(crate) offset: u64,
-    /// The publications as JSON, comma between.
-    pub(crate) publications: Vec<u8>,
+    /// The publications, comma between.
+    pub(crate) publications: Large,
+}
+
+/// JSON on one line that may be large, and the room in memory that is kept for it.
+#[derive(Debug)]
+pub(crate) struct Large {
+    pub(crate) json: Vec<u8>,
+    pub(crate) held: Option<Held>,
 }
 
 /// One device of the user, as `presence` shows it.
@@ -79,6 +85,16 @@ pub(crate) struct PresenceInfo {
     pub(crate) since: i64,
 }
 
+impl Reply {
+    /// The room that is kept for it, if it may be large.
+    pub(crate) fn take_held(&mut self) -> Option<Held> {
+        match self {
+            Self::Page(large) | Self::History(History { publications: large, .. }) => large.held.take(),
+            _ => None,
+        }
+    }
+}
+
 /// Appends `{"id":…,"verb":{…}}`.
 pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
     match reply {
@@ -87,15 +103,17 @@ pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
         Reply::Unsubscribe => object(out, id, "unsubscribe", &Empty {}),
         Reply::Acked => object(out, id, "rpc", &Rpc { data: Empty {} }),
         Reply::Page(page) => {
-            let start = out.len();
-            object(out, id, "rpc", &Rpc { data: page });
-            one_line(&mut out[start..]);
+            out.reserve_exact(page.json.len() + 64);
+            out.extend_from_slice(format!(r#"{{"id":{id},"rpc":{{"data":"#).as_bytes());
+            out.extend_from_slice(&page.json);
+            out.extend_from_slice(b"}}");
         }
         Reply::History(history) => {
             let History { epoch, offset, publications } = history;
             let head = format!(r#"{{"id":{id},"history":{{"epoch":"{epoch}","offset":{offset},"publications":["#);
+            out.reserve_exact(publications.json.len() + head.len() + 8);
             out.extend_from_slice(head.as_bytes());
-            out.extend_from_slice(publications);
+            out.extend_from_slice(&publications.json);
             out.extend_from_slice(b"]}}");
         }
         Reply::Presence(presence) => object(out, id, "presence", &Present { presence }),

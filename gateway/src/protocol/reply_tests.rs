@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use feedgate_common::{Epoch, Position};
 
-use super::reply::{self, Connected, History, Presence, PresenceInfo, Refreshed, Reply};
+use super::reply::{self, Connected, History, Large, Presence, PresenceInfo, Refreshed, Reply};
 use super::{ErrorCode, push};
 use crate::session::Opened;
 
@@ -18,6 +18,10 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
     write(&mut out);
     String::from_utf8(out).unwrap()
+}
+
+fn large(json: Vec<u8>) -> Large {
+    Large { json, held: None }
 }
 
 #[test]
@@ -46,8 +50,8 @@ fn every_reply_as_it_goes_over_the_wire() {
         Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }),
         Reply::Unsubscribe,
         Reply::Acked,
-        Reply::History(History { epoch: Epoch(3), offset: 9, publications }),
-        Reply::History(History { epoch: Epoch(3), offset: 0, publications: vec![] }),
+        Reply::History(History { epoch: Epoch(3), offset: 9, publications: large(publications) }),
+        Reply::History(History { epoch: Epoch(3), offset: 0, publications: large(vec![]) }),
         Reply::Presence(BTreeMap::from([("n-2".into(), presence)])),
         Reply::Presence(BTreeMap::new()),
         Reply::PresenceStats(1),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::server::{Server, ids};
+use crate::server::{Server, ids, request};
 
 /// Publishes with a rank, under an id equal to it.
 async fn ranked(server: &Server, author: &str, rank: u64) {
@@ -113,5 +113,57 @@ async fn equal_ranks_fall_to_the_greater_id_and_ranks_may_be_negative() {
         let seen: Vec<u64> = server.pages("/v1/users/bob/feed", limit).await.iter().flat_map(ids).collect();
         assert_eq!(seen, [8, u64::MAX, 9, 5, 7], "limit {limit}");
     }
+    server.close().await;
+}
+
+#[tokio::test]
+async fn i8_a_page_that_large_bodies_fill_is_short_and_goes_on_and_only_a_null_next_is_the_end() {
+    let (server, _dir) = Server::start().await;
+    server.follow("bob", "ann").await;
+    server.settled().await;
+    let body = "x".repeat(60_000);
+    for id in 1..=40 {
+        let item = json!({"author": "ann", "body": body, "id": id.to_string(), "rank": id});
+        server.post("/v1/items", item).await.expect(201);
+    }
+    server.settled().await;
+    for path in ["/v1/users/bob/feed", "/v1/users/ann/outbox"] {
+        let pages = server.pages(path, 100).await;
+        let counts: Vec<usize> = pages.iter().map(|page| ids(page).len()).collect();
+        assert_eq!(counts, [18, 18, 4], "{path}: a page ends at the item that brings its bodies to 1 MiB");
+        let seen: Vec<u64> = pages.iter().flat_map(ids).collect();
+        assert!(seen.iter().copied().eq((1..=40).rev()), "{path}: {seen:?}");
+    }
+    let (mut seen, mut wanted) = (vec![], Some((1..=41).map(|id| id.to_string()).collect::<Vec<_>>().join(",")));
+    let mut missing = vec![];
+    while let Some(ids_left) = wanted {
+        let answer = server.get(&format!("/v1/items?ids={ids_left}")).await.expect(200).json;
+        seen.extend(ids(&answer));
+        missing.extend(answer["missing"].as_array().unwrap().clone());
+        wanted = answer["next"].as_str().map(str::to_owned);
+    }
+    assert!(seen.iter().copied().eq(1..=40), "{seen:?}");
+    assert_eq!(missing, [json!("41")]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn i18_a_reader_with_too_many_answers_untaken_gets_429_and_others_do_not() {
+    let (server, _dir) = Server::start().await;
+    server.publish("ann", "hers").await;
+    let token = server.token("ann");
+    let ask = || request("GET /v1/users/ann/outbox", Some(&token), None);
+    let mut untaken = vec![];
+    for _ in 0..16 {
+        let answer = server.begin(ask()).await;
+        assert_eq!(answer.status(), 200);
+        untaken.push(answer);
+    }
+    let refused = server.send(ask()).await.expect(429);
+    assert_eq!((refused.header("retry-after"), &refused.json["type"]), ("1", &json!("/problems/too-many-requests")));
+    server.get_as("bob", "/v1/users/bob/feed").await.expect(200);
+    server.get("/v1/users/ann/outbox").await.expect(200);
+    untaken.pop();
+    server.send(ask()).await.expect(200);
     server.close().await;
 }

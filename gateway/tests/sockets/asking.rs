@@ -125,3 +125,35 @@ async fn presence_shows_the_users_other_devices_and_stats_count_all() {
     assert!(online.to_string().contains("\"sessions\":3"), "{online}");
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn i8_a_page_and_a_history_of_large_items_end_early_and_lead_on() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    rig.post_bodies("bob", (0..12).map(|_| format!("\"{}\"", "x".repeat(60_000)))).await;
+    let head = rig.grown("ann", 12).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let (mut counts, mut cursor) = (vec![], json!(null));
+    loop {
+        let asked = json!({"method": "page", "data": {"limit": 100, "cursor": cursor}});
+        let page = phone.ask("rpc", asked).await["rpc"]["data"].take();
+        counts.push(page["items"].as_array().unwrap().len());
+        cursor = page["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(counts, [5, 5, 2], "a reply ends at the item that brings it to 256 KiB");
+    let (mut counts, mut offset) = (vec![], 0);
+    while offset < head.offset {
+        let since = json!({"offset": offset, "epoch": head.epoch.to_string()});
+        let asked = json!({"channel": "feed", "limit": 100, "since": since});
+        let history = phone.ask("history", asked).await["history"].take();
+        assert_eq!(history["offset"], head.offset, "the head");
+        let publications = history["publications"].as_array().unwrap();
+        counts.push(publications.len());
+        offset = publications.last().unwrap()["offset"].as_u64().unwrap();
+    }
+    assert_eq!(counts, [5, 5, 2]);
+    rig.stop().await;
+}

@@ -1,0 +1,160 @@
+//! An answer to a read: JSON whose bytes are counted in memory until the caller has taken them.
+//!
+//! ```text
+//!   turn ──▶ read ──▶ encode into pieces ──▶ each piece is given back, and no longer counted, when it is written
+//! ```
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use feedgate_common::UserId;
+use hyper::body::{Frame, SizeHint};
+use serde::Serialize;
+use tokio::sync::SemaphorePermit;
+
+use crate::address::AddressKey;
+use crate::budget::Held;
+use crate::quotas::Ticket;
+
+/// A piece of an answer has at most so many bytes.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// What a read is counted by until its answer is written.
+#[derive(Default)]
+pub(crate) struct Tickets {
+    pub(crate) _user: Option<Ticket<UserId>>,
+    pub(crate) _address: Option<Ticket<AddressKey>>,
+}
+
+/// Leave to read, once.
+pub(crate) struct Turn<'a> {
+    held: Held,
+    tickets: Arc<Tickets>,
+    _reads: SemaphorePermit<'a>,
+}
+
+impl<'a> Turn<'a> {
+    /// `held`: room for the most that the read takes.
+    pub(crate) fn new(held: Held, tickets: Tickets, reads: SemaphorePermit<'a>) -> Self {
+        Self { held, tickets: Arc::new(tickets), _reads: reads }
+    }
+
+    /// What was read, as a response with status 200. The turn at the stores ends here; its bytes are held until they are
+    /// written.
+    pub(crate) fn answer(self, found: &impl Serialize) -> Response {
+        let Self { mut held, tickets, _reads } = self;
+        let mut json = Pieces::default();
+        serde_json::to_writer(&mut json, found).expect("our own values serialize, and memory takes all");
+        let piece = |bytes: Vec<u8>| {
+            let held = held.split(bytes.capacity());
+            Bytes::from_owner(Piece { bytes, _held: held, _tickets: tickets.clone() })
+        };
+        let left = Left(json.into_all().into_iter().map(piece).collect());
+        let mut response = Response::new(Body::new(left));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+/// JSON as it is being written.
+#[derive(Default)]
+struct Pieces {
+    full: VecDeque<Vec<u8>>,
+    last: Vec<u8>,
+}
+
+impl Pieces {
+    fn into_all(mut self) -> VecDeque<Vec<u8>> {
+        self.full.push_back(self.last);
+        self.full
+    }
+}
+
+impl io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.last.len() == PIECE_BYTES {
+            let next = Vec::with_capacity(PIECE_BYTES);
+            self.full.push_back(std::mem::replace(&mut self.last, next));
+        }
+        let fits = bytes.len().min(PIECE_BYTES - self.last.len());
+        self.last.extend_from_slice(&bytes[..fits]);
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes that are counted as long as they are there.
+struct Piece {
+    bytes: Vec<u8>,
+    _held: Held,
+    _tickets: Arc<Tickets>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// What is left to hand to the connection.
+struct Left(VecDeque<Bytes>);
+
+impl HttpBody for Left {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.get_mut().0.pop_front().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.iter().map(|piece| piece.len() as u64).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::budget::{Budget, NODE_MIN};
+
+    #[tokio::test]
+    async fn an_answer_is_counted_piece_by_piece_until_it_is_written() {
+        let (budget, reads) = (Budget::new(NODE_MIN), Semaphore::new(1));
+        let share = budget.of(&"ann".parse().unwrap());
+        let left =
+            || NODE_MIN / 16 - (0..).take_while(|n| share.try_reserve(n * 1024).is_some()).last().unwrap() * 1024;
+        let turn = Turn::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), reads.try_acquire().unwrap());
+        let text = "x".repeat(100_000);
+        let mut body = turn.answer(&text).into_body();
+        assert!(reads.try_acquire().is_ok(), "the stores are free for others");
+        assert_eq!(body.size_hint().exact(), Some(100_002));
+        let mut whole = Vec::new();
+        let mut held = vec![left()];
+        while let Some(frame) = body.frame().await {
+            let piece = frame.unwrap().into_data().unwrap();
+            assert!(piece.len() <= PIECE_BYTES);
+            whole.extend_from_slice(&piece);
+            drop(piece);
+            held.push(left());
+        }
+        assert_eq!(whole, serde_json::to_vec(&text).unwrap());
+        assert!(held.is_sorted_by(|a, b| a > b) && held[0] < 160_000 && held.last() == Some(&0), "{held:?}");
+    }
+}

@@ -1,0 +1,267 @@
+//! The bytes that answers may take in this node's memory, by HTTP and by WebSocket, until their peers have taken them.
+//!
+//! ```text
+//!   reserve(the most it can take) ──▶ read, encode ──▶ shrink(to what it has taken) ──▶ written: dropped
+//!       └── first of the user's share, then of the whole node's
+//! ```
+//!
+//! Invariants:
+//! - Bytes are counted before they are in memory, and until they are given back to the allocator.
+//! - One user's answers never hold more than a share, on however many connections; the others find the rest.
+//! - A user of whom nothing is held costs nothing here.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use dashmap::DashMap;
+use feedgate_common::feed::FETCH;
+use feedgate_common::{Body, StoreError, UserId};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+
+/// The part of the node's bytes that one user's answers may hold is one in so many.
+const SHARES: usize = 16;
+
+/// The least that a node may be given: a share has room for the largest answer while it is put together.
+pub(crate) const NODE_MIN: usize = SHARES * 4 * 1024 * 1024;
+
+/// How long an answer waits for room.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+const NEVER_CLOSED: &str = "the semaphore is never closed";
+
+/// The most bytes of one item in JSON, its change around it: the body, names, numbers.
+pub(crate) const ITEM_MAX: usize = Body::MAX_BYTES + 4 * 1024;
+
+/// The most memory that it takes to put an answer with so many items together, if it ends once it holds `cut` bytes:
+/// the bodies that are fetched at a time, and the answer.
+pub(crate) fn most(items: usize, cut: usize) -> usize {
+    items.min(FETCH) * Body::MAX_BYTES + items.saturating_mul(ITEM_MAX).min(cut + ITEM_MAX)
+}
+
+/// No room came in time. Nothing was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// This user's other answers hold the user's share.
+    Share,
+    /// The answers of all hold what the node has.
+    Node,
+}
+
+impl From<Full> for StoreError {
+    fn from(_: Full) -> Self {
+        Self::Overloaded { retry_after_ms: 1000 }
+    }
+}
+
+/// See the module.
+pub(crate) struct Budget {
+    node: Arc<Node>,
+    share_bytes: usize,
+    /// Of all who come with the API key, together: half of the node's.
+    backends: Arc<Share>,
+}
+
+struct Node {
+    room: Semaphore,
+    /// Of the users of whom something is held.
+    shares: DashMap<UserId, Weak<Share>>,
+}
+
+/// What one user's answers may hold.
+pub(crate) struct Share {
+    node: Arc<Node>,
+    /// `None`: the backends.
+    user: Option<UserId>,
+    room: Semaphore,
+}
+
+/// Bytes that are counted until this is dropped.
+pub(crate) struct Held {
+    share: Arc<Share>,
+    bytes: usize,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Held({} bytes)", self.bytes)
+    }
+}
+
+impl Budget {
+    /// Of a node whose answers may hold so many bytes, at least [`NODE_MIN`].
+    pub(crate) fn new(bytes: usize) -> Self {
+        let node = Arc::new(Node { room: Semaphore::new(bytes), shares: DashMap::new() });
+        let backends = Share { node: node.clone(), user: None, room: Semaphore::new(bytes / 2) };
+        Self { node, share_bytes: bytes / SHARES, backends: Arc::new(backends) }
+    }
+
+    /// The user's share.
+    pub(crate) fn of(&self, user: &UserId) -> Arc<Share> {
+        let mut known = self.node.shares.entry(user.clone()).or_default();
+        known.upgrade().unwrap_or_else(|| {
+            let room = Semaphore::new(self.share_bytes);
+            let share = Arc::new(Share { node: self.node.clone(), user: Some(user.clone()), room });
+            *known = Arc::downgrade(&share);
+            share
+        })
+    }
+
+    /// The share of those with the API key.
+    pub(crate) fn of_backends(&self) -> Arc<Share> {
+        self.backends.clone()
+    }
+}
+
+impl Share {
+    /// Waits for room for so many bytes, for a while.
+    pub(crate) async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Held, Full> {
+        if let Some(held) = self.try_reserve(bytes) {
+            return Ok(held);
+        }
+        let wanted = u32::try_from(bytes).expect("an answer has less than 4 GiB");
+        let deadline = Instant::now() + PATIENCE;
+        let own = timeout_at(deadline, self.room.acquire_many(wanted)).await.map_err(|_| self.full())?;
+        let all = timeout_at(deadline, self.node.room.acquire_many(wanted)).await.map_err(|_| Full::Node)?;
+        own.expect(NEVER_CLOSED).forget();
+        all.expect(NEVER_CLOSED).forget();
+        Ok(Held { share: self.clone(), bytes })
+    }
+
+    fn full(&self) -> Full {
+        if self.user.is_some() { Full::Share } else { Full::Node }
+    }
+
+    /// The same without waiting: `None` if there is no room now.
+    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Held> {
+        let wanted = u32::try_from(bytes).ok()?;
+        let own = self.room.try_acquire_many(wanted).ok()?;
+        let all = self.node.room.try_acquire_many(wanted).ok()?;
+        own.forget();
+        all.forget();
+        Some(Held { share: self.clone(), bytes })
+    }
+}
+
+impl Held {
+    /// How many.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives back all but so many.
+    pub(crate) fn shrink(&mut self, bytes: usize) {
+        let _rest = self.split(self.bytes.saturating_sub(bytes));
+    }
+
+    /// Takes so many out, or all if there are fewer.
+    pub(crate) fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { share: self.share.clone(), bytes }
+    }
+
+    /// Puts those of the same user together.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.share, &other.share), "bytes of two users");
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Counts exactly so many; false if there is no room for more.
+    pub(crate) fn resize(&mut self, bytes: usize) -> bool {
+        match bytes.checked_sub(self.bytes) {
+            Some(0) => true,
+            Some(more) => self.share.try_reserve(more).map(|more| self.merge(more)).is_some(),
+            None => {
+                self.shrink(bytes);
+                true
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.share.room.add_permits(self.bytes);
+            self.share.node.room.add_permits(self.bytes);
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some(user) = &self.user {
+            self.node.shares.remove_if(user, |_, known| known.strong_count() == 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str) -> UserId {
+        name.parse().unwrap()
+    }
+
+    fn left(budget: &Budget) -> usize {
+        budget.node.room.available_permits()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn i18_one_users_answers_hold_a_share_and_the_others_find_the_rest() {
+        let budget = Budget::new(NODE_MIN);
+        let (ann, bob) = (budget.of(&user("ann")), budget.of(&user("bob")));
+        let share = NODE_MIN / SHARES;
+        let mut held = ann.reserve(share).await.unwrap();
+        assert_eq!(budget.of(&user("ann")).reserve(1).await.err(), Some(Full::Share), "on whatever connection");
+        let others = bob.reserve(share).await.unwrap();
+        held.shrink(10);
+        assert_eq!(left(&budget), NODE_MIN - share - 10);
+        assert!(ann.try_reserve(share - 10).is_some() && ann.try_reserve(share - 9).is_none());
+        drop((held, others));
+        assert_eq!(left(&budget), NODE_MIN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn i18_all_answers_together_hold_what_the_node_has() {
+        let budget = Budget::new(NODE_MIN);
+        let users: Vec<_> = (0..SHARES).map(|n| budget.of(&user(&format!("u{n}")))).collect();
+        let mut held = vec![];
+        for share in &users {
+            held.push(share.reserve(NODE_MIN / SHARES).await.unwrap());
+        }
+        let late = budget.of(&user("late"));
+        assert_eq!(late.reserve(1).await.err(), Some(Full::Node));
+        let (waits, gives) = (late.reserve(100), async { drop(held.pop()) });
+        assert_eq!(tokio::join!(waits, gives).0.map(|held| held.bytes()).ok(), Some(100));
+    }
+
+    #[test]
+    fn bytes_that_are_split_merged_and_resized_are_counted_once() {
+        let budget = Budget::new(NODE_MIN);
+        let mut held = budget.of_backends().try_reserve(100).unwrap();
+        let part = held.split(30);
+        assert_eq!((held.bytes(), part.bytes(), left(&budget)), (70, 30, NODE_MIN - 100));
+        held.merge(part);
+        assert!(held.resize(500) && held.resize(200) && !held.resize(NODE_MIN));
+        assert_eq!((held.bytes(), left(&budget)), (200, NODE_MIN - 200));
+        drop(held);
+        assert_eq!(left(&budget), NODE_MIN);
+    }
+
+    #[test]
+    fn a_user_of_whom_nothing_is_held_costs_nothing() {
+        let budget = Budget::new(NODE_MIN);
+        let held = budget.of(&user("ann")).try_reserve(1);
+        assert_eq!(budget.node.shares.len(), 1);
+        drop(held);
+        assert_eq!(budget.node.shares.len(), 0);
+    }
+
+    #[test]
+    fn a_share_has_room_for_the_largest_answer_while_it_is_put_together() {
+        assert!(most(1000, crate::reading::ANSWER_BYTES) <= NODE_MIN / SHARES);
+    }
+}

@@ -1,0 +1,114 @@
+//! How many reads by HTTP each user, or each address, may have at once and begin per second.
+//!
+//! Invariant: what is remembered is bounded by those who are reading or have just read: whoever is neither is forgotten
+//! as the others become twice as many.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::connection::Allowance;
+
+/// Nothing is forgotten while so few are known.
+const KNOWN_MIN: usize = 1024;
+
+/// Why a read may not begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooMany {
+    /// So many that have begun have not ended.
+    AtOnce(u32),
+    /// So many may begin per second.
+    PerSec(u32),
+}
+
+/// See the module.
+pub(crate) struct Quotas<K> {
+    at_once: u32,
+    per_sec: u32,
+    known: Mutex<Known<K>>,
+}
+
+struct Known<K> {
+    quotas: HashMap<K, Quota, RandomState>,
+    /// How many are known when the idle are forgotten.
+    full: usize,
+}
+
+#[derive(Debug, Default)]
+struct Quota {
+    reading: u32,
+    allowance: Allowance,
+}
+
+/// A read that has begun; dropped when it has ended.
+pub(crate) struct Ticket<K: Hash + Eq> {
+    quotas: Arc<Quotas<K>>,
+    key: K,
+}
+
+impl<K: Hash + Eq + Clone> Quotas<K> {
+    /// So many `at_once`, and `per_sec` with as many again in a burst, for each.
+    pub(crate) fn new(at_once: u32, per_sec: u32) -> Arc<Self> {
+        let known = Known { quotas: HashMap::default(), full: KNOWN_MIN };
+        Arc::new(Self { at_once, per_sec, known: Mutex::new(known) })
+    }
+
+    /// A read begins at `now_ms`, if it may.
+    pub(crate) fn begin(self: &Arc<Self>, key: K, now_ms: u64) -> Result<Ticket<K>, TooMany> {
+        let mut known = self.known.lock();
+        if known.quotas.len() >= known.full {
+            known.quotas.retain(|_, quota| quota.reading > 0 || !quota.allowance.is_full(now_ms));
+            known.full = KNOWN_MIN.max(known.quotas.len() * 2);
+        }
+        let quota = known.quotas.entry(key.clone()).or_default();
+        if quota.reading >= self.at_once {
+            return Err(TooMany::AtOnce(self.at_once));
+        }
+        if !quota.allowance.take(now_ms, self.per_sec) {
+            return Err(TooMany::PerSec(self.per_sec));
+        }
+        quota.reading += 1;
+        drop(known);
+        Ok(Ticket { quotas: self.clone(), key })
+    }
+}
+
+impl<K: Hash + Eq> Drop for Ticket<K> {
+    fn drop(&mut self) {
+        if let Some(quota) = self.quotas.known.lock().quotas.get_mut(&self.key) {
+            quota.reading -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_at_once_and_per_second_are_counted_for_each_by_itself() {
+        let quotas = Quotas::new(3, 5);
+        let held: Vec<_> = (0..3).map(|_| quotas.begin("ann", 0).ok().unwrap()).collect();
+        assert_eq!(quotas.begin("ann", 0).err(), Some(TooMany::AtOnce(3)));
+        assert!(quotas.begin("bob", 0).is_ok());
+        drop(held);
+        let begun = (0..20).filter(|_| quotas.begin("ann", 0).is_ok()).count();
+        assert_eq!(begun, 7, "three of a burst of ten had begun");
+        assert_eq!(quotas.begin("ann", 0).err(), Some(TooMany::PerSec(5)));
+        assert_eq!((0..20).filter(|_| quotas.begin("ann", 1000).is_ok()).count(), 5);
+    }
+
+    #[test]
+    fn i18_who_is_idle_is_forgotten_and_who_reads_is_not() {
+        let quotas = Quotas::new(1, 1000);
+        let _reads = quotas.begin(0, 0).ok().unwrap();
+        for n in 1..100_000 {
+            drop(quotas.begin(n, n * 10));
+        }
+        assert!(quotas.known.lock().quotas.len() <= KNOWN_MIN);
+        assert_eq!(quotas.begin(0, 1_000_000).err(), Some(TooMany::AtOnce(1)));
+    }
+}
