@@ -52,9 +52,9 @@ async fn renew_on_time(gateway: &Gateway) {
 
 /// Whether it was renewed.
 async fn renew(gateway: &Gateway) -> bool {
-    let asked = gateway.elapsed_ms();
+    let asked = gateway.lease_ms();
     match bounded(gateway.parts.sessions.renew(&gateway.parts.node)).await {
-        Ok(renewed) => gateway.lease.renewed(asked, gateway.elapsed_ms(), renewed),
+        Ok(renewed) => gateway.lease.renewed(asked, gateway.lease_ms(), renewed),
         Err(error) => {
             tracing::warn!(%error, "the node's lease could not be renewed; nothing is pushed once it has lapsed");
             return false;
@@ -114,4 +114,35 @@ pub(crate) async fn confirm_some(gateway: &Gateway, seats: &[Seat]) -> Result<()
         gateway.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
+    use feedgate_common::sessions::LEASE;
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+    use crate::unserved;
+
+    #[tokio::test]
+    async fn i17_a_lease_lapses_while_the_machine_is_suspended() {
+        static SUSPENDED: AtomicU64 = AtomicU64::new(0);
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
+        let mut gateway = unserved::gateway(&stores, feeds);
+        Arc::get_mut(&mut gateway).unwrap().suspended_ms = || SUSPENDED.load(Ordering::Relaxed);
+        begin(&gateway).await;
+        assert!(gateway.may_push());
+        SUSPENDED.fetch_add(LEASE.as_millis() as u64, Ordering::Relaxed);
+        assert!(!gateway.may_push(), "the pool has let it go meanwhile");
+        renew(&gateway).await;
+        assert!(!gateway.may_push(), "nothing was confirmed since");
+        begin(&gateway).await;
+        assert!(gateway.may_push());
+    }
 }

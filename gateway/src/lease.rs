@@ -5,11 +5,11 @@
 //! ```
 //!
 //! Invariants:
-//! - It ends no later here than in the session pool: it counts from before a renewal was sent, on the clock that
-//!   only goes forward.
+//! - It ends no later here than in the session pool: it counts from before a renewal was sent, on a clock that only
+//!   goes forward, also while the machine is suspended.
 //! - Once lapsed it stands again only after every session was confirmed in a pass that began after a renewal.
 //!
-//! Times are milliseconds since the gateway started. Reading it takes no lock.
+//! Times are those of [`Gateway::lease_ms`](crate::Gateway). Reading it takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

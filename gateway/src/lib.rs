@@ -151,6 +151,7 @@ pub struct Gateway {
     /// Ports that are served.
     pub(crate) ports: AtomicUsize,
     started: Instant,
+    suspended_ms: fn() -> u64,
     _listening: Listening,
 }
 
@@ -190,6 +191,7 @@ impl Gateway {
             stopping: CancellationToken::new(),
             ports: AtomicUsize::new(0),
             started: Instant::now(),
+            suspended_ms: clock::suspended_ms,
             _listening: listening,
         })
     }
@@ -228,12 +230,17 @@ impl Gateway {
 
     /// Whether this node's sessions count now: only then may anything be pushed to them.
     pub(crate) fn may_push(&self) -> bool {
-        self.lease.stands(self.elapsed_ms())
+        self.lease.stands(self.lease_ms())
     }
 
     /// Milliseconds since this gateway was made: the clock of deadlines.
     pub(crate) fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The clock of the lease: it goes on while the machine is suspended, as that of the session pool does.
+    pub(crate) fn lease_ms(&self) -> u64 {
+        self.elapsed_ms() + (self.suspended_ms)()
     }
 
     /// The instant that [`Gateway::elapsed_ms`] will show as `ms`.
