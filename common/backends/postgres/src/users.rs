@@ -20,14 +20,21 @@ const NUMBERS: &str = "SELECT name, no FROM users WHERE name = ANY($1)";
 
 const NAMES: &str = "SELECT no, name FROM users WHERE no = ANY($1)";
 
-/// Numbers are dense because the counter is taken back with everything else if a name turns out to have one.
+/// From here to the end nobody else gives numbers.
+const ALONE: &str = "BEGIN; SELECT value FROM counters WHERE name = 'users' FOR UPDATE";
+
+/// Numbers are dense: only names that have none get one.
 const GIVE: &str = "
-WITH given AS (UPDATE counters SET value = value + cardinality($1) WHERE name = 'users' RETURNING value),
+WITH nameless AS (
+    SELECT name, row_number() OVER (ORDER BY n) AS n FROM unnest($1) WITH ORDINALITY AS asked(name, n)
+    WHERE NOT EXISTS (SELECT FROM users WHERE users.name = asked.name)
+),
+given AS (
+    UPDATE counters SET value = value + (SELECT count(*) FROM nameless) WHERE name = 'users'
+    RETURNING value - (SELECT count(*) FROM nameless) AS before
+),
 fresh AS (
-    INSERT INTO users (no, name)
-    SELECT (given.value - cardinality($1) + n)::integer, name
-    FROM given, unnest($1) WITH ORDINALITY AS asked(name, n)
-    RETURNING no
+    INSERT INTO users (no, name) SELECT (given.before + n)::integer, nameless.name FROM given, nameless RETURNING no
 ),
 authors AS (INSERT INTO authors (author) SELECT no FROM fresh)
 INSERT INTO readers (reader) SELECT no FROM fresh";
@@ -77,7 +84,6 @@ impl Users {
             if unknown.is_empty() {
                 return Ok(found.into_iter().flatten().collect());
             }
-            // Whoever else gives one of them a number meanwhile makes this fail as a whole; then there is one less.
             let unknown = &unknown;
             pool.write(work!(|connection| give(connection, unknown))).await?;
         }
@@ -103,11 +109,16 @@ impl Users {
     }
 }
 
-/// Gives each of them a number, or none of them any.
+/// Gives a number to each of them that has none. After an error the connection is closed, and with it the transaction.
 async fn give(connection: &mut PgConnection, names: &[&str]) -> sqlx::Result<()> {
-    match sqlx::query(GIVE).bind(names).execute(connection).await {
-        Err(error) if fault::is_conflict(&error) => Ok(()),
-        given => given.map(drop),
+    sqlx::raw_sql(ALONE).execute(&mut *connection).await?;
+    match sqlx::query(GIVE).bind(names).execute(&mut *connection).await {
+        // By a version that does not look first.
+        Err(error) if fault::is_conflict(&error) => sqlx::query("ROLLBACK").execute(connection).await.map(drop),
+        given => {
+            given?;
+            sqlx::query("COMMIT").execute(connection).await.map(drop)
+        }
     }
 }
 

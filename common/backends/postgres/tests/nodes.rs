@@ -55,6 +55,35 @@ async fn i6_a_key_accepted_by_two_nodes_at_once_is_one_item() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_meet_the_same_new_names_at_once_give_each_one_number_and_no_insert_fails() {
+    let nodes = nodes("names").await;
+    for round in 0..30 {
+        let names: Vec<_> = (0..5).map(|n| user(&format!("user{round}-{n}"))).collect();
+        let calls: Vec<_> = (0..6)
+            .map(|n| {
+                let (node, names) = (nodes[n % 2].clone(), names.clone());
+                tokio::spawn(async move { node.intern(&names).await.unwrap() })
+            })
+            .collect();
+        let mut given = HashSet::new();
+        for call in calls {
+            given.insert(call.await.unwrap());
+        }
+        assert_eq!(given.len(), 1, "all are told the same: {given:?}");
+    }
+    drop(nodes);
+    let ask = |sql| server().psql("names", &[sql]);
+    // What a connection has done is counted when it ends.
+    let others = "select count(*) from pg_stat_activity where datname = 'names' and pid <> pg_backend_pid()";
+    while ask(others).trim() != "0" {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(ask("select count(*), max(no) - min(no) + 1 from users").trim(), "150\t150", "numbers are dense");
+    let inserted = ask("select n_tup_ins from pg_stat_user_tables where relname = 'users'");
+    assert_eq!(inserted.trim(), "150", "those that failed count too");
+}
+
 /// Each with some names of its own and some that others have too, in an order of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_name_feeds_at_once_agree_on_their_numbers() {
