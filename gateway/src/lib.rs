@@ -38,6 +38,7 @@ mod protocol;
 mod quotas;
 mod reading;
 mod refusals;
+mod relay;
 mod serve;
 pub mod session;
 pub mod settings;
@@ -83,6 +84,7 @@ use positions::Positions;
 use quotas::Quotas;
 use reading::READS_MAX;
 use refusals::Refusals;
+use relay::Relay;
 use told::Told;
 use touches::Touches;
 use vitals::Vitals;
@@ -98,7 +100,7 @@ pub struct Parts {
     pub sessions: Arc<dyn Sessions>,
     /// Rings when inboxes have grown.
     pub doorbell: Arc<dyn Doorbell>,
-    /// Only counted, for the stats.
+    /// What the workers are told by; and counted, for the stats.
     pub jobs: Arc<dyn Jobs>,
     /// Who may come in.
     pub keys: Keys,
@@ -127,6 +129,8 @@ pub struct Gateway {
     pub(crate) hot: Arc<Hot>,
     /// Changes as JSON, encoded once for all readers.
     pub(crate) bodies: Bodies,
+    /// Tells the workers of accepted writes.
+    pub(crate) relay: Arc<Relay>,
     /// Bounds the reads of the store at once.
     pub(crate) reads: Semaphore,
     /// Bounds the bytes of answers in memory.
@@ -166,6 +170,7 @@ impl Gateway {
         let budget = Budget::new(limits.responses_max_bytes);
         let users = Quotas::new(limits.reads_per_user, limits.reads_per_user_per_sec);
         let addresses = Quotas::new(limits.reads_per_address, limits.reads_per_address_per_sec);
+        let relay = Relay::new(parts.jobs.clone());
         let (feeds, sessions, news) = (parts.feeds.clone(), pool.clone(), hot.clone());
         let listening = parts.doorbell.listen(Arc::new(move |heard| hear(heard, &feeds, &sessions, &news)));
         Arc::new(Self {
@@ -178,6 +183,7 @@ impl Gateway {
             ghosts: Ghosts::default(),
             hot,
             bodies: Bodies::new(),
+            relay,
             reads: Semaphore::new(READS_MAX),
             budget,
             users,

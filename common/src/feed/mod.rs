@@ -34,7 +34,7 @@ pub use hydrate::Change;
 pub use limit::{FETCH, Limit, Stretch};
 pub use order::oldest_first;
 pub use page::{Page, living};
-pub use write::Publisher;
+pub use write::{Publisher, jobs_of};
 
 use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};

@@ -21,38 +21,36 @@ impl Publisher {
         Self { archive, jobs }
     }
 
-    /// [`Archive::write`]: what it answers is durable. [Relay](Self::relay) it then.
+    /// [`Archive::write`]: what it answers is durable. What it [leaves to do](jobs_of) is to be relayed then.
     pub async fn accept(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let written = self.archive.write(writes, now).await?;
         failpoint::hit("archive-committed");
         Ok(written)
     }
 
-    /// Puts a job for everything that was new. It may fail, or be dropped at any time: then the sweep does it.
-    pub async fn relay(&self, written: &[std::result::Result<Written, Refused>]) {
-        let mut jobs: Vec<Job> = written.iter().flatten().flat_map(jobs_of).collect();
-        jobs.sort_unstable();
-        jobs.dedup();
+    /// Both, however long it takes. What the queue does not take is left to the sweep.
+    pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        let written = self.accept(writes, now).await?;
+        let jobs = jobs_of(&written);
         if !jobs.is_empty()
             && let Err(error) = self.jobs.put(&jobs).await
         {
             tracing::warn!(%error, "an accepted write could not be relayed; the sweep will");
         }
-    }
-
-    /// Both, however long it takes.
-    pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
-        let written = self.accept(writes, now).await?;
-        self.relay(&written).await;
         Ok(written)
     }
 }
 
-/// What a write leaves to do, if it changed anything.
-fn jobs_of(written: &Written) -> Vec<Job> {
-    if !written.is_fresh() {
-        return vec![];
-    }
+/// What these writes leave to do, each job once. A repeat leaves what the write before it did: whoever made that may have
+/// gone before it was relayed.
+pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
+    let mut jobs: Vec<Job> = written.iter().flatten().flat_map(left_by).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    jobs
+}
+
+fn left_by(written: &Written) -> Vec<Job> {
     match written {
         Written::Classified { .. } => vec![],
         Written::Published { author, readers, .. }

@@ -34,8 +34,9 @@ mod stats;
 mod token;
 mod transfer;
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::OriginalUri;
@@ -44,18 +45,14 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::feed::Feeds;
+use feedgate_common::feed::{Feeds, jobs_of};
 use feedgate_common::graph::Shield;
 use feedgate_common::import::Import;
-use feedgate_common::{Archive, UserId, UserNo, error};
+use feedgate_common::{Archive, StoreError, UserId, UserNo, error};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use crate::{Gateway, clock};
 use problem::{Kind, Problem, short};
-
-/// How long the answer to an accepted write waits for its relay.
-const RELAY: Duration = Duration::from_secs(1);
 
 /// What every request shares.
 struct Api {
@@ -75,19 +72,24 @@ impl Api {
     }
 
     /// Accepts writes, each by itself; an item goes to the feed that claims its kind. Whatever keeps them from being told
-    /// to the workers does not keep back the answer: they are durable, and the sweep tells them later.
+    /// to the workers keeps back neither the answer nor for long the telling. Both are a task of their own: what is
+    /// committed after its caller has gone is told all the same.
     async fn write(&self, mut writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
         for write in &mut writes {
             if let Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) = write {
                 publish.feed = self.feeds().named().of_kind(publish.kind.as_deref());
             }
         }
-        let publisher = &self.gateway.parts.publisher;
-        let written = publisher.accept(writes, clock::now()).await?;
-        if timeout(RELAY, publisher.relay(&written)).await.is_err() {
-            tracing::warn!("an accepted write could not be relayed within {RELAY:?}; the sweep will");
-        }
-        Ok(written)
+        let gateway = self.gateway.clone();
+        let accepting = self.gateway.tasks.spawn(async move {
+            let written = gateway.parts.publisher.accept(writes, clock::now()).await?;
+            gateway.relay.tell(jobs_of(&written)).await;
+            Ok(written)
+        });
+        accepting.await.unwrap_or_else(|ended| match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(StoreError::unavailable("the server is stopping")),
+        })
     }
 
     /// The same for one.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use feedgate_common::Body;
+use feedgate_common::archive::{Publish, Write};
 use feedgate_common::feed::Publisher;
+use feedgate_gateway::clock;
 use serde_json::{Value, json};
 
 use super::clock::Clock;
@@ -178,6 +181,62 @@ async fn i6_what_was_accepted_is_answered_so_even_if_nobody_can_be_told() {
     }
     jobs.gate.set(Weather::Fair);
     drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_what_was_accepted_while_the_job_queue_was_away_is_relayed_when_it_is_back() {
+    let Shaky { rig, jobs, .. } = shaky(50).await;
+    rig.follow("ann", "bob").await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let start = phone.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+    jobs.gate.set(Weather::Failing);
+    for body in 1..=3 {
+        let (status, answer) =
+            http_at(rig.addr, "POST /v1/items", &json!({"author": "bob", "body": body}).to_string()).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    jobs.gate.set(Weather::Fair);
+    // The rig's worker swept at its start, and what is outstanding is not overdue.
+    for offset in start + 1..=start + 3 {
+        assert_eq!(phone.publication().await.0, offset);
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_a_write_whose_caller_has_gone_is_relayed_all_the_same() {
+    let Shaky { rig, jobs, .. } = shaky(50).await;
+    rig.follow("ann", "bob").await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let start = phone.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+    jobs.gate.set(Weather::Hanging);
+    let asking = tokio::spawn(http_at(rig.addr, "POST /v1/items", r#"{"author":"bob","body":1}"#));
+    until(|| *jobs.puts.lock() >= 1).await;
+    // Its connection is closed.
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    jobs.gate.set(Weather::Fair);
+    assert_eq!(phone.publication().await.0, start + 1);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_a_retry_relays_what_was_accepted_and_never_relayed() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let start = phone.subscribe(json!({})).await["subscribe"]["offset"].as_u64().unwrap();
+    // As if another node had died between commit and relay.
+    let accepted = Publish {
+        foreign_id: Some("theirs".into()),
+        ..Publish::new("bob".parse().unwrap(), Body::parse("1".to_owned()).unwrap())
+    };
+    rig.feeds.archive().write(vec![Write::Publish(accepted)], clock::now()).await.unwrap();
+    let again = r#"{"author":"bob","body":1,"foreign_id":"theirs"}"#;
+    let (status, answer) = http_at(rig.addr, "POST /v1/items", again).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(phone.publication().await.0, start + 1);
     rig.stop().await;
 }
 

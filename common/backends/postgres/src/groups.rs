@@ -9,10 +9,12 @@
 //! Invariants:
 //! - A group is carried out after each of its calls was made, so it sees whatever was durable by then.
 //! - Calls are put into groups in the order in which they came.
-//! - A caller that goes away takes nobody else's answer along, and what it asked is not begun any more.
+//! - A caller that goes away takes nobody else's answer along, and what it asked is not begun any more. One that gives up
+//!   waiting does so before its call is begun, or, if it asked [to the end](Groups::ask_to_the_end), not at all.
 //! - Groups are tasks of their own. One that ends without answers, by a panic or with its runtime, says so to its callers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use feedgate_common::error::Result;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -24,12 +26,19 @@ use crate::pool;
 pub(crate) struct Call<Q, A> {
     pub(crate) asked: Q,
     answer: oneshot::Sender<Result<A>>,
+    /// Set by whoever comes first: the group that begins it, or the caller that gives up.
+    decided: Arc<AtomicBool>,
 }
 
 impl<Q, A> Call<Q, A> {
     /// Whoever has gone away misses it.
     pub(crate) fn answer(self, answer: Result<A>) {
         _ = self.answer.send(answer);
+    }
+
+    /// Whether somebody waits for it; nobody gives up from now on.
+    fn begin(&self) -> bool {
+        !self.answer.is_closed() && !self.decided.swap(true, Ordering::AcqRel)
     }
 }
 
@@ -63,12 +72,24 @@ impl<Q: Send + 'static, A: Send + 'static> Groups<Q, A> {
 
     /// Waits for room too. `None` if there is no answer within [`pool::CALL`], or will never be.
     pub(crate) async fn ask(&self, asked: Q) -> Option<Result<A>> {
+        timeout(pool::CALL, self.ask_to_the_end(asked)).await.ok().flatten()
+    }
+
+    /// Waits for room too. `None` if it was not begun within [`pool::CALL`], and then it never is, or if there will never
+    /// be an answer. One that was begun is waited for as long as its group takes, so that what it did is known.
+    pub(crate) async fn ask_to_the_end(&self, asked: Q) -> Option<Result<A>> {
+        let (answer, mut answered) = oneshot::channel();
+        let decided = Arc::new(AtomicBool::new(false));
+        let call = Call { asked, answer, decided: decided.clone() };
         let asking = async {
-            let (answer, answered) = oneshot::channel();
-            self.0.send(Call { asked, answer }).await.ok()?;
-            answered.await.ok()
+            self.0.send(call).await.ok()?;
+            (&mut answered).await.ok()
         };
-        timeout(pool::CALL, asking).await.ok().flatten()
+        match timeout(pool::CALL, asking).await {
+            Ok(answer) => answer,
+            Err(_) if decided.swap(true, Ordering::AcqRel) => answered.await.ok(),
+            Err(_) => None,
+        }
     }
 }
 
@@ -94,7 +115,7 @@ where
 async fn gather<Q, A, G: Group<Q, A>>(waiting: &mut mpsc::Receiver<Call<Q, A>>) -> Option<G> {
     let first = loop {
         let call = waiting.recv().await?;
-        if !call.answer.is_closed() {
+        if call.begin() {
             break call;
         }
     };
@@ -103,7 +124,7 @@ async fn gather<Q, A, G: Group<Q, A>>(waiting: &mut mpsc::Receiver<Call<Q, A>>) 
     while !group.is_full()
         && let Ok(call) = waiting.try_recv()
     {
-        if !call.answer.is_closed() {
+        if call.begin() {
             group.add(call);
         }
     }
@@ -112,6 +133,11 @@ async fn gather<Q, A, G: Group<Q, A>>(waiting: &mut mpsc::Receiver<Call<Q, A>>) 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    use tokio::time::sleep;
+
     use super::*;
 
     #[derive(Default)]
@@ -140,5 +166,29 @@ mod tests {
         assert!(matches!(tokio::join!(groups.ask(1), groups.ask(13), groups.ask(2)), (Some(Ok(2)), None, None)));
         assert!(matches!(groups.ask(3).await, Some(Ok(6))));
         assert!(began.elapsed() < pool::CALL, "nobody had to give up");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_was_begun_is_waited_for_and_one_that_was_not_is_never_begun() {
+        let (begun, slow) = (Arc::new(AtomicUsize::new(0)), 2 * pool::CALL - Duration::from_secs(1));
+        let counted = begun.clone();
+        let groups = Groups::start(1, 8, move |group: Doubled| {
+            let counted = counted.clone();
+            async move {
+                counted.fetch_add(group.0.len(), Ordering::SeqCst);
+                sleep(slow).await;
+                group.0.into_iter().for_each(|call| call.answer(Ok(1)));
+            }
+        });
+        let (first, second, third) = tokio::join!(groups.ask_to_the_end(1), groups.ask(2), groups.ask_to_the_end(3));
+        // All that was asked before the first group began shares it.
+        assert!(matches!((first, second, third), (Some(Ok(1)), None, Some(Ok(1)))));
+        let (fourth, late) = tokio::join!(groups.ask_to_the_end(4), async {
+            sleep(Duration::from_secs(1)).await;
+            groups.ask_to_the_end(5).await
+        });
+        assert!(matches!((fourth, late), (Some(Ok(1)), None)), "the other was waiting while its caller gave up");
+        sleep(2 * slow).await;
+        assert_eq!(begun.load(Ordering::SeqCst), 4);
     }
 }

@@ -101,8 +101,9 @@ impl Queue {
         if self.groups.is_full() {
             return Err(overloaded());
         }
-        // Without an answer its turn may still come, or the runtime is ending.
-        self.groups.ask(Asked { asks, _room: room }).await.unwrap_or_else(|| Err(pool::no_reply()))
+        // To the end, so that what was committed is known to whoever relays it. Without an answer it was not begun, or the
+        // runtime is ending.
+        self.groups.ask_to_the_end(Asked { asks, _room: room }).await.unwrap_or_else(|| Err(pool::no_reply()))
     }
 }
 
