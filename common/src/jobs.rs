@@ -8,10 +8,12 @@
 //!              ▲               │                    merged with the one in flight
 //!              └── nack, lapse ┘
 //! ```
-
-use std::time::Duration;
+//!
+//! There are two [lanes](Lane), each a queue of its own: many follows at once delay no post.
 
 use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 
 use crate::UserNo;
@@ -38,6 +40,30 @@ pub enum Job {
         /// Whose inboxes.
         reader: UserNo,
     },
+}
+
+/// A queue of its own: what waits in one lane delays nothing in the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// What was published.
+    Posts,
+    /// Edges that have changed.
+    Edges,
+}
+
+impl Lane {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Posts, Self::Edges];
+}
+
+impl Job {
+    /// Where it waits.
+    pub fn lane(self) -> Lane {
+        match self {
+            Self::FanOut { .. } | Self::Direct { .. } => Lane::Posts,
+            Self::Edge { .. } => Lane::Edges,
+        }
+    }
 }
 
 impl From<Event> for Job {
@@ -67,15 +93,23 @@ pub trait Jobs: Send + Sync + 'static {
     /// by looking again after its ack.
     async fn put(&self, jobs: &[Job]) -> Result<()>;
 
-    /// Waits for work. Cancel safe: a cancelled call has taken nothing. A job in flight is held as
-    /// long as this handle lives, however long the work takes.
-    async fn take(&self) -> Result<Delivery>;
+    /// Waits for work of this lane, which is delivered in the order in which it was put. Cancel safe: a cancelled call
+    /// has taken nothing. A job in flight is held as long as this handle lives, however long the work takes; when its
+    /// process has died, others get the job within two seconds.
+    async fn take(&self, lane: Lane) -> Result<Delivery>;
 
-    /// The work is done. When this answers `Ok`, an equal job put from then on is a job of its own.
+    /// The work is done, or somebody else sees to it. When this answers `Ok`, an equal job put from then on is a job of
+    /// its own. An id that is not in flight is nothing.
     async fn ack(&self, id: u64) -> Result<()>;
 
-    /// The work failed; deliver it again after `delay`.
-    async fn nack(&self, id: u64, delay: Duration) -> Result<()>;
+    /// The work was not done; whoever takes next gets the job.
+    async fn nack(&self, id: u64) -> Result<()>;
+
+    /// Says each time that the queue was away and is back. What was put meanwhile was refused, and what waited may be
+    /// lost: whoever knows what is outstanding puts it again.
+    fn returns(&self) -> BoxStream<'static, ()> {
+        stream::pending().boxed()
+    }
 
     /// Jobs that wait or are in flight, for the stats page.
     async fn pending(&self) -> Result<u64>;

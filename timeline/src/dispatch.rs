@@ -1,14 +1,15 @@
 //! From a job to its pieces, and from the finished pieces to a finished event.
 //!
 //! ```text
-//!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to the head
-//!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least head
+//!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to what all have passed
+//!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least they came to
 //!   Edge           ─▶ a step of each of the reader's inboxes    ─▶ finish the event of the least generation
 //!   Direct         ─▶ a step of each of the reader's inboxes    ─▶ finish the event up to the least of what was addressed
 //! ```
 //!
 //! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is
-//! only what *every* bucket has passed, the least of the heads they saw.
+//! only what *every* bucket has passed. A turn takes on a bounded number of steps; what is left then is behind, as what
+//! came meanwhile is, and goes to the end of the queue.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ impl Dispatcher {
         Self { feeds, executor, buckets_at_once }
     }
 
-    /// Works a job off, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
+    /// Works a job off, or a turn's worth of it, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
     /// the event outstanding, or its job to be worked off again, and every inbox whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Event> {
         let mut redo = 0;
@@ -84,6 +85,6 @@ impl Dispatcher {
         if let Some(head) = reached.iter().flatten().filter_map(|reached| reached.hot).max() {
             self.executor.hot(head).await;
         }
-        reached.into_iter().try_fold(OutboxSeq::MAX, |least, reached| Ok(least.min(reached?.head)))
+        reached.into_iter().try_fold(OutboxSeq::MAX, |least, reached| Ok(least.min(reached?.seq)))
     }
 }

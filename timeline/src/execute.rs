@@ -1,7 +1,7 @@
 //! The smallest pieces of work: one bucket of one author's fan-out, one edge of one reader.
 //!
 //! The doorbell rings after each step has committed, so that the readers of a long fan-out need not wait
-//! for its end.
+//! for its end. A piece is bounded: what is left of an author who posts all the time is the next job's.
 
 use std::sync::Arc;
 
@@ -14,10 +14,16 @@ use futures_util::future::join_all;
 
 use crate::Pulse;
 
+/// Rounds of all buckets in one turn.
+const ROUNDS: usize = 4;
+
+/// Steps of a bucket in one turn.
+const STEPS: usize = 8;
+
 /// How far one bucket has come.
 pub(crate) struct Reached {
-    /// The outbox head it has reached.
-    pub(crate) head: OutboxSeq,
+    /// Every record up to here has reached it: the outbox head, or what a turn comes to.
+    pub(crate) seq: OutboxSeq,
     /// The author, if records of route pull were passed by: who is online is to be told, when all buckets are through.
     pub(crate) hot: Option<PullHead>,
 }
@@ -34,10 +40,11 @@ impl Executor {
         Self { feeds, doorbell, pulse }
     }
 
-    /// Advances every bucket to the outbox head by rounds, and answers where that was; `None` if bucket by
-    /// bucket is the way. Cancelling loses nothing.
+    /// Advances every bucket towards the outbox head by [`ROUNDS`] at most, and answers which record all have passed;
+    /// `None` if bucket by bucket is the way. Cancelling loses nothing.
     pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
-        loop {
+        let mut passed = 0;
+        for _ in 0..ROUNDS {
             let round = self.feeds.advance_all(author).await?;
             if let Some(head) = round.hot {
                 self.doorbell.hot(head).await;
@@ -48,27 +55,34 @@ impl Executor {
                     failpoint::hit("bucket-finished");
                     return Ok(Some(head));
                 }
-                Left::AnotherRound => self.pulse.stepped(),
+                Left::AnotherRound(least) => {
+                    self.pulse.stepped();
+                    passed = least;
+                }
                 Left::BucketByBucket => return Ok(None),
             }
         }
+        Ok(Some(passed))
     }
 
-    /// Advances (author, bucket) to the outbox head and answers where that was. Cancelling loses nothing.
+    /// Advances (author, bucket) towards the outbox head by [`STEPS`] at most, and answers where it stands then.
+    /// Cancelling loses nothing.
     pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<Reached> {
         let mut hot = None;
-        loop {
+        for _ in 0..STEPS {
             match self.feeds.advance(author, bucket).await? {
                 Step::Passed(passed) => hot = hot.max(passed),
                 Step::Moved(growth) if growth.inboxes.is_empty() => {}
                 Step::Moved(growth) => self.doorbell.ring(&growth).await,
                 Step::AtHead(head) => {
                     failpoint::hit("bucket-finished");
-                    return Ok(Reached { head, hot });
+                    return Ok(Reached { seq: head, hot });
                 }
             }
             self.pulse.stepped();
         }
+        let stands = self.feeds.inboxes().progress(&[(author, bucket)]).await?[0];
+        Ok(Reached { seq: stands.done, hot })
     }
 
     /// Tells every node that an author has posted something that is pulled.

@@ -1,10 +1,10 @@
 //! The timeline worker: turns accepted writes into entries of inboxes.
 //!
 //! ```text
-//!   jobs ──take──▶ worker ──▶ dispatch ──┬─ bucket 0 ─▶ execute: advance … until at the head ─▶ ring
+//!   jobs ──take──▶ worker ──▶ dispatch ──┬─ bucket 0 ─▶ execute: advance, a turn's worth at most ─▶ ring
 //!     ▲              │                   ├─ bucket 1 ─▶   "
 //!     │              │                   └─ …                        (a follow is one step)
-//!     │              └─▶ finish the event in the Archive ─▶ ack
+//!     │              └─▶ finish the event in the Archive ─▶ ack ─▶ behind still? put again, at the end of the queue
 //!   sweep ◀── events of the Archive that nobody has finished
 //!   clean ──▶ inboxes that nobody has read for long
 //! ```
@@ -15,15 +15,19 @@
 //!   and loses none.
 //! - Repeating is harmless: the rules of a step live in [`feedgate_common::feed`], and each compares
 //!   the progress it read. The worker holds no state that matters.
-//! - Bounded: at most [`Settings::in_flight`] jobs, each with at most [`Settings::buckets_at_once`]
-//!   steps at a time; nothing here queues.
+//! - Bounded: at most twice [`Settings::in_flight`] jobs, each with at most [`Settings::buckets_at_once`]
+//!   steps at a time, and no more than 10,000 that wait for their next try.
+//! - Nobody takes more than a share: posts, edges and what is tried again have hands of their own, and an author who
+//!   posts all the time goes to the end of the queue after a bounded turn.
 
 mod clean;
+mod crew;
 mod dispatch;
 mod execute;
 mod pulse;
 mod retry;
 mod rounds;
+mod said;
 mod settings;
 mod sweep;
 mod worker;

@@ -1,9 +1,19 @@
-//! How long to leave something alone that has failed: twice as long each time, up to a limit.
+//! What has failed is held here and tried again: later each time, but at once as soon as the trouble seems to be over.
+//!
+//! ```text
+//!   fails ─▶ held, not in the queue ── due, or the retry before it succeeded ─▶ tried again ─┬─ succeeds: forgotten
+//!      ▲                                                                                     │
+//!      └─────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Invariants: pure, no clock; bounded in memory (I18). What is not held is outstanding in the Archive, where the sweep
+//! finds it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use feedgate_common::jobs::Job;
+use tokio::time::Instant;
 
 /// Doubling waits between two bounds.
 #[derive(Debug, Clone, Copy)]
@@ -24,28 +34,85 @@ impl Backoff {
     }
 }
 
-/// How often each job has failed in a row. Forgotten when the job succeeds.
-#[derive(Debug, Default)]
-pub(crate) struct Failures(HashMap<Job, u32>);
+/// How long no retry begins after one that failed, so that thousands that fail take little from the others.
+const PACE: Duration = Duration::from_millis(20);
 
-impl Failures {
-    /// The most jobs remembered (I18): 24 bytes each. Beyond it all are forgotten, so that their next wait
-    /// is short again; with this many failing it is the worker's own pause that counts.
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Retries {
+    backoff: Backoff,
+    failed: HashMap<Job, Failed>,
+    due: BTreeSet<(Instant, Job)>,
+    /// One of them has succeeded: the others that are held need not wait until they are due.
+    eager: bool,
+    paused_until: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Failed {
+    times: u32,
+    /// `None` while it is tried again.
+    due: Option<Instant>,
+}
+
+impl Retries {
+    /// The most jobs held: about 100 bytes each.
     const JOBS_MAX: usize = 10_000;
 
-    /// Counts one more failure of `job` and answers how many there are now.
-    pub(crate) fn count(&mut self, job: Job) -> u32 {
-        if self.0.len() >= Self::JOBS_MAX && !self.0.contains_key(&job) {
-            self.0.clear();
+    pub(crate) fn new(backoff: Backoff) -> Self {
+        Self { backoff, failed: HashMap::new(), due: BTreeSet::new(), eager: false, paused_until: None }
+    }
+
+    /// `job` has failed and is held, for `at_least` so long. Beyond [`Self::JOBS_MAX`] it is not.
+    pub(crate) fn failed(&mut self, job: Job, now: Instant, at_least: Duration) {
+        if self.failed.len() >= Self::JOBS_MAX && !self.failed.contains_key(&job) {
+            return;
         }
-        let failures = self.0.entry(job).or_default();
-        *failures = failures.saturating_add(1);
-        *failures
+        let failed = self.failed.entry(job).or_default();
+        if failed.times > 0 && failed.due.is_none() {
+            (self.eager, self.paused_until) = (false, Some(now + PACE));
+        }
+        failed.times = failed.times.saturating_add(1);
+        let due = now + self.backoff.after(failed.times).max(at_least);
+        if let Some(before) = failed.due.replace(due) {
+            self.due.remove(&(before, job));
+        }
+        self.due.insert((due, job));
     }
 
     /// `job` has succeeded.
-    pub(crate) fn forget(&mut self, job: Job) {
-        self.0.remove(&job);
+    pub(crate) fn succeeded(&mut self, job: Job) {
+        if let Some(failed) = self.failed.remove(&job) {
+            failed.due.map(|due| self.due.remove(&(due, job)));
+            (self.eager, self.paused_until) = (!self.due.is_empty(), None);
+        }
+    }
+
+    /// Whether nothing has failed and not succeeded since.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// From when on there is something to try again, seen from `now`.
+    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
+        let (due, _) = self.due.first()?;
+        Some(if self.eager { now } else { self.paused_until.map_or(*due, |paused| paused.max(*due)) })
+    }
+
+    /// The job that is due first, which is tried again now.
+    pub(crate) fn next(&mut self) -> Option<Job> {
+        let (_, job) = self.due.pop_first()?;
+        self.eager &= !self.due.is_empty();
+        if let Some(failed) = self.failed.get_mut(&job) {
+            failed.due = None;
+        }
+        Some(job)
+    }
+
+    /// Everything, no longer held.
+    pub(crate) fn let_go(&mut self) -> Vec<Job> {
+        self.due.clear();
+        self.failed.drain().map(|(job, _)| job).collect()
     }
 }
 
@@ -55,28 +122,59 @@ mod tests {
 
     use super::*;
 
+    const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), max: Duration::from_secs(1) };
+
+    fn job(n: u32) -> Job {
+        Job::FanOut { author: UserNo(n) }
+    }
+
+    /// How long from `now` until something is tried again.
+    fn wait(retries: &Retries, now: Instant) -> Duration {
+        retries.next_due(now).expect("something is held") - now
+    }
+
     #[test]
     fn a_wait_doubles_up_to_its_limit_and_never_overflows() {
-        let backoff = Backoff { first: Duration::from_millis(100), max: Duration::from_secs(1) };
-        let waits: Vec<u128> = [0, 1, 2, 3, 4, 5, 99, u32::MAX].map(|n| backoff.after(n).as_millis()).into();
+        let waits: Vec<u128> = [0, 1, 2, 3, 4, 5, 99, u32::MAX].map(|n| BACKOFF.after(n).as_millis()).into();
         assert_eq!(waits, [0, 100, 200, 400, 800, 1000, 1000, 1000]);
     }
 
     #[test]
-    fn failures_are_counted_per_job_and_success_forgets_them() {
-        let [a, b] = [1, 2].map(|n| Job::FanOut { author: UserNo(n) });
-        let mut failures = Failures::default();
-        assert_eq!([failures.count(a), failures.count(a), failures.count(b)], [1, 2, 1]);
-        failures.forget(a);
-        assert_eq!([failures.count(a), failures.count(b)], [1, 2]);
+    fn a_job_waits_longer_with_each_failure_and_success_forgets_it() {
+        let (mut retries, now) = (Retries::new(BACKOFF), Instant::now());
+        retries.failed(job(1), now, Duration::ZERO);
+        assert_eq!(wait(&retries, now), Duration::from_millis(100));
+        assert_eq!((retries.next(), retries.next()), (Some(job(1)), None), "it is tried once at a time");
+        retries.failed(job(1), now, Duration::ZERO);
+        assert_eq!(wait(&retries, now), Duration::from_millis(200));
+        retries.failed(job(1), now, Duration::from_secs(9));
+        assert_eq!(wait(&retries, now), Duration::from_secs(9), "the store asked for it");
+        retries.succeeded(job(1));
+        assert_eq!(retries.next_due(now), None);
+        retries.failed(job(1), now, Duration::ZERO);
+        assert_eq!(wait(&retries, now + PACE), Duration::from_millis(80), "it is as new");
+    }
+
+    #[test]
+    fn what_waits_is_tried_at_once_when_a_retry_succeeds_and_slowly_while_retries_fail() {
+        let (mut retries, now) = (Retries::new(BACKOFF), Instant::now());
+        (1..=4).for_each(|n| retries.failed(job(n), now, Duration::ZERO));
+        let due = now + BACKOFF.first;
+        let first = retries.next().unwrap();
+        retries.failed(first, due, Duration::ZERO);
+        assert_eq!(wait(&retries, due), PACE, "three are due, and wait");
+        let second = retries.next().unwrap();
+        retries.succeeded(second);
+        assert_eq!(wait(&retries, now), Duration::ZERO, "the trouble seems to be over");
     }
 
     #[test]
     fn i18_the_memory_of_failures_is_bounded() {
-        let mut failures = Failures::default();
-        for n in 0..3 * Failures::JOBS_MAX as u32 {
-            failures.count(Job::FanOut { author: UserNo(n) });
-            assert!(failures.0.len() <= Failures::JOBS_MAX);
+        let (mut retries, now) = (Retries::new(BACKOFF), Instant::now());
+        for n in 0..3 * Retries::JOBS_MAX as u32 {
+            retries.failed(job(n), now, Duration::ZERO);
         }
+        assert_eq!((retries.failed.len(), retries.due.len()), (Retries::JOBS_MAX, Retries::JOBS_MAX));
+        assert_eq!(retries.let_go().len(), Retries::JOBS_MAX);
     }
 }

@@ -11,6 +11,7 @@ pub(crate) struct Rounds<'a> {
     what: &'static str,
     ticks: Interval,
     shutdown: &'a CancellationToken,
+    failing: bool,
 }
 
 impl<'a> Rounds<'a> {
@@ -18,18 +19,28 @@ impl<'a> Rounds<'a> {
     pub(crate) fn of(what: &'static str, every: Duration, shutdown: &'a CancellationToken) -> Self {
         let mut ticks = tokio::time::interval(every.max(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { what, ticks, shutdown }
+        Self { what, ticks, shutdown, failing: false }
     }
 
-    /// Waits until it is time and does `work`; false at the shutdown, which may fall into both. A failure is a warning:
-    /// the next round tries again.
+    /// The next round comes after `wait`.
+    pub(crate) fn next_after(&mut self, wait: Duration) {
+        self.ticks.reset_after(wait);
+    }
+
+    /// Waits until it is time and does `work`; false at the shutdown, which may fall into both. The first failure in a row
+    /// is a warning: the next round tries again.
     pub(crate) async fn next(&mut self, work: impl Future<Output = Result<()>>) -> bool {
         tokio::select! {
             () = self.shutdown.cancelled() => false,
             done = async { self.ticks.tick().await; work.await } => {
-                if let Err(error) = done {
-                    tracing::warn!(%error, "{} failed; the next one tries again", self.what);
+                let failed = done.is_err();
+                match done {
+                    Err(error) if !self.failing => tracing::warn!(%error, "{} failed; the next one tries again", self.what),
+                    Err(error) => tracing::debug!(%error, "{} failed again", self.what),
+                    Ok(()) if self.failing => tracing::info!("{} has succeeded again", self.what),
+                    Ok(()) => {}
                 }
+                self.failing = failed;
                 true
             }
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Of one worker. [`Settings::default`] is what `feedgate serve` runs with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Jobs worked off at a time, at least 1.
+    /// Posts worked off at a time, at least 1. Edges that have changed have half as many hands of their own, and so has
+    /// what is tried again after a failure.
     pub in_flight: usize,
     /// Buckets of one job that advance at a time, at least 1.
     pub buckets_at_once: usize,
@@ -32,8 +33,8 @@ impl Default for Settings {
             overdue: Duration::from_secs(30),
             clean_every: Duration::from_secs(60),
             retry_first: Duration::from_millis(100),
-            retry_max: Duration::from_secs(30),
-            drain: Duration::from_secs(5),
+            retry_max: Duration::from_secs(2),
+            drain: Duration::from_secs(3),
         }
     }
 }

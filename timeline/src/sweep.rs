@@ -1,9 +1,10 @@
 //! Relays events that nobody has finished: what a crash left between commit and relay, what a job queue
 //! has lost, what a rolled back store has reopened.
 //!
-//! Once at start everything outstanding, so that a restart resumes at once; then, a page each time, what is
-//! overdue, round and round: events that fail every time do not hide the younger ones behind them. Relaying
-//! too often is harmless, for equal jobs merge and finished work finds nothing to do.
+//! Everything outstanding at the start, so that a restart resumes at once, and whenever the job queue comes back, for what
+//! was accepted while it was away was not put, and it may have lost what was. Else, a page each time, what is overdue, round
+//! and round: events that fail every time do not hide the younger ones behind them. Relaying too often is harmless, for
+//! equal jobs merge and finished work finds nothing to do.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,6 +13,7 @@ use feedgate_common::archive::Outstanding;
 use feedgate_common::error::Result;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Archive, Jobs, Millis};
+use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::Pulse;
@@ -19,6 +21,9 @@ use crate::rounds::Rounds;
 
 /// Events relayed at a time.
 const PAGE: usize = 1000;
+
+/// Between two tries to relay everything.
+const AGAIN: Duration = Duration::from_millis(250);
 
 /// Looks after one Archive.
 pub(crate) struct Sweep {
@@ -33,14 +38,25 @@ impl Sweep {
     /// Sweeps until the shutdown. A failed sweep is a warning; the next one finds the same events.
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
         let mut rounds = Rounds::of("a sweep", self.every, shutdown);
-        let (mut started, mut behind, mut go_on) = (false, None, true);
+        let mut returns = self.jobs.returns();
+        let (mut all, mut behind, mut go_on) = (true, None, true);
         while go_on {
             let sweep = async {
-                let end = if started { self.relay(behind, before(self.overdue)).await } else { self.relay_all().await };
-                (started, behind) = (true, end?);
+                let end = if all { self.relay_all().await } else { self.relay(behind, before(self.overdue)).await };
+                (behind, all) = (end?, false);
                 Ok(())
             };
-            go_on = rounds.next(sweep).await;
+            go_on = tokio::select! {
+                biased;
+                Some(()) = returns.next() => {
+                    all = true;
+                    true
+                }
+                go_on = rounds.next(sweep) => go_on,
+            };
+            if all {
+                rounds.next_after(AGAIN);
+            }
         }
     }
 

@@ -40,8 +40,8 @@ pub struct Round {
 pub enum Left {
     /// Nothing: every record up to here has reached every bucket.
     Nothing(OutboxSeq),
-    /// More of the same.
-    AnotherRound,
+    /// More of the same: every bucket has passed the records up to here.
+    AnotherRound(OutboxSeq),
     /// More followers than one step takes, others work on the same, or a bucket failed: go bucket by
     /// bucket, with [`Feeds::advance`].
     BucketByBucket,
@@ -179,7 +179,7 @@ fn left(reached: &[Option<OutboxSeq>], head: OutboxSeq) -> Left {
     match reached.iter().copied().collect::<Option<Vec<_>>>() {
         None => Left::BucketByBucket,
         Some(reached) => match reached.into_iter().min() {
-            Some(least) if least < head => Left::AnotherRound,
+            Some(least) if least < head => Left::AnotherRound(least),
             _ => Left::Nothing(head),
         },
     }
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_round_is_over_when_every_bucket_has_reached_the_head() {
         assert_eq!(left(&[Some(7), Some(7)], 7), Left::Nothing(7));
-        assert_eq!(left(&[Some(7), Some(5)], 7), Left::AnotherRound);
+        assert_eq!(left(&[Some(7), Some(5)], 7), Left::AnotherRound(5));
         assert_eq!(left(&[Some(7), None], 7), Left::BucketByBucket);
     }
 

@@ -1,14 +1,13 @@
 //! Stores that fail or hang when told to, and otherwise are the real ones.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{
     Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
-use feedgate_common::jobs::{Delivery, Job};
+use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Token};
 use feedgate_common::{
     Bucket, DeviceId, Epoch, FeedId, InboxKey, Inboxes, Jobs, Millis, Position, Progress, Sessions, StoreError, UserNo,
@@ -237,16 +236,16 @@ impl Jobs for FaultyJobs {
         self.inner.put(jobs).await
     }
 
-    async fn take(&self) -> Result<Delivery> {
-        self.inner.take().await
+    async fn take(&self, lane: Lane) -> Result<Delivery> {
+        self.inner.take(lane).await
     }
 
     async fn ack(&self, id: u64) -> Result<()> {
         self.inner.ack(id).await
     }
 
-    async fn nack(&self, id: u64, delay: Duration) -> Result<()> {
-        self.inner.nack(id, delay).await
+    async fn nack(&self, id: u64) -> Result<()> {
+        self.inner.nack(id).await
     }
 
     async fn pending(&self) -> Result<u64> {

@@ -103,7 +103,7 @@ async fn fan_out(feeds: &Feeds, author: UserNo) -> Result<OutboxSeq> {
     loop {
         match feeds.advance_all(author).await?.left {
             Left::Nothing(head) => return Ok(head),
-            Left::AnotherRound => {}
+            Left::AnotherRound(_) => {}
             Left::BucketByBucket => break,
         }
     }

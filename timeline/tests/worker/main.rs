@@ -7,4 +7,5 @@ mod fan_out;
 mod faults;
 mod pull;
 mod resume;
+mod shares;
 mod town;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::UserNo;
-use feedgate_common::jobs::{Delivery, Job, Jobs};
+use feedgate_common::jobs::{Delivery, Job, Jobs, Lane};
 use futures_util::FutureExt;
 use tokio::time::timeout;
 
@@ -14,9 +14,11 @@ use tokio::time::timeout;
 pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
     what_waits_longest_is_taken_first(open("order").await).await;
     equal_jobs_that_wait_are_one(open("merge").await).await;
-    a_job_equal_to_one_in_flight_gets_at_most_one_turn_more(open("turns").await).await;
+    a_job_equal_to_one_in_flight_gets_at_most_one_turn_more(open("own").await).await;
     what_is_put_after_an_ack_is_a_job_of_its_own(open("again").await).await;
-    a_job_given_back_comes_again_after_its_delay(open("delay").await).await;
+    a_job_given_back_comes_again(open("back").await).await;
+    what_waits_in_one_lane_delays_nothing_in_the_other(open("lanes").await).await;
+    what_is_put_again_after_its_ack_waits_behind_the_others(open("turns").await).await;
     a_waiting_take_hears_of_new_work(open("wait").await).await;
     a_cancelled_take_has_taken_nothing(open("cancel").await).await;
     workers_share_the_jobs_without_repeating_any(open("share").await).await;
@@ -24,18 +26,29 @@ pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
     what_was_not_acknowledged_comes_again_after_a_restart(&open).await;
 }
 
-/// Waits for a job.
+/// Waits for a job of posts.
 async fn take(jobs: &dyn Jobs) -> Delivery {
-    crate::in_time(jobs.take()).await.expect("a job waits").expect("the queue works")
+    take_of(jobs, Lane::Posts).await
+}
+
+async fn take_of(jobs: &dyn Jobs, lane: Lane) -> Delivery {
+    let delivery = crate::in_time(jobs.take(lane)).await.expect("a job waits").expect("the queue works");
+    assert_eq!(delivery.job.lane(), lane);
+    delivery
 }
 
 /// Whether nothing waits that could be taken now.
 async fn is_idle(jobs: &dyn Jobs) -> bool {
-    timeout(Duration::from_millis(50), jobs.take()).await.is_err()
+    let [posts, edges] = Lane::ALL.map(|lane| timeout(Duration::from_millis(50), jobs.take(lane)));
+    posts.await.is_err() && edges.await.is_err()
 }
 
 fn fan_out(n: u32) -> Job {
     Job::FanOut { author: UserNo(n) }
+}
+
+fn direct(reader: u32) -> Job {
+    Job::Direct { reader: UserNo(reader) }
 }
 
 fn edge(reader: u32, author: u32) -> Job {
@@ -55,7 +68,7 @@ async fn pending(jobs: &dyn Jobs) -> u64 {
 }
 
 async fn what_waits_longest_is_taken_first(jobs: Arc<dyn Jobs>) {
-    let all = [fan_out(9), edge(1, 2), fan_out(3), edge(2, 1), fan_out(1)];
+    let all = [fan_out(9), direct(1), fan_out(3), direct(2), fan_out(1)];
     put(&*jobs, &all[..2]).await;
     put(&*jobs, &all[2..]).await;
     for wants in all {
@@ -67,11 +80,11 @@ async fn what_waits_longest_is_taken_first(jobs: Arc<dyn Jobs>) {
 }
 
 async fn equal_jobs_that_wait_are_one(jobs: Arc<dyn Jobs>) {
-    put(&*jobs, &[fan_out(1), edge(1, 1), fan_out(1)]).await;
-    put(&*jobs, &[edge(1, 1), fan_out(1)]).await;
+    put(&*jobs, &[fan_out(1), direct(1), fan_out(1)]).await;
+    put(&*jobs, &[direct(1), fan_out(1)]).await;
     assert_eq!(pending(&*jobs).await, 2);
     let both = [take(&*jobs).await, take(&*jobs).await];
-    assert_eq!(both.map(|d| d.job), [fan_out(1), edge(1, 1)]);
+    assert_eq!(both.map(|d| d.job), [fan_out(1), direct(1)]);
     for delivery in both {
         ack(&*jobs, delivery).await;
     }
@@ -106,22 +119,50 @@ async fn what_is_put_after_an_ack_is_a_job_of_its_own(jobs: Arc<dyn Jobs>) {
     assert!(is_idle(&*jobs).await);
 }
 
-async fn a_job_given_back_comes_again_after_its_delay(jobs: Arc<dyn Jobs>) {
+async fn a_job_given_back_comes_again(jobs: Arc<dyn Jobs>) {
     put(&*jobs, &[fan_out(1)]).await;
     let first = take(&*jobs).await;
-    jobs.nack(first.id, Duration::from_secs(3600)).await.expect("the queue works");
-    assert_eq!(pending(&*jobs).await, 1, "a job that waits for its next try is pending");
-    put(&*jobs, &[fan_out(2)]).await;
-    let other = take(&*jobs).await;
-    assert_eq!(other.job, fan_out(2), "a delayed job holds nobody up");
-    let (delay, since) = (Duration::from_millis(150), Instant::now());
-    jobs.nack(other.id, delay).await.expect("the queue works");
+    jobs.nack(first.id).await.expect("the queue works");
+    assert_eq!(pending(&*jobs).await, 1);
+    put(&*jobs, &[fan_out(1)]).await;
     let again = take(&*jobs).await;
-    assert_eq!(again.job, fan_out(2));
-    assert!(since.elapsed() >= delay, "it came again too early");
+    assert_eq!(again.job, fan_out(1));
     ack(&*jobs, again).await;
+    jobs.ack(first.id).await.expect("an old delivery is nothing");
     assert!(is_idle(&*jobs).await);
-    assert_eq!(pending(&*jobs).await, 1, "the first one still waits");
+    assert_eq!(pending(&*jobs).await, 0);
+}
+
+async fn what_waits_in_one_lane_delays_nothing_in_the_other(jobs: Arc<dyn Jobs>) {
+    let edges: Vec<Job> = (1..=100).map(|n| edge(n, 9)).collect();
+    put(&*jobs, &edges).await;
+    put(&*jobs, &[fan_out(1), edge(101, 9), direct(2)]).await;
+    for wants in [fan_out(1), direct(2)] {
+        let got = take_of(&*jobs, Lane::Posts).await;
+        assert_eq!(got.job, wants);
+        ack(&*jobs, got).await;
+    }
+    put(&*jobs, &[edges[40]]).await;
+    assert_eq!(pending(&*jobs).await, 101, "equal edges are one");
+    for wants in edges.iter().copied().chain([edge(101, 9)]) {
+        let got = take_of(&*jobs, Lane::Edges).await;
+        assert_eq!(got.job, wants);
+        ack(&*jobs, got).await;
+    }
+    assert!(is_idle(&*jobs).await);
+}
+
+/// So one who always has more to do does not come before the others.
+async fn what_is_put_again_after_its_ack_waits_behind_the_others(jobs: Arc<dyn Jobs>) {
+    put(&*jobs, &[fan_out(1), fan_out(2)]).await;
+    let mut turns = vec![];
+    for _ in 0..4 {
+        let turn = take(&*jobs).await;
+        ack(&*jobs, turn).await;
+        put(&*jobs, &[turn.job]).await;
+        turns.push(turn.job);
+    }
+    assert_eq!(turns, [fan_out(1), fan_out(2), fan_out(1), fan_out(2)]);
 }
 
 async fn a_waiting_take_hears_of_new_work(jobs: Arc<dyn Jobs>) {
@@ -140,7 +181,7 @@ async fn a_cancelled_take_has_taken_nothing(jobs: Arc<dyn Jobs>) {
     let mut got = BTreeSet::new();
     for job in &wants {
         // A take that waits, and is dropped just as work arrives.
-        let mut waiting = Box::pin(jobs.take());
+        let mut waiting = Box::pin(jobs.take(Lane::Posts));
         let early = waiting.as_mut().now_or_never();
         put(&*jobs, &[*job]).await;
         drop(waiting);
@@ -187,7 +228,7 @@ async fn workers_share_the_jobs_without_repeating_any(jobs: Arc<dyn Jobs>) {
 }
 
 async fn a_long_queue_loses_and_repeats_nothing(jobs: Arc<dyn Jobs>) {
-    let all: Vec<Job> = (1..=3000).map(|n| edge(n, 1)).collect();
+    let all: Vec<Job> = (1..=3000).map(direct).collect();
     for chunk in all.chunks(500) {
         put(&*jobs, chunk).await;
     }
@@ -215,17 +256,17 @@ async fn what_was_not_acknowledged_comes_again_after_a_restart(open: &impl Async
     ack(&*jobs, done).await;
     let _in_flight = take(&*jobs).await;
     let given_back = take(&*jobs).await;
-    jobs.nack(given_back.id, Duration::from_secs(1)).await.expect("the queue works");
+    jobs.nack(given_back.id).await.expect("the queue works");
     // Done, and asked for again.
-    let again = take(&*jobs).await;
+    let again = take_of(&*jobs, Lane::Edges).await;
     ack(&*jobs, again).await;
     put(&*jobs, &[again.job]).await;
     drop(jobs);
 
     let jobs = open("restart").await;
     let mut got = BTreeSet::new();
-    for _ in 0..4 {
-        let delivery = take(&*jobs).await;
+    for lane in [Lane::Posts, Lane::Posts, Lane::Posts, Lane::Edges] {
+        let delivery = take_of(&*jobs, lane).await;
         got.insert(delivery.job);
         ack(&*jobs, delivery).await;
     }

@@ -1,10 +1,12 @@
 //! Fan-out work on the embedded store.
 //!
 //! ```text
-//!   put ──▶ in memory already? merged ──▶ else an op of the writer: on disk ──▶ into the line, wake takers
-//!   take ◀── the line ◀── the next stretch from disk, when the line has run dry
+//!   put ──▶ in memory already? merged ──▶ else an op of the writer: on disk ──▶ into its lane's line, wake takers
+//!   take ◀── the line ◀── the lane's next stretch from disk, when the line has run dry
 //!   ack ──▶ an op of the writer: off the disk        nack ──▶ memory alone: the disk still has it
 //! ```
+//!
+//! The disk has one order for all jobs. A line that reads on passes by the jobs of the other lane.
 //!
 //! Invariants: the disk holds exactly the jobs that nobody has acknowledged, so opening the store delivers each
 //! again; what is decided about a job's place on disk is decided on the writer thread. Jobs are durable against a
@@ -14,21 +16,19 @@ mod line;
 mod rows;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::jobs::{Delivery, Job, Jobs};
+use feedgate_common::jobs::{Delivery, Job, Jobs, Lane};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout_at};
 
 use crate::database::{Database, Durability, Request};
 use crate::view::{Read, Tx};
 use line::{Line, Next};
 use rows::{ByJob, ByOrder};
 
-/// Jobs held in memory; the others wait on disk.
+/// Jobs of a lane that are held in memory; the others wait on disk.
 const ROOM: usize = 65_536;
 
 /// Jobs read from disk at a time.
@@ -41,9 +41,68 @@ pub struct EmbeddedJobs {
 }
 
 struct Shared {
-    line: Mutex<Line>,
-    /// The line has changed.
+    lines: Mutex<Lines>,
+    /// A line has changed.
     news: Notify,
+}
+
+/// A line for each lane.
+struct Lines {
+    posts: Line,
+    edges: Line,
+    /// The greatest order given. Those that no line knows of are on their way to disk, or were lost on it.
+    given: u64,
+    /// Deliveries so far, which gives each its id.
+    deliveries: u64,
+}
+
+impl Lines {
+    fn of(&mut self, lane: Lane) -> &mut Line {
+        match lane {
+            Lane::Posts => &mut self.posts,
+            Lane::Edges => &mut self.edges,
+        }
+    }
+
+    /// As [`Line::merge`].
+    fn merge(&mut self, job: Job) -> bool {
+        self.of(job.lane()).merge(job)
+    }
+
+    /// The order for a job that is put; `None` if it is merged.
+    fn place_for(&mut self, job: Job, on_disk: Option<u64>) -> Option<u64> {
+        if self.of(job.lane()).has(job, on_disk) {
+            return None;
+        }
+        self.given += 1;
+        Some(self.given)
+    }
+
+    /// As [`Line::stored`].
+    fn stored(&mut self, jobs: &[(u64, Job)]) {
+        for lane in Lane::ALL {
+            let own: Vec<(u64, Job)> = jobs.iter().copied().filter(|(_, job)| job.lane() == lane).collect();
+            self.of(lane).stored(&own);
+        }
+    }
+
+    /// As [`Line::acknowledge`].
+    fn acknowledge(&mut self, id: u64) -> Option<(u64, Job)> {
+        self.posts.acknowledge(id).or_else(|| self.edges.acknowledge(id))
+    }
+
+    /// As [`Line::give_back`].
+    fn give_back(&mut self, id: u64) {
+        self.posts.give_back(id);
+        self.edges.give_back(id);
+    }
+
+    /// As [`Line::next`], and the id of the delivery if it is one.
+    fn next(&mut self, lane: Lane) -> (u64, Next) {
+        self.deliveries += 1;
+        let id = self.deliveries;
+        (id, self.of(lane).next(id))
+    }
 }
 
 impl EmbeddedJobs {
@@ -54,28 +113,35 @@ impl EmbeddedJobs {
         Self::open_with_room(database, ROOM)
     }
 
-    /// The same with at most `room` jobs in memory.
+    /// The same with at most `room` jobs of each lane in memory.
     pub fn open_with_room(database: Arc<Database>, room: usize) -> Result<Self> {
-        let (last, total) = on_disk(&*database.view()?)?;
-        let line = Mutex::new(Line::new(room, last, total));
-        let shared = Arc::new(Shared { line, news: Notify::new() });
+        let [posts, edges] = on_disk(&*database.view()?)?;
+        let line = |(last, total)| Line::new(room, last, total);
+        let given = posts.0.max(edges.0);
+        let lines = Mutex::new(Lines { posts: line(posts), edges: line(edges), given, deliveries: 0 });
+        let shared = Arc::new(Shared { lines, news: Notify::new() });
         let beginning = shared.clone();
         database.when_reopened(move |view| {
-            let (last, total) = on_disk(view)?;
-            beginning.line.lock().begin_again(last, total);
+            let [posts, edges] = on_disk(view)?;
+            let mut lines = beginning.lines.lock();
+            lines.given = posts.0.max(edges.0);
+            lines.posts.begin_again(posts.0, posts.1);
+            lines.edges.begin_again(edges.0, edges.1);
+            drop(lines);
             beginning.news.notify_waiters();
             Ok(())
         });
         Ok(Self { database, shared })
     }
 
-    /// Brings the next stretch, after `after`, into the line, which may hold `room` more.
-    fn read_on(&self, after: u64, until: u64, room: usize) -> Result<()> {
+    /// Brings the lane's next stretch, after `after`, into its line, which may hold `room` more.
+    fn read_on(&self, lane: Lane, after: u64, until: u64, room: usize) -> Result<()> {
         let limit = room.min(STRETCH);
         let view = self.database.view()?;
-        let jobs: Vec<(u64, Job)> = view.scan::<ByOrder>(after + 1..).take(limit).collect::<Result<_>>()?;
+        let own = |row: &Result<(u64, Job)>| row.as_ref().map_or(true, |(_, job)| job.lane() == lane);
+        let jobs: Vec<(u64, Job)> = view.scan::<ByOrder>(after + 1..).filter(own).take(limit).collect::<Result<_>>()?;
         let all_until = (jobs.len() < limit).then_some(until);
-        self.shared.line.lock().read(jobs, all_until);
+        self.shared.lines.lock().of(lane).read(jobs, all_until);
         Ok(())
     }
 }
@@ -84,8 +150,8 @@ impl EmbeddedJobs {
 impl Jobs for EmbeddedJobs {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
         let news: Vec<Job> = {
-            let mut line = self.shared.line.lock();
-            jobs.iter().copied().filter(|job| !line.merge(*job)).collect()
+            let mut lines = self.shared.lines.lock();
+            jobs.iter().copied().filter(|job| !lines.merge(*job)).collect()
         };
         if news.is_empty() {
             return Ok(());
@@ -94,7 +160,7 @@ impl Jobs for EmbeddedJobs {
         let bytes = size_of_val(&*news);
         let put = Request::new(Durability::Buffered, move |tx| store(tx, &deciding, &news)).bytes(bytes).then(
             move |stored: &Vec<(u64, Job)>| {
-                telling.line.lock().stored(stored);
+                telling.lines.lock().stored(stored);
                 telling.news.notify_waiters();
             },
         );
@@ -102,18 +168,16 @@ impl Jobs for EmbeddedJobs {
         Ok(())
     }
 
-    async fn take(&self) -> Result<Delivery> {
+    async fn take(&self, lane: Lane) -> Result<Delivery> {
         loop {
             // Listening begins before the line is looked at, so that no news falls between.
             let mut news = std::pin::pin!(self.shared.news.notified());
             news.as_mut().enable();
-            let next = self.shared.line.lock().next(Instant::now());
+            let (id, next) = self.shared.lines.lock().next(lane);
             match next {
-                Next::Job(delivery) => return Ok(delivery),
-                Next::OnDisk { after, until, room } => self.read_on(after, until, room)?,
-                Next::Nothing(None) => news.await,
-                // Due or told, the line says which.
-                Next::Nothing(Some(due)) => drop(timeout_at(due, news).await),
+                Next::Job(job) => return Ok(Delivery { id, job }),
+                Next::OnDisk { after, until, room } => self.read_on(lane, after, until, room)?,
+                Next::Nothing => news.await,
             }
         }
     }
@@ -121,7 +185,7 @@ impl Jobs for EmbeddedJobs {
     async fn ack(&self, id: u64) -> Result<()> {
         let shared = self.shared.clone();
         let ack = move |tx: &mut Tx<'_>| {
-            let done = shared.line.lock().acknowledge(id);
+            let done = shared.lines.lock().acknowledge(id);
             match done {
                 Some((order, job)) => {
                     tx.remove::<ByOrder>(&order);
@@ -137,14 +201,15 @@ impl Jobs for EmbeddedJobs {
         Ok(())
     }
 
-    async fn nack(&self, id: u64, delay: Duration) -> Result<()> {
-        self.shared.line.lock().give_back(id, Instant::now(), delay);
+    async fn nack(&self, id: u64) -> Result<()> {
+        self.shared.lines.lock().give_back(id);
         self.shared.news.notify_waiters();
         Ok(())
     }
 
     async fn pending(&self) -> Result<u64> {
-        Ok(self.shared.line.lock().total())
+        let lines = self.shared.lines.lock();
+        Ok(lines.posts.total() + lines.edges.total())
     }
 
     async fn ping(&self) -> Result<()> {
@@ -152,9 +217,15 @@ impl Jobs for EmbeddedJobs {
     }
 }
 
-/// The greatest order on disk, and how many jobs are there.
-fn on_disk(from: &impl Read) -> Result<(u64, u64)> {
-    from.scan::<ByOrder>(..).try_fold((0, 0), |(_, total), row| Ok((row?.0, total + 1)))
+/// The greatest order of each lane, and how many jobs it has: posts, then edges.
+fn on_disk(from: &impl Read) -> Result<[(u64, u64); 2]> {
+    let mut lanes = [(0, 0); 2];
+    for row in from.scan::<ByOrder>(..) {
+        let (order, job) = row?;
+        let (last, total) = &mut lanes[usize::from(job.lane() == Lane::Edges)];
+        (*last, *total) = (order, *total + 1);
+    }
+    Ok(lanes)
 }
 
 /// On the writer thread: gives each job that is nowhere yet a place on disk.
@@ -162,7 +233,7 @@ fn store(tx: &mut Tx<'_>, shared: &Shared, jobs: &[Job]) -> Result<Vec<(u64, Job
     let mut stored = vec![];
     for &job in jobs {
         let before = tx.get::<ByJob>(&job)?;
-        let Some(order) = shared.line.lock().place_for(job, before) else { continue };
+        let Some(order) = shared.lines.lock().place_for(job, before) else { continue };
         if let Some(before) = before {
             // Left by an acknowledgement that the disk did not take.
             tx.remove::<ByOrder>(&before);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::feed::Feeds;
-use feedgate_common::jobs::Job;
+use feedgate_common::jobs::{Job, Lane};
 use feedgate_common::sessions::Claim;
 use feedgate_common::{Body, InboxKey, StoreError, UserId, UserNo};
 use feedgate_embedded::Embedded;
@@ -63,7 +63,7 @@ async fn everything_is_where_it_was_after_closing_and_opening() {
     let stores = Embedded::open(dir.path(), 5).unwrap();
     assert_eq!(stores.inboxes.buckets(), 2, "a directory keeps the number it was made with");
     assert_eq!(stores.inboxes.heads(&[InboxKey::main(reader)]).await.unwrap(), [Some(head)]);
-    assert_eq!(stores.jobs.take().await.unwrap().job, Job::FanOut { author });
+    assert_eq!(stores.jobs.take(Lane::Posts).await.unwrap().job, Job::FanOut { author });
 }
 
 /// Keeps the warnings of its thread.

@@ -36,7 +36,7 @@ const KEEPALIVE: Duration = Duration::from_secs(2);
 const BLIP: Duration = Duration::from_millis(250);
 
 const RECONNECT_FIRST: Duration = Duration::from_millis(20);
-const RECONNECT_MAX: Duration = Duration::from_secs(1);
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
 
 /// Messages of one subscription that may wait in memory; what comes beyond is dropped and told as such.
 const SUBSCRIPTION_ROOM: usize = 1024;
@@ -83,6 +83,7 @@ pub struct Bus {
     client: Client,
     jetstream: Context,
     gaps: watch::Receiver<u64>,
+    connections: watch::Receiver<u64>,
     /// Since when there is no connection.
     lost: Arc<Mutex<Option<Instant>>>,
 }
@@ -97,6 +98,7 @@ impl Bus {
             .collect::<std::result::Result<_, _>>()?;
         let at = servers.iter().map(|s| format!("{}:{}", s.host(), s.port())).collect::<Vec<_>>().join(", ");
         let (tell, gaps) = watch::channel(0);
+        let (connect, connections) = watch::channel(0);
         let lost = Arc::new(Mutex::new(None));
         let losing = lost.clone();
         let client = credentials(&servers)
@@ -113,6 +115,7 @@ impl Bus {
                     Event::Connected => {
                         *losing.lock() = None;
                         tell.send_modify(|gaps| *gaps += 1);
+                        connect.send_modify(|connections| *connections += 1);
                     }
                     Event::SlowConsumer(_) => tell.send_modify(|gaps| *gaps += 1),
                     Event::Disconnected => {
@@ -132,7 +135,7 @@ impl Bus {
         }
         let jetstream = ContextBuilder::new().timeout(CALL).ack_timeout(CALL).build(client.clone());
         match jetstream.query_account().await {
-            Ok(_) => Ok(Self { client, jetstream, gaps, lost }),
+            Ok(_) => Ok(Self { client, jetstream, gaps, connections, lost }),
             Err(error) => Err(BusError::NoJetStream { at, why: error.to_string() }),
         }
     }
@@ -156,6 +159,13 @@ impl Bus {
         let mut gaps = self.gaps.clone();
         gaps.mark_unchanged();
         gaps
+    }
+
+    /// Changes with every new connection.
+    pub(crate) fn connections(&self) -> watch::Receiver<u64> {
+        let mut connections = self.connections.clone();
+        connections.mark_unchanged();
+        connections
     }
 
     pub(crate) fn is_connected(&self) -> bool {

@@ -1,8 +1,6 @@
 //! What a bad server is refused with, and what a good one must allow.
 
-use std::time::Duration;
-
-use feedgate_common::jobs::Job;
+use feedgate_common::jobs::{Job, Lane};
 use feedgate_common::{Jobs, UserNo};
 use feedgate_engines::Nats;
 use feedgate_nats::{Bus, BusError, NatsJobs, Settings};
@@ -51,9 +49,9 @@ async fn the_documented_permissions_are_enough() {
     let bus = Bus::connect(&server.url().replace("//", "//a:p@")).await.unwrap();
     let jobs = NatsJobs::open(bus, Settings::default()).await.unwrap();
     jobs.put(&[Job::FanOut { author: UserNo(1) }]).await.unwrap();
-    let delivery = jobs.take().await.unwrap();
-    jobs.nack(delivery.id, Duration::ZERO).await.unwrap();
-    let delivery = jobs.take().await.unwrap();
+    let delivery = jobs.take(Lane::Posts).await.unwrap();
+    jobs.nack(delivery.id).await.unwrap();
+    let delivery = jobs.take(Lane::Posts).await.unwrap();
     jobs.ack(delivery.id).await.unwrap();
     assert_eq!(jobs.pending().await.unwrap(), 0);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use feedgate_common::jobs::Job;
+use feedgate_common::jobs::{Job, Lane};
 use feedgate_common::{Jobs, UserNo};
 use feedgate_engines::Nats;
 use feedgate_nats::{NatsJobs, Settings};
@@ -32,7 +32,7 @@ async fn nats_jobs_keep_the_promises_of_jobs() {
 }
 
 async fn gets_nothing_for(jobs: &NatsJobs, time: Duration) -> bool {
-    timeout(time, jobs.take()).await.is_err()
+    timeout(time, jobs.take(Lane::Posts)).await.is_err()
 }
 
 #[tokio::test]
@@ -47,8 +47,23 @@ async fn processes_that_start_at_once_set_up_one_queue_and_the_last_settings_hol
     assert_eq!(jobs.pending().await.unwrap(), 1, "what was put stays");
     let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
     assert_eq!(jetstream.get_stream("FEED").await.unwrap().cached_info().config.max_bytes, 1 << 20);
-    let work = jetstream.get_stream("FEED_WORK").await.unwrap();
-    assert_eq!(work.consumer_info("workers").await.unwrap().config.ack_wait, Duration::from_secs(7));
+    for name in ["FEED_WORK", "FEED_EDGES"] {
+        let work = jetstream.get_stream(name).await.unwrap();
+        assert_eq!(work.consumer_info("workers").await.unwrap().config.ack_wait, Duration::from_secs(7));
+    }
+}
+
+#[tokio::test]
+async fn an_edge_that_a_version_with_one_stream_has_put_is_worked_off() {
+    let server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let edge = r#"{"v":1,"kind":"edge","reader":3,"author":7}"#;
+    jetstream.publish("feed.work.edge.3.7", edge.into()).await.unwrap().await.unwrap();
+    let taken = take(&jobs).await;
+    assert_eq!(taken.job, Job::Edge { reader: UserNo(3), author: UserNo(7) });
+    jobs.ack(taken.id).await.unwrap();
+    assert_eq!(jobs.pending().await.unwrap(), 0);
 }
 
 #[tokio::test]

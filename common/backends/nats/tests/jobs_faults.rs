@@ -11,6 +11,7 @@ use feedgate_common::jobs::Delivery;
 use feedgate_common::{Jobs, StoreError};
 use feedgate_engines::Nats;
 use feedgate_nats::{Bus, NatsJobs, Settings};
+use futures_util::StreamExt;
 use support::{ack_again, copy, eventually, fan_out, jobs, put_again, store, take};
 
 #[tokio::test]
@@ -120,6 +121,54 @@ async fn a_stream_that_somebody_deleted_is_set_up_again() {
     jetstream.delete_consumer_from_stream("workers", "FEED_WORK").await.unwrap();
     let (taken, ()) = tokio::join!(take(&jobs), put_again(&jobs, fan_out(2)));
     assert_eq!(taken.job, fan_out(2));
+}
+
+/// Generous for a machine that is busy with much else, and far from the 30 s that it once took.
+const WITHIN: Duration = Duration::from_secs(15);
+
+#[tokio::test]
+async fn the_jobs_of_a_killed_worker_go_to_another_within_two_seconds_or_so_at_default_settings() {
+    let server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    jobs.put(&[fan_out(1)]).await.unwrap();
+    let url = server.url();
+    // Its runtime ends with everything on it: nothing is given back, and the connection is closed.
+    let killed = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let jobs = NatsJobs::open(Bus::connect(&url).await.unwrap(), Settings::default()).await.unwrap();
+            let taken = take(&jobs).await;
+            // Not dropped: that would give everything back.
+            std::mem::forget(jobs);
+            taken.job
+        })
+    });
+    let held = tokio::task::spawn_blocking(|| killed.join().unwrap()).await.unwrap();
+    let since = Instant::now();
+    assert_eq!(take(&jobs).await.job, held);
+    assert!(since.elapsed() < WITHIN, "it came after {:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn a_job_delivered_to_a_connection_that_died_comes_soon_after_a_restart_and_the_queue_says_that_it_is_back() {
+    let mut server = Nats::start();
+    let jobs = jobs(&server, &Settings::default()).await;
+    let mut returns = jobs.returns();
+    let outside = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    jobs.put(&[fan_out(1)]).await.unwrap();
+    // Somebody gets it who dies together with the server.
+    let consumer: jetstream::consumer::PullConsumer =
+        outside.get_consumer_from_stream("workers", "FEED_WORK").await.unwrap();
+    let mut fetched = consumer.fetch().max_messages(1).messages().await.unwrap();
+    fetched.next().await.unwrap().unwrap();
+    server.kill();
+    drop((fetched, outside));
+    server.restart();
+    let since = Instant::now();
+    returns.next().await.unwrap();
+    put_again(&jobs, fan_out(1)).await;
+    assert_eq!(take(&jobs).await.job, fan_out(1), "merged with the one that nobody works on");
+    assert!(since.elapsed() < WITHIN, "it came after {:?}", since.elapsed());
 }
 
 /// A worker on a thread of its own, which stands still whenever it is not told to do something.

@@ -1,4 +1,4 @@
-//! The task that asks for jobs, shows that they are worked on, and gives back what nobody takes.
+//! The task that asks for jobs of one lane, shows that they are worked on, and gives back what nobody takes.
 //!
 //! ```text
 //!   calls of take wait ─▶ as many requests to the server, each until it lapses
@@ -15,21 +15,23 @@ use std::time::Duration;
 
 use async_nats::jetstream::message::AckKind;
 use async_nats::{Message, StatusCode, Subscriber, jetstream};
+use feedgate_common::jobs::Lane;
 use futures_util::StreamExt;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::Shared;
 use super::hands::{Held, Place, UNKNOWN};
-use super::streams::{NEXT, Streams};
+use super::streams::{self, Streams};
 use super::wire::{self, Unreadable};
 use crate::bus::CALL;
 
-/// How long a request for a job stands at the server.
-const REQUEST: Duration = Duration::from_secs(5);
+/// How long a request for a job stands at the server. One that was made on a connection which is dead, unknown to the
+/// server, takes jobs for so long.
+const REQUEST: Duration = Duration::from_secs(2);
 
 /// After this it counts as lost, should the server not have said that it lapsed.
-const REQUEST_LOST: Duration = Duration::from_secs(6);
+const REQUEST_LOST: Duration = Duration::from_secs(3);
 
 /// How long the feeder leaves a server alone that is not ready.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -48,6 +50,7 @@ struct Asked {
 
 /// See the module.
 pub(crate) struct Feeder {
+    lane: Lane,
     streams: Streams,
     shared: Arc<Shared>,
     inbox: String,
@@ -57,13 +60,13 @@ pub(crate) struct Feeder {
 }
 
 impl Feeder {
-    pub(crate) fn new(streams: Streams, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(lane: Lane, streams: Streams, shared: Arc<Shared>) -> Self {
         let inbox = streams.bus.client().new_inbox();
-        Self { streams, shared, inbox, asked: VecDeque::new(), paused_until: Instant::now() }
+        Self { lane, streams, shared, inbox, asked: VecDeque::new(), paused_until: Instant::now() }
     }
 
     /// Until `closed`.
-    pub(crate) async fn run(mut self, mut closed: oneshot::Receiver<()>) {
+    pub(crate) async fn run(mut self, mut closed: watch::Receiver<()>) {
         let mut signs_of_work = interval(self.streams.settings().ack_wait / 3);
         signs_of_work.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut gaps = self.streams.bus.gaps();
@@ -74,7 +77,7 @@ impl Feeder {
                     tracing::warn!(%error, "NATS takes no subscription for jobs");
                     tokio::select! {
                         () = sleep(PAUSE) => continue,
-                        _ = &mut closed => return,
+                        _ = closed.changed() => return,
                     }
                 }
             };
@@ -84,14 +87,14 @@ impl Feeder {
                 // In this order: what came before a gap is received before it.
                 tokio::select! {
                     biased;
-                    _ = &mut closed => return self.close(subscriber).await,
+                    _ = closed.changed() => return self.close(subscriber).await,
                     _ = signs_of_work.tick() => self.show_work().await,
                     message = subscriber.next() => match message {
                         Some(message) => self.receive(message).await,
                         None => break,
                     },
                     _ = gaps.changed() => self.asked.clear(),
-                    () = self.shared.wanted.notified() => {}
+                    () = self.shared.wanted(self.lane).notified() => {}
                     () = sleep_until(self.next_look()) => {}
                 }
             }
@@ -102,7 +105,8 @@ impl Feeder {
     fn next_look(&self) -> Instant {
         let now = Instant::now();
         let paused = (self.paused_until > now).then_some(self.paused_until);
-        let untaken = self.shared.hands.lock().ready_since().map(|since| since + self.streams.settings().grace);
+        let untaken =
+            self.shared.hands.lock().ready_since(self.lane).map(|since| since + self.streams.settings().grace);
         let lost = self.asked.front().map(|asked| asked.lost);
         [paused, untaken, lost].into_iter().flatten().min().unwrap_or(now + REQUEST)
     }
@@ -111,7 +115,7 @@ impl Feeder {
     async fn ask(&mut self) {
         let now = Instant::now();
         self.asked.retain(|asked| asked.lost > now);
-        let batch = self.shared.hands.lock().wanted().saturating_sub(self.asked.len());
+        let batch = self.shared.hands.lock().wanted(self.lane).saturating_sub(self.asked.len());
         if batch == 0 || now < self.paused_until {
             return;
         }
@@ -122,7 +126,7 @@ impl Feeder {
         let asked = Asked { lost: now + REQUEST_LOST, connection: self.streams.bus.connection() };
         let request = format!(r#"{{"batch":{batch},"expires":{}}}"#, REQUEST.as_nanos());
         let request = async_nats::client::Request::new().payload(request.into()).inbox(self.inbox.clone());
-        match timeout(CALL, self.streams.bus.jetstream().send_request(NEXT, request)).await {
+        match timeout(CALL, self.streams.bus.jetstream().send_request(streams::next(self.lane), request)).await {
             Ok(Ok(())) => self.asked.extend(std::iter::repeat_n(asked, batch)),
             Ok(Err(_)) | Err(_) => self.paused_until = now + PAUSE,
         }
@@ -156,7 +160,7 @@ impl Feeder {
         let Some(reply) = message.reply.as_ref().map(ToString::to_string) else { return };
         let message = jetstream::Message { message, context: self.streams.bus.jetstream().clone() };
         let Ok(info) = message.info() else { return };
-        let place = Place { sequence: info.stream_sequence, published: info.published };
+        let place = Place { lane: self.lane, sequence: info.stream_sequence, published: info.published };
         match wire::decode(&message.payload) {
             Ok(job) => {
                 let held = Held::new(job, place, reply, connection);
@@ -176,7 +180,7 @@ impl Feeder {
 
     async fn show_work(&self) {
         if self.streams.bus.is_connected() {
-            let replies = self.shared.hands.lock().at_work();
+            let replies = self.shared.hands.lock().at_work(self.lane);
             for reply in replies {
                 self.streams.say(&reply, AckKind::Progress).await;
             }
@@ -184,7 +188,7 @@ impl Feeder {
     }
 
     async fn give_back_untaken(&self) {
-        let untaken = self.shared.hands.lock().overdue(Instant::now(), self.streams.settings().grace);
+        let untaken = self.shared.hands.lock().overdue(self.lane, Instant::now(), self.streams.settings().grace);
         self.give_back(untaken).await;
     }
 
@@ -198,7 +202,7 @@ impl Feeder {
 
     /// Gives back what is in hand and what is still coming.
     async fn close(self, mut subscriber: Subscriber) {
-        let held = self.shared.hands.lock().let_go();
+        let held = self.shared.hands.lock().let_go(self.lane);
         let close = async {
             self.give_back(held).await;
             if subscriber.drain().await.is_ok() {

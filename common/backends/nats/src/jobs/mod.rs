@@ -1,9 +1,9 @@
 //! Fan-out work on a JetStream work queue.
 //!
 //! ```text
-//!   put ──▶ FEED_WORK: is a message there under the job's subject? ─ yes ─▶ refused = merged
+//!   put ──▶ its lane's stream: is a message there under the job's subject? ─ yes ─▶ refused = merged
 //!                │ no: stored
-//!   take ◀── hands ◀── feeder: asks for as many jobs as calls of take wait
+//!   take ◀── hands ◀── a feeder for each lane: asks for as many jobs as calls of take wait
 //!   ack ──▶ +ACK, answered by the server: the message is gone, its subject free for the next one
 //!   (between take and ack: a sign of work every third of the AckWait)
 //! ```
@@ -35,9 +35,11 @@ use std::time::Duration;
 use async_nats::jetstream::message::AckKind;
 use async_trait::async_trait;
 use feedgate_common::error::Result;
-use feedgate_common::jobs::{Delivery, Job, Jobs};
+use feedgate_common::jobs::{Delivery, Job, Jobs, Lane};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, watch};
 
 use crate::bus::{Bus, CALL, within};
 use feeder::Feeder;
@@ -47,9 +49,10 @@ use streams::Streams;
 /// How the queue is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// A job whose holder has shown no sign of work for this long is delivered to another.
+    /// A job whose holder has shown no sign of work for this long is delivered to another; a sign comes three times as
+    /// often.
     pub ack_wait: Duration,
-    /// Jobs in flight over all workers together, those given back with a delay among them.
+    /// Jobs in flight over all workers together, in each lane.
     pub in_flight_max: i64,
     /// A job that has come and is not taken for this long goes back to the others.
     pub grace: Duration,
@@ -64,7 +67,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            ack_wait: Duration::from_secs(30),
+            ack_wait: Duration::from_millis(1500),
             in_flight_max: 4096,
             grace: Duration::from_millis(250),
             replicas: 1,
@@ -78,8 +81,8 @@ impl Default for Settings {
 pub struct NatsJobs {
     streams: Streams,
     shared: Arc<Shared>,
-    /// Dropped with this handle, which tells the feeder to give everything back.
-    _open: oneshot::Sender<()>,
+    /// Dropped with this handle, which tells the feeders to give everything back.
+    _open: watch::Sender<()>,
 }
 
 /// What the handle and its feeder share.
@@ -88,24 +91,31 @@ pub(crate) struct Shared {
     pub(crate) hands: Mutex<Hands>,
     /// Something is ready.
     pub(crate) arrived: Notify,
-    /// A call waits.
-    pub(crate) wanted: Notify,
+    /// A call waits for a job, of this lane each.
+    wanted: [Notify; Lane::ALL.len()],
+}
+
+impl Shared {
+    /// Told when a call waits for a job of this lane.
+    pub(crate) fn wanted(&self, lane: Lane) -> &Notify {
+        &self.wanted[lane as usize]
+    }
 }
 
 /// A call of take that waits, for as long as it lives.
-struct Taker<'a>(&'a Shared);
+struct Taker<'a>(&'a Shared, Lane);
 
 impl<'a> Taker<'a> {
-    fn wait_in(shared: &'a Shared) -> Self {
-        shared.hands.lock().takers += 1;
-        shared.wanted.notify_one();
-        Self(shared)
+    fn wait_in(shared: &'a Shared, lane: Lane) -> Self {
+        shared.hands.lock().taker_came(lane);
+        shared.wanted(lane).notify_one();
+        Self(shared, lane)
     }
 }
 
 impl Drop for Taker<'_> {
     fn drop(&mut self) {
-        self.0.hands.lock().takers -= 1;
+        self.0.hands.lock().taker_went(self.1);
     }
 }
 
@@ -117,8 +127,10 @@ impl NatsJobs {
         let streams = Streams::new(bus, settings);
         streams.set_up().await?;
         let shared = Arc::new(Shared::default());
-        let (_open, closed) = oneshot::channel();
-        tokio::spawn(Feeder::new(streams.clone(), shared.clone()).run(closed));
+        let (_open, closed) = watch::channel(());
+        for lane in Lane::ALL {
+            tokio::spawn(Feeder::new(lane, streams.clone(), shared.clone()).run(closed.clone()));
+        }
         Ok(Self { streams, shared, _open })
     }
 
@@ -163,13 +175,13 @@ impl Jobs for NatsJobs {
         within(CALL, put).await
     }
 
-    async fn take(&self) -> Result<Delivery> {
-        let _taker = Taker::wait_in(&self.shared);
+    async fn take(&self, lane: Lane) -> Result<Delivery> {
+        let _taker = Taker::wait_in(&self.shared, lane);
         loop {
             // Listening begins before the hands are looked at, so that no arrival falls between.
             let mut arrived = std::pin::pin!(self.shared.arrived.notified());
             arrived.as_mut().enable();
-            if let Some(delivery) = self.shared.hands.lock().next() {
+            if let Some(delivery) = self.shared.hands.lock().next(lane) {
                 return Ok(delivery);
             }
             arrived.await;
@@ -180,8 +192,14 @@ impl Jobs for NatsJobs {
         self.settle(id, AckKind::Ack).await
     }
 
-    async fn nack(&self, id: u64, delay: Duration) -> Result<()> {
-        self.settle(id, AckKind::Nak((!delay.is_zero()).then_some(delay))).await
+    async fn nack(&self, id: u64) -> Result<()> {
+        self.settle(id, AckKind::Nak(None)).await
+    }
+
+    fn returns(&self) -> BoxStream<'static, ()> {
+        let connections = self.streams.bus.connections();
+        let next = async |mut connections: watch::Receiver<u64>| Some((connections.changed().await.ok()?, connections));
+        stream::unfold(connections, next).boxed()
     }
 
     async fn pending(&self) -> Result<u64> {

@@ -1,10 +1,15 @@
-//! The two streams and the consumer all workers share: how they are set up, and what happens to a put.
+//! The streams and the consumers all workers share: how they are set up, and what happens to a put.
 //!
 //! ```text
-//!   FEED_WORK   feed.work.>    a message per job, at most one per subject, gone when it is acknowledged
-//!      └ workers               one durable pull consumer: whoever pulls gets the next job
-//!   FEED        feed.event.>   what was accepted, for outsiders; the oldest goes first
+//!   FEED_WORK    feed.work.>    what was published: a message per job, at most one per subject, gone when it is acknowledged
+//!      └ workers                one durable pull consumer: whoever pulls gets the next job
+//!   FEED_EDGES   feed.edges.>   the same for edges that have changed
+//!      └ workers
+//!   FEED         feed.event.>   what was accepted, for outsiders; the oldest goes first
 //! ```
+//!
+//! Edges have a stream of their own, so that many of them delay no post. A version that knows of one stream only goes on
+//! with that: the edges it puts into `FEED_WORK` are worked off by whoever takes them there.
 //!
 //! Invariant: setting up is idempotent, so any number of processes may do it at once, at start and whenever the
 //! server's store turns out to be gone.
@@ -20,15 +25,13 @@ use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::AckKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy};
 use feedgate_common::error::Result;
-use feedgate_common::jobs::Job;
-use futures_util::future::join_all;
+use feedgate_common::jobs::{Job, Lane};
+use futures_util::future::{join_all, try_join};
 
 use super::hands::Place;
 use super::{Settings, wire};
 use crate::bus::{Bus, CALL, failed, within};
 
-const WORK: &str = "FEED_WORK";
-const WORK_SUBJECTS: &str = "feed.work.";
 const EVENTS: &str = "FEED";
 const EVENT_SUBJECTS: &str = "feed.event.";
 const CONSUMER: &str = "workers";
@@ -36,8 +39,26 @@ const CONSUMER: &str = "workers";
 /// Between two looks whether the replicas have dropped a message.
 const REPLICATION: Duration = Duration::from_millis(2);
 
-/// Where a worker asks for jobs.
-pub(crate) const NEXT: &str = "CONSUMER.MSG.NEXT.FEED_WORK.workers";
+/// The stream of a lane.
+fn stream(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Posts => "FEED_WORK",
+        Lane::Edges => "FEED_EDGES",
+    }
+}
+
+/// How the subjects of its jobs begin.
+fn subjects(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Posts => "feed.work.",
+        Lane::Edges => "feed.edges.",
+    }
+}
+
+/// Where a worker asks for jobs of a lane.
+pub(crate) fn next(lane: Lane) -> String {
+    format!("CONSUMER.MSG.NEXT.{}.{CONSUMER}", stream(lane))
+}
 
 /// See the module.
 #[derive(Clone)]
@@ -59,23 +80,26 @@ impl Streams {
         self.bus.client()
     }
 
-    /// Creates what is missing and brings what differs to these settings, in three calls.
+    /// Creates what is missing and brings what differs to these settings, in five calls.
     pub(crate) async fn set_up(&self) -> Result<()> {
-        for config in [self.work(), self.events()] {
+        for config in [self.work(Lane::Posts), self.work(Lane::Edges), self.events()] {
             let name = config.name.clone();
             let stream = self.bus.jetstream().create_or_update_stream(config).await;
             stream.map_err(|error| failed(format_args!("stream {name} cannot be set up: {error}")))?;
         }
-        let consumer = self.bus.jetstream().create_consumer_on_stream(self.workers(), WORK).await;
-        consumer.map_err(|error| failed(format_args!("consumer {CONSUMER} of {WORK} cannot be set up: {error}")))?;
+        for name in Lane::ALL.map(stream) {
+            let consumer = self.bus.jetstream().create_consumer_on_stream(self.workers(), name).await;
+            consumer
+                .map_err(|error| failed(format_args!("consumer {CONSUMER} of {name} cannot be set up: {error}")))?;
+        }
         Ok(())
     }
 
-    fn work(&self) -> Config {
+    fn work(&self, lane: Lane) -> Config {
         Config {
-            name: WORK.to_owned(),
+            name: stream(lane).to_owned(),
             description: Some("Feedgate: fan-out work, a message per job".to_owned()),
-            subjects: vec![format!("{WORK_SUBJECTS}>")],
+            subjects: vec![format!("{}>", subjects(lane))],
             retention: RetentionPolicy::WorkQueue,
             max_messages_per_subject: 1,
             discard: DiscardPolicy::New,
@@ -126,7 +150,8 @@ impl Streams {
     async fn publish(&self, jobs: &[Job]) -> Result<Vec<Job>> {
         let mut answers = Vec::with_capacity(jobs.len());
         for &job in jobs {
-            let sent = self.bus.jetstream().publish(wire::subject(WORK_SUBJECTS, job), wire::encode(job).into()).await;
+            let sent =
+                self.bus.jetstream().publish(wire::subject(subjects(job.lane()), job), wire::encode(job).into()).await;
             answers.push(sent.map_err(failed)?.into_future());
         }
         let mut homeless = vec![];
@@ -154,7 +179,7 @@ impl Streams {
     /// Whether the very message of a delivery is still in the stream, or another has come into its place.
     pub(crate) async fn holds(&self, place: &Place) -> Result<bool> {
         let found = async {
-            let stream = self.bus.jetstream().get_stream_no_info(WORK).await.map_err(failed)?;
+            let stream = self.bus.jetstream().get_stream_no_info(stream(place.lane)).await.map_err(failed)?;
             match stream.get_raw_message(place.sequence).await {
                 Ok(message) => Ok(message.time == place.published),
                 Err(error) => match error.kind() {
@@ -170,7 +195,7 @@ impl Streams {
     /// Removes the message of a delivery, whoever has it.
     pub(crate) async fn remove(&self, place: &Place) -> Result<()> {
         let removed = async {
-            let stream = self.bus.jetstream().get_stream_no_info(WORK).await.map_err(failed)?;
+            let stream = self.bus.jetstream().get_stream_no_info(stream(place.lane)).await.map_err(failed)?;
             stream.delete_message(place.sequence).await.map_err(failed)
         };
         within(CALL, removed).await.map(drop)
@@ -189,8 +214,13 @@ impl Streams {
 
     /// Messages in the queue; none where there is no queue.
     pub(crate) async fn pending(&self) -> Result<u64> {
+        let (posts, edges) = try_join(self.waiting(Lane::Posts), self.waiting(Lane::Edges)).await?;
+        Ok(posts + edges)
+    }
+
+    async fn waiting(&self, lane: Lane) -> Result<u64> {
         let counted = async {
-            let stream = self.bus.jetstream().get_stream_no_info(WORK).await.map_err(failed)?;
+            let stream = self.bus.jetstream().get_stream_no_info(stream(lane)).await.map_err(failed)?;
             match stream.get_info().await {
                 Ok(info) => Ok(info.state.messages),
                 Err(error) if refusal(&error).is_some_and(|e| e.error_code() == ErrorCode::STREAM_NOT_FOUND) => Ok(0),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use feedgate_common::jobs::{Delivery, Job};
+use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::{Jobs, UserNo};
 use feedgate_engines::Nats;
 use feedgate_nats::{Bus, NatsJobs, Settings};
@@ -27,7 +27,11 @@ pub(crate) fn fan_out(author: u32) -> Job {
 }
 
 pub(crate) async fn take(jobs: &NatsJobs) -> Delivery {
-    timeout(SOON, jobs.take()).await.expect("a job waits").expect("take waits for the queue")
+    take_of(jobs, Lane::Posts).await
+}
+
+pub(crate) async fn take_of(jobs: &NatsJobs, lane: Lane) -> Delivery {
+    timeout(SOON, jobs.take(lane)).await.expect("a job waits").expect("take waits for the queue")
 }
 
 /// Puts until it is taken.

@@ -1,0 +1,208 @@
+//! The turns in flight, a task each, and what has failed and waits for its next one.
+//!
+//! Invariants: whatever the queue does not hear is said again until it does, but for a shutdown; a turn that fails is
+//! acknowledged only then, and held from then on.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::jobs::{Job, Lane};
+use feedgate_common::{Jobs, failpoint};
+use futures_util::FutureExt;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::Worker;
+use crate::dispatch::Dispatcher;
+use crate::retry::{Backoff, Retries};
+use crate::said::Said;
+
+/// The longest pause between two tries to tell the queue something: it is to know soon after it is back.
+const INSIST_MAX: Duration = Duration::from_millis(250);
+
+/// Whose hands: a share that the others do not take from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Hands {
+    /// Posts from the queue.
+    Posts,
+    /// Edges from the queue.
+    Edges,
+    /// What has failed before.
+    Retries,
+}
+
+/// A job that is worked off.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) job: Job,
+    /// Its delivery; `None` if it was held here.
+    pub(crate) id: Option<u64>,
+}
+
+impl Work {
+    fn hands(self) -> Hands {
+        match (self.id, self.job.lane()) {
+            (None, _) => Hands::Retries,
+            (Some(_), Lane::Posts) => Hands::Posts,
+            (Some(_), Lane::Edges) => Hands::Edges,
+        }
+    }
+}
+
+/// How a turn ended.
+enum Turn {
+    /// Worked off.
+    Done,
+    /// To be tried again later, not before the wait that the store asked for.
+    Failed { error: String, at_least: Duration },
+    /// The shutdown could wait no longer.
+    CutShort,
+}
+
+/// See the module.
+pub(crate) struct Crew<'a> {
+    worker: &'a Worker,
+    turns: JoinSet<(Work, Turn)>,
+    /// How many turns each of [`Hands`] have.
+    busy: [usize; 3],
+    retries: Retries,
+    /// Cuts every turn short.
+    hurry: CancellationToken,
+    failing: Said,
+}
+
+impl<'a> Crew<'a> {
+    pub(crate) fn of(worker: &'a Worker) -> Self {
+        let (retries, hurry) = (Retries::new(worker.backoff), CancellationToken::new());
+        Self { worker, turns: JoinSet::new(), busy: [0; 3], retries, hurry, failing: Said::default() }
+    }
+
+    pub(crate) fn has_free(&self, hands: Hands) -> bool {
+        self.busy[hands as usize] < self.worker.hands(hands)
+    }
+
+    /// Waits for the next turn that ends and settles it, or begins with what is to be tried again; for ever if there is
+    /// neither. Cancel safe.
+    pub(crate) async fn tend(&mut self) {
+        let due = self.retries.next_due(Instant::now()).filter(|_| self.has_free(Hands::Retries));
+        tokio::select! {
+            biased;
+            Some((work, turn)) = next(&mut self.turns) => self.settle(work, turn),
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                if let Some(job) = self.retries.next() {
+                    self.begin(Work { job, id: None });
+                }
+            }
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Waits for every turn, settling each. Cancel safe.
+    pub(crate) async fn finish(&mut self) {
+        while let Some((work, turn)) = next(&mut self.turns).await {
+            self.settle(work, turn);
+        }
+    }
+
+    /// There is none if no turn is in flight and nothing waits to be tried again.
+    pub(crate) fn look_for_work(&self) {
+        if self.turns.is_empty() && self.retries.is_empty() {
+            self.worker.pulse.rests();
+        }
+    }
+
+    /// Every turn ends as soon as it can.
+    pub(crate) fn hurry(&self) {
+        self.hurry.cancel();
+    }
+
+    /// What is held, no longer so.
+    pub(crate) fn let_go(&mut self) -> Vec<Job> {
+        self.retries.let_go()
+    }
+
+    pub(crate) fn begin(&mut self, work: Work) {
+        failpoint::hit("job-taken");
+        self.worker.pulse.waits();
+        self.busy[work.hands() as usize] += 1;
+        let (dispatcher, jobs) = (self.worker.dispatcher.clone(), self.worker.jobs.clone());
+        let (backoff, hurry) = (self.worker.backoff, self.hurry.clone());
+        self.turns.spawn(async move {
+            let turn = tokio::select! {
+                biased;
+                turn = turn(&dispatcher, &*jobs, backoff, work) => turn,
+                () = hurry.cancelled() => {
+                    if let Some(id) = work.id && let Err(error) = jobs.nack(id).await {
+                        tracing::debug!(%error, "a job could not be given back");
+                    }
+                    Turn::CutShort
+                }
+            };
+            (work, turn)
+        });
+    }
+
+    fn settle(&mut self, work: Work, turn: Turn) {
+        self.busy[work.hands() as usize] -= 1;
+        match turn {
+            Turn::Done => {
+                self.retries.succeeded(work.job);
+                self.worker.pulse.stepped();
+                self.look_for_work();
+            }
+            Turn::Failed { error, at_least } => {
+                if let Some(times) = self.failing.due() {
+                    tracing::warn!(job = ?work.job, times, error, "jobs failed and will be tried again");
+                }
+                self.retries.failed(work.job, Instant::now(), at_least);
+            }
+            Turn::CutShort if work.id.is_none() => self.retries.failed(work.job, Instant::now(), Duration::ZERO),
+            Turn::CutShort => {}
+        }
+    }
+}
+
+/// The next turn that ends; `None` if there is none. Cancel safe.
+async fn next(turns: &mut JoinSet<(Work, Turn)>) -> Option<(Work, Turn)> {
+    let ended = turns.join_next().await?;
+    Some(ended.expect("a turn catches its panics and is not aborted while its worker lives"))
+}
+
+async fn turn(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Turn {
+    let failed = match AssertUnwindSafe(work_off(dispatcher, jobs, backoff, work)).catch_unwind().await {
+        Ok(Ok(())) => return Turn::Done,
+        Ok(Err(error)) => Turn::Failed { at_least: hint(&error), error: error.to_string() },
+        Err(_panic) => Turn::Failed { at_least: Duration::ZERO, error: "a step panicked".to_owned() },
+    };
+    ack(jobs, backoff, work).await;
+    failed
+}
+
+/// Works the job off, or a turn's worth of it. What is left then, or came while it was in flight and was merged with it,
+/// is put again: behind all who wait.
+async fn work_off(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Result<()> {
+    let finished = dispatcher.work_off(work.job).await?;
+    ack(jobs, backoff, work).await;
+    if dispatcher.is_behind(finished).await? { jobs.put(&[work.job]).await } else { Ok(()) }
+}
+
+/// Repeats it until it is heard, for as long as it takes: a queue that does not answer has no other work to give either.
+async fn ack(jobs: &dyn Jobs, backoff: Backoff, work: Work) {
+    let Some(id) = work.id else { return };
+    let mut failures = 0;
+    while let Err(error) = jobs.ack(id).await {
+        failures += 1;
+        tracing::debug!(%error, failures, "the job queue did not take an answer");
+        sleep(backoff.after(failures).min(INSIST_MAX)).await;
+    }
+}
+
+/// How long the store asks to be left alone.
+fn hint(error: &StoreError) -> Duration {
+    match error {
+        StoreError::Overloaded { retry_after_ms } => Duration::from_millis((*retry_after_ms).into()),
+        StoreError::Unavailable(_) | StoreError::Down(_) | StoreError::Corrupt(_) => Duration::ZERO,
+    }
+}
