@@ -2,9 +2,9 @@
 //! other, on one port.
 //!
 //! ```text
-//!   serve ──▶ api/         routes of the HTTP API (axum)
-//!     │
-//!     └────▶ upgrade ──▶ connection ──▶ session (pure) ──▶ Feeds
+//!   serve ──▶ accept ──▶ api/         routes of the HTTP API (axum)
+//!                │
+//!                └────▶ upgrade ──▶ connection ──▶ session (pure) ──▶ Feeds
 //!                            │
 //!                            └── pool: who is online here; wakes find their sessions through it
 //!
@@ -14,6 +14,7 @@
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
 //! sessions. It does not know the timeline worker.
 
+mod accept;
 mod address;
 pub mod api;
 pub mod auth;
@@ -28,6 +29,7 @@ mod hot;
 mod identity;
 mod keeper;
 mod lease;
+mod lobby;
 mod one_line;
 mod pace;
 mod page_json;
@@ -71,6 +73,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use address::shares::Shares;
 use address::{AddressKey, Proxies};
 use auth::{Claims, TokenError};
 use bodies::Bodies;
@@ -115,6 +118,8 @@ pub struct Gateway {
     pub(crate) parts: Parts,
     /// Whose address counts.
     pub(crate) proxies: Proxies,
+    /// What each address holds.
+    pub(crate) shares: Arc<Shares>,
     /// Who is online here.
     pub(crate) pool: Arc<Pool>,
     /// Every task that serves a peer; a drain waits for them.
@@ -163,6 +168,7 @@ impl Gateway {
     /// Composes the parts. From now on wakes reach this node's sessions.
     pub fn new(parts: Parts) -> Arc<Self> {
         let limits = &parts.settings;
+        let shares = Shares::new(limits.shares());
         let proxies = limits.proxies().expect("the settings were checked");
         let told = Told::new(limits.inline_changes);
         let pool = Arc::new(Pool::new(limits.connections as usize, limits.connections_per_user as usize, told));
@@ -176,6 +182,7 @@ impl Gateway {
         Arc::new(Self {
             parts,
             proxies,
+            shares,
             pool,
             tasks: TaskTracker::new(),
             positions: Positions::default(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::connection::Allowance;
+use crate::connection::{Allowance, Rate};
 
 /// Nothing is forgotten while so few are known.
 const KNOWN_MIN: usize = 1024;
@@ -67,7 +67,7 @@ impl<K: Hash + Eq + Clone> Quotas<K> {
         if quota.reading >= self.at_once {
             return Err(TooMany::AtOnce(self.at_once));
         }
-        if !quota.allowance.take(now_ms, self.per_sec) {
+        if !quota.allowance.take(1, now_ms, Rate::twice(self.per_sec)) {
             return Err(TooMany::PerSec(self.per_sec));
         }
         quota.reading += 1;

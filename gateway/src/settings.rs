@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::shares::Limits;
 use crate::address::{ClientAddress, Proxies};
 use crate::budget::NODE_MIN;
+use crate::connection::Rate;
+use crate::socket::READ_BUFFER;
 
 /// See the fields. [`Settings::default`] is what a small team runs with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,11 +28,11 @@ pub struct Settings {
     /// The most the gateway buffers for one device that does not read, in bytes. A single batch may
     /// exceed it once.
     pub write_buffer_max_bytes: usize,
-    /// Commands a device may send per second, with as many again in a burst.
+    /// Commands a device may send per second, with as many again in a burst. A frame without a command counts as one.
     pub commands_per_sec: u32,
     /// Connections one user may hold on this node.
     pub connections_per_user: u32,
-    /// Connections this node holds in all.
+    /// WebSockets this node holds in all.
     pub connections: u32,
     /// The most memory that answers may hold until their peers have taken them, over HTTP and WebSocket together, in bytes;
     /// those of one user a sixteenth of it. At least 64 MiB.
@@ -43,6 +46,15 @@ pub struct Settings {
     pub reads_per_address: u32,
     /// The same for one address: reads begun per second.
     pub reads_per_address_per_sec: u32,
+    /// Connections a port holds in all that are no WebSockets: of backends, of readers, and of those who have not
+    /// said anything. If there are more, those go that have said least.
+    pub http_connections: u32,
+    /// Connections one address may hold on this node, whatever they are. An IPv6 address counts by its /64.
+    pub connections_per_address: u32,
+    /// Connections one address may hold that have not said who they are; at most half of what the node has room for.
+    pub unauthenticated_per_address: u32,
+    /// WebSockets that one address may ask for per second, with as many again in a burst.
+    pub upgrades_per_sec_per_address: u32,
     /// Changes read and sent at a time during catch-up.
     pub batch: usize,
     /// Whether what the doorbell tells of changes spares sessions a read of the store. Changes nothing of what
@@ -87,6 +99,10 @@ impl Default for Settings {
             reads_per_user_per_sec: 100,
             reads_per_address: 64,
             reads_per_address_per_sec: 1000,
+            http_connections: 4096,
+            connections_per_address: 10_000,
+            unauthenticated_per_address: 500,
+            upgrades_per_sec_per_address: 200,
             batch: 100,
             inline_changes: true,
             reread_interval_secs: 60,
@@ -108,9 +124,27 @@ impl Settings {
         Duration::from_secs(self.ping_interval_secs.into())
     }
 
+    /// How often a device may be read from, up to 256 bytes at a time: four times for each command, and once more for
+    /// the largest message.
+    pub(crate) fn reads(&self) -> Rate {
+        let Rate { per_sec, burst } = Rate::twice(self.commands_per_sec.saturating_mul(4));
+        let largest = u32::try_from(self.message_max_bytes.div_ceil(READ_BUFFER)).unwrap_or(u32::MAX);
+        Rate { per_sec, burst: burst.saturating_add(largest) }
+    }
+
+    /// What one address may hold. On a small node nobody keeps half of it busy without having said who they are.
+    pub(crate) fn shares(&self) -> Limits {
+        let half = (self.connections.min(self.http_connections) / 2).max(1);
+        Limits {
+            connections: self.connections_per_address,
+            unauthenticated: self.unauthenticated_per_address.min(half),
+            upgrades: Rate::twice(self.upgrades_per_sec_per_address),
+        }
+    }
+
     /// What is wrong with these values, if anything: the name, the value, and what would be right.
     pub fn check(&self) -> Result<(), String> {
-        let at_least_one: [(&str, u64); 17] = [
+        let at_least_one: [(&str, u64); 21] = [
             ("connect_within_secs", self.connect_within_secs.into()),
             ("ping_interval_secs", self.ping_interval_secs.into()),
             ("pong_within_secs", self.pong_within_secs.into()),
@@ -123,6 +157,10 @@ impl Settings {
             ("reads_per_user_per_sec", self.reads_per_user_per_sec.into()),
             ("reads_per_address", self.reads_per_address.into()),
             ("reads_per_address_per_sec", self.reads_per_address_per_sec.into()),
+            ("http_connections", self.http_connections.into()),
+            ("connections_per_address", self.connections_per_address.into()),
+            ("unauthenticated_per_address", self.unauthenticated_per_address.into()),
+            ("upgrades_per_sec_per_address", self.upgrades_per_sec_per_address.into()),
             ("batch", self.batch as u64),
             ("reread_interval_secs", self.reread_interval_secs.into()),
             ("pull_repair_interval_secs", self.pull_repair_interval_secs.into()),

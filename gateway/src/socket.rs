@@ -33,7 +33,10 @@ use crate::protocol::Close;
 
 /// The reader's buffer, per connection for life: room for a pong or an `ack`. A larger frame stretches
 /// it while it is read.
-const READ_BUFFER: usize = 256;
+pub(crate) const READ_BUFFER: usize = 256;
+
+/// Read calls for what a peer sends after our goodbye, a KiB at most each.
+const READS_AFTER_CLOSE: u32 = 256;
 
 /// Read calls per poll, so that one flood of tiny fragments does not hold a thread.
 const READS_PER_POLL: u32 = 64;
@@ -66,8 +69,8 @@ pub(crate) struct Socket {
     context: WebSocketContext,
     wire: Wire,
     /// Bytes of the messages that came out of the context, as frames of the shortest form. At most
-    /// what the context has taken; equal only if it holds nothing, not even the part of a frame.
-    understood: u64,
+    /// what the context has taken; equal only if it holds nothing, not even the part of a frame. Both wrap around.
+    understood: u32,
     /// A message has stretched the reader's buffer.
     stretched: bool,
     /// The context was born with bytes that the stream will not tell of.
@@ -80,7 +83,9 @@ struct Wire {
     /// There while anything waits to be written.
     out: Option<Box<Outgoing>>,
     /// Bytes handed to the context.
-    taken: u64,
+    taken: u32,
+    /// Calls that have read something, and were not asked about yet.
+    reads: u32,
     reads_left: u32,
 }
 
@@ -106,14 +111,24 @@ impl Socket {
             [] => WebSocketContext::new(Role::Server, Some(config)),
             early => WebSocketContext::from_partially_read(early.to_vec(), Role::Server, Some(config)),
         };
-        let taken = early.len() as u64;
-        let wire = Wire { tcp, out: None, taken, reads_left: READS_PER_POLL };
+        let (taken, reads) = (early.len() as u32, early.len().div_ceil(READ_BUFFER) as u32);
+        let wire = Wire { tcp, out: None, taken, reads, reads_left: READS_PER_POLL };
         Self { context, wire, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
     /// Grants this poll of the task its share of reads. Call once at its start.
     pub(crate) fn begin_poll(&mut self) {
         self.wire.reads_left = READS_PER_POLL;
+    }
+
+    /// From now on no message or frame may exceed `message_max` bytes.
+    pub(crate) fn allow(&mut self, message_max: usize) {
+        self.context.set_config(|old| *old = config(message_max));
+    }
+
+    /// How often something was read since this was last asked, [`READ_BUFFER`] bytes at most each time.
+    pub(crate) fn take_reads(&mut self) -> u32 {
+        std::mem::take(&mut self.wire.reads)
     }
 
     /// The next message.
@@ -147,7 +162,7 @@ impl Socket {
     }
 
     fn sort(&mut self, message: Message) -> Incoming {
-        self.understood += shortest_frame(message.len());
+        self.understood = self.understood.wrapping_add(shortest_frame(message.len()) as u32);
         self.stretched |= message.len() > READ_BUFFER / 2;
         match message {
             Message::Text(text) => Incoming::Text(text),
@@ -275,7 +290,7 @@ impl Socket {
     }
 
     /// After the close frame: reads and drops what the peer still sends, until it ends. Closing with
-    /// unread bytes would reset the connection, and the peer might never see why.
+    /// unread bytes would reset the connection, and the peer might never see why. One that goes on and on is not heard out.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut sink = [0; 1024];
         for _ in 0..READS_PER_POLL {
@@ -284,7 +299,8 @@ impl Socket {
             }
             match self.wire.tcp.try_read(&mut sink) {
                 Ok(0) => return Poll::Ready(()),
-                Ok(_) => {}
+                Ok(_) if self.wire.reads >= READS_AFTER_CLOSE => return Poll::Ready(()),
+                Ok(_) => self.wire.reads += 1,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return Poll::Ready(()),
             }
@@ -310,7 +326,8 @@ impl Read for Wire {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.reads_left = self.reads_left.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
         let read = self.tcp.try_read(buf)?;
-        self.taken += read as u64;
+        self.taken = self.taken.wrapping_add(read as u32);
+        self.reads += u32::from(read > 0);
         Ok(read)
     }
 }
@@ -396,7 +413,7 @@ mod tests {
     }
 
     /// Polls until everything that was sent has been taken, and nothing more is there.
-    async fn drained(socket: &mut Socket, sent: u64) {
+    async fn drained(socket: &mut Socket, sent: u32) {
         poll_fn(|cx| {
             socket.begin_poll();
             assert!(socket.poll_read(cx).is_pending());
@@ -415,11 +432,11 @@ mod tests {
         peer.write_all(&first).await.unwrap();
         peer.write_all(head).await.unwrap();
         assert_eq!(next(&mut socket).await, large);
-        drained(&mut socket, (first.len() + head.len()) as u64).await;
+        drained(&mut socket, (first.len() + head.len()) as u32).await;
         assert!(socket.stretched, "the part of a frame must stay");
         peer.write_all(tail).await.unwrap();
         assert_eq!(next(&mut socket).await, small);
-        drained(&mut socket, (first.len() + head.len() + tail.len()) as u64).await;
+        drained(&mut socket, (first.len() + head.len() + tail.len()) as u32).await;
         assert!(!socket.stretched, "now it is empty");
         peer.write_all(&frame("after")).await.unwrap();
         assert_eq!(next(&mut socket).await, "after");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   request ──check──▶ 101 ──▶ a short-lived task awaits the upgrade ──▶ a small session task
-//!              └──▶ a precise 4xx, 503 when the node is full
+//!              └──▶ a precise 4xx, 429 when its address has enough, 503 when the node is full
 //! ```
 //!
 //! The session task starts from the bare TCP stream: nothing of hyper stays in its memory.
@@ -16,11 +16,13 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::Gateway;
+use crate::address::Client;
+use crate::address::shares::{Stay, TooMany};
 use crate::connection::{Arrival, Connection};
+use crate::lobby::Guest;
 use crate::patient::Patient;
 use crate::slot::Slot;
 
@@ -36,13 +38,15 @@ pub(crate) struct Door {
     /// When the upgrade was asked for. Not when the connection was accepted: a proxy keeps connections and
     /// upgrades one that is old.
     pub(crate) asked_ms: u64,
-    /// Its share of the node's sockets.
-    pub(crate) permit: Arc<OwnedSemaphorePermit>,
 }
 
 /// Answers the request; if with 101, a session follows.
 pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Body> {
     let settings = &door.gateway.parts.settings;
+    let counted = match count(door, &request) {
+        Ok(counted) => counted,
+        Err(too_many) => return Refused::too_many(too_many).response(),
+    };
     let key = match check(&request, &settings.allowed_origins) {
         Ok(key) => key,
         Err(refused) => {
@@ -65,8 +69,9 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     }
     let wants_json = offered(request.headers()).any(|protocol| protocol == JSON_PROTOCOL);
     let upgrade = hyper::upgrade::on(&mut request);
-    let (gateway, tasks) = (door.clone(), door.gateway.tasks.clone());
-    tasks.spawn(begin(gateway, slot, upgrade));
+    let own = Guest::of(request.extensions()).and_then(|guest| guest.take_stay());
+    let stay = own.or(counted).map(Box::new);
+    door.gateway.tasks.spawn(begin(door.clone(), slot, stay, upgrade));
 
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -80,9 +85,19 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     response
 }
 
+/// Counts the upgrade for the address that asks for it, and the connection too, unless it is counted already: that of a
+/// proxy, which carries those of many.
+fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMany> {
+    let Client(Some(key)) = Client::of(request.extensions()) else { return Ok(None) };
+    let (shares, now) = (&door.gateway.shares, door.gateway.elapsed_ms());
+    shares.upgrade(key, now)?;
+    let is_counted = Guest::of(request.extensions()).is_some_and(|guest| guest.is_counted());
+    if is_counted { Ok(None) } else { shares.enter(key, now).map(Some) }
+}
+
 /// Awaits the upgrade, then leaves the rest to a task of its own.
-async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) {
-    let Door { gateway, asked_ms, permit, .. } = door;
+async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hyper::upgrade::OnUpgrade) {
+    let Door { gateway, asked_ms } = door;
     let parts = match upgrade.await {
         Ok(upgraded) => upgraded.downcast::<TokioIo<Patient>>(),
         Err(error) => {
@@ -94,7 +109,7 @@ async fn begin(door: Door, slot: Arc<Slot>, upgrade: hyper::upgrade::OnUpgrade) 
     // An empty buffer would hold its kilobytes for the life of the session.
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
-    let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, asked_ms, slot, permit };
+    let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, asked_ms, slot, stay };
     let tasks = gateway.tasks.clone();
     tasks.spawn(Connection::new(gateway, arrival));
 }
@@ -108,6 +123,10 @@ struct Refused {
 impl Refused {
     fn new(status: StatusCode, why: &'static str) -> Self {
         Self { status, why, header: None }
+    }
+
+    fn too_many(why: TooMany) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, why.text()).with(header::RETRY_AFTER, "1")
     }
 
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {

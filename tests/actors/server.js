@@ -41,6 +41,11 @@ export class Server extends Backend {
     return [this];
   }
 
+  /** The process id; another one after each start. */
+  get pid() {
+    return this.#process.pid;
+  }
+
   /** What each process holds: [{name, memory}], bytes. */
   async memory() {
     const memory = await this.#process.memory();
@@ -68,6 +73,16 @@ export class Server extends Backend {
   /** Ends the process and answers {code, signal}. */
   async stop(signal = "SIGTERM") {
     return this.#process.stop(signal);
+  }
+
+  /** SIGSTOP: it does nothing, and its sockets stay. */
+  pause() {
+    this.#process.pause();
+  }
+
+  /** SIGCONT. */
+  resume() {
+    this.#process.resume();
   }
 
   /** The last lines that the process wrote. */

@@ -69,10 +69,10 @@ export class Wire {
   lines = [];
   #id = 0;
 
-  /** Upgrades. `headers` are those of the request; with `answers: false` the socket is not upgraded. */
-  static async open(t, server, { headers, token, upgraded = true } = {}) {
+  /** Upgrades. `headers` are those of the request; with `upgraded: false` the socket is not upgraded; `from`: its own address. */
+  static async open(t, server, { headers, token, upgraded = true, from } = {}) {
     const wire = new Wire();
-    wire.socket = connect(server.port, "127.0.0.1");
+    wire.socket = connect({ port: server.port, host: "127.0.0.1", localAddress: from });
     t.after(() => wire.socket.destroy());
     wire.socket.on("data", (bytes) => wire.#take(bytes));
     for (const event of ["end", "close", "error"]) wire.socket.on(event, () => wire.#end());

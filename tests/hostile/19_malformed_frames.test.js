@@ -81,7 +81,7 @@ test("control frames in parts or above 125 bytes end a connection with 1002", (t
   const cases = [CLOSE, PING, PONG].flatMap((opcode) => [
     { what: `a part of opcode ${opcode}`, bytes: [frame(opcode, "", { fin: false })], code: 1002 },
     { what: `126 bytes of opcode ${opcode}`, bytes: [frame(opcode, long)], code: 1002 },
-    { what: `65,000 bytes of opcode ${opcode}`, bytes: [frame(opcode, "x".repeat(65_000))], code: 1002 },
+    { what: `4,000 bytes of opcode ${opcode}`, bytes: [frame(opcode, "x".repeat(4000))], code: 1002 },
   ]);
   return eachEnds(t, cases);
 });

@@ -21,6 +21,7 @@ mod cli;
 mod cluster;
 mod commands;
 mod data;
+mod descriptors;
 mod device;
 mod health;
 mod layers;

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, bail};
 use feedgate_gateway::Surface;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::settings::Settings;
 
@@ -23,7 +23,7 @@ pub(crate) struct Ports {
 
 impl Ports {
     /// Binds what the settings ask for: one port, or two if they split.
-    pub(crate) async fn bind(settings: &Settings) -> anyhow::Result<Self> {
+    pub(crate) fn bind(settings: &Settings) -> anyhow::Result<Self> {
         let wanted = if settings.splits() {
             vec![("listen", settings.listen, Surface::Readers), ("admin-listen", settings.admin_listen, Surface::All)]
         } else {
@@ -31,7 +31,7 @@ impl Ports {
         };
         let mut bound = Self { listeners: Vec::new(), addresses: Vec::new() };
         for (flag, address, surface) in wanted {
-            let listener = bind(flag, address).await?;
+            let listener = bind(flag, address)?;
             bound.addresses.push(listener.local_addr()?);
             bound.listeners.push((listener, surface));
         }
@@ -49,9 +49,21 @@ impl Ports {
     }
 }
 
+/// Connections that may wait to be accepted: those of a burst, as when all devices of another node come at once. The
+/// system may allow fewer (net.core.somaxconn).
+const BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A port is not lost to connections of a process that has ended.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Binds one port, whose setting is also the flag `--FLAG`.
-pub(crate) async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    match TcpListener::bind(address).await {
+pub(crate) fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    match listen(address) {
         Ok(listener) => Ok(listener),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
             bail!("{address} is in use by another program; stop that one, or choose another with --{flag} IP:PORT")

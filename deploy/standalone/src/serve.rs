@@ -21,6 +21,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::banner::{self, Tour};
 use crate::data::{self, Announced};
+use crate::descriptors;
 use crate::health::Health;
 use crate::life::{LAST_WAIT, Parts, Signals};
 use crate::ports::{self, Ports};
@@ -80,10 +81,12 @@ struct Started {
 
 async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow::Result<Started> {
     let kind = Kind::of(&settings).map_err(|problems| anyhow!(problems.join("\n")))?;
+    let descriptors = descriptors::raise();
     if !role.gateway {
         return start_worker(role, &settings).await;
     }
-    let ports = Ports::bind(&settings).await?;
+    let ports = Ports::bind(&settings)?;
+    let gateway_settings = descriptors::fit(descriptors, ports.listeners.len(), settings.gateway.clone())?;
     settings.data = data::make(&settings.data)?;
     let shared = match kind {
         Kind::Embedded => None,
@@ -121,7 +124,7 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
     }
     // In one process the log is as near as what is told of it.
     let inline_changes = settings.gateway.inline_changes && stores.embedded.is_none();
-    let gateway_settings = feedgate_gateway::Settings { inline_changes, ..settings.gateway };
+    let gateway_settings = feedgate_gateway::Settings { inline_changes, ..gateway_settings };
     let keys = Keys::new(&secrets.api_key, secrets.token_key.as_bytes());
     let gateway = Gateway::new(feedgate_gateway::Parts {
         feeds,
@@ -142,7 +145,7 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
 
 /// A worker alone: it keeps nothing, and needs a port only to say how it is.
 async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started> {
-    let listener = ports::bind("health-listen", settings.health_listen).await?;
+    let listener = ports::bind("health-listen", settings.health_listen)?;
     let stores = Stores::open(settings, false).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
     let worker = worker(&feeds(&stores, settings).await?, &stores, settings);

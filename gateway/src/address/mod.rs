@@ -7,11 +7,12 @@
 //!                         └─ names nobody ─────────────────────────────▶ no limit: it is one of ours
 //! ```
 //!
-//! Pure: bytes and headers in, a key out.
+//! What an address holds and may hold, [`shares`] counts. The rest is pure: bytes and headers in, a key out.
 
 mod hops;
 mod network;
 pub(crate) mod proxy_protocol;
+pub(crate) mod shares;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

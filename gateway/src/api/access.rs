@@ -27,6 +27,7 @@ use crate::Surface;
 use crate::address::Client;
 use crate::auth::TokenError;
 use crate::budget::Share;
+use crate::lobby::{Guest, Standing};
 
 /// Somebody with good credentials.
 pub(crate) struct Caller {
@@ -70,12 +71,14 @@ impl FromRequestParts<Arc<Api>> for Caller {
         let bearer = bearer(parts)?;
         let gateway = &api.gateway;
         if Surface::of(parts) == Surface::All && gateway.parts.keys.is_api_key(bearer) {
+            shown(parts, Standing::Backend);
             return Ok(Self { reader: None, share: gateway.budget.of_backends(), tickets: Tickets::default() });
         }
         // Before the token is looked at: also who guesses at tokens is counted.
         let address = Client::of(&parts.extensions).0.map(|key| gateway.addresses.begin(key, gateway.elapsed_ms()));
         let address = address.transpose()?;
         let user = gateway.verify(bearer).map_err(refused)?.user;
+        shown(parts, Standing::Reader);
         let tickets =
             Tickets { _user: Some(gateway.users.begin(user.clone(), gateway.elapsed_ms())?), _address: address };
         Ok(Self { share: gateway.budget.of(&user), reader: Some(user), tickets })
@@ -107,6 +110,13 @@ fn refused(error: TokenError) -> Problem {
         }
     };
     Problem::new(Kind::BadCredentials, detail)
+}
+
+/// The connection is now known to be of somebody.
+fn shown(request: &Parts, standing: Standing) {
+    if let Some(guest) = Guest::of(&request.extensions) {
+        guest.shows(standing);
+    }
 }
 
 /// The credentials, of which there must be one.

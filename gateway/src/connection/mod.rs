@@ -49,16 +49,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 
-pub(crate) use self::allowance::Allowance;
+pub(crate) use self::allowance::{Allowance, Rate};
 use self::channels::Channels;
 use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
 use self::outcome::Outcome;
 use self::turns::Subscribing;
 use crate::Gateway;
+use crate::address::shares::Stay;
 use crate::identity::Identity;
 use crate::protocol::{self, Close, Command, Line, Verb, push};
 use crate::reading::Reading;
@@ -68,6 +68,9 @@ use crate::socket::{Broken, Incoming, Socket};
 /// Commands that may wait behind the one in flight before no more is read; a single frame may bring
 /// more, up to the allowance.
 const WAITING_MAX: usize = 16;
+
+/// The largest message of a peer that has not said who it is, in bytes: a token, and what goes with it.
+const MESSAGE_MAX_BEFORE_CONNECT: usize = 4096;
 
 /// Rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
@@ -91,8 +94,8 @@ pub(crate) struct Arrival {
     pub(crate) asked_ms: u64,
     /// Its place in the pool.
     pub(crate) slot: Arc<Slot>,
-    /// Its share of the node's sockets.
-    pub(crate) permit: Arc<OwnedSemaphorePermit>,
+    /// Its share of its address; none if that is not limited.
+    pub(crate) stay: Option<Box<Stay>>,
 }
 
 /// See the module.
@@ -107,11 +110,14 @@ pub(crate) struct Connection {
     /// Of the channel whose turn it is.
     reading: Option<Boxed<feedgate_common::error::Result<Reading>>>,
     waiting: VecDeque<Command>,
-    allowance: Allowance,
+    /// For commands and frames.
+    commands: Allowance,
+    /// For reads of up to 256 bytes.
+    reads: Allowance,
     deadlines: Deadlines,
     timer: Pin<Box<Sleep>>,
     ending: Option<Box<Ending>>,
-    _permit: Arc<OwnedSemaphorePermit>,
+    stay: Option<Box<Stay>>,
 }
 
 /// Why a connection ends.
@@ -128,11 +134,11 @@ enum End {
 
 impl Connection {
     pub(crate) fn new(gateway: Arc<Gateway>, arrival: Arrival) -> Self {
-        let Arrival { tcp, early, asked_ms, slot, permit } = arrival;
+        let Arrival { tcp, early, asked_ms, slot, stay } = arrival;
         let settings = &gateway.parts.settings;
         let connect_at = asked_ms + u64::from(settings.connect_within_secs) * 1000;
         Self {
-            socket: Socket::new(tcp, &early, settings.message_max_bytes),
+            socket: Socket::new(tcp, &early, settings.message_max_bytes.min(MESSAGE_MAX_BEFORE_CONNECT)),
             slot,
             who: None,
             channels: Channels::default(),
@@ -140,12 +146,13 @@ impl Connection {
             answering: None,
             reading: None,
             waiting: VecDeque::new(),
-            allowance: Allowance::default(),
+            commands: Allowance::default(),
+            reads: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
             timer: Box::pin(tokio::time::sleep_until(gateway.at(connect_at))),
             ending: None,
             gateway,
-            _permit: permit,
+            stay,
         }
     }
 
@@ -207,11 +214,13 @@ impl Connection {
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
         }
-        if self.waiting.len() < WAITING_MAX
-            && let Poll::Ready(incoming) = self.socket.poll_read(cx)
-        {
-            self.heard(incoming)?;
-            worked = true;
+        if self.waiting.len() < WAITING_MAX {
+            let incoming = self.socket.poll_read(cx);
+            self.charge_reads()?;
+            if let Poll::Ready(incoming) = incoming {
+                self.heard(incoming)?;
+                worked = true;
+            }
         }
         Ok(worked)
     }
@@ -259,6 +268,8 @@ impl Connection {
 
     fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {
         match incoming {
+            // A frame without a line counts as one too.
+            Ok(Incoming::Text(text)) if text.is_empty() => self.charge(),
             Ok(Incoming::Text(text)) => text.lines().try_for_each(|line| self.line(line)),
             Ok(Incoming::Binary) => Err(End::Close(Close::Unsupported)),
             Ok(Incoming::Control) => {
@@ -272,10 +283,10 @@ impl Connection {
     }
 
     fn line(&mut self, line: &str) -> Result<(), End> {
+        self.charge()?;
         if line.trim().is_empty() {
             return Ok(());
         }
-        self.charge()?;
         match protocol::decode(line, self.gateway.parts.feeds.named()) {
             Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.parts.settings) => Ok(()),
             Ok(Line::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
@@ -294,7 +305,7 @@ impl Connection {
 
     fn charge(&mut self) -> Result<(), End> {
         let now = self.gateway.elapsed_ms();
-        let fair = self.allowance.take(now, self.gateway.parts.settings.commands_per_sec);
+        let fair = self.commands.take(1, now, Rate::twice(self.gateway.parts.settings.commands_per_sec));
         if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
     }
 
@@ -303,6 +314,16 @@ impl Connection {
         match verb {
             Verb::Page(_) | Verb::History(_) => self.socket.unsent() == 0,
             _ => !self.is_clogged() && !self.socket.is_uncounted(),
+        }
+    }
+
+    /// Frames that carry no message, such as empty continuations, never come up here; what was read for them does.
+    fn charge_reads(&mut self) -> Result<(), End> {
+        let (now, rate) = (self.gateway.elapsed_ms(), self.gateway.parts.settings.reads());
+        match self.socket.take_reads() {
+            0 => Ok(()),
+            reads if self.reads.take(reads, now, rate) => Ok(()),
+            _ => Err(End::Close(Close::TooManyRequests)),
         }
     }
 

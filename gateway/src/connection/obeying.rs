@@ -141,6 +141,10 @@ impl Connection {
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
         self.gateway.touches.note(who.inbox(FeedId::MAIN));
         self.who = Some(who);
+        if let Some(stay) = &mut self.stay {
+            stay.known();
+        }
+        self.socket.allow(self.gateway.parts.settings.message_max_bytes);
         let ttl = self.expire_at(expires_at);
         let settings = &self.gateway.parts.settings;
         let now = self.gateway.elapsed_ms();

@@ -116,6 +116,23 @@ async fn i18_more_commands_than_allowed_close_with_3013() {
 }
 
 #[tokio::test]
+async fn i18_frames_without_a_command_count_from_the_first_byte_and_close_with_3013() {
+    let rig = Rig::with(|settings| settings.commands_per_sec = 10).await;
+    let clock = Clock::stop();
+    let nothing = (vec![], frame(0x81, b""));
+    let continuations = (frame(0x01, b"{"), frame(0x00, b""));
+    for (what, (mut bytes, again)) in [("blank text", nothing), ("empty continuations", continuations)] {
+        bytes.extend(again.repeat(20_000));
+        let mut phone = rig.socket().await;
+        // The close may come while we still send.
+        let _ = phone.ws.get_mut().write_all(&bytes).await;
+        assert_eq!(phone.closed().await, Next::Closed(3013), "{what}");
+    }
+    drop(clock);
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i18_a_user_holds_no_more_connections_than_allowed() {
     let rig = Rig::with(|settings| settings.connections_per_user = 2).await;
     let _phones = (rig.connected("ann", "a").await, rig.connected("ann", "b").await);

@@ -22,6 +22,9 @@ const BUFFER_BYTES: u64 = 16 << 20;
 /// Blocks of tables kept in memory.
 const CACHE_BYTES: u64 = 64 << 20;
 
+/// Tables that are kept open; another is opened anew for each look. Servers leave room for these descriptors.
+const OPEN_TABLES: usize = 128;
+
 /// A key that no table has: the tag of none.
 const NOWHERE: [u8; 1] = [0];
 
@@ -91,6 +94,7 @@ impl Files {
             .manual_journal_persist(true)
             .max_journaling_size(JOURNAL_BYTES)
             .cache_size(CACHE_BYTES)
+            .max_cached_files(Some(OPEN_TABLES))
             .open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(BUFFER_BYTES);
         let open = |space: Space| db.keyspace(space.name(), options);

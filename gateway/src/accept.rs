@@ -1,0 +1,202 @@
+//! From an accepted socket to HTTP, and from there to a WebSocket or to the API.
+//!
+//! ```text
+//!   accept ──▶ is there room for its address? ──▶ a seat in the lobby ──▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
+//!                 └─▶ 429                                                          └─▶ everything else ──▶ api
+//! ```
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::Gateway;
+use crate::address::shares::{Stay, TooMany};
+use crate::address::{Client, proxy_protocol};
+use crate::lobby::{Lobby, Seat, Standing};
+use crate::patient::Patient;
+use crate::upgrade::{self, Door};
+
+/// For the head of a request on a connection that was accepted during the drain.
+const LATE: Duration = Duration::from_secs(1);
+
+/// After accepting failed for want of resources.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// Between two log lines about that.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// The head of a request, and what is buffered of a body, in bytes.
+const HEAD_MAX: usize = 16 * 1024;
+
+/// Why a connection has ended early.
+type Ended = Box<dyn Error + Send + Sync>;
+
+/// Accepts the connections of one port.
+#[derive(Clone)]
+pub(crate) struct Acceptor {
+    pub(crate) gateway: Arc<Gateway>,
+    /// Of the API.
+    pub(crate) router: Router,
+    /// Whoever is no WebSocket.
+    pub(crate) lobby: Arc<Lobby>,
+}
+
+impl Acceptor {
+    /// Forever. Cancel it at any time.
+    pub(crate) async fn accept_all(&self, listener: &TcpListener) {
+        self.gateway.begun.cancelled().await;
+        let mut told: Option<Instant> = None;
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => self.receive(stream, peer.ip()).await,
+                Err(error) if is_peer_fault(&error) => {}
+                Err(error) => {
+                    if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+                        tracing::error!(%error, "connections cannot be accepted");
+                        told = Some(Instant::now());
+                    }
+                    // EMFILE and its kin pass as others hang up; spinning would only burn a core.
+                    sleep(BACKOFF).await;
+                }
+            }
+        }
+    }
+
+    /// Gives it a seat if its address may have one more, and leaves the rest to a task of its own.
+    async fn receive(&self, stream: TcpStream, peer: IpAddr) {
+        let stay = match self.count(self.gateway.proxies.client(peer)) {
+            Ok(stay) => stay,
+            Err(too_many) => return refuse(stream, too_many),
+        };
+        let (seat, acceptor) = (self.lobby.enter(stay).await, self.clone());
+        self.gateway.tasks.spawn(async move {
+            if let Err(error) = acceptor.converse(stream, peer, seat).await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        });
+    }
+
+    fn count(&self, client: Client) -> Result<Option<Stay>, TooMany> {
+        client.0.map(|key| self.gateway.shares.enter(key, self.gateway.elapsed_ms())).transpose()
+    }
+
+    /// One HTTP connection, until it ends, has to make room, or becomes a WebSocket.
+    async fn converse(self, mut stream: TcpStream, peer: IpAddr, seat: Seat) -> Result<(), Ended> {
+        // Fails only if the peer has gone already, which the first read will tell.
+        let _ = stream.set_nodelay(true);
+        let (guest, stopping) = (seat.guest.clone(), self.gateway.stopping.clone());
+        let late = stopping.is_cancelled();
+        let connect_within = Duration::from_secs(self.gateway.parts.settings.connect_within_secs.into());
+        let within = if late { LATE } else { connect_within };
+        let named = tokio::select! {
+            named = timeout(within, self.named(&mut stream, peer)) => named??,
+            () = guest.asked_to_leave() => return Ok(()),
+        };
+        if !guest.is_counted() {
+            match self.count(named) {
+                Ok(stay) => stay.into_iter().for_each(|stay| guest.counts(stay)),
+                Err(too_many) => {
+                    refuse(stream, too_many);
+                    return Ok(());
+                }
+            }
+        }
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .keep_alive(!late)
+            .header_read_timeout(within)
+            .max_buf_size(HEAD_MAX)
+            .serve_connection(TokioIo::new(Patient::new(stream, within)), self.service(peer, named, &seat))
+            .with_upgrades();
+        tokio::pin!(connection);
+        tokio::select! {
+            biased;
+            // First, so that a request that is there already is seen before its sender has to go.
+            ended = &mut connection => return Ok(ended?),
+            () = guest.asked_to_leave() => {
+                if guest.standing() < Standing::Reader {
+                    return Ok(());
+                }
+                connection.as_mut().graceful_shutdown();
+            }
+            // Who comes after that still gets the answer to one request.
+            () = stopping.cancelled(), if !late => connection.as_mut().graceful_shutdown(),
+        }
+        Ok(connection.await?)
+    }
+
+    /// Whom the connection counts for, as far as that is known before the first request.
+    async fn named(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<Client> {
+        let proxies = &self.gateway.proxies;
+        if proxies.speak_proxy_protocol(peer) {
+            proxy_protocol::read(stream, peer).await
+        } else {
+            Ok(proxies.client(peer))
+        }
+    }
+
+    /// Answers the requests of one connection.
+    fn service(
+        &self,
+        peer: IpAddr,
+        named: Client,
+        seat: &Seat,
+    ) -> impl Service<
+        Request<Incoming>,
+        Response = axum::response::Response,
+        Error = std::convert::Infallible,
+        Future: Send,
+    > + use<> {
+        let (api, gateway) = (TowerToHyperService::new(self.router.clone()), self.gateway.clone());
+        let guest = seat.guest.clone();
+        service_fn(move |mut request: Request<Incoming>| {
+            guest.shows(Standing::Stranger);
+            let client = if named.0.is_some() { named } else { gateway.proxies.client_of(peer, request.headers()) };
+            request.extensions_mut().insert(client);
+            request.extensions_mut().insert(guest.clone());
+            let is_upgrade = request.uri().path() == upgrade::PATH;
+            let door = is_upgrade.then(|| Door { asked_ms: gateway.elapsed_ms(), gateway: gateway.clone() });
+            let api = api.clone();
+            async move {
+                match door {
+                    Some(door) => Ok(upgrade::answer(&door, request)),
+                    None => api.call(request).await,
+                }
+            }
+        })
+    }
+}
+
+/// Says why, if the peer listens, and hangs up.
+fn refuse(stream: TcpStream, too_many: TooMany) {
+    let problem = serde_json::json!({
+        "type": "about:blank",
+        "title": "Too Many Requests",
+        "status": 429,
+        "detail": too_many.text(),
+    });
+    let problem = problem.to_string();
+    let answer = format!(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{problem}",
+        problem.len()
+    );
+    let _ = stream.into_std().and_then(|mut stream| stream.write(answer.as_bytes()));
+}
+
+fn is_peer_fault(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}

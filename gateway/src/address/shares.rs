@@ -1,0 +1,226 @@
+//! What each address holds of this node, and the most it may: connections, those among them that have not said who they
+//! are, and upgrades a second.
+//!
+//! ```text
+//!   accept ──▶ enter ──▶ Stay: unauthenticated ──▶ known ──▶ dropped as the connection ends
+//!   upgrade ─▶ may_upgrade, even if it is refused for something else
+//! ```
+//!
+//! Invariants: the counts are exact, because a [`Stay`] gives back what it took; an address that holds nothing and whose
+//! upgrades are forgotten takes no memory for long.
+//!
+//! What has not said who it is holds a head of at most 16 KiB, or a message of at most 4 KiB, so that its number bounds
+//! its memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use super::AddressKey;
+use crate::connection::{Allowance, Rate};
+
+/// Between two log lines about refusals, so that a flood does not fill the log.
+const TELL_EVERY_MS: u64 = 10_000;
+
+/// A shard forgets those who hold nothing when it has grown to this many, and to twice as many as it then keeps.
+const SWEEP_FROM: usize = 64;
+
+/// The most that one address may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Connections, whatever they are.
+    pub(crate) connections: u32,
+    /// Connections that have not said who they are.
+    pub(crate) unauthenticated: u32,
+    /// WebSockets asked for.
+    pub(crate) upgrades: Rate,
+}
+
+/// Which limit is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TooMany {
+    /// [`Limits::connections`].
+    Connections,
+    /// [`Limits::unauthenticated`].
+    Unauthenticated,
+    /// [`Limits::upgrades`].
+    Upgrades,
+}
+
+impl TooMany {
+    /// In words for the client and the log, with the setting.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Connections => "this address holds as many connections as gateway.connections_per_address allows",
+            Self::Unauthenticated => {
+                "this address holds as many connections that have not said who they are as \
+                 gateway.unauthenticated_per_address allows"
+            }
+            Self::Upgrades => {
+                "this address asks for more WebSockets a second than gateway.upgrades_per_sec_per_address allows"
+            }
+        }
+    }
+}
+
+/// See the module.
+pub(crate) struct Shares {
+    shards: [Mutex<Shard>; 16],
+    limits: Limits,
+    told_ms: AtomicU64,
+}
+
+struct Shard {
+    held: FxHashMap<AddressKey, Held>,
+    sweep_at: usize,
+}
+
+#[derive(Default)]
+struct Held {
+    connections: u32,
+    unauthenticated: u32,
+    upgrades: Allowance,
+}
+
+impl Shares {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        let shard = |_| Mutex::new(Shard { held: FxHashMap::default(), sweep_at: SWEEP_FROM });
+        Arc::new(Self { shards: std::array::from_fn(shard), limits, told_ms: AtomicU64::new(0) })
+    }
+
+    /// Counts one connection more, of somebody who has not said who they are.
+    pub(crate) fn enter(self: &Arc<Self>, key: AddressKey, now_ms: u64) -> Result<Stay, TooMany> {
+        let entered = self.held(key, now_ms, |held| {
+            if held.connections >= self.limits.connections {
+                return Err(TooMany::Connections);
+            }
+            if held.unauthenticated >= self.limits.unauthenticated {
+                return Err(TooMany::Unauthenticated);
+            }
+            held.connections += 1;
+            held.unauthenticated += 1;
+            Ok(())
+        });
+        self.told(key, now_ms, entered)?;
+        Ok(Stay { shares: self.clone(), key, is_known: false })
+    }
+
+    /// Counts one upgrade more.
+    pub(crate) fn upgrade(&self, key: AddressKey, now_ms: u64) -> Result<(), TooMany> {
+        let fair = self.held(key, now_ms, |held| held.upgrades.take(1, now_ms, self.limits.upgrades));
+        self.told(key, now_ms, if fair { Ok(()) } else { Err(TooMany::Upgrades) })
+    }
+
+    fn held<T>(&self, key: AddressKey, now_ms: u64, change: impl FnOnce(&mut Held) -> T) -> T {
+        let mut shard = self.shard(key).lock();
+        let changed = change(shard.held.entry(key).or_default());
+        if shard.held.len() >= shard.sweep_at {
+            shard.held.retain(|_, held| held.connections > 0 || !held.upgrades.is_full(now_ms));
+            shard.sweep_at = SWEEP_FROM.max(2 * shard.held.len());
+        }
+        changed
+    }
+
+    fn shard(&self, key: AddressKey) -> &Mutex<Shard> {
+        // The low bits of neighbours differ, of IPv4 addresses as of prefixes.
+        &self.shards[key.0 as usize % self.shards.len()]
+    }
+
+    /// Says in the log, now and then, that an address is refused something.
+    fn told<T>(&self, address: AddressKey, now_ms: u64, answer: Result<T, TooMany>) -> Result<T, TooMany> {
+        if let Err(too_many) = &answer {
+            let due = |told: u64| (told == 0 || now_ms >= told + TELL_EVERY_MS).then_some(now_ms.max(1));
+            if self.told_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, due).is_ok() {
+                let what = too_many.text();
+                tracing::warn!(%address, "{what}; if it is a proxy of yours, name it in gateway.trusted_proxies");
+            }
+        }
+        answer
+    }
+}
+
+/// A connection that is counted, until this is dropped.
+pub(crate) struct Stay {
+    shares: Arc<Shares>,
+    key: AddressKey,
+    is_known: bool,
+}
+
+impl Stay {
+    /// It has said who it is.
+    pub(crate) fn known(&mut self) {
+        if !std::mem::replace(&mut self.is_known, true) {
+            self.change(|held| held.unauthenticated -= 1);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Held)) {
+        let mut shard = self.shares.shard(self.key).lock();
+        change(shard.held.get_mut(&self.key).expect("an address with connections is kept"));
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.known();
+        self.change(|held| held.connections -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(address: u32) -> AddressKey {
+        AddressKey::of(std::net::Ipv4Addr::from_bits(address).into())
+    }
+
+    fn addresses() -> Arc<Shares> {
+        Shares::new(Limits { connections: 3, unauthenticated: 2, upgrades: Rate::twice(10) })
+    }
+
+    fn entries(addresses: &Shares) -> usize {
+        addresses.shards.iter().map(|shard| shard.lock().held.len()).sum()
+    }
+
+    #[test]
+    fn an_address_holds_no_more_than_it_may_and_gets_back_what_it_gives_up() {
+        let addresses = addresses();
+        let enter = || addresses.enter(key(1), 0);
+        let mut first = enter().ok().unwrap();
+        let second = enter().ok().unwrap();
+        assert_eq!(enter().err(), Some(TooMany::Unauthenticated));
+        assert!(addresses.enter(key(2), 0).is_ok(), "another address is not concerned");
+        first.known();
+        first.known();
+        let third = enter().ok().unwrap();
+        assert_eq!(enter().err(), Some(TooMany::Connections));
+        drop((first, second, third));
+        let again = [enter(), enter()];
+        assert!(again.iter().all(Result::is_ok));
+    }
+
+    #[test]
+    fn upgrades_are_fair_by_the_second_and_coming_and_going_does_not_reset_them() {
+        let addresses = addresses();
+        let upgrades = |at: u64| (0..100).filter(|_| addresses.upgrade(key(1), at).is_ok()).count();
+        assert_eq!(upgrades(5000), 20);
+        drop(addresses.enter(key(1), 5000));
+        assert_eq!((upgrades(5000), upgrades(6000)), (0, 10));
+        assert_eq!(addresses.upgrade(key(2), 6000), Ok(()));
+    }
+
+    #[test]
+    fn i18_addresses_that_hold_nothing_are_forgotten() {
+        let addresses = addresses();
+        let stays: Vec<_> = (0..100).map(|n| addresses.enter(key(n), 0)).collect();
+        for n in 0..1_000_000 {
+            let _ = addresses.upgrade(key(1000 + n), u64::from(n));
+        }
+        assert!(entries(&addresses) < 20_000, "{}", entries(&addresses));
+        drop(stays);
+        (0..100).for_each(|n| drop(addresses.enter(key(n), 2_000_000)));
+    }
+}

@@ -1,0 +1,80 @@
+// Fault 20 and the frames of fault 41: what carries no command costs its sender as much as what does, from the first
+// byte after the upgrade, so that no socket keeps a core busy.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Server } from "../actors/server.js";
+import { CONTINUATION, frame, PING, PONG, TEXT, Wire } from "../actors/wire.js";
+
+const AT_ONCE = 500;
+
+/** What the server must end long before: it would take 50 a second. */
+const FLOOD = 200_000;
+
+const many = (one, count) => Buffer.concat(Array(count).fill(one));
+
+/** Sends frames until the connection ends, and answers its close code. */
+async function flood(wire, first, again) {
+  wire.send(first);
+  for (let sent = 0; sent < FLOOD && !wire.ended; sent += AT_ONCE) {
+    wire.send(many(again, AT_ONCE));
+    await new Promise(setImmediate);
+  }
+  return wire.closed();
+}
+
+/** A segment for each of so many frames: the server reads them one by one. */
+async function trickle(wire, first, again) {
+  wire.socket.setNoDelay(true);
+  wire.send(first);
+  for (let sent = 0; sent < FLOOD && !wire.ended; sent += 1) {
+    wire.send(again);
+    await new Promise(setImmediate);
+  }
+  return wire.closed();
+}
+
+const NOTHING = Buffer.alloc(0);
+const FLOODS = [
+  { what: "empty text frames", first: NOTHING, again: frame(TEXT) },
+  { what: "blank text frames", first: NOTHING, again: frame(TEXT, " \n\n ") },
+  { what: "pings", first: NOTHING, again: frame(PING) },
+  { what: "pongs", first: NOTHING, again: frame(PONG, "x") },
+  { what: "empty continuations", first: frame(TEXT, "{", { fin: false }), again: frame(CONTINUATION, "", { fin: false }) },
+  { what: "blank text frames in parts", first: NOTHING, again: Buffer.concat([frame(TEXT, "", { fin: false }), frame(CONTINUATION)]) },
+];
+
+test("frames without a command end a connection with 3013, before connect and after it", async (t) => {
+  const server = await Server.start(t);
+  const token = await server.token("ann");
+  for (const { what, first, again } of FLOODS) {
+    for (const known of [undefined, token]) {
+      const wire = await Wire.open(t, server, { token: known });
+      assert.equal(await flood(wire, first, again), 3013, `${what}, ${known ? "connected" : "before connect"}`);
+    }
+  }
+  assert.equal(await server.isReady(), true);
+});
+
+test("endless fragments of a byte, one segment each, end a connection at one of its limits", async (t) => {
+  const server = await Server.start(t);
+  for (const token of [undefined, await server.token("ann")]) {
+    const wire = await Wire.open(t, server, { token });
+    const code = await trickle(wire, frame(TEXT, "{", { fin: false }), frame(CONTINUATION, " ", { fin: false }));
+    assert.ok([1009, 3013].includes(code), String(code));
+  }
+});
+
+test("before connect a message has 4 KiB, and after it as much as the settings say", async (t) => {
+  const server = await Server.start(t);
+  const large = await Wire.open(t, server);
+  large.send(frame(TEXT, JSON.stringify({ id: 1, connect: { token: "x".repeat(4096) } })));
+  assert.equal(await large.closed(), 1009);
+  const parts = await Wire.open(t, server);
+  parts.send(frame(TEXT, "x".repeat(4000), { fin: false }), frame(CONTINUATION, "x".repeat(97)));
+  assert.equal(await parts.closed(), 1009);
+  const known = await Wire.open(t, server, { token: await server.token("ann") });
+  known.send(frame(TEXT, JSON.stringify({ id: 7, ping: {}, text: "x".repeat(64_000) })));
+  assert.deepEqual(await known.reply(7), { id: 7, ping: {} });
+});
