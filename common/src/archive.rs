@@ -26,7 +26,7 @@ use crate::{
     Bucket, Cut, DirectSeq, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq,
     UserId, UserNo, Watermarks,
 };
-pub use doors::{Built, EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState, News};
+pub use doors::{EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use lines::{Follow, Held};
 pub use write::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written, may_be_foreign_id};
 
@@ -274,15 +274,16 @@ pub trait Archive: Send + Sync + 'static {
         states.pop().ok_or_else(|| StoreError::corrupt("no answer for the inbox that was asked for"))
     }
 
-    /// The same for every followed author at once, push cut at the progress given for each, pull not at all, with what
-    /// is addressed to the reader in this feed; the newest `limit` of all in display order.
+    /// The same for every followed author at once, not cut anywhere, with what is addressed to the reader in this feed; the
+    /// newest `limit` of all in display order. `progress` says how far push had come, as [`FeedState::ahead`] needs it; of
+    /// an author who is not among them it is not known to have begun.
     async fn build(
         &self,
         key: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
-    ) -> Result<Built>;
+    ) -> Result<FeedState>;
 
     /// What the inbox's feed holds strictly below `before`, newest first, from the truth alone: the
     /// follow door's rule with no cut, and what is addressed to the reader. Nothing of a rank below `least_rank`, if there

@@ -15,7 +15,9 @@ use async_trait::async_trait;
 use crate::archive::Recipient;
 use crate::change::{DisplayKey, Entry, Op, Record};
 use crate::error::Result;
-use crate::{Bucket, Cut, Epoch, FeedId, Generation, InboxKey, Millis, Position, Progress, UserNo, Watermarks};
+use crate::{
+    Bucket, Cut, Epoch, FeedId, Generation, InboxKey, Millis, OutboxSeq, Position, Progress, UserNo, Watermarks,
+};
 
 /// The least number of changes a log keeps.
 pub const KEEP: usize = 1000;
@@ -26,6 +28,10 @@ pub const STEP_MAX: usize = 1000;
 /// The most appends a caller should ask of one step: several records at once for the same recipients,
 /// so that a burst costs one sync and one wake, yet not so many that others wait long for the bucket.
 pub const APPENDS_MAX: usize = 8 * STEP_MAX;
+
+/// How many follow steps of different authors an inbox remembers. Each costs every push to it a few bytes more to look at; one
+/// that has more to remember is to be built anew, which remembers them all in one number.
+pub const MARKS_MAX: usize = 1024;
 
 /// An entry with its sequence id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +44,9 @@ pub struct Numbered {
 
 /// One push step: `records` of `author` to `recipients`, who all belong to `bucket`.
 ///
-/// A recipient gets the records beyond its edge's `from`, in order, if its inbox exists and
-/// [`push_verdict`](crate::marks::push_verdict) says `Append`. Where the inbox is missing, its
+/// A recipient gets the records beyond [`pushed_from`](crate::marks::pushed_from), in order, if its inbox exists and
+/// [`push_verdict`](crate::marks::push_verdict) says `Append`. An inbox that was [`ahead`](Build::ahead) of push, and that
+/// the last record of a step has reached, need not remember it any longer. Where the inbox is missing, its
 /// build token is deleted, so that a rebuild in flight starts over.
 #[derive(Debug, Clone)]
 pub struct Advance {
@@ -133,6 +140,8 @@ pub enum EdgeStepped {
     Missing,
     /// The progress or the watermark has moved since it was read: read again.
     Overtaken,
+    /// The inbox remembers [`MARKS_MAX`] follow steps already, none of this author's: nothing was done.
+    Full,
 }
 
 /// Takes in what no push brings: what the reader pulls, and what was addressed to the reader.
@@ -210,6 +219,8 @@ pub struct Build {
     pub floor: Option<DisplayKey>,
     /// How far the entries go for what no push brings.
     pub taken: Watermarks,
+    /// Authors of whom the entries hold more than push had brought to the bucket, each up to which record.
+    pub ahead: Vec<(UserNo, OutboxSeq)>,
     /// As of [`Inboxes::touch`].
     pub until: Millis,
 }
@@ -312,11 +323,12 @@ pub trait Inboxes: Send + Sync + 'static {
     /// are; nothing is done to those.
     async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
-    /// Writes the build token for an inbox that is missing, replacing an earlier one, and reads the
-    /// progress of `authors` in the reader's bucket in the same step. `None` if the inbox exists.
-    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>>;
+    /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one. So builds of
+    /// several nodes do not take each other's. `None` if the inbox exists.
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>>;
 
-    /// Swaps the inbox in if its token still stands; false if not.
+    /// Swaps the inbox in if its token still stands; false if not. A store that has lost anything since the token was given
+    /// refuses it too.
     async fn finish_build(&self, build: Build) -> Result<bool>;
 
     /// At most `limit` changes after `after`.

@@ -6,8 +6,46 @@
 //! follow stores one number, however many authors its reader follows.
 //!
 //! An executor reads the counter with the edges or before them, never after.
+//!
+//! A rebuild brings all that an author has published. Where push had not come that far, because it is running or because
+//! the store lost its progress, the inbox remembers how far it is ahead, until push has passed that.
 
-use crate::Generation;
+use crate::{Generation, OutboxSeq};
+
+/// What an inbox remembers of one author. Of most it remembers nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// A follow step has brought this generation of the edge since the build.
+    Taken(Generation),
+    /// The rebuild has brought the records up to here, and push had not been past them.
+    Ahead(OutboxSeq),
+}
+
+/// The bit of a packed [`Mark`] that says which it is. Generations and sequence numbers are less than 2^53.
+const AHEAD: u64 = 1 << 55;
+
+impl Mark {
+    /// As a number of 56 bits.
+    pub fn packed(self) -> u64 {
+        match self {
+            Self::Taken(generation) => generation,
+            Self::Ahead(seq) => AHEAD | seq,
+        }
+    }
+
+    /// The mark behind such a number.
+    pub fn unpacked(packed: u64) -> Self {
+        if packed & AHEAD == 0 { Self::Taken(packed) } else { Self::Ahead(packed & !AHEAD) }
+    }
+}
+
+/// Push brings only records beyond this to an inbox with this mark, under an edge that begins at `from`.
+pub fn pushed_from(mark: Option<Mark>, from: OutboxSeq) -> OutboxSeq {
+    match mark {
+        Some(Mark::Ahead(seq)) => from.max(seq),
+        Some(Mark::Taken(_)) | None => from,
+    }
+}
 
 /// What a push step does for one recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,27 +61,25 @@ pub enum Verdict {
 
 /// Decides for one recipient of a push step.
 ///
-/// `entry` is the inbox's entry for the author, `built_at` its own; `generation` and `counter` are
-/// what the executor read of the edge.
-pub fn push_verdict(
-    entry: Option<Generation>,
-    built_at: Generation,
-    generation: Generation,
-    counter: Generation,
-) -> Verdict {
-    match entry {
-        Some(taken) if taken == generation => Verdict::Append,
-        Some(_) => Verdict::Skip,
-        None if generation > built_at => Verdict::Skip,
-        None if built_at <= counter => Verdict::Append,
-        None => Verdict::Stale,
+/// `mark` is the inbox's for the author, `built_at` its own; `generation` and `counter` are what the
+/// executor read of the edge.
+pub fn push_verdict(mark: Option<Mark>, built_at: Generation, generation: Generation, counter: Generation) -> Verdict {
+    match mark {
+        Some(Mark::Taken(taken)) if taken == generation => Verdict::Append,
+        Some(Mark::Taken(_)) => Verdict::Skip,
+        _ if generation > built_at => Verdict::Skip,
+        _ if built_at <= counter => Verdict::Append,
+        _ => Verdict::Stale,
     }
 }
 
 /// Whether a follow or unfollow step of `generation` has anything to do: only if it is newer than
 /// what the inbox has taken in.
-pub fn edge_step_acts(entry: Option<Generation>, built_at: Generation, generation: Generation) -> bool {
-    generation > entry.unwrap_or(built_at)
+pub fn edge_step_acts(mark: Option<Mark>, built_at: Generation, generation: Generation) -> bool {
+    match mark {
+        Some(Mark::Taken(taken)) => generation > taken,
+        Some(Mark::Ahead(_)) | None => generation > built_at,
+    }
 }
 
 #[cfg(test)]
@@ -53,19 +89,22 @@ mod tests {
     #[test]
     fn a_push_step_appends_exactly_when_the_inbox_has_taken_in_this_edge() {
         let cases = [
-            (Some(5), 3, 5, 9, Verdict::Append),
-            (Some(6), 3, 5, 9, Verdict::Skip),
-            (Some(4), 3, 5, 9, Verdict::Skip),
+            (Some(Mark::Taken(5)), 3, 5, 9, Verdict::Append),
+            (Some(Mark::Taken(6)), 3, 5, 9, Verdict::Skip),
+            (Some(Mark::Taken(4)), 3, 5, 9, Verdict::Skip),
+            (Some(Mark::Ahead(5)), 3, 5, 9, Verdict::Skip),
+            (Some(Mark::Ahead(1)), 9, 5, 9, Verdict::Append),
+            (Some(Mark::Ahead(5)), 10, 5, 9, Verdict::Stale),
             (None, 3, 5, 9, Verdict::Skip),
             (None, 7, 5, 9, Verdict::Append),
             (None, 9, 5, 9, Verdict::Append),
             (None, 10, 5, 9, Verdict::Stale),
         ];
-        for (entry, built_at, generation, counter, wants) in cases {
+        for (mark, built_at, generation, counter, wants) in cases {
             assert_eq!(
-                push_verdict(entry, built_at, generation, counter),
+                push_verdict(mark, built_at, generation, counter),
                 wants,
-                "{entry:?} {built_at} {generation} {counter}"
+                "{mark:?} {built_at} {generation} {counter}"
             );
         }
     }
@@ -74,7 +113,18 @@ mod tests {
     fn an_edge_step_acts_only_on_news() {
         assert!(edge_step_acts(None, 3, 4));
         assert!(!edge_step_acts(None, 4, 4));
-        assert!(edge_step_acts(Some(4), 9, 5));
-        assert!(!edge_step_acts(Some(5), 1, 5));
+        assert!(edge_step_acts(Some(Mark::Taken(4)), 9, 5));
+        assert!(!edge_step_acts(Some(Mark::Taken(5)), 1, 5));
+    }
+
+    #[test]
+    fn push_goes_on_where_the_rebuild_ended() {
+        assert_eq!(pushed_from(Some(Mark::Ahead(7)), 3), 7);
+        assert_eq!(pushed_from(Some(Mark::Ahead(3)), 7), 7);
+        assert_eq!(pushed_from(Some(Mark::Taken(9)), 3), 3);
+        assert_eq!(pushed_from(None, 3), 3);
+        for mark in [Mark::Taken(0), Mark::Taken((1 << 53) - 1), Mark::Ahead(0), Mark::Ahead((1 << 53) - 1)] {
+            assert_eq!(Mark::unpacked(mark.packed()), mark);
+        }
     }
 }

@@ -14,8 +14,8 @@ use std::task::Poll;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding, PullHead,
-    Recipient, Refused, Write, Written,
+    ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox, Outstanding,
+    PullHead, Recipient, Refused, Write, Written,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -212,7 +212,7 @@ impl Archive for Gated<dyn Archive> {
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
-    ) -> Result<Built> {
+    ) -> Result<FeedState> {
         self.gate.wait().await;
         self.store.build(key, progress, backfill, limit).await
     }
@@ -293,9 +293,9 @@ impl Inboxes for Gated<dyn Inboxes> {
         self.gate.wait().await;
         self.store.cancel_builds(keys).await
     }
-    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
         self.gate.wait().await;
-        self.store.begin_build(key, token, authors).await
+        self.store.begin_build(key, token).await
     }
     async fn finish_build(&self, build: Build) -> Result<bool> {
         self.gate.wait().await;

@@ -60,8 +60,8 @@ mod tests {
 
     async fn build(inboxes: &dyn Inboxes, reader: u32, until: Millis) {
         let (key, epoch, taken) = (key(reader), Epoch(1), Watermarks::default());
-        inboxes.begin_build(key, epoch, &[]).await.unwrap().expect("no inbox yet");
-        let build = Build { key, epoch, built_at: 1, entries: vec![], floor: None, taken, until };
+        assert_eq!(inboxes.begin_build(key, epoch).await.unwrap(), Some(epoch));
+        let build = Build { key, epoch, built_at: 1, entries: vec![], floor: None, taken, ahead: vec![], until };
         assert!(inboxes.finish_build(build).await.unwrap());
     }
 

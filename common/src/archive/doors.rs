@@ -70,16 +70,6 @@ pub struct FeedState {
     pub floor: Option<DisplayKey>,
     /// How far the snapshot goes for what no push brings.
     pub taken: Watermarks,
-    /// Followed authors whose outbox head is beyond their cut: their push is (again) outstanding.
-    pub lagging: Vec<UserNo>,
-}
-
-/// The answer to [`Archive::build`](super::Archive::build).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Built {
-    /// All of it.
-    State(FeedState),
-    /// The reader follows these authors too, and no cut was given for them: read their progress and
-    /// start over.
-    CutsMissing(Vec<UserNo>),
+    /// Authors with an edge of the reader's own whose outbox head is beyond the progress that was given, and that head.
+    pub ahead: Vec<(UserNo, OutboxSeq)>,
 }

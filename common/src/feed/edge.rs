@@ -98,12 +98,13 @@ impl Feeds {
             EdgeStepped::Applied(_) if state.quiet => Stepped::Done(None),
             EdgeStepped::Applied(head) => Stepped::Done(Some(Growth::of_one(key, author, head))),
             EdgeStepped::Nothing | EdgeStepped::Missing => Stepped::Done(None),
-            EdgeStepped::Overtaken if too_many => {
+            // More than a step brings, or than the inbox remembers: a rebuild brings all of it.
+            EdgeStepped::Full | EdgeStepped::Overtaken if too_many || stepped == EdgeStepped::Full => {
                 self.inboxes.discard(key).await?;
                 // Who is online reads again, and is told to start over.
                 Stepped::Done((!state.quiet).then(|| Growth::of_one(key, author, head)))
             }
-            EdgeStepped::Overtaken => Stepped::Overtaken,
+            EdgeStepped::Overtaken | EdgeStepped::Full => Stepped::Overtaken,
         })
     }
 }

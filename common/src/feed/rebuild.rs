@@ -1,57 +1,55 @@
-//! The rebuild of an inbox that is missing: a reader's first visit, or the first after a long sleep.
+//! The rebuild of an inbox that is missing: a reader's first visit, the first after a long sleep, or after a loss.
 //!
 //! ```text
-//!   followees ─▶ token + progress ─▶ edges and outboxes, one snapshot, cut at the progress ─▶ swap
-//!       ▲                                         │ an author without a cut                    │
-//!       └─────────────────────────────────────────┴──────────────── the token is gone ─────────┘
+//!   an epoch ─▶ progress of all followees ─▶ token ─▶ edges and outboxes, one snapshot ─▶ swap
+//!       ▲                                                                                  │
+//!       └───────────────────────────── the token is gone ──────────────────────────────────┘
 //! ```
 //!
-//! Nothing is served before the swap. A push that passes the reader by meanwhile, or a follow step
-//! that finds no inbox, deletes the token, and the rebuild starts over.
+//! Nothing is served before the swap. It brings everything that the snapshot shows, however far push is behind, so a page
+//! is never short; where push is behind, the inbox remembers it. A push that passes the reader by meanwhile, or a follow
+//! step that finds no inbox, deletes the token, and the rebuild starts over.
+//!
+//! The epoch is taken first: a store that loses the progress after it was read refuses a token that is older than the loss.
 
 use super::{Feeds, TRIES, contended};
-use crate::archive::{Built, FeedState};
+use crate::archive::FeedState;
 use crate::error::Result;
 use crate::inboxes::{Build, KEEP};
-use crate::{Entry, Epoch, InboxKey, Op, UserNo, failpoint};
+use crate::{Entry, Epoch, InboxKey, Op, OutboxSeq, UserNo, failpoint};
 
 impl Feeds {
     /// Makes sure that the inbox exists.
     pub async fn rebuild(&self, key: InboxKey) -> Result<()> {
         let _one_at_a_time = self.build_lock(key).lock().await;
+        let (bucket, limit) = (key.reader.bucket(self.inboxes.buckets()), self.named.cap(key.feed).unwrap_or(KEEP));
         for _ in 0..TRIES {
-            let authors = self.archive.followees(key.reader).await?;
             let token = self.archive.next_epoch().await?;
-            let Some(progress) = self.inboxes.begin_build(key, token, &authors).await? else {
-                return Ok(());
-            };
+            let of: Vec<_> =
+                self.archive.followees(key.reader).await?.into_iter().map(|author| (author, bucket)).collect();
+            let progress = self.inboxes.progress(&of).await?;
+            let Some(token) = self.inboxes.begin_build(key, token).await? else { return Ok(()) };
             failpoint::hit("build-begun");
-            let cuts: Vec<_> = authors.into_iter().zip(progress).collect();
-            match self.archive.build(key, &cuts, self.backfill, self.named.cap(key.feed).unwrap_or(KEEP)).await? {
-                Built::CutsMissing(authors) => tracing::debug!(?authors, "followed during a rebuild"),
-                Built::State(mut state) => {
-                    self.reopen(key, std::mem::take(&mut state.lagging)).await?;
-                    if self.inboxes.finish_build(self.swap(key, token, state)).await? {
-                        failpoint::hit("build-swapped");
-                        return Ok(());
-                    }
-                }
+            let reached: Vec<_> =
+                of.into_iter().zip(progress).map(|((author, _), progress)| (author, progress)).collect();
+            let state = self.archive.build(key, &reached, self.backfill, limit).await?;
+            self.reopen(key, &state.ahead).await?;
+            if self.inboxes.finish_build(self.swap(key, token, state)).await? {
+                failpoint::hit("build-swapped");
+                return Ok(());
             }
         }
         Err(contended("a rebuild"))
     }
 
-    /// Push behind the outbox must be outstanding, durably, before a log relies on it. Mostly it is
-    /// only running, and has caught up by now; then there is nothing to reopen.
-    async fn reopen(&self, key: InboxKey, lagging: Vec<UserNo>) -> Result<()> {
+    /// Push that is behind what the inbox will hold is to come up with it: else the inbox would remember for ever how far it
+    /// is ahead. Mostly push is only running, and has come that far by now; then there is nothing to reopen.
+    async fn reopen(&self, key: InboxKey, ahead: &[(UserNo, OutboxSeq)]) -> Result<()> {
         let bucket = key.reader.bucket(self.inboxes.buckets());
-        let of: Vec<_> = lagging.iter().map(|author| (*author, bucket)).collect();
-        let mut behind = Vec::new();
-        for (author, progress) in lagging.into_iter().zip(self.inboxes.progress(&of).await?) {
-            if !self.archive.outbox(author, progress.done, 1).await?.records.is_empty() {
-                behind.push(author);
-            }
-        }
+        let of: Vec<_> = ahead.iter().map(|(author, _)| (*author, bucket)).collect();
+        let progress = self.inboxes.progress(&of).await?;
+        let behind = ahead.iter().zip(progress).filter(|((_, seq), progress)| progress.done < *seq);
+        let behind: Vec<_> = behind.map(|((author, _), _)| *author).collect();
         if behind.is_empty() { Ok(()) } else { self.archive.reopen(&behind).await }
     }
 
@@ -67,7 +65,7 @@ impl Feeds {
                 key: add.key,
             })
             .collect();
-        let FeedState { built_at, floor, taken, .. } = state;
-        Build { key, epoch, built_at, entries, floor, taken, until: self.kept_until() }
+        let FeedState { built_at, floor, taken, ahead, .. } = state;
+        Build { key, epoch, built_at, entries, floor, taken, ahead, until: self.kept_until() }
     }
 }

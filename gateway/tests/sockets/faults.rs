@@ -177,8 +177,8 @@ impl Inboxes for FaultyInboxes {
         self.inner.cancel_builds(keys).await
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
-        self.inner.begin_build(key, token, authors).await
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
+        self.inner.begin_build(key, token).await
     }
 
     async fn finish_build(&self, build: Build) -> Result<bool> {

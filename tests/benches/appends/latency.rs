@@ -27,7 +27,7 @@ pub(crate) async fn measure(store: &EmbeddedInboxes, world: &World, wanted: Want
     for (key, n) in keys.iter().zip(0..) {
         let entry = |at: u64| Entry::of(&record(at, at), UserNo((at * 7919 % u64::from(world.authors())) as u32), 1);
         let entries = (1..=KEEP as u64).map(entry).collect();
-        store.begin_build(*key, Epoch(n), &[]).await?;
+        store.begin_build(*key, Epoch(n)).await?;
         ensure!(
             store
                 .finish_build(Build {
@@ -37,6 +37,7 @@ pub(crate) async fn measure(store: &EmbeddedInboxes, world: &World, wanted: Want
                     entries,
                     floor: None,
                     taken: Watermarks::default(),
+                    ahead: vec![],
                     until: Millis::MAX
                 })
                 .await?

@@ -84,7 +84,7 @@ pub(crate) async fn build_all(store: &Arc<EmbeddedInboxes>, readers: u32) -> any
         let store = store.clone();
         async move {
             let (key, epoch) = (InboxKey::main(UserNo(reader)), Epoch(reader.into()));
-            store.begin_build(key, epoch, &[]).await?;
+            store.begin_build(key, epoch).await?;
             let build = Build {
                 key,
                 epoch,
@@ -92,6 +92,7 @@ pub(crate) async fn build_all(store: &Arc<EmbeddedInboxes>, readers: u32) -> any
                 entries: vec![],
                 floor: None,
                 taken: Watermarks::default(),
+                ahead: vec![],
                 until: Millis::MAX,
             };
             ensure!(store.finish_build(build).await?, "the token was lost");

@@ -23,6 +23,7 @@ pub const ALL: &[Bounds] = &[
     Bounds { name: "follow_three_times", follow_workers: 2, follows_changed: 3, ..SMALL },
     Bounds { name: "follow_from_behind", follows: NO_FOLLOWS, records: 3, follows_changed: 2, classes_changed: 1, ..SMALL },
     Bounds { name: "follow_two", authors: 2, deletes: false, follows: [true, false], follows_changed: 2, sleeps: 1, ..SMALL },
+    Bounds { name: "follow_inside_a_record", follows: NO_FOLLOWS, follows_changed: 2, step: ONE_READER, ..SMALL },
     Bounds { name: "cross_classes", records: 3, classes_changed: 2, follows_changed: 1, takers: 2, ..SMALL },
     Bounds { name: "cross_classes_asleep", classes_changed: 1, follows_changed: 1, sleeps: 1, rebuilds: 2, ..SMALL },
     Bounds { name: "pull", classes: [Pull; 2], edits: true, follows_changed: 2, takers: 2, ..SMALL },

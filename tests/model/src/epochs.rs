@@ -34,7 +34,7 @@ fn each(state: &mut State, visit: &mut impl FnMut(&mut u8)) {
     for rebuild in &mut state.rebuilds {
         match rebuild {
             Rebuild::Idle => {}
-            Rebuild::Begun { token, .. } => visit(token),
+            Rebuild::Looked { token, .. } | Rebuild::Begun { token, .. } => visit(token),
             Rebuild::Read(read) => visit(&mut read.token),
         }
     }

@@ -3,7 +3,7 @@
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take, floor_of_cut};
-use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
+use feedgate_common::marks::{Mark, Verdict, edge_step_acts, push_verdict, pushed_from};
 use feedgate_common::{Entry, Generation};
 
 use crate::Fanout;
@@ -24,16 +24,19 @@ impl Inbox {
         self.log.len() as u8
     }
 
-    fn entry_of(&self, author: usize) -> Option<Generation> {
-        Some(self.taken_in[author]).filter(|taken| *taken > 0).map(Generation::from)
+    fn mark(&self, author: usize) -> Option<Mark> {
+        match (self.taken_in[author], self.ahead[author]) {
+            (0, 0) => None,
+            (0, ahead) => Some(Mark::Ahead(ahead.into())),
+            (taken, _) => Some(Mark::Taken(taken.into())),
+        }
     }
 
     /// [`push_verdict`], or what is put in its place.
     fn verdict(&self, model: &Fanout, author: usize, generation: Generation, counter: Generation) -> Verdict {
-        let verdict = push_verdict(self.entry_of(author), self.built_at.into(), generation, counter);
+        let verdict = push_verdict(self.mark(author), self.built_at.into(), generation, counter);
         match (model.variant, verdict) {
             (Some(Variant::NoMarkCheck), _) => Verdict::Append,
-            (Some(Variant::SkipInsteadOfReadingAgain), Verdict::Stale) => Verdict::Skip,
             (Some(Variant::NoCounterCompare), Verdict::Stale) => Verdict::Append,
             _ => verdict,
         }
@@ -79,9 +82,16 @@ impl State {
                 self.store.tokens[log] = 0;
             }
         }
-        for (log, to, verdict) in verdicts {
-            for record in step.records.iter().filter(|record| verdict == Verdict::Append && record.seq > to.from) {
+        for (log, to, _) in verdicts.into_iter().filter(|(.., verdict)| *verdict == Verdict::Append) {
+            let mark = self.inbox(log).and_then(|inbox| inbox.mark(author));
+            let from = pushed_from(mark, to.from);
+            for record in step.records.iter().filter(|record| record.seq > from) {
                 self.append(log, Entry::of(record, step.author, to.generation));
+            }
+            if let (Some(last), Some(inbox)) = (step.records.last(), &mut self.store.inboxes[log])
+                && last.seq >= inbox.ahead[author].into()
+            {
+                inbox.ahead[author] = 0;
             }
         }
         self.went_back |= step.next < self.store.progress[author];
@@ -104,7 +114,7 @@ impl State {
             Some(Variant::FollowStepByPushVerdict) if step.on => {
                 inbox.verdict(model, author, step.generation, counter) != Verdict::Append
             }
-            _ => edge_step_acts(inbox.entry_of(author), inbox.built_at.into(), step.generation),
+            _ => edge_step_acts(inbox.mark(author), inbox.built_at.into(), step.generation),
         };
         if step.on && (moved || pulled && model.variant != Some(Variant::FollowIgnoresWatermark)) {
             return Outcome::Again;
@@ -119,6 +129,7 @@ impl State {
         let Some(inbox) = &mut self.store.inboxes[log] else { return Outcome::Done };
         let generation = step.generation as u8;
         self.went_back |= generation < inbox.taken_in[author];
+        inbox.ahead[author] = 0;
         match model.variant {
             Some(Variant::AppliedInsteadOfMarks) => inbox.built_at = inbox.built_at.max(generation),
             Some(Variant::UnfollowRemovesItsEntry) if !step.on => inbox.taken_in[author] = 0,
@@ -185,6 +196,10 @@ impl State {
             floor: build.floor.map(|key| key.rank as u8),
             built_at: build.built_at as u8,
             taken_in: [0; AUTHORS],
+            ahead: std::array::from_fn(|author| {
+                let found = build.ahead.iter().find(|(of, _)| *of == author_no(author));
+                found.map_or(0, |(_, seq)| *seq as u8)
+            }),
             taken: build.taken.into(),
         });
         Outcome::Done

@@ -140,9 +140,11 @@ pub struct News {
 pub enum Rebuild {
     #[default]
     Idle,
-    /// Has written the token and read the progress.
-    Begun { log: u8, token: u8, cuts: [Progress; AUTHORS], counter: u8 },
-    /// Then everything else, in one snapshot; `lagging` may have to be reopened.
+    /// Has taken an epoch, then read the progress.
+    Looked { log: u8, token: u8, reached: [Progress; AUTHORS] },
+    /// Has written the epoch as the token.
+    Begun { log: u8, token: u8, reached: [Progress; AUTHORS], counter: u8 },
+    /// Then everything else, in one snapshot; what is `ahead` may have to be reopened.
     Read(Snapshot),
 }
 
@@ -151,12 +153,15 @@ pub enum Rebuild {
 pub struct Snapshot {
     pub log: u8,
     pub token: u8,
-    pub cuts: [Progress; AUTHORS],
+    pub reached: [Progress; AUTHORS],
     pub edges: [Seen; AUTHORS],
     pub heads: [u8; AUTHORS],
     pub counter: u8,
     pub taken: Marks,
-    pub lagging: [bool; AUTHORS],
+    /// Up to which record, of whom push is behind; else 0.
+    pub ahead: [u8; AUTHORS],
+    /// Push that is behind has been looked after.
+    pub reopened: bool,
 }
 
 /// A device, at a position of its log.

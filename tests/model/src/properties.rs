@@ -42,6 +42,12 @@ pub(crate) fn all() -> Vec<Property<Fanout>> {
         Property::always("i4_at_rest_a_device_shows_what_is_wanted", |model, state| {
             !at_rest(model, state) || devices_show_what_is_wanted(model, state)
         }),
+        Property::always("i8_a_page_shows_all_that_was_accepted_and_finished", |model, state| {
+            inboxes(state).all(|(log, inbox)| page_shows_what_is_finished(model, state, log, inbox))
+        }),
+        Property::always("at_rest_no_inbox_is_ahead_of_push", |model, state| {
+            !at_rest(model, state) || !model.tracks_events() || inboxes(state).all(|(_, inbox)| is_level(state, inbox))
+        }),
         Property::always("i7_at_rest_a_page_is_what_is_wanted", |model, state| {
             !at_rest(model, state) || pages_are_what_is_wanted(model, state)
         }),
@@ -152,6 +158,30 @@ fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) ->
             below || inbox.log.iter().any(holds)
         })
     })
+}
+
+/// Whatever the store has lost: what push has finished is on every page, under every edge that the inbox has taken in.
+fn page_shows_what_is_finished(model: &Fanout, state: &State, log: usize, inbox: &Inbox) -> bool {
+    let (reader, Some(page)) = (model.reader_of(log), page_now(model, state, log)) else { return true };
+    if !model.tracks_events() || state.unnoticed {
+        return true;
+    }
+    (0..model.bounds.authors).all(|author| {
+        let (seen, of) = (state.truth.seen(reader, author), &state.truth.authors[author]);
+        if !seen.on || !has_taken_in_the_edge(state, reader, inbox, author) {
+            return true;
+        }
+        let outbox = state.truth.records_of(model, author, model.feed_of(log), state.truth.head(author));
+        let finished =
+            |add: &Record| add.seq <= seen.from.into() || add.route == Route::Push && add.seq <= of.finished.into();
+        let shown = shown(&outbox, seen.door(), model.bounds.backfill, finished);
+        shown.iter().all(|add| page.version(add.key.item.0 as Item) > 0)
+    })
+}
+
+/// Push has come as far as the rebuild had.
+fn is_level(state: &State, inbox: &Inbox) -> bool {
+    inbox.ahead.iter().zip(&state.store.progress).all(|(ahead, progress)| progress.done >= u64::from(*ahead))
 }
 
 /// No add stands behind a delete of its item.

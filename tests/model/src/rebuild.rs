@@ -1,5 +1,5 @@
-//! The rebuild of an inbox that is missing: token and progress, then everything else in one snapshot, then what lags is made
-//! outstanding again, then the swap.
+//! The rebuild of an inbox that is missing: an epoch and the progress, then the token, then everything else in one snapshot, then
+//! push that is behind is made outstanding again, then the swap.
 
 use std::cmp::Reverse;
 
@@ -23,35 +23,49 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
                 let named = missing.filter(|log| model.feed_of(*log).0 < u16::from(state.truth.feeds));
                 actions.extend(named.map(|log| Action::RebuildBegin { slot, log }));
             }
+            Rebuild::Looked { .. } => actions.push(Action::RebuildToken { slot }),
             Rebuild::Begun { .. } => actions.push(Action::RebuildRead { slot }),
-            Rebuild::Read(read) if read.lagging.contains(&true) => actions.push(Action::RebuildReopen { slot }),
+            Rebuild::Read(read) if !read.reopened => actions.push(Action::RebuildReopen { slot }),
             Rebuild::Read(_) => actions.push(Action::RebuildSwap { slot }),
         }
     }
 }
 
-/// Takes a new epoch, writes it as the token, and reads the progress of every author.
+/// Takes a new epoch, and reads the progress of every author. (If the store goes back in between, the epoch is below those that
+/// count, whatever was read.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize) {
-    let reader = model.reader_of(log);
     state.truth.epoch += 1;
-    let token = state.truth.epoch;
+    let (token, reached) = (state.truth.epoch, state.store.progress.map(|progress| cut_at(model, progress)));
+    state.rebuilds[slot] = Rebuild::Looked { log: log as u8, token, reached };
+}
+
+/// Writes the epoch as the token, unless the inbox is there by now, or a token: then that one is everybody's.
+pub(crate) fn token(model: &Fanout, state: &mut State, slot: usize) {
+    let Rebuild::Looked { log, mut token, reached } = std::mem::take(&mut state.rebuilds[slot]) else { return };
+    let (log, reader) = (usize::from(log), model.reader_of(log.into()));
+    if state.inbox(log).is_some() {
+        return;
+    }
+    let stands = state.store.tokens[log];
+    if stands >= state.least_epoch && stands > 0 && model.variant != Some(Variant::TokenTaken) {
+        token = stands;
+    }
     state.store.tokens[log] = token;
     let early = model.variant == Some(Variant::RebuildCounterBefore);
     let counter = if early { state.truth.readers[reader].counter } else { 0 };
-    let cuts = state.store.progress.map(|progress| cut_at(model, progress));
-    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, token, cuts, counter };
+    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, token, reached, counter };
     if model.variant == Some(Variant::ServeBeforeSwap) {
         let built_at = state.truth.readers[reader].counter;
         let taken = state.truth.counters(reader);
-        let taken_in = [0; AUTHORS];
+        let (taken_in, ahead) = ([0; AUTHORS], [0; AUTHORS]);
         state.store.inboxes[log] =
-            Some(Inbox { epoch: token, log: vec![], cut: 0, floor: None, built_at, taken_in, taken });
+            Some(Inbox { epoch: token, log: vec![], cut: 0, floor: None, built_at, taken_in, ahead, taken });
     }
 }
 
 /// One snapshot of edges, outboxes and counters.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
-    let Rebuild::Begun { log, token, cuts, counter } = state.rebuilds[slot] else { return };
+    let Rebuild::Begun { log, token, reached, counter } = state.rebuilds[slot] else { return };
     let of = model.reader_of(log.into());
     let truth = &state.truth;
     let mut edges = truth.edges(of);
@@ -63,19 +77,26 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let heads = std::array::from_fn(|author| truth.head(author));
     let early = model.variant == Some(Variant::RebuildCounterBefore);
     let counter = if early { counter } else { truth.readers[of].counter };
-    let lags = |author: usize| model.tracks_events() && edges[author].on && cuts[author].done < heads[author].into();
-    let lagging = std::array::from_fn(|author| lags(author) && model.variant != Some(Variant::NothingReopened));
+    let is_behind = |author: usize| {
+        let held = edges[author].on && edges[author].generation > 0;
+        held && reached[author].done < heads[author].into()
+            && !matches!(model.variant, Some(Variant::AheadOfPushAndForgotten))
+    };
+    let ahead: [u8; AUTHORS] = std::array::from_fn(|author| if is_behind(author) { heads[author] } else { 0 });
     let taken = truth.counters(of);
-    state.rebuilds[slot] = Rebuild::Read(Snapshot { log, token, cuts, edges, heads, counter, taken, lagging });
+    let reopens = model.tracks_events() && ahead != [0; AUTHORS] && model.variant != Some(Variant::NothingReopened);
+    let reopened = !reopens;
+    state.rebuilds[slot] =
+        Rebuild::Read(Snapshot { log, token, reached, edges, heads, counter, taken, ahead, reopened });
 }
 
-/// What is behind the outbox still becomes outstanding again.
+/// Push that is behind becomes outstanding again.
 pub(crate) fn reopen(state: &mut State, slot: usize) {
     let Rebuild::Read(read) = &mut state.rebuilds[slot] else { return };
-    let lagging = std::mem::take(&mut read.lagging);
-    for author in (0..AUTHORS).filter(|author| lagging[*author]) {
-        let head = state.truth.head(author);
-        if state.store.progress[author].done < head.into() {
+    read.reopened = true;
+    let ahead = read.ahead;
+    for (author, upto) in ahead.into_iter().enumerate() {
+        if state.store.progress[author].done < upto.into() {
             executor::take_back(state, author);
             state.truth.authors[author].reopened = Reopened::Yes;
         }
@@ -105,21 +126,26 @@ pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
         entries: oldest_first(adds).into_iter().map(entry).collect(),
         floor,
         taken: read.taken.into(),
+        ahead: (0..AUTHORS)
+            .filter(|of| read.ahead[*of] > 0 && model.variant != Some(Variant::RebuildCutAtTheProgress))
+            .map(|of| (author_no(of), read.ahead[of].into()))
+            .collect(),
         until: 0,
     };
     state.finish_build(model, log, &build);
 }
 
-/// All that the snapshot shows: push up to the cut, pull all of it, and what is addressed.
+/// All that the snapshot shows, however far push is, and what is addressed.
 fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
     let (log, reader) = (usize::from(read.log), model.reader_of(read.log.into()));
     let mut adds = state.truth.direct_adds(model, log, read.taken.direct);
     for author in 0..model.bounds.authors {
         let outbox = state.truth.records_of(model, author, model.feed_of(log), read.heads[author]);
-        let cut = Cut { progress: read.cuts[author], pull: PullSeq::MAX };
         let edge = read.edges[author];
+        let cut = Cut { progress: read.reached[author], pull: PullSeq::MAX };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
-        let reached = |add: &Record| add.seq <= edge.from.into() || past(add);
+        let cuts = model.variant == Some(Variant::RebuildCutAtTheProgress);
+        let reached = |add: &Record| !cuts || add.seq <= edge.from.into() || past(add);
         adds.extend(shown(&outbox, edge.door(), model.bounds.backfill, reached).into_iter().map(|add| FeedAdd {
             author: author_no(author),
             outbox_seq: add.seq,

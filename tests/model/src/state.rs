@@ -236,6 +236,8 @@ pub struct Inbox {
     pub built_at: u8,
     /// The generation taken in by a follow step; 0 if none has run.
     pub taken_in: [u8; AUTHORS],
+    /// The record up to which the rebuild was ahead of push; 0 if push had come that far, or has since.
+    pub ahead: [u8; AUTHORS],
     pub taken: Marks,
 }
 

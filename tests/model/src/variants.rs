@@ -37,12 +37,18 @@ pub enum Variant {
     StaleActivity,
     /// An inbox is served while it is being rebuilt.
     ServeBeforeSwap,
+    /// A rebuild takes the token of another one in its place.
+    TokenTaken,
     /// A rebuild swaps in wherever no inbox is.
     SwapWithoutToken,
     /// A cut is `done`, also for readers that the next record has reached.
     CutIgnoresLastReader,
     /// A rebuild leaves an edge to the follow step that is outstanding.
     RebuildSkipsPendingFollow,
+    /// A rebuild brings what push has brought to the bucket, and leaves the rest to push.
+    RebuildCutAtTheProgress,
+    /// An inbox does not remember that it was built ahead of push.
+    AheadOfPushAndForgotten,
     /// A rebuild that finds push behind the outbox takes it for running.
     NothingReopened,
     /// Reopened work is finished by whoever is told that it was reopened, before that one goes through it again.
@@ -59,8 +65,6 @@ pub enum Variant {
     NoFloor,
     /// An event is outstanding until somebody was told of it.
     OutstandingUntilRelayed,
-    /// Where the inbox knows of later edges, a push step passes it by.
-    SkipInsteadOfReadingAgain,
     /// Where the inbox knows of later edges, a push step appends.
     NoCounterCompare,
     /// An inbox keeps the greatest generation it has taken in of any edge, and no entry for each.

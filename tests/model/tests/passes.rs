@@ -37,7 +37,7 @@ macro_rules! passing {
 
 passing! {
     push push_in_batches push_to_two_readers
-    follow follow_three_times follow_from_behind follow_two
+    follow follow_three_times follow_from_behind follow_two follow_inside_a_record
     cross_classes cross_classes_asleep
     pull pull_two pull_two_asleep pull_little_by_little pull_asleep
     follow_imported pull_imported

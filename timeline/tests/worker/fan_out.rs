@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::town::{BACKFILL, NOW, Town, settings, sweeping};
 use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::inboxes::MARKS_MAX;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Entry, Jobs, Op};
 use feedgate_embedded::{Database, EmbeddedJobs};
+use futures_util::future::join_all;
 
 /// (what, item) of each entry.
 fn told(entries: &[Entry]) -> Vec<(Op, u64)> {
@@ -215,4 +217,23 @@ async fn more_events_than_a_sweep_relays_at_a_time_are_all_found() {
     town.finished().await;
     assert_eq!(town.stores.archive.counts().await.unwrap().events, 0);
     worker.stop().await;
+}
+
+/// Each follow step leaves a mark in the inbox. When there are too many, the inbox is built anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn i4_a_reader_who_follows_more_than_an_inbox_remembers_gets_all_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::open(dir.path(), MARKS_MAX + 3).await;
+    let authors = 1..MARKS_MAX + 3;
+    town.visit(0).await;
+    let before = town.log(0).await.head.epoch;
+    let follow = |author| Write::Follow { reader: town.name(0), author: town.name(author) };
+    town.stores.archive.write(authors.clone().map(follow).collect(), NOW).await.unwrap();
+    join_all(authors.map(|author| town.feeds.step_edge(town.no(0), town.no(author)))).await;
+    assert_eq!(town.stores.inboxes.stand(town.key(0)).await.unwrap(), None, "it is left to a rebuild");
+    for (author, id) in [(1, 100), (MARKS_MAX + 2, 101)] {
+        town.publish(author, id).await;
+    }
+    assert_eq!(town.shown(0).await, BTreeSet::from([100, 101]));
+    assert!(town.log(0).await.head.epoch > before, "whoever is online is told to start over");
 }

@@ -111,3 +111,35 @@ fn i14_resume_at_any_crash_point_gives_the_same_changes() {
         assert_eq!(run(seed, &crashes), undisturbed, "seed {seed}, crashes after writes {crashes:?}");
     }
 }
+
+/// Push has to start over from the first record, and nobody does it yet: pages do not wait for that.
+#[test]
+fn i8_a_page_is_whole_as_soon_as_the_inboxes_are_lost_and_nothing_comes_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = 1..=WRITES;
+    live(dir.path(), async |town| {
+        for reader in AUTHORS..USERS {
+            town.visit(reader).await;
+            town.follow(reader, 0).await;
+        }
+        town.deliver().await;
+        for item in items.clone() {
+            town.publish(0, item).await;
+        }
+        town.deliver().await;
+    });
+    std::fs::remove_dir_all(dir.path().join("inboxes")).unwrap();
+    live(dir.path(), async |town| {
+        for reader in AUTHORS..USERS {
+            let page = town.feeds.page(town.key(reader), None, 100).await.unwrap();
+            assert_eq!(page.items.len() as u64, WRITES, "reader {reader}");
+        }
+        town.deliver().await;
+        town.publish(0, WRITES + 1).await;
+        town.deliver().await;
+        for reader in AUTHORS..USERS {
+            let told: Vec<u64> = town.entries(reader).await.iter().map(|entry| entry.key.item.0).collect();
+            assert_eq!(told, (1..=WRITES + 1).collect::<Vec<_>>(), "reader {reader}");
+        }
+    });
+}

@@ -115,7 +115,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
 
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
     window::i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(open("too-much").await).await;
-    window::cuts_that_are_missing_are_named(open("cuts").await).await;
+    window::a_rebuild_brings_what_push_has_not_and_says_of_whom(open("cuts").await).await;
     for seed in 1..=8 {
         let history = oracle::History::of_seed(seed, 120);
         let archive = open_with(&format!("oracle-{seed}"), history.pull_above).await;

@@ -48,8 +48,10 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     a_reader_gets_records_beyond_its_edge_alone(open().await).await;
     edges::a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
     edges::an_unfollow_step_keeps_its_mark(open().await).await;
+    edges::i18_an_inbox_remembers_so_many_follow_steps_and_no_more(open().await).await;
     edges::a_build_that_is_cancelled_starts_over_and_an_inbox_that_is_there_stays(open().await).await;
     a_swap_needs_its_own_token(open().await).await;
+    i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(open().await).await;
     a_missing_inbox_says_so_everywhere(open().await).await;
     counts_follow_what_is_kept(open().await).await;
     news::i10_watermarks_move_forward_whatever_is_appended_and_only_from_what_was_expected(open().await).await;
@@ -122,7 +124,7 @@ fn now() -> Millis {
 /// An inbox that took in every edge up to generation 10, nothing that is pulled and nothing direct.
 fn built(reader: UserNo, epoch: u64, entries: Vec<Entry>) -> Build {
     let (key, epoch, taken) = (InboxKey::main(reader), life(epoch), Watermarks::default());
-    Build { key, epoch, built_at: 10, entries, floor: None, taken, until: Millis::MAX }
+    Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead: vec![], until: Millis::MAX }
 }
 
 /// Gives the reader an inbox, as of [`built`].
@@ -131,7 +133,7 @@ async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Ve
 }
 
 async fn swap_in(store: &Arc<dyn Inboxes>, build: Build) {
-    assert!(store.begin_build(build.key, build.epoch, &[]).await.unwrap().is_some());
+    assert_eq!(store.begin_build(build.key, build.epoch).await.unwrap(), Some(build.epoch));
     assert!(store.finish_build(build).await.unwrap());
 }
 
@@ -316,17 +318,17 @@ pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>
     assert!(entries(&store, place(2)).await.is_empty());
 }
 
-/// A push past the reader, an edge step and a later build each take the token away.
+/// A push past the reader and an edge step each take the token away.
 pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
-    let begin = async |token| store.begin_build(KEY, life(token), &[AUTHOR]).await.unwrap();
+    let begin = async |token| assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), Some(life(token)));
     let finish = async |token| store.finish_build(built(READER, token, vec![add(1, 5)])).await.unwrap();
     assert!(!finish(1).await, "never begun");
-    assert_eq!(begin(1).await, Some(vec![Progress::default()]));
-    assert_eq!(begin(2).await, Some(vec![Progress::default()]));
-    assert!(!finish(1).await, "another's token");
+    begin(2).await;
+    assert_eq!(store.begin_build(KEY, life(3)).await.unwrap(), Some(life(2)), "the one that stands is everybody's");
+    assert!(!finish(3).await, "a token that does not stand");
     store.advance(step(&store, 1, vec![follower(READER, 5)])).await.unwrap();
     assert!(!finish(2).await, "a push went by");
-    assert_eq!(begin(3).await, Some(vec![Progress::at(1)]));
+    begin(3).await;
     let follow = edge(12, true, Progress::at(1), vec![]);
     assert_eq!(store.step_edge(follow).await.unwrap(), EdgeStepped::Missing);
     assert!(!finish(3).await, "an edge changed");
@@ -337,8 +339,35 @@ pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [None], "nothing is served before the swap");
     assert!(finish(5).await);
     assert!(!finish(5).await, "a token is good for one swap");
-    assert_eq!(begin(6).await, None, "the inbox exists");
+    assert_eq!(store.begin_build(KEY, life(6)).await.unwrap(), None, "the inbox exists");
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(Position { epoch: life(5), offset: 1 })]);
+}
+
+/// Push starts over after a loss: what the rebuilt inbox holds already is passed by, then it goes on. A follow step ends
+/// that too.
+pub async fn i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(store: Arc<dyn Inboxes>) {
+    let place = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
+    for (n, upto) in [(0, 3), (1, 1)] {
+        let entries = (1..=upto).map(|seq| add(seq, 5)).collect();
+        let ahead = vec![(UserNo(99), 7), (AUTHOR, upto)];
+        swap_in(&store, Build { ahead, ..built(place(n), u64::from(n) + 1, entries) }).await;
+    }
+    let to = || vec![follower(place(0), 5), follower(place(1), 5)];
+    assert_eq!(store.advance(step(&store, 1, to())).await.unwrap(), Advanced::Moved(vec![]));
+    let two = Advance { next: Progress::at(4), records: (2..=4).map(record).collect(), ..step(&store, 2, to()) };
+    let grew = vec![grown(place(0), 1, 4, 1), grown(place(1), 2, 4, 3)];
+    assert_eq!(store.advance(two).await.unwrap(), Advanced::Moved(grew));
+    let grew = vec![grown(place(0), 1, 5, 1), grown(place(1), 2, 5, 1)];
+    assert_eq!(store.advance(step(&store, 5, to())).await.unwrap(), Advanced::Moved(grew));
+    for n in 0..2 {
+        assert_eq!(entries(&store, place(n)).await, (1..=5).map(|seq| add(seq, 5)).collect::<Vec<_>>());
+    }
+    let other = UserNo(99);
+    let follow = EdgeStep { author: other, ..edge(11, true, Progress::default(), vec![]) };
+    assert!(matches!(store.step_edge(follow).await.unwrap(), EdgeStepped::Applied(_)));
+    let of_other = Advance { author: other, ..step(&store, 1, vec![follower(READER, 11)]) };
+    let grew = vec![Grown { generation: 11, ..grown(READER, 1, 7, 1) }];
+    assert_eq!(store.advance(of_other).await.unwrap(), Advanced::Moved(grew), "under another edge");
 }
 
 /// See [`inboxes`].

@@ -40,8 +40,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
-    PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
+    Archive, ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox,
+    Outstanding, PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -249,7 +249,7 @@ impl Archive for PostgresArchive {
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
-    ) -> Result<Built> {
+    ) -> Result<FeedState> {
         let lows = &self.lows;
         self.pool.snapshot(work!(|connection| door::build(connection, lows, key, progress, backfill, limit))).await
     }

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Built, Event, FeedAdd, FeedState, PullHead};
+use feedgate_common::archive::{Archive, Event, FeedAdd, FeedState, PullHead};
 use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, DisplayKey, Entry, FeedId, InboxKey, Progress, UserNo, Watermarks};
 
@@ -176,20 +176,19 @@ impl Asked<'_> {
         let reader = key.reader;
         let followees = naive.followees(reader, users);
         let cuts: Vec<_> = followees.iter().map(|author| (*author, self.progress(*author))).collect();
-        let Built::State(state) = archive.build(key, &cuts, backfill, limit).await.unwrap() else {
-            panic!("every cut was given");
-        };
-        let mut wants = naive.feed(key, users, backfill, |author| self.progress(author).cut_for(reader));
+        let state = archive.build(key, &cuts, backfill, limit).await.unwrap();
+        let mut wants = naive.feed(key, users, backfill, |_| u64::MAX);
         let floor = wants.get(limit).map(|add| add.key);
         wants.truncate(limit);
         let newest = naive.edges.iter().filter(|((r, _), _)| *r == reader).map(|(_, edge)| edge.generation).max();
         assert!(state.built_at >= newest.unwrap_or(0), "the counter covers every edge of the snapshot");
         assert_eq!(state.floor, floor, "the greatest key left out");
         assert_eq!(state.taken, naive.heads(reader), "nothing is left to take in");
-        let lags = |author: &UserNo| naive.head(*author) > self.progress(*author).done;
-        let mut lagging = state.lagging.clone();
-        lagging.sort_unstable();
-        assert_eq!(lagging, followees.into_iter().filter(lags).collect::<Vec<_>>());
+        let held = |author: &UserNo| naive.edges.get(&(reader, *author)).is_some_and(|edge| edge.generation > 0);
+        let heads = followees.into_iter().filter(held).map(|author| (author, naive.head(author)));
+        let mut ahead = state.ahead.clone();
+        ahead.sort_unstable();
+        assert_eq!(ahead, heads.filter(|(author, head)| *head > self.progress(*author).done).collect::<Vec<_>>());
         authors_stand_in_outbox_order(&state);
         let mut adds = state.adds;
         adds.sort_unstable_by_key(|add| Reverse(add.key));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Built, EDGE_ADDS_MAX, Publish, Write};
+use feedgate_common::archive::{Archive, EDGE_ADDS_MAX, Publish, Write};
 use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Progress, UserNo};
 
 use super::{NOW, accept, change, delete, follow, post, write};
@@ -53,12 +53,25 @@ pub(super) async fn i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(a
     }
 }
 
-pub(super) async fn cuts_that_are_missing_are_named(archive: Arc<dyn Archive>) {
+pub(super) async fn a_rebuild_brings_what_push_has_not_and_says_of_whom(archive: Arc<dyn Archive>) {
     let (reader, ann, ..) = change(&*archive, follow("rea", "ann")).await;
     let (_, ben, ..) = change(&*archive, follow("rea", "ben")).await;
-    let built = archive.build(InboxKey::main(reader), &[(ann, Progress::at(0))], 10, 10).await.unwrap();
-    assert_eq!(built, Built::CutsMissing(vec![ben]));
-    let cuts = [(ben, Progress::at(0)), (ann, Progress::at(0)), (UserNo(77), Progress::at(5))];
-    let built = archive.build(InboxKey::main(reader), &cuts, 10, 10).await.unwrap();
-    assert!(matches!(built, Built::State(state) if state.adds.is_empty() && state.lagging.is_empty()));
+    change(&*archive, follow("rea", "silent")).await;
+    let mut items = vec![];
+    for author in ["ann", "ben", "ann"] {
+        items.push(accept(&*archive, post(author, "x"), NOW).await.0);
+    }
+    let ahead = async |progress: &[(UserNo, Progress)]| {
+        let built = archive.build(InboxKey::main(reader), progress, 10, 10).await.unwrap();
+        let brought: Vec<_> = built.adds.iter().map(|add| add.key.item).collect();
+        assert_eq!(brought.len(), items.len(), "all of it, always");
+        assert!(items.iter().all(|item| brought.contains(item)), "{brought:?}");
+        let mut ahead = built.ahead;
+        ahead.sort_unstable();
+        ahead
+    };
+    assert_eq!(ahead(&[]).await, [(ann, 2), (ben, 1)]);
+    assert_eq!(ahead(&[(ann, Progress::at(2)), (ben, Progress::at(1)), (UserNo(77), Progress::at(5))]).await, []);
+    let inside = Progress { done: 1, last: Some(reader) };
+    assert_eq!(ahead(&[(ben, Progress::at(0)), (ann, inside)]).await, [(ann, 2), (ben, 1)]);
 }

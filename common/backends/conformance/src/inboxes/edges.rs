@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use feedgate_common::inboxes::{Build, EdgeStepped};
+use feedgate_common::inboxes::{Build, EdgeStep, EdgeStepped, MARKS_MAX};
 use feedgate_common::{Entry, FeedId, InboxKey, Inboxes, Position, Progress, UserNo};
 
-use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, life, step};
+use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, life, step, swap_in};
 
 pub(super) async fn a_follow_step_forgets_then_adds_and_later_pushes_go_on(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![add(1, 5)]).await;
@@ -36,13 +36,31 @@ pub(super) async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
     assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12)]);
 }
 
+pub(super) async fn i18_an_inbox_remembers_so_many_follow_steps_and_no_more(store: Arc<dyn Inboxes>) {
+    let ahead = vec![(UserNo(5_000), 7)];
+    swap_in(&store, Build { ahead, ..built(READER, 1, vec![]) }).await;
+    let follow = async |author, generation| {
+        let step = EdgeStep { author: UserNo(author), ..edge(generation, true, Progress::default(), vec![]) };
+        store.step_edge(step).await.unwrap()
+    };
+    for author in 0..MARKS_MAX as u32 {
+        assert!(matches!(follow(author, 11).await, EdgeStepped::Applied(_)), "{author}");
+    }
+    let head = store.stand(KEY).await.unwrap();
+    assert_eq!(follow(4_000, 12).await, EdgeStepped::Full);
+    assert_eq!(follow(5_000, 12).await, EdgeStepped::Full, "what it is ahead with is no follow step");
+    assert_eq!(store.stand(KEY).await.unwrap(), head, "nothing was done");
+    assert!(matches!(follow(3, 13).await, EdgeStepped::Applied(_)), "one that it remembers may change");
+    assert_eq!(follow(3, 13).await, EdgeStepped::Nothing);
+}
+
 pub(super) async fn a_build_that_is_cancelled_starts_over_and_an_inbox_that_is_there_stays(store: Arc<dyn Inboxes>) {
     let [there, nothing] = [2, 3].map(|n| UserNo(READER.0 + n * u32::from(store.buckets())));
     let elsewhere = UserNo(READER.0 + 1);
     build(&store, there, 1, vec![add(1, 5)]).await;
     let of_another_feed = InboxKey { feed: FeedId(1), ..KEY };
     for (token, key) in [(2, KEY), (3, InboxKey::main(elsewhere)), (4, of_another_feed)] {
-        store.begin_build(key, life(token), &[]).await.unwrap();
+        store.begin_build(key, life(token)).await.unwrap();
     }
     let keys = [KEY, InboxKey::main(there), InboxKey::main(nothing), InboxKey::main(elsewhere)];
     assert_eq!(store.cancel_builds(&keys).await.unwrap(), [InboxKey::main(there)]);

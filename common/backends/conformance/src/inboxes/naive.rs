@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, Numbered, Read, Stand, Take, Taken,
+    Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, MARKS_MAX, Numbered, Read, Stand, Take,
+    Taken,
 };
-use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
+use feedgate_common::marks::{Mark, Verdict, edge_step_acts, push_verdict, pushed_from};
 use feedgate_common::{
     Bucket, Cut, DisplayKey, Entry, Epoch, Generation, InboxKey, Inboxes, Millis, Position, Progress, UserNo,
     Watermarks,
@@ -35,7 +36,8 @@ struct Inbox {
     epoch: Epoch,
     built_at: Generation,
     floor: Option<DisplayKey>,
-    marks: HashMap<UserNo, Generation>,
+    /// What an honest store no longer remembers stays here.
+    marks: HashMap<UserNo, Mark>,
     taken: Watermarks,
     until: Millis,
     log: Vec<Entry>,
@@ -102,8 +104,9 @@ impl Inboxes for Naive {
             }
         }
         let grown = grown.into_iter().filter_map(|(key, to)| {
-            let fresh: Vec<_> = step.records.iter().filter(|record| record.seq > to.from).collect();
             let inbox = state.inboxes.get_mut(&key).expect("found above");
+            let from = pushed_from(inbox.marks.get(&step.author).copied(), to.from);
+            let fresh: Vec<_> = step.records.iter().filter(|record| record.seq > from).collect();
             inbox.log.extend(fresh.iter().map(|record| Entry::of(record, step.author, to.generation)));
             let (head, appended) = (inbox.head(), fresh.len() as u32);
             (appended > 0).then_some(Grown { key, head, appended, generation: to.generation })
@@ -131,9 +134,14 @@ impl Inboxes for Naive {
         if step.on && (Cut { progress, pull: inbox.taken.pull }) != step.expected {
             return Ok(EdgeStepped::Overtaken);
         }
+        let is_taken = |mark: &&Mark| matches!(mark, Mark::Taken(_));
+        let known = inbox.marks.get(&step.author).as_ref().is_some_and(is_taken);
+        if !known && inbox.marks.values().filter(is_taken).count() >= MARKS_MAX {
+            return Ok(EdgeStepped::Full);
+        }
         inbox.log.push(Entry::forget(step.author, step.generation));
         inbox.log.extend(step.adds);
-        inbox.marks.insert(step.author, step.generation);
+        inbox.marks.insert(step.author, Mark::Taken(step.generation));
         Ok(EdgeStepped::Applied(inbox.head()))
     }
 
@@ -175,14 +183,12 @@ impl Inboxes for Naive {
         Ok(there)
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
         let mut state = self.state();
         if state.inboxes.contains_key(&key) {
             return Ok(None);
         }
-        state.tokens.insert(key, token);
-        let bucket = key.reader.bucket(self.buckets);
-        Ok(Some(authors.iter().map(|author| state.progress(*author, bucket)).collect()))
+        Ok(Some(*state.tokens.entry(key).or_insert(token)))
     }
 
     async fn finish_build(&self, build: Build) -> Result<bool> {
@@ -191,8 +197,9 @@ impl Inboxes for Naive {
             return Ok(false);
         }
         state.tokens.remove(&build.key);
-        let Build { key, epoch, built_at, entries: log, floor, taken, until } = build;
-        state.inboxes.insert(key, Inbox { epoch, built_at, floor, marks: HashMap::new(), taken, until, log });
+        let Build { key, epoch, built_at, entries: log, floor, taken, ahead, until } = build;
+        let marks = ahead.into_iter().map(|(author, seq)| (author, Mark::Ahead(seq))).collect();
+        state.inboxes.insert(key, Inbox { epoch, built_at, floor, marks, taken, until, log });
         Ok(true)
     }
 

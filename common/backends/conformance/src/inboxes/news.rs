@@ -124,11 +124,11 @@ pub(super) async fn a_take_at_a_missing_inbox_takes_its_token_away(store: Arc<dy
     let missed = || take(0, marks(0, 0), marks(8, 2), vec![direct(Op::Add, 4)]);
     assert_eq!(store.stand(KEY).await.unwrap(), None);
     assert_eq!(store.take(missed()).await.unwrap(), Taken::Missing);
-    store.begin_build(KEY, life(1), &[]).await.unwrap();
+    store.begin_build(KEY, life(1)).await.unwrap();
     assert_eq!(store.take(missed()).await.unwrap(), Taken::Missing);
     assert!(!store.finish_build(built(READER, 1, vec![])).await.unwrap(), "something was addressed meanwhile");
     let other = InboxKey::main(UserNo(READER.0 + u32::from(store.buckets())));
-    store.begin_build(KEY, life(2), &[]).await.unwrap();
+    store.begin_build(KEY, life(2)).await.unwrap();
     assert_eq!(store.take(Take { key: other, ..missed() }).await.unwrap(), Taken::Missing);
     assert!(store.finish_build(built(READER, 2, vec![])).await.unwrap(), "another reader's is another's");
 }
@@ -179,7 +179,7 @@ pub(super) async fn an_empty_inbox_is_there_and_the_first_change_lands_in_it(sto
     build(&store, second, 2, vec![]).await;
     assert_eq!(taken(&store).await, marks(70, 3));
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(head(0))]);
-    assert_eq!(store.begin_build(KEY, life(3), &[]).await.unwrap(), None, "there is nothing to rebuild");
+    assert_eq!(store.begin_build(KEY, life(3)).await.unwrap(), None, "there is nothing to rebuild");
     assert_eq!(store.read(KEY, head(1), 9).await.unwrap(), Read::Gone { head: head(0) });
     let pushed = store.advance(step(&store, 1, vec![follower(second, 5)])).await.unwrap();
     assert_eq!(pushed, Advanced::Moved(vec![grown(second, 2, 1, 1)]));

@@ -171,9 +171,9 @@ impl Schedule {
     }
 
     async fn begin(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let (key, author) = (self.key(), self.author());
+        let key = self.key();
         self.epoch += 1;
-        let begin = async |store: &dyn Inboxes, epoch| store.begin_build(key, Epoch(epoch), &[author]).await.unwrap();
+        let begin = async |store: &dyn Inboxes, epoch| store.begin_build(key, Epoch(epoch)).await.unwrap();
         assert_eq!(begin(store, self.epoch).await, begin(naive, self.epoch).await);
     }
 
@@ -182,6 +182,7 @@ impl Schedule {
         let count = [0, 5, 900, 1500][self.below(4) as usize];
         let entries = self.adds(author, 1, count);
         let taken = Watermarks { pull: self.below(50), direct: self.below(5) };
+        let ahead: Vec<_> = (0..self.below(3)).map(|n| (UserNo(100 + n as u32), self.below(400))).collect();
         for key in keys() {
             let build = Build {
                 key,
@@ -190,6 +191,7 @@ impl Schedule {
                 entries: entries.clone(),
                 floor: (count > 100).then_some(DisplayKey { rank: 5, item: ItemId(5) }),
                 taken,
+                ahead: ahead.clone(),
                 until: self.soon(),
             };
             assert_eq!(store.finish_build(build.clone()).await.unwrap(), naive.finish_build(build).await.unwrap());

@@ -19,7 +19,7 @@ mod window;
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState};
+use feedgate_common::archive::{EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
@@ -100,29 +100,25 @@ impl Doors {
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
-    ) -> Result<Built> {
+    ) -> Result<FeedState> {
         let counters = view.get::<Counters>(&())?.unwrap_or_default();
         let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
-        let edges = people::edges(view, reader)?;
-        let missing: Vec<UserNo> = edges.iter().map(|e| e.0).filter(|author| !progress.contains_key(author)).collect();
-        if !missing.is_empty() {
-            return Ok(Built::CutsMissing(missing));
-        }
-        let (mut lagging, mut windows) = (vec![], vec![]);
-        for (author, edge) in edges {
+        let (mut ahead, mut windows) = (vec![], vec![]);
+        for (author, edge) in people::edges(view, reader)? {
             let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-            if outbox.head > progress[&author].done {
-                lagging.push(author);
+            // Who follows as everyone does is never pushed to.
+            let pushed = edge.generation > 0;
+            if pushed && outbox.head > progress.get(&author).map_or(0, |progress| progress.done) {
+                ahead.push((author, outbox.head));
             }
-            let cut = progress[&author].cut_for(reader);
-            windows.push((self.window(view, AuthorFeed { feed, author }, &edge, cut, backfill)?, outbox));
+            windows.push((self.window(view, AuthorFeed { feed, author }, &edge, OutboxSeq::MAX, backfill)?, outbox));
         }
         let mut adds = newest(view, windows, Some(key), Stretch::default(), limit.saturating_add(1))?;
         let floor = adds.get(limit).map(|add| add.key);
         adds.truncate(limit);
         let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
         let taken = Watermarks { pull: counters.pull, direct };
-        Ok(Built::State(FeedState { built_at: counters.generation, adds: oldest_first(adds), floor, taken, lagging }))
+        Ok(FeedState { built_at: counters.generation, adds: oldest_first(adds), floor, taken, ahead })
     }
 
     /// A stretch of the feed in display order.

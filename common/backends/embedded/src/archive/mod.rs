@@ -45,8 +45,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Built, Edge, EdgeStates, Event, FeedAdd, Follow, Held, News, Outbox, Outstanding,
-    PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
+    Archive, ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox,
+    Outstanding, PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
 };
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::Result;
@@ -292,7 +292,7 @@ impl Archive for EmbeddedArchive {
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
-    ) -> Result<Built> {
+    ) -> Result<FeedState> {
         let (doors, progress) = (self.doors.clone(), progress.to_vec());
         self.db.read(move |view| doors.build(view, key, &progress, backfill, limit)).await
     }

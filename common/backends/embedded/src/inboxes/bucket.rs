@@ -9,7 +9,7 @@
 //! alone. Progress, marks, watermarks and floors only move forward (I10).
 
 use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, Take, Taken};
-use feedgate_common::marks::{Verdict, edge_step_acts, push_verdict};
+use feedgate_common::marks::{Mark, Verdict, edge_step_acts, push_verdict, pushed_from};
 use feedgate_common::{Cut, Entry, Epoch, InboxKey, Position, Progress, UserNo};
 use rustc_hash::FxHashMap;
 
@@ -25,7 +25,6 @@ pub(super) enum Step {
     Begin {
         key: InboxKey,
         token: Epoch,
-        authors: Vec<UserNo>,
     },
     Finish(Build),
     Discard(InboxKey),
@@ -41,7 +40,8 @@ pub(super) enum Answer {
     Advanced(Advanced),
     EdgeStepped(EdgeStepped),
     Taken(Taken),
-    Begun(Option<Vec<Progress>>),
+    /// The token that stands now.
+    Begun(Option<Epoch>),
     Finished(bool),
     Discarded,
     Touched,
@@ -77,7 +77,8 @@ impl Bucket {
             }
             Step::Edge(step) => self.edge_refusal(step).map(Answer::EdgeStepped),
             Step::Take(step) => self.take_refusal(step).map(Answer::Taken),
-            Step::Begin { key, .. } => self.inboxes.contains_key(key).then_some(Answer::Begun(None)),
+            Step::Begin { key, .. } if self.inboxes.contains_key(key) => Some(Answer::Begun(None)),
+            Step::Begin { key, .. } => self.tokens.get(key).map(|token| Answer::Begun(Some(*token))),
             Step::Finish(build) => {
                 (self.tokens.get(&build.key) != Some(&build.epoch)).then_some(Answer::Finished(false))
             }
@@ -103,7 +104,10 @@ impl Bucket {
             return Some(EdgeStepped::Nothing);
         }
         let cut = Cut { progress: self.progress(step.author), pull: inbox.taken.pull };
-        (step.on && cut != step.expected).then_some(EdgeStepped::Overtaken)
+        if step.on && cut != step.expected {
+            return Some(EdgeStepped::Overtaken);
+        }
+        inbox.is_full_for(step.author).then_some(EdgeStepped::Full)
     }
 
     fn take_refusal(&self, step: &Take) -> Option<Taken> {
@@ -127,9 +131,9 @@ impl Bucket {
             Step::Advance(step) => Answer::Advanced(self.advance(&step)),
             Step::Edge(step) => Answer::EdgeStepped(self.edge(&step)),
             Step::Take(step) => Answer::Taken(self.take(&step)),
-            Step::Begin { key, token, authors } => {
+            Step::Begin { key, token } => {
                 self.tokens.insert(key, token);
-                Answer::Begun(Some(authors.into_iter().map(|author| self.progress(author)).collect()))
+                Answer::Begun(Some(token))
             }
             Step::Finish(build) => {
                 self.swap_in(&build);
@@ -172,9 +176,11 @@ impl Bucket {
             match verdict {
                 None => _ = self.tokens.remove(&key),
                 Some(Verdict::Append) => {
-                    let fresh = step.records.iter().filter(|record| record.seq > to.from);
+                    let from = pushed_from(self.inboxes[&key].mark(step.author), to.from);
+                    let fresh = step.records.iter().filter(|record| record.seq > from);
                     let entries = fresh.map(|record| Entry::of(record, step.author, to.generation));
                     let (appended, head) = self.append(key, entries);
+                    self.passed(key, step);
                     if appended > 0 {
                         grown.push(Grown { key, head, appended, generation: to.generation });
                     }
@@ -186,13 +192,20 @@ impl Bucket {
         Advanced::Moved(grown)
     }
 
+    /// The inbox, which exists, has been brought to where the step ends.
+    fn passed(&mut self, key: InboxKey, step: &Advance) {
+        if let (Some(last), Some(inbox)) = (step.records.last(), self.inboxes.get_mut(&key)) {
+            inbox.reached(step.author, last.seq);
+        }
+    }
+
     /// The generation has been compared, and the cut if the edge is on.
     fn edge(&mut self, step: &EdgeStep) -> EdgeStepped {
         let Some(inbox) = self.inboxes.get_mut(&step.key) else {
             self.tokens.remove(&step.key);
             return EdgeStepped::Missing;
         };
-        inbox.set_mark(step.author, step.generation);
+        inbox.set_mark(step.author, Mark::Taken(step.generation));
         let forget = Entry::forget(step.author, step.generation);
         let adds = if step.on { &step.adds[..] } else { &[] };
         let (_, head) = self.append(step.key, std::iter::once(forget).chain(adds.iter().copied()));
@@ -216,7 +229,10 @@ impl Bucket {
     fn swap_in(&mut self, build: &Build) {
         self.discard(build.key);
         let (taken, until) = (build.taken, Until::at_least(build.until));
-        let inbox = Inbox { taken, until, ..Inbox::new(build.epoch, build.built_at, build.floor) };
+        let mut inbox = Inbox { taken, until, ..Inbox::new(build.epoch, build.built_at, build.floor) };
+        let ahead = build.ahead.iter().map(|(author, seq)| (*author, Mark::Ahead(*seq).packed()));
+        inbox.marks.extend(ahead);
+        inbox.marks.sort_unstable();
         self.inboxes.insert(build.key, Box::new(inbox));
         self.append(build.key, build.entries.iter().copied());
     }

@@ -6,9 +6,9 @@
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 
-use feedgate_common::inboxes::{KEEP, Log, Read, floor_of_cut};
-use feedgate_common::marks::{Verdict, push_verdict};
-use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, Position, UserNo, Watermarks};
+use feedgate_common::inboxes::{KEEP, Log, MARKS_MAX, Read, floor_of_cut};
+use feedgate_common::marks::{Mark, Verdict, push_verdict};
+use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, OutboxSeq, Position, UserNo, Watermarks};
 
 use super::changes::Changes;
 use super::until::Until;
@@ -25,8 +25,8 @@ pub(super) struct Inbox {
     pub(super) floor: Option<DisplayKey>,
     /// How far it has taken in what no push brings.
     pub(super) taken: Watermarks,
-    /// The generation taken in, for authors whose follow step has run since the build; by author.
-    pub(super) marks: Vec<(UserNo, Generation)>,
+    /// What is remembered of authors, packed; by author.
+    pub(super) marks: Vec<(UserNo, u64)>,
     pub(super) changes: Changes,
     /// How many of the changes are a `delete` or a `forget`.
     pub(super) removals: u32,
@@ -46,11 +46,11 @@ impl Inbox {
         Position { epoch: self.epoch, offset: self.changes.head() }
     }
 
-    /// The generation of `author`'s edge that a follow step has brought since the build.
+    /// What is remembered of `author`.
     #[inline]
-    pub(super) fn mark(&self, author: UserNo) -> Option<Generation> {
+    pub(super) fn mark(&self, author: UserNo) -> Option<Mark> {
         let at = self.marks.binary_search_by_key(&author, |&(author, _)| author).ok()?;
-        Some(self.marks[at].1)
+        Some(Mark::unpacked(self.marks[at].1))
     }
 
     /// Whether what no push brings belongs into the log, by somebody who knows of the edges up to `counter`.
@@ -61,14 +61,32 @@ impl Inbox {
         push_verdict(self.mark(entry.author), self.built_at, entry.generation, counter)
     }
 
-    /// Remembers the generation taken in.
-    pub(super) fn set_mark(&mut self, author: UserNo, generation: Generation) {
+    /// Remembers this of `author`, and nothing else.
+    pub(super) fn set_mark(&mut self, author: UserNo, mark: Mark) {
         match self.marks.binary_search_by_key(&author, |&(author, _)| author) {
-            Ok(at) => self.marks[at].1 = generation,
+            Ok(at) => self.marks[at].1 = mark.packed(),
             Err(at) => {
                 self.marks.reserve_exact(1);
-                self.marks.insert(at, (author, generation));
+                self.marks.insert(at, (author, mark.packed()));
             }
+        }
+    }
+
+    /// Whether it remembers as many follow steps as it may, and none of `author`'s.
+    pub(super) fn is_full_for(&self, author: UserNo) -> bool {
+        let is_taken = |packed: u64| matches!(Mark::unpacked(packed), Mark::Taken(_));
+        self.marks.len() >= MARKS_MAX
+            && !matches!(self.mark(author), Some(Mark::Taken(_)))
+            && self.marks.iter().filter(|(_, packed)| is_taken(*packed)).count() >= MARKS_MAX
+    }
+
+    /// Push has brought record `seq` of `author`: an inbox that was ahead up to there is so no longer.
+    #[inline]
+    pub(super) fn reached(&mut self, author: UserNo, seq: OutboxSeq) {
+        if let Ok(at) = self.marks.binary_search_by_key(&author, |&(author, _)| author)
+            && matches!(Mark::unpacked(self.marks[at].1), Mark::Ahead(upto) if upto <= seq)
+        {
+            self.marks.remove(at);
         }
     }
 
@@ -205,9 +223,16 @@ mod tests {
     fn marks_are_found_by_author_and_replaced() {
         let mut inbox = Inbox::new(Epoch(1), 1, None);
         for (author, generation) in [(5, 10), (2, 11), (9, 12), (5, 13)] {
-            inbox.set_mark(UserNo(author), generation);
+            inbox.set_mark(UserNo(author), Mark::Taken(generation));
         }
-        let found = [2, 5, 9, 4].map(|author| inbox.mark(UserNo(author)));
-        assert_eq!(found, [Some(11), Some(13), Some(12), None]);
+        inbox.set_mark(UserNo(1), Mark::Ahead(7));
+        let found = |inbox: &Inbox| [1, 2, 5, 9, 4].map(|author| inbox.mark(UserNo(author)));
+        let taken = [Some(11), Some(13), Some(12), None].map(|taken| taken.map(Mark::Taken));
+        [1, 2, 5, 4].into_iter().for_each(|author| inbox.reached(UserNo(author), 6));
+        assert_eq!(found(&inbox)[0], Some(Mark::Ahead(7)));
+        assert_eq!(found(&inbox)[1..], taken);
+        [1, 2, 5, 4].into_iter().for_each(|author| inbox.reached(UserNo(author), 7));
+        assert_eq!(found(&inbox)[0], None);
+        assert_eq!(found(&inbox)[1..], taken);
     }
 }

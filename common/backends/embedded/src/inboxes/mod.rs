@@ -205,9 +205,9 @@ impl Inboxes for EmbeddedInboxes {
         }
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
-        match self.step(Step::Begin { key, token, authors: authors.to_vec() }).await? {
-            Answer::Begun(progress) => Ok(progress),
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
+        match self.step(Step::Begin { key, token }).await? {
+            Answer::Begun(token) => Ok(token),
             other => unreachable!("a build begun answered {other:?}"),
         }
     }

@@ -18,7 +18,7 @@ use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take};
 use feedgate_common::{
-    Bucket, Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, ItemId, Progress, Record, UserNo, Watermarks,
+    Bucket, Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, ItemId, OutboxSeq, Progress, Record, UserNo, Watermarks,
 };
 
 use super::bucket::Step;
@@ -40,6 +40,8 @@ const TOUCH: u8 = 9;
 const EXPIRE: u8 = 10;
 /// [`ADVANCE`] is that of the main feed.
 const ADVANCE_NAMED: u8 = 11;
+/// [`FINISH`] is that of an inbox that is ahead of nobody.
+const FINISH_AHEAD: u8 = 12;
 
 /// Which bucket a step belongs to.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
@@ -80,13 +82,13 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, step.counter);
             put_entries(&mut out, &step.entries);
         }
-        Step::Begin { key, token, .. } => {
+        Step::Begin { key, token } => {
             out.push(BEGIN);
             put_key(&mut out, *key);
             put(&mut out, token.0);
         }
         Step::Finish(build) => {
-            out.push(FINISH);
+            out.push(if build.ahead.is_empty() { FINISH } else { FINISH_AHEAD });
             put_key(&mut out, build.key);
             put(&mut out, build.epoch.0);
             put(&mut out, build.built_at);
@@ -94,6 +96,9 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put_taken(&mut out, build.taken);
             Until::at_least(build.until).put(&mut out);
             put_entries(&mut out, &build.entries);
+            if !build.ahead.is_empty() {
+                put_ahead(&mut out, &build.ahead);
+            }
         }
         Step::Discard(key) => {
             out.push(DISCARD);
@@ -120,17 +125,8 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
             adds: take_entries(bytes)?,
         }),
         TAKE => Step::Take(take_take(bytes)?),
-        BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), authors: Vec::new() },
-        kind @ (FINISH | FINISH_WITHOUT_PULL) => {
-            let (key, epoch, built_at) = (take_key(bytes)?, Epoch(take(bytes)?), take(bytes)?);
-            let floor = take_floor(bytes)?;
-            let (taken, until) = match kind {
-                FINISH => (take_taken(bytes)?, Until::take(bytes)?),
-                _ => (Watermarks::default(), Until::UNTOLD),
-            };
-            let (entries, until) = (take_entries(bytes)?, until.millis());
-            Step::Finish(Build { key, epoch, built_at, entries, floor, taken, until })
-        }
+        BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?) },
+        kind @ (FINISH | FINISH_AHEAD | FINISH_WITHOUT_PULL) => Step::Finish(take_build(bytes, kind)?),
         DISCARD => Step::Discard(take_key(bytes)?),
         TOUCH => take_keys(bytes, bucket, buckets).map(|(keys, until)| Step::Touch(keys, until))?,
         EXPIRE => take_keys(bytes, bucket, buckets).map(|(keys, now)| Step::Expire(keys, now))?,
@@ -209,6 +205,35 @@ fn take_take(bytes: &mut &[u8]) -> Option<Take> {
         direct: expected.direct.checked_add(take(bytes)?)?,
     };
     Some(Take { key, epoch, expected, next, counter: take(bytes)?, entries: take_entries(bytes)? })
+}
+
+fn take_build(bytes: &mut &[u8], kind: u8) -> Option<Build> {
+    let (key, epoch, built_at) = (take_key(bytes)?, Epoch(take(bytes)?), take(bytes)?);
+    let floor = take_floor(bytes)?;
+    let (taken, until) = match kind {
+        FINISH_WITHOUT_PULL => (Watermarks::default(), Until::UNTOLD),
+        _ => (take_taken(bytes)?, Until::take(bytes)?),
+    };
+    let (entries, until) = (take_entries(bytes)?, until.millis());
+    let ahead = if kind == FINISH_AHEAD { take_ahead(bytes)? } else { vec![] };
+    Some(Build { key, epoch, built_at, entries, floor, taken, ahead, until })
+}
+
+fn put_ahead(out: &mut Vec<u8>, ahead: &[(UserNo, OutboxSeq)]) {
+    put(out, ahead.len() as u64);
+    for (author, seq) in ahead {
+        put(out, author.0.into());
+        put(out, *seq);
+    }
+}
+
+fn take_ahead(bytes: &mut &[u8]) -> Option<Vec<(UserNo, OutboxSeq)>> {
+    let count = take(bytes)?;
+    let mut ahead = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
+    for _ in 0..count {
+        ahead.push((UserNo(take_u32(bytes)?), take(bytes)?));
+    }
+    Some(ahead)
 }
 
 fn put_keys(out: &mut Vec<u8>, kind: u8, keys: &[InboxKey], time: Until) {
@@ -341,7 +366,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..12_u8) {
+        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..13_u8) {
             let mut bytes = bytes;
             bytes.splice(0..0, [3, kind]);
             let _ = decode(&bytes, 16);
@@ -364,12 +389,21 @@ mod tests {
         let direct = Entry::direct(Op::Delete, UserNo(u32::MAX), far);
         let (until, keys) = (Until::at_least(i64::MAX), vec![key, InboxKey::main(UserNo(21))]);
         let build = |entries, floor| {
-            Step::Finish(Build { key, epoch: Epoch(4), built_at: 8, entries, floor, taken, until: 7_000 })
+            Step::Finish(Build {
+                key,
+                epoch: Epoch(4),
+                built_at: 8,
+                entries,
+                floor,
+                taken,
+                ahead: vec![],
+                until: 7_000,
+            })
         };
         let steps = [
             Step::Edge(edge(true)),
             Step::Edge(edge(false)),
-            Step::Begin { key, token: Epoch(u64::MAX), authors: vec![] },
+            Step::Begin { key, token: Epoch(u64::MAX) },
             build(adds.clone(), floor),
             build(vec![], None),
             take(vec![adds[0], direct]),

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Built, EDGE_ADDS_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
+use feedgate_common::archive::{EDGE_ADDS_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::feed::oldest_first;
 use feedgate_common::{Cut, DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
 use sqlx::PgConnection;
@@ -26,11 +26,11 @@ use crate::rows;
 
 /// The reader's edges in effect, with their outboxes.
 const EDGES_ON: &str = "
-SELECT e.author, e.generation, e.from_seq, coalesce(e.past_seq, e.from_seq), a.head, a.has_aside
+SELECT e.author, e.generation, coalesce(e.past_seq, e.from_seq), a.head, a.has_aside
 FROM edges e JOIN authors a ON a.author = e.author
 WHERE e.reader = $1 AND e.is_on
 UNION ALL
-SELECT a.author, 0, a.everyone_since, a.everyone_since, a.head, a.has_aside
+SELECT a.author, 0, a.everyone_since, a.head, a.has_aside
 FROM authors a
 WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
@@ -59,19 +59,18 @@ const ADDS: Adds = Adds { main: adds!("op = 1"), named: adds!("op = -1 AND feed 
 /// An edge that is on, and the author's outbox.
 struct Followed {
     edge: Shown,
-    from: OutboxSeq,
     head: OutboxSeq,
     has_aside: bool,
 }
 
 /// By author.
 async fn edges_on(connection: &mut PgConnection, reader: UserNo, backfill: usize) -> sqlx::Result<Vec<Followed>> {
-    let read: Vec<(i32, i64, i64, i64, i64, bool)> =
+    let read: Vec<(i32, i64, i64, i64, bool)> =
         sqlx::query_as(EDGES_ON).bind(rows::user(reader)).fetch_all(connection).await?;
-    let followed = |(author, generation, from, past, head, has_aside)| {
+    let followed = |(author, generation, past, head, has_aside)| {
         let (generation, past) = (rows::count_of(generation)?, rows::count_of(past)?);
         let edge = Shown { author: rows::user_of(author)?, generation, past, backfill: shown(generation, backfill) };
-        Ok(Followed { edge, from: rows::count_of(from)?, head: rows::count_of(head)?, has_aside })
+        Ok(Followed { edge, head: rows::count_of(head)?, has_aside })
     };
     let mut followed: Vec<Followed> = read.into_iter().map(followed).collect::<sqlx::Result<_>>()?;
     followed.sort_unstable_by_key(|f| f.edge.author);
@@ -139,27 +138,23 @@ pub(crate) async fn build(
     progress: &[(UserNo, Progress)],
     backfill: usize,
     limit: usize,
-) -> sqlx::Result<Built> {
+) -> sqlx::Result<FeedState> {
     let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
     let (counter, direct, pull): (Option<i64>, Option<i64>, i64) =
         sqlx::query_as(COUNTS).bind(rows::user(reader)).fetch_one(&mut *connection).await?;
     let built_at = rows::count_of(counter.unwrap_or(0))?;
     let taken = Watermarks { pull: rows::count_of(pull)?, direct: rows::count_of(direct.unwrap_or(0))? };
     let followed = edges_on(&mut *connection, reader, backfill).await?;
-    let authors = followed.iter().map(|f| f.edge.author);
-    let missing: Vec<UserNo> = authors.filter(|author| !progress.contains_key(author)).collect();
-    if !missing.is_empty() {
-        return Ok(Built::CutsMissing(missing));
-    }
-    let behind = followed.iter().filter(|f| f.head > progress[&f.edge.author].done);
-    let lagging = behind.map(|f| f.edge.author).collect();
-    let cut = |author: UserNo| progress[&author].cut_for(reader);
-    let windows = windows(&mut *connection, (lows, feed), &followed, cut).await?;
+    let pushed = |author| progress.get(&author).map_or(0, |progress| progress.done);
+    // Who follows as everyone does is never pushed to.
+    let behind = followed.iter().filter(|f| f.edge.generation > 0 && f.head > pushed(f.edge.author));
+    let ahead = behind.map(|f| (f.edge.author, f.head)).collect();
+    let windows = windows(&mut *connection, (lows, feed), &followed).await?;
     let sources = Sources { feed, windows, reader: Some(reader) };
     let mut adds = newest(connection, sources, None, None, limit.saturating_add(1)).await?;
     let floor = adds.get(limit).map(|add| add.key);
     adds.truncate(limit);
-    Ok(Built::State(FeedState { built_at, adds: oldest_first(adds), floor, taken, lagging }))
+    Ok(FeedState { built_at, adds: oldest_first(adds), floor, taken, ahead })
 }
 
 /// Where a stretch of a feed lies.
@@ -183,7 +178,7 @@ pub(crate) async fn feed_below(
 ) -> sqlx::Result<Vec<FeedAdd>> {
     let Stretch { before, least_rank, limit } = stretch;
     let followed = edges_on(&mut *connection, reader, backfill).await?;
-    let windows = windows(&mut *connection, (lows, feed), &followed, |_| OutboxSeq::MAX).await?;
+    let windows = windows(&mut *connection, (lows, feed), &followed).await?;
     newest(connection, Sources { feed, windows, reader: Some(reader) }, before, least_rank, limit).await
 }
 
@@ -204,18 +199,17 @@ pub(crate) async fn profile(
     Ok(adds.into_iter().map(|add| add.key).collect())
 }
 
-/// What each edge shows up to its cut.
+/// What each edge shows.
 async fn windows(
     connection: &mut PgConnection,
     (lows, feed): (&Lows, FeedId),
     followed: &[Followed],
-    cut: impl Fn(UserNo) -> OutboxSeq,
 ) -> sqlx::Result<Vec<(Window, bool)>> {
     let edges: Vec<Shown> = followed.iter().map(|f| f.edge).collect();
     let lows = lows.of(connection, feed, &edges).await?;
     let window = |(f, low): (&Followed, Low)| {
         let Shown { author, generation, .. } = f.edge;
-        (Window { author, generation, low, push_up_to: cut(author).max(f.from) }, f.has_aside)
+        (Window { author, generation, low, push_up_to: OutboxSeq::MAX }, f.has_aside)
     };
     Ok(followed.iter().zip(lows).map(window).collect())
 }

@@ -2,13 +2,13 @@
 
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::Stand;
-use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Watermarks};
+use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo, Watermarks};
 use futures_util::future::try_join_all;
 
 use super::RedisInboxes;
-use super::layout::{bucket_key, inbox_key};
+use super::layout::{bucket_key, field, inbox_key, progress_of};
 
-/// How many inboxes one script looks at, so that none holds the server long.
+/// How many inboxes or authors one script looks at, so that none holds the server long.
 const AT_ONCE: usize = 500;
 
 /// Where an inbox stands, and how many of its entries are there.
@@ -43,6 +43,20 @@ impl RedisInboxes {
         let mut stands = vec![None; keys.len()];
         try_join_all(groups).await?.into_iter().flatten().for_each(|(at, stand)| stands[at] = stand);
         Ok(stands)
+    }
+
+    /// How far these authors have come in one bucket. A reader may follow hundreds of thousands: some at a time.
+    pub(super) async fn progress_in(&self, bucket: Bucket, authors: &[UserNo]) -> Result<Vec<Progress>> {
+        let mut reached = Vec::with_capacity(authors.len());
+        for part in authors.chunks(AT_ONCE) {
+            let arguments = std::iter::once(b"epoch".to_vec()).chain(part.iter().map(|author| field(*author)));
+            let mut reply =
+                self.run(&self.scripts.progress, bucket, &[bucket_key(bucket)], arguments.collect()).await?;
+            for text in reply.all_bytes()? {
+                reached.push(progress_of(&text)?);
+            }
+        }
+        Ok(reached)
     }
 
     /// Those that exist; of the others the build tokens go.

@@ -21,6 +21,7 @@
 //! Size, by `MEMORY USAGE`: see `docs/adr/0006-inboxes-on-redis.md`.
 
 use feedgate_common::error::{Result, StoreError};
+use feedgate_common::marks::Mark;
 use feedgate_common::packing::{self, START};
 use feedgate_common::{
     Bucket, DisplayKey, Entry, Epoch, FeedId, Generation, InboxKey, ItemId, OutboxSeq, Progress, PullSeq, UserNo,
@@ -28,7 +29,7 @@ use feedgate_common::{
 };
 
 /// Raised whenever anything of this changes its meaning.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Numbers are less: Lua's are doubles.
 const LIMIT: u64 = 1 << 53;
@@ -97,6 +98,16 @@ pub(super) fn mark_author(author: UserNo) -> [u8; 4] {
 /// The generation of a mark.
 pub(super) fn mark_generation(generation: Generation) -> Result<Vec<u8>> {
     seven(generation)
+}
+
+/// All marks of an inbox that was just built.
+pub(super) fn marks(ahead: &[(UserNo, OutboxSeq)]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(11 * ahead.len());
+    for (author, seq) in ahead {
+        bytes.extend(mark_author(*author));
+        bytes.extend(&Mark::Ahead(number(*seq)?).packed().to_le_bytes()[..7]);
+    }
+    Ok(bytes)
 }
 
 /// The pull watermark of a header.

@@ -28,7 +28,7 @@ mod trim;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use feedgate_common::error::Result;
+use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::{
     Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, KEEP, Log, Numbered, Read, Stand, Take, Taken,
     floor_of_cut,
@@ -40,8 +40,8 @@ use tokio::sync::Mutex;
 use crate::{Epochs, Link};
 use batch::by_bucket;
 use layout::{
-    Header, bucket_key, entry_bytes, entry_of, field, layout, mark_author, mark_generation, progress_text,
-    pull_watermark, token,
+    Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, progress_text, pull_watermark,
+    token,
 };
 use push::Push;
 use scripts::Scripts;
@@ -97,17 +97,15 @@ impl Inboxes for RedisInboxes {
     }
 
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>> {
-        let groups = by_bucket(of, self.buckets(), |(_, bucket)| *bucket).map(async |(bucket, group)| {
-            let mut arguments = vec![b"epoch".to_vec()];
-            arguments.extend(group.iter().map(|(_, (author, _))| field(*author)));
-            let mut reply = self.run(&self.scripts.progress, bucket, &[bucket_key(bucket)], arguments).await?;
-            let reached = reply.all_bytes()?;
-            group.into_iter().zip(reached).map(|((at, _), text)| Ok((at, layout::progress_of(&text)?))).collect()
+        let groups = by_bucket(of, self.buckets(), |(_, bucket)| *bucket);
+        let reached = groups.map(async |(bucket, group)| {
+            let (places, authors): (Vec<_>, Vec<_>) =
+                group.into_iter().map(|(place, (author, _))| (place, author)).unzip();
+            Ok::<_, StoreError>(places.into_iter().zip(self.progress_in(bucket, &authors).await?))
         });
-        let mut reached = vec![Progress::default(); of.len()];
-        let groups: Vec<Vec<(usize, Progress)>> = try_join_all(groups).await?;
-        groups.into_iter().flatten().for_each(|(at, progress)| reached[at] = progress);
-        Ok(reached)
+        let mut all = vec![Progress::default(); of.len()];
+        try_join_all(reached).await?.into_iter().flatten().for_each(|(place, progress)| all[place] = progress);
+        Ok(all)
     }
 
     async fn advance(&self, step: Advance) -> Result<Advanced> {
@@ -147,6 +145,7 @@ impl Inboxes for RedisInboxes {
             "nothing" => Ok(EdgeStepped::Nothing),
             "missing" => Ok(EdgeStepped::Missing),
             "overtaken" => Ok(EdgeStepped::Overtaken),
+            "full" => Ok(EdgeStepped::Full),
             _ => Err(reply.unexpected()),
         }
     }
@@ -173,12 +172,11 @@ impl Inboxes for RedisInboxes {
         self.cancel(keys).await
     }
 
-    async fn begin_build(&self, key: InboxKey, epoch: Epoch, authors: &[UserNo]) -> Result<Option<Vec<Progress>>> {
-        let mut arguments = vec![b"epoch".to_vec(), token(epoch)?];
-        arguments.extend(authors.iter().map(|author| field(*author)));
-        let mut reply = self.on_inbox(&self.scripts.begin, key, arguments).await?;
+    async fn begin_build(&self, key: InboxKey, epoch: Epoch) -> Result<Option<Epoch>> {
+        let mut reply = self.on_inbox(&self.scripts.begin, key, vec![b"epoch".to_vec(), token(epoch)?]).await?;
         match &*reply.word {
-            "begun" => reply.all_bytes()?.iter().map(|text| layout::progress_of(text)).collect::<Result<_>>().map(Some),
+            "begun" => Ok(Some(epoch)),
+            "standing" => Ok(Some(Epoch(reply.number()?))),
             "exists" => Ok(None),
             _ => Err(reply.unexpected()),
         }
@@ -189,7 +187,8 @@ impl Inboxes for RedisInboxes {
         let cut = if len > KEEP + SLACK { len - KEEP } else { 0 };
         let floor = build.floor.max(floor_of_cut(build.entries.iter().copied(), cut));
         let Build { epoch, built_at, taken, .. } = build;
-        let header = Header { epoch, base: cut as u64, built_at, taken, floor, marks: vec![] };
+        let marks = marks(&build.ahead)?;
+        let header = Header { epoch, base: cut as u64, built_at, taken, floor, marks };
         let until = if build.until == Millis::MAX { String::new() } else { build.until.to_string() };
         let numbers = [epoch.0.to_string(), until].map(String::into_bytes);
         let mut arguments = vec![b"epoch".to_vec(), token(epoch)?];

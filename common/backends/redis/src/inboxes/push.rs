@@ -13,7 +13,7 @@ pub(super) struct Push {
     pub(super) keys: Vec<Vec<u8>>,
     /// All but the layout.
     pub(super) arguments: Vec<Vec<u8>>,
-    /// How many of the records each recipient gets: the last ones.
+    /// How many of the records each recipient gets, as far as is known here: the last ones.
     fresh: Vec<usize>,
 }
 
@@ -36,6 +36,7 @@ impl Push {
             progress_text(step.next),
             mark_author(step.author).to_vec(),
             edges,
+            packed(&seqs),
         ];
         arguments.extend(step.records.iter().map(|record| shared_bytes(&Entry::of(record, step.author, 0))));
         Ok(Self { keys: std::iter::once(bucket_key(step.bucket)).chain(inboxes).collect(), arguments, fresh })
@@ -43,11 +44,15 @@ impl Push {
 
     /// Which inboxes have grown, and which of them are longer than they must be.
     pub(super) fn moved(&self, step: &Advance, mut reply: Reply) -> Result<(Vec<Grown>, Vec<InboxKey>)> {
-        let (heads, long) = (reply.all_positions()?, reply.all_numbers()?);
+        let (heads, long, fewer) = (reply.all_positions()?, reply.all_numbers()?, reply.all_numbers()?);
         if heads.len() != step.recipients.len() {
             return Err(reply.unexpected());
         }
-        let grown = step.recipients.iter().zip(heads).zip(&self.fresh).filter_map(|((to, head), &fresh)| {
+        let mut fresh = self.fresh.clone();
+        for pair in fewer.chunks_exact(2) {
+            *fresh.get_mut(pair[0] as usize).ok_or_else(|| reply.unexpected())? = pair[1] as usize;
+        }
+        let grown = step.recipients.iter().zip(heads).zip(fresh).filter_map(|((to, head), fresh)| {
             Some(Grown { key: key_of(step, to), head: head?, appended: fresh as u32, generation: to.generation })
         });
         let long = long.iter().filter_map(|&at| step.recipients.get(at as usize));
@@ -63,6 +68,14 @@ fn key_of(step: &Advance, to: &Recipient) -> InboxKey {
 pub(super) fn pack_array(out: &mut Vec<u8>, length: usize) {
     out.push(0xdd);
     out.extend((length as u32).to_be_bytes());
+}
+
+/// An array of numbers.
+fn packed(numbers: &[u64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(5 + 5 * numbers.len());
+    pack_array(&mut out, numbers.len());
+    numbers.iter().for_each(|n| pack(&mut out, *n));
+    out
 }
 
 /// A string of fewer than 32 bytes.

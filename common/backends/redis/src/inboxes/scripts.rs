@@ -2,6 +2,7 @@
 
 use feedgate_common::Position;
 use feedgate_common::error::{Result, StoreError};
+use feedgate_common::inboxes::MARKS_MAX;
 use feedgate_common::{Epoch, Progress, Watermarks};
 use redis::Value;
 
@@ -31,8 +32,9 @@ impl Scripts {
     /// `long`: the length of a list, header included, beyond which a log is to be cut.
     pub(super) fn new(long: usize) -> Self {
         let bucket = concat!(include_str!("scripts/layout.lua"), include_str!("scripts/bucket.lua"));
-        let script =
-            |flags: &str, text: &str| Script::new(format!("#!lua{flags}\nlocal LONG = {long}\n{bucket}{text}"));
+        let script = |flags: &str, text: &str| {
+            Script::new(format!("#!lua{flags}\nlocal LONG, MARKS_MAX = {long}, {MARKS_MAX}\n{bucket}{text}"))
+        };
         Self {
             advance: script("", include_str!("scripts/advance.lua")),
             edge: script("", include_str!("scripts/edge.lua")),

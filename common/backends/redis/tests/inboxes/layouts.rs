@@ -40,7 +40,7 @@ async fn i16_what_an_earlier_version_left_is_missing_and_built_again_without_any
     assert!(build(&*store, KEY, vec![entry(1)]).await > old);
     push(&*store, &[READER]).await;
     assert_eq!(store.counts().await.unwrap(), InboxCounts { inboxes: 1, entries: 2 });
-    assert_eq!(redis.cli(&["hget", "{b001}", "layout"]).trim(), "2/4");
+    assert_eq!(redis.cli(&["hget", "{b001}", "layout"]).trim(), "3/4");
     assert_eq!(redis.cli(&["hexists", "{b001}", "entries"]).trim(), "0");
 }
 
@@ -49,15 +49,15 @@ async fn what_a_later_version_wrote_is_refused_and_stays() {
     let redis = server();
     let store = open(&redis.url()).await;
     let epoch = build(&*store, KEY, vec![entry(1)]).await;
-    redis.cli(&["hset", "{b000}", "layout", "3/4"]);
-    redis.cli(&["hset", "{b001}", "layout", "3/4"]);
+    redis.cli(&["hset", "{b000}", "layout", "4/4"]);
+    redis.cli(&["hset", "{b001}", "layout", "4/4"]);
     let refused = RedisInboxes::open(connect(&redis.url()).await, EPOCHS.clone(), BUCKETS).await.err().unwrap();
     assert!(
-        matches!(&refused, StoreError::Corrupt(words) if words.contains("3/4") && words.contains("2/4")),
+        matches!(&refused, StoreError::Corrupt(words) if words.contains("4/4") && words.contains("3/4")),
         "{refused}"
     );
     assert!(matches!(store.log(KEY).await, Err(StoreError::Corrupt(_))));
-    redis.cli(&["hset", "{b001}", "layout", "2/4"]);
+    redis.cli(&["hset", "{b001}", "layout", "3/4"]);
     assert_eq!(store.log(KEY).await.unwrap().unwrap().head.epoch, epoch);
     assert_eq!(store.progress(&[(AUTHOR, READER.bucket(BUCKETS))]).await.unwrap(), [Progress::default()]);
 }
@@ -77,4 +77,23 @@ async fn i18_many_inboxes_are_counted_by_a_sample() {
     let counts = store.counts().await.unwrap();
     assert!((5400..6600).contains(&counts.inboxes), "{counts:?}");
     assert!(counts.entries.abs_diff(2 * counts.inboxes) <= 1, "all alike: {counts:?}");
+}
+
+/// Redis does one thing at a time: nobody waits for one reader's 300,000 authors.
+#[tokio::test(flavor = "multi_thread")]
+async fn i18_the_progress_of_all_whom_a_reader_follows_is_asked_for_some_at_a_time() {
+    const FOLLOWEES: u32 = 300_000;
+    let redis = Redis::start();
+    let store = open(&redis.url()).await;
+    push(&*store, &[READER]).await;
+    redis.cli(&["config", "resetstat"]);
+    redis.cli(&["config", "set", "slowlog-log-slower-than", "200"]);
+    let of: Vec<_> = (0..FOLLOWEES).map(|author| (UserNo(author), READER.bucket(BUCKETS))).collect();
+    let reached = store.progress(&of).await.unwrap();
+    assert_eq!(reached.len(), of.len());
+    assert!(reached.iter().enumerate().all(|(n, at)| at.done == u64::from(UserNo(n as u32) == AUTHOR)));
+    let stats = redis.cli(&["info", "commandstats"]);
+    let scripts =
+        stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next()?.parse().ok());
+    assert!(scripts.is_some_and(|scripts: u32| scripts >= FOLLOWEES / 500), "{stats}");
 }

@@ -37,13 +37,13 @@ fn with_inboxes(readers: &[u32]) -> Bucket {
 }
 
 fn build(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
-    bucket.apply(Step::Begin { key: key(reader), token: Epoch(epoch), authors: vec![] });
+    bucket.apply(Step::Begin { key: key(reader), token: Epoch(epoch) });
     finish(bucket, reader, epoch, entries)
 }
 
 fn finish(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
     let (key, epoch, taken) = (key(reader), Epoch(epoch), Watermarks { pull: 7, direct: 2 });
-    let build = Build { key, epoch, built_at: 10, entries, floor: None, taken, until: 60_000 };
+    let build = Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead: vec![], until: 60_000 };
     bucket.apply(Step::Finish(build))
 }
 
@@ -169,17 +169,15 @@ fn i10_an_older_edge_step_does_nothing_and_a_moved_progress_overtakes_a_follow_b
 
 #[test]
 fn a_swap_needs_its_own_token_which_a_push_or_an_edge_step_takes_away() {
-    let token = |bucket: &mut Bucket, token| {
-        bucket.apply(Step::Begin { key: key(1), token: Epoch(token), authors: vec![AUTHOR] })
-    };
+    let token = |bucket: &mut Bucket, token| bucket.apply(Step::Begin { key: key(1), token: Epoch(token) });
     let mut bucket = Bucket::default();
     assert_eq!(finish(&mut bucket, 1, 1, vec![]), Answer::Finished(false), "never begun");
-    assert_eq!(token(&mut bucket, 1), Answer::Begun(Some(vec![Progress::default()])));
-    token(&mut bucket, 2);
-    assert_eq!(finish(&mut bucket, 1, 1, vec![]), Answer::Finished(false), "another's token");
+    assert_eq!(token(&mut bucket, 2), Answer::Begun(Some(Epoch(2))));
+    assert_eq!(token(&mut bucket, 3), Answer::Begun(Some(Epoch(2))), "the one that stands is everybody's");
+    assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "a token that does not stand");
     push(&mut bucket, 1, &[(1, 5)]);
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false), "a push went by");
-    assert_eq!(token(&mut bucket, 3), Answer::Begun(Some(vec![Progress::at(1)])));
+    assert_eq!(token(&mut bucket, 3), Answer::Begun(Some(Epoch(3))));
     assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Missing));
     assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "an edge changed");
     token(&mut bucket, 4);
@@ -195,7 +193,7 @@ fn a_discarded_inbox_is_missing_and_so_is_its_token() {
     bucket.apply(Step::Discard(key(1)));
     assert!(bucket.inboxes.is_empty());
     assert_eq!(bucket.entries, 0);
-    bucket.apply(Step::Begin { key: key(1), token: Epoch(2), authors: vec![] });
+    bucket.apply(Step::Begin { key: key(1), token: Epoch(2) });
     bucket.apply(Step::Discard(key(1)));
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false));
 }

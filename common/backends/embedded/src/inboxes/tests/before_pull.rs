@@ -94,7 +94,8 @@ fn a_store_of_the_version_before_opens_with_all_it_held_and_goes_on() {
 
 fn finish(store: &EmbeddedInboxes, reader: u32, token: u64) -> bool {
     let (key, epoch, taken) = (key(reader), Epoch(token), Watermarks::default());
-    let build = Build { key, epoch, built_at: 8, entries: vec![], floor: None, taken, until: Millis::MAX };
+    let build =
+        Build { key, epoch, built_at: 8, entries: vec![], floor: None, taken, ahead: vec![], until: Millis::MAX };
     run(store.finish_build(build)).unwrap()
 }
 

@@ -1,29 +1,47 @@
 -- The push step. KEYS: the bucket, then the recipients' inboxes. ARGV: layout, author (a field), expected and next progress,
 -- author (as in a mark); for each recipient generation, counter, how many of the records it gets, and its generation as
--- entries begin with it; then a string for each record. An entry is the two put together.
+-- entries begin with it; the numbers of the records; then a string for each record. An entry is the two put together.
 --
--- Answers 'moved', epoch and head of each recipient's inbox (0 where it has
--- not grown), and which ones are longer than LONG.
+-- Answers 'moved', epoch and head of each recipient's inbox (0 where it has not grown), which ones are longer than LONG, and
+-- which ones were built ahead of push and got fewer of the records, with how many.
 local keys, recipients, author = KEYS, #KEYS - 1, ARGV[5]
 if progress ~= ARGV[3] then return {'overtaken', progress} end
 
 local edges = cmsgpack.unpack(ARGV[6])
-local epochs, bases, gone = {}, {}, {}
+local epochs, bases, gone, built_ahead = {}, {}, {}, {}
 for i = 1, recipients do
   local epoch, base, built_at, header = inbox(keys[i + 1])
   epochs[i] = false
   if epoch then
-    local appends = takes(header, built_at, author, edges[4 * i - 3], edges[4 * i - 2])
+    local appends, ahead, at = takes(header, built_at, author, edges[4 * i - 3], edges[4 * i - 2])
     if appends == nil then return {'stale'} end
-    if appends then epochs[i], bases[i] = epoch, base end
+    if appends then
+      epochs[i], bases[i] = epoch, base
+      if ahead then built_ahead[#built_ahead + 1] = {i, ahead, at, header} end
+    end
   elseif base then
     gone[#gone + 1] = keys[i + 1]
   end
 end
 
 for i = 1, #gone do call('DEL', gone[i]) end
-local grown, long, records = {}, {}, #ARGV
+local grown, long, fewer, records = {}, {}, {}, #ARGV
 local newest = ARGV[records]
+if #built_ahead > 0 and records > 7 then
+  local seqs = cmsgpack.unpack(ARGV[7])
+  for _, found in ipairs(built_ahead) do
+    local i, ahead, at, header = unpack(found)
+    local fresh = edges[4 * i - 1]
+    while fresh > 0 and seqs[#seqs - fresh + 1] <= ahead do fresh = fresh - 1 end
+    if fresh < edges[4 * i - 1] then
+      edges[4 * i - 1], fewer[#fewer + 1], fewer[#fewer + 2] = fresh, i - 1, fresh
+    end
+    -- Push has come as far as the rebuild had.
+    if seqs[#seqs] >= ahead then
+      call('LSET', keys[i + 1], '0', string.sub(header, 1, at - 1) .. string.sub(header, at + 11))
+    end
+  end
+end
 for i = 1, recipients do
   local epoch, fresh = epochs[i], edges[4 * i - 1]
   if epoch and fresh > 0 then
@@ -42,4 +60,4 @@ for i = 1, recipients do
   end
 end
 call('HSET', KEYS[1], ARGV[2], ARGV[4])
-return {'moved', grown, long}
+return {'moved', grown, long, fewer}

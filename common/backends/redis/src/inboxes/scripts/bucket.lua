@@ -15,28 +15,34 @@ local least = tonumber(held[3])
 local progress = held[4] or ''
 
 -- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, the watermarks (pull, direct), floor
--- (17 bytes), then a mark of 11 bytes for each author whose follow step has run since the build: author, generation. A
+-- (17 bytes), then marks of 11 bytes: an author, and the generation that the author's follow step has brought since the
+-- build; or, with the highest bit set, the record up to which the inbox was built ahead of push. A
 -- build in flight has the kind 0 and its token as epoch, and nothing else. Kind and epoch stand where they always did.
 local HEADER, WATERMARKS, FLOOR, MARKS = '<BI7I7I7', 23, 37, 54
 
--- The generation of the author's edge that an inbox has taken in since it was built, and where that stands.
+-- What an inbox remembers of an author: where that stands (nil if nowhere), the generation taken in, the record it is ahead to.
 local function mark(header, author)
   local at = MARKS
   while true do
     at = find(header, author, at, true)
     if not at then return nil end
-    if (at - MARKS) % 11 == 0 then return parse('<I7', header, at + 4), at end
+    if (at - MARKS) % 11 == 0 then
+      local high = string.byte(header, at + 10)
+      if high < 128 then return at, parse('<I7', header, at + 4) end
+      return at, nil, parse('<I6', header, at + 4) + (high - 128) * 281474976710656
+    end
     at = at + 1
   end
 end
 
 -- Whether an inbox takes in what comes under an edge, as `push_verdict` says: nil if it knows of later edges than
--- whoever read `counter`.
+-- whoever read `counter`. Then up to which record it was built ahead of push, if it was, and where that stands.
 local function takes(header, built_at, author, generation, counter)
-  local taken = #header >= MARKS and mark(header, author)
+  local at, taken, ahead = nil, nil, nil
+  if #header >= MARKS then at, taken, ahead = mark(header, author) end
   if taken then return taken == generation end
   if generation > built_at then return false end
-  if built_at <= counter then return true end
+  if built_at <= counter then return true, ahead, at end
   return nil
 end
 

@@ -1,15 +1,22 @@
 -- The follow step. KEYS: the bucket, the inbox. ARGV: layout, author (a field), expected progress ('*' for any: the edge is off),
 -- expected pull watermark (as in the header), author (as in a mark), generation, the same (as in a mark), then the entries.
--- Answers 'applied', epoch, head and length, or 'missing', 'nothing' or 'overtaken'.
+-- Answers 'applied', epoch, head and length, or 'missing', 'nothing', 'overtaken' or 'full'.
 local key, author, generation = KEYS[2], ARGV[5], tonumber(ARGV[6])
 local epoch, base, built_at, header = inbox(key)
 if not epoch then
   if base then call('DEL', key) end
   return {'missing'}
 end
-local taken, at = mark(header, author)
+local at, taken = mark(header, author)
 if generation <= (taken or built_at) then return {'nothing'} end
 if ARGV[3] ~= '*' and (progress ~= ARGV[3] or string.sub(watermarks(header), 1, 7) ~= ARGV[4]) then return {'overtaken'} end
+if not taken and #header >= MARKS + 11 * MARKS_MAX - 1 then
+  local steps = 0
+  for last = MARKS + 10, #header, 11 do
+    if string.byte(header, last) < 128 then steps = steps + 1 end
+  end
+  if steps >= MARKS_MAX then return {'full'} end
+end
 
 local new = author .. ARGV[7]
 if at then
