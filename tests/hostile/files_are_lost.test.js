@@ -127,3 +127,11 @@ test("i16_a_copy_of_a_running_server_is_refused_or_right", async (t) => {
   await server.drained();
   assert.equal((await shown()) <= 2 * POSTS, true, `${await shown()} items`);
 });
+
+test("i8_a_page_after_the_loss_of_the_inboxes_has_everything_at_once", async (t) => {
+  const server = await used(t);
+  await rm(join(server.data, "inboxes"), { recursive: true });
+  await server.start();
+  const page = await server.page("bob");
+  assert.equal(page.items.length, POSTS);
+});
