@@ -14,7 +14,7 @@
 //! write buffer, or twenty runs in level 0). That thread is the writer and nobody else: tasks go
 //! on reading, writes wait in the queue, and when it is full they are answered `Overloaded`.
 //!
-//! A store that has failed says why, opens again once that can help, or ends the process (see [`crate::writer`]).
+//! A store that has failed says why, opens again once that can help, or ends the process (the file `writer.rs` tells how).
 //! Reads go on from the last view until then.
 //!
 //! A limit: what a crash left incomplete at the journal's end is dropped on opening, but if a loss of
