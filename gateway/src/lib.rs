@@ -24,6 +24,7 @@ mod bounded;
 mod budget;
 pub mod clock;
 mod connection;
+mod frame_heads;
 mod ghosts;
 mod hot;
 mod identity;

@@ -28,6 +28,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketC
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolError};
 
 use crate::budget::{Held, Share};
+use crate::frame_heads::{BAD_GATEWAY, FrameHeads};
 use crate::pace::Pace;
 use crate::protocol::Close;
 
@@ -84,8 +85,9 @@ struct Wire {
     out: Option<Box<Outgoing>>,
     /// Bytes handed to the context.
     taken: u32,
-    /// Calls that have read something, and were not asked about yet.
+    /// Calls that have read something, and were not asked about yet. One in which several frames begin counts for each.
     reads: u32,
+    heads: FrameHeads,
     reads_left: u32,
 }
 
@@ -107,12 +109,14 @@ impl Socket {
     /// `message_max` bytes.
     pub(crate) fn new(tcp: TcpStream, early: &[u8], message_max: usize) -> Self {
         let config = config(message_max);
+        let (mut heads, mut read) = (FrameHeads::default(), early.to_vec());
+        let frames = heads.pass(&mut read);
+        let (taken, reads) = (early.len() as u32, frames.max(early.len().div_ceil(READ_BUFFER) as u32));
         let context = match early {
             [] => WebSocketContext::new(Role::Server, Some(config)),
-            early => WebSocketContext::from_partially_read(early.to_vec(), Role::Server, Some(config)),
+            _ => WebSocketContext::from_partially_read(read, Role::Server, Some(config)),
         };
-        let (taken, reads) = (early.len() as u32, early.len().div_ceil(READ_BUFFER) as u32);
-        let wire = Wire { tcp, out: None, taken, reads, reads_left: READS_PER_POLL };
+        let wire = Wire { tcp, out: None, taken, reads, heads, reads_left: READS_PER_POLL };
         Self { context, wire, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
@@ -126,7 +130,8 @@ impl Socket {
         self.context.set_config(|old| *old = config(message_max));
     }
 
-    /// How often something was read since this was last asked, [`READ_BUFFER`] bytes at most each time.
+    /// How often something was read since this was last asked, [`READ_BUFFER`] bytes at most each time; or how many frames
+    /// began in it, if these are more.
     pub(crate) fn take_reads(&mut self) -> u32 {
         std::mem::take(&mut self.wire.reads)
     }
@@ -173,10 +178,21 @@ impl Socket {
                 Incoming::Control
             }
             Message::Close(_) => {
-                // Moves the answer into `out` and reports that this was the end, which we know.
-                let _ = self.context.flush(&mut self.wire);
+                self.answer_close();
                 Incoming::Goodbye
             }
+        }
+    }
+
+    /// Moves the answer to a close frame into `out`.
+    fn answer_close(&mut self) {
+        let begins_at = self.wire.out().bytes.len();
+        // Reports that this was the end, which we know.
+        let _ = self.context.flush(&mut self.wire);
+        if self.wire.heads.is_bad_gateway()
+            && let Some(code) = self.wire.out().bytes.get_mut(begins_at + 2..begins_at + 4)
+        {
+            code.copy_from_slice(&BAD_GATEWAY.to_be_bytes());
         }
     }
 
@@ -327,7 +343,7 @@ impl Read for Wire {
         self.reads_left = self.reads_left.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
         let read = self.tcp.try_read(buf)?;
         self.taken = self.taken.wrapping_add(read as u32);
-        self.reads += u32::from(read > 0);
+        self.reads += self.heads.pass(&mut buf[..read]).max(u32::from(read > 0));
         Ok(read)
     }
 }

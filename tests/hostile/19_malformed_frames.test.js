@@ -156,7 +156,7 @@ test("a byte at a time is understood as well", async (t) => {
   assert.deepEqual(await wire.reply(9), { id: 9, ping: {} });
 });
 
-const LEGAL = [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 3000, 3001, 3999, 4000, 4500, 4999];
+const LEGAL = [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3001, 3999, 4000, 4500, 4999];
 const ILLEGAL = [0, 1, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 9999, 65535];
 
 test("a legal close is answered with its own code, and an illegal one with 1002", (t) =>

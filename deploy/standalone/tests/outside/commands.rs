@@ -69,7 +69,7 @@ fn publish_reads_stdin_for_a_dash() {
     let output = feedgate(&here).args(["publish", "--author", "ann", "-"]).stdin(stdin).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let (_, stderr) = refused(&here, &["publish", "--author", "ann", "-"]);
-    assert!(stderr.contains("the body is not JSON"), "{stderr}");
+    assert!(stderr.contains("a body must be JSON"), "{stderr}");
 }
 
 #[test]
