@@ -9,7 +9,10 @@ import { CONTINUATION, frame, PING, PONG, TEXT, Wire } from "../actors/wire.js";
 
 const AT_ONCE = 500;
 
-/** What the server must end long before: it would take 50 a second. */
+/**
+ * Bytes of a flood, which the server must end long before: it takes 50 frames a second. It hears out 256 KiB after its
+ * close frame; a peer that sends more is reset, and may lose the close frame.
+ */
 const FLOOD = 200_000;
 
 const many = (one, count) => Buffer.concat(Array(count).fill(one));
@@ -17,8 +20,9 @@ const many = (one, count) => Buffer.concat(Array(count).fill(one));
 /** Sends frames until the connection ends, and answers its close code. */
 async function flood(wire, first, again) {
   wire.send(first);
-  for (let sent = 0; sent < FLOOD && !wire.ended; sent += AT_ONCE) {
-    wire.send(many(again, AT_ONCE));
+  const some = many(again, AT_ONCE);
+  for (let sent = 0; sent + some.length <= FLOOD && !wire.ended; sent += some.length) {
+    wire.send(some);
     await new Promise(setImmediate);
   }
   return wire.closed();
@@ -28,7 +32,7 @@ async function flood(wire, first, again) {
 async function trickle(wire, first, again) {
   wire.socket.setNoDelay(true);
   wire.send(first);
-  for (let sent = 0; sent < FLOOD && !wire.ended; sent += 1) {
+  for (let sent = 0; sent + again.length <= FLOOD && !wire.ended; sent += again.length) {
     wire.send(again);
     await new Promise(setImmediate);
   }
