@@ -96,7 +96,7 @@ class Racer {
 
 test("i2_i9_posts_race_ten_thousand_subscriptions_and_resumptions", async (t) => {
   t.diagnostic(`FEEDGATE_SEED=${SEED}`);
-  const server = await Server.start(t, { config: "[gateway]\ncommands_per_sec = 100000\n" });
+  const server = await Server.start(t, { config: "[gateway]\ncommands_per_sec = 100000\nping_interval_secs = 3600\n" });
   const random = new Random(SEED);
   const racers = Array.from({ length: READERS }, (_, i) => new Racer(t, server, `reader-${i}`, random.branch()));
   for (const racer of racers) {
