@@ -1,5 +1,7 @@
 //! History taken in, and what one store gives another: equal feeds.
 
+use std::cmp::Reverse;
+
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -30,7 +32,9 @@ async fn seen(server: &Server, user: &str) -> Value {
     let mut lists = vec![];
     for list in ["following", "followers", "muted", "hidden", "blocked", "mutual"] {
         let pages = server.pages(&format!("/v1/users/{user}/{list}"), 100).await;
-        let users: Vec<Value> = pages.iter().flat_map(|page| page["users"].as_array().unwrap().clone()).collect();
+        let mut users: Vec<Value> = pages.iter().flat_map(|page| page["users"].as_array().unwrap().clone()).collect();
+        // Those of one millisecond stand in the order of their numbers, which each store gives by itself.
+        users.sort_by_key(|user| (Reverse(user["since"].as_i64()), user["user"].as_str().map(str::to_owned)));
         lists.push(json!({list: users}));
     }
     json!({"items": items, "lists": lists})
