@@ -13,7 +13,7 @@ use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
-use feedgate_common::{Body, Doorbell, InboxKey, Millis, UserId, UserNo};
+use feedgate_common::{Body, Doorbell, InboxKey, Millis, OutboxSeq, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_engines::Redis;
 use feedgate_redis::{Link, RedisInboxes};
@@ -80,6 +80,13 @@ impl Town {
         tokio::spawn(async move { worker.run(CancellationToken::new()).await })
     }
 
+    /// How far push of the author has come in the bucket of each reader.
+    async fn done(&self) -> Vec<OutboxSeq> {
+        let author = self.stores.archive.intern(std::slice::from_ref(&self.author)).await.unwrap()[0];
+        let of: Vec<_> = self.readers.iter().map(|reader| (author, reader.bucket(BUCKETS))).collect();
+        self.feeds.inboxes().progress(&of).await.unwrap().into_iter().map(|progress| progress.done).collect()
+    }
+
     async fn is_drained(&self) -> bool {
         let left = self.stores.archive.outstanding(None, Millis::MAX, 1).await.unwrap();
         left.is_empty() && self.stores.jobs.pending().await.unwrap() == 0
@@ -137,6 +144,8 @@ async fn what_is_lost_before_the_end_comes_again(step_max: usize) {
         let log = town.feeds.log(InboxKey::main(*reader)).await.unwrap();
         assert_eq!(log.entries.len(), 1, "{reader:?}");
     }
+    // A rebuild brings the post by itself. That push has been through all buckets again is seen by its progress.
+    assert_eq!(town.done().await, [1, 1]);
     worker.abort();
 }
 
