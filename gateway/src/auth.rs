@@ -90,7 +90,7 @@ impl Keys {
         }
     }
 
-    /// The same, for tokens whose `aud` names `audience`; if that is empty, for any.
+    /// Takes only tokens whose `aud` names `audience`; any token if `audience` is empty.
     pub fn for_audience(self, audience: &str) -> Self {
         Self { audience: (!audience.is_empty()).then(|| audience.into()), ..self }
     }

@@ -17,7 +17,7 @@ use crate::{Gateway, ghosts, hot, keeper, positions, touches, vitals};
 /// Over how long all sessions are woken when any wake may have been lost.
 const REREAD: Duration = Duration::from_secs(2);
 
-/// The same, of rounds that follow each other without a rest.
+/// Over how long all sessions are woken at most, when such rounds follow each other without a rest.
 const REREAD_MAX: Duration = Duration::from_secs(64);
 
 /// Woken or closed at a time.

@@ -132,7 +132,7 @@ impl Share {
         if self.user.is_some() { Full::Share } else { Full::Node }
     }
 
-    /// The same without waiting: `None` if there is no room now.
+    /// Reserves so many bytes at once; `None` if there is no room now.
     pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Held> {
         let wanted = u32::try_from(bytes).ok()?;
         let own = self.room.try_acquire_many(wanted).ok()?;

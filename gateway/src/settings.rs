@@ -42,9 +42,9 @@ pub struct Settings {
     pub reads_per_user: u32,
     /// Reads by HTTP that one user may begin per second on this node, with as many again in a burst; more get 429.
     pub reads_per_user_per_sec: u32,
-    /// The same for one address, whoever's tokens come from it.
+    /// Reads by HTTP that one address may have in flight on this node, whoever's tokens come from it; more get 429.
     pub reads_per_address: u32,
-    /// The same for one address: reads begun per second.
+    /// Reads by HTTP that one address may begin per second on this node, with as many again in a burst; more get 429.
     pub reads_per_address_per_sec: u32,
     /// Connections a port holds in all that are no WebSockets: of backends, of readers, and of those who have not
     /// said anything. If there are more, those go that have said least.

@@ -50,7 +50,7 @@ impl Store {
         View { snapshot: self.db.read_tx(), spaces: self.spaces.clone() }
     }
 
-    /// The same, now that its disk has taken a write that changes nothing.
+    /// Writes something that changes nothing, syncs it, and gives the store back: its disk takes writes again.
     pub(crate) fn proven(self) -> fjall::Result<Self> {
         let mut tx = self.db.write_tx();
         tx.remove(&self.spaces[Space::Jobs as usize], NOWHERE);

@@ -77,10 +77,10 @@ impl Embedded {
         Self::open_with(dir, Opening { buckets, pull_above: DEFAULT_PULL_ABOVE, accept_loss: false })
     }
 
-    /// The same in the ways that `opening` says.
+    /// Opens or makes the stores in `dir` as `opening` says. Blocks as [`Embedded::open`] does.
     ///
     /// # Errors
-    /// Those of [`Embedded::open`]; what is `Corrupt` because something is lost can be accepted.
+    /// The errors of [`Embedded::open`]. With `accept_loss` a missing file is no error; what is left is opened.
     pub fn open_with(dir: &Path, opening: Opening) -> Result<Self> {
         let lock = lock(dir)?;
         let place = dir.join("archive");

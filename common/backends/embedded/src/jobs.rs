@@ -113,7 +113,7 @@ impl EmbeddedJobs {
         Self::open_with_room(database, ROOM)
     }
 
-    /// The same with at most `room` jobs of each lane in memory.
+    /// The queue in `database`, with at most `room` jobs of each lane in memory. Errors: as a read of the store.
     pub fn open_with_room(database: Arc<Database>, room: usize) -> Result<Self> {
         let [posts, edges] = on_disk(&*database.view()?)?;
         let line = |(last, total)| Line::new(room, last, total);

@@ -86,7 +86,7 @@ impl Manifest {
         })
     }
 
-    /// The same with the newest journal that there is now; `None` if that is noted already.
+    /// A manifest that names the newest journal in `archive`; `None` if this one names it already.
     pub(crate) fn followed(&self, archive: &Path) -> Option<Self> {
         let journal = newest_journal(archive).ok().flatten().filter(|newest| *newest > self.journal)?;
         Some(Self { journal, ..self.clone() })
