@@ -49,7 +49,7 @@ pub(crate) struct Acceptor {
     pub(crate) gateway: Arc<Gateway>,
     /// Of the API.
     pub(crate) router: Router,
-    /// Whoever is no WebSocket.
+    /// Connections that speak HTTP, before they become a WebSocket if they do.
     pub(crate) lobby: Arc<Lobby>,
 }
 

@@ -128,7 +128,7 @@ impl Link {
         .await
     }
 
-    /// Whoever answers for `key` is not the master any more: the next call looks who is.
+    /// Notes that the node which answers for `key` is no longer its master. The next call looks for the new one.
     pub(crate) fn look_again(&self, key: Option<&[u8]>) {
         match &self.route {
             Route::Single(single) => single.forget(),
