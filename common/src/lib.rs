@@ -3,6 +3,7 @@
 //! ```text
 //!   ids, position, change, item, body the words
 //!   progress, marks, rules           the rules of one fan-out step, as pure functions
+//!   accept/                          what becomes of a write, as pure functions over rows
 //!   graph                            who follows whom, and who does not want to be seen by whom
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
@@ -12,6 +13,7 @@
 //!
 //! Nothing here does IO, spawns a task or reads a clock: time comes in as a [`Millis`].
 
+pub mod accept;
 pub mod archive;
 pub mod body;
 pub mod change;

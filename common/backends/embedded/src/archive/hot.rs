@@ -17,8 +17,7 @@ use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::direct::NO_SEQ;
-use super::tables::{ItemRow, Items, Life};
+use super::tables::{ItemRow, Items, Life, NO_SEQ};
 use super::users::KnownUsers;
 use crate::database::Database;
 use crate::view::{Read, View};

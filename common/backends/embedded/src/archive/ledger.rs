@@ -1,19 +1,22 @@
-//! What every operation of a transaction shares: the counters, new users, records, events.
+//! What every operation of a transaction shares: what is loaded, the counters, new users, events.
 //!
-//! Invariant: the counters are read once at the start and written once at the end of a
-//! transaction, and only when they changed.
+//! Invariants:
+//! - The counters are read once at the start and written once at the end of a transaction, and only when they changed.
+//! - Rows of authors, edges and direct heads are read once; each is written as often as it changes.
 
-use feedgate_common::change::Route;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use feedgate_common::accept::Rows;
 use feedgate_common::error::Result;
-use feedgate_common::{
-    DisplayKey, FeedId, Generation, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserId, UserNo,
-};
+use feedgate_common::{Generation, ItemId, Millis, StoreError, UserId, UserNo};
 
 use super::tables::{
-    AuthorFeed, AuthorRow, Authors, Counters, CountersRow, DirectHeads, DirectRow, Directs, Due, Items, NOBODY, Names,
-    Owed, PullHeads, PullRow, Pulls, RecordRow, Records, ToldHeads, Users,
+    AuthorRow, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Due, EdgeRow, Edges, Items, NOBODY, Names,
+    Owed, Users,
 };
 use super::users::KnownUsers;
+use crate::table::Table;
 use crate::view::{Read, Tx};
 
 /// How a store is set up.
@@ -25,40 +28,51 @@ pub(super) struct Setup {
     pub(super) pull_above: u64,
 }
 
-/// What a record says, wherever it stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Change {
-    pub(super) op: Op,
-    pub(super) author: UserNo,
-    pub(super) feed: FeedId,
-    pub(super) key: DisplayKey,
-}
+/// Rows of one table as the transaction sees them.
+struct Kept<T: Table>(HashMap<T::Key, Option<T::Row>>);
 
-/// Where a record stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) seq: OutboxSeq,
-    /// 0 if its route is push.
-    pub(super) pull_seq: PullSeq,
+impl<T: Table> Kept<T>
+where
+    T::Key: Copy + Eq + Hash,
+    T::Row: Copy,
+{
+    fn get(&mut self, tx: &Tx<'_>, key: T::Key) -> Result<Option<T::Row>> {
+        if let Some(row) = self.0.get(&key) {
+            return Ok(*row);
+        }
+        let row = tx.get::<T>(&key)?;
+        self.0.insert(key, row);
+        Ok(row)
+    }
+
+    fn put(&mut self, tx: &mut Tx<'_>, key: T::Key, row: T::Row) {
+        tx.put::<T>(&key, &row);
+        self.0.insert(key, Some(row));
+    }
 }
 
 /// A transaction of the Archive.
 pub(super) struct Ledger<'a, 'tx> {
     pub(super) tx: &'a mut Tx<'tx>,
-    pub(super) users: &'a KnownUsers,
+    users: &'a KnownUsers,
     pub(super) setup: Setup,
     /// What stamps everything.
     pub(super) now: Millis,
-    /// What is written is history: nobody is told of it.
-    pub(super) history: bool,
+    /// What decisions go by.
+    pub(super) rows: Rows,
     pub(super) counters: CountersRow,
     before: CountersRow,
+    authors: Kept<Authors>,
+    edges: Kept<Edges>,
+    direct_heads: Kept<DirectHeads>,
 }
 
 impl<'a, 'tx> Ledger<'a, 'tx> {
     pub(super) fn open(tx: &'a mut Tx<'tx>, users: &'a KnownUsers, setup: Setup, now: Millis) -> Result<Self> {
         let counters = tx.get::<Counters>(&())?.unwrap_or_default();
-        Ok(Self { tx, users, setup, now, history: false, counters, before: counters })
+        let (authors, edges, direct_heads) = (Kept(HashMap::new()), Kept(HashMap::new()), Kept(HashMap::new()));
+        let rows = Rows::default();
+        Ok(Self { tx, users, setup, now, rows, counters, before: counters, authors, edges, direct_heads })
     }
 
     pub(super) fn close(self) {
@@ -96,62 +110,34 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         Ok(ItemId(id))
     }
 
-    /// For an edge's change, and for a place in a list by time.
+    /// For a place in a list by time; generations of edges count on in the same counter.
     pub(super) fn new_generation(&mut self) -> Generation {
         self.counters.generation += 1;
         self.counters.generation
     }
 
-    pub(super) fn author(&self, author: UserNo) -> Result<AuthorRow> {
-        Ok(self.tx.get::<Authors>(&author)?.unwrap_or_default())
+    pub(super) fn author(&mut self, author: UserNo) -> Result<AuthorRow> {
+        Ok(self.authors.get(self.tx, author)?.unwrap_or_default())
     }
 
-    /// Writes the author's next record, and that its push is outstanding. `row` is the author's, as
-    /// read in this transaction.
-    pub(super) fn append(&mut self, mut row: AuthorRow, route: Route, change: Change) -> Place {
-        let Change { op, author, feed, key } = change;
-        row.head += 1;
-        row.due = Some(self.owe(row.due, Owed::Outbox { author }));
-        let record = RecordRow { op, route, key, at: self.now, feed, history: self.history };
-        self.tx.put::<Records>(&(author, row.head), &record);
-        let pull_seq = match route {
-            Route::Push => 0,
-            Route::Pull => self.number_pull(&mut row, change),
-        };
-        self.tx.put::<Authors>(&author, &row);
-        Place { seq: row.head, pull_seq }
+    pub(super) fn put_author(&mut self, author: UserNo, row: AuthorRow) {
+        self.authors.put(self.tx, author, row);
     }
 
-    /// Gives the author's newest record its number among all that are pulled.
-    fn number_pull(&mut self, row: &mut AuthorRow, Change { op, author, feed, key }: Change) -> PullSeq {
-        self.counters.pull += 1;
-        let number = self.counters.pull;
-        self.tx.put::<Pulls>(&(AuthorFeed { feed, author }, number), &PullRow { op, seq: row.head, key });
-        self.tx.remove::<PullHeads>(&row.last_pull);
-        self.tx.put::<PullHeads>(&number, &author);
-        row.last_pull = number;
-        if !self.history {
-            self.tx.remove::<ToldHeads>(&row.last_told);
-            self.tx.put::<ToldHeads>(&number, &author);
-            row.last_told = number;
-        }
-        number
+    pub(super) fn edge(&mut self, edge: (UserNo, UserNo)) -> Result<Option<EdgeRow>> {
+        self.edges.get(self.tx, edge)
     }
 
-    /// Writes the reader's next record of what is addressed to them, and that bringing it is outstanding.
-    pub(super) fn address(&mut self, reader: UserNo, Change { op, author, feed, key }: Change) -> Result<()> {
-        let mut row = self.tx.get::<DirectHeads>(&reader)?.unwrap_or_default();
-        row.head += 1;
-        row.quiet = self.is_quiet(row.due, row.quiet);
-        row.due = Some(self.owe(row.due, Owed::Direct { reader }));
-        self.tx.put::<Directs>(&(reader, row.head), &DirectRow { op, author, feed, key, at: self.now });
-        self.tx.put::<DirectHeads>(&reader, &row);
-        Ok(())
+    pub(super) fn put_edge(&mut self, edge: (UserNo, UserNo), row: EdgeRow) {
+        self.edges.put(self.tx, edge, row);
     }
 
-    /// Whether all that is outstanding is history with what is written now; `quiet` is whether what `due` speaks of is.
-    pub(super) fn is_quiet(&self, due: Option<Millis>, quiet: bool) -> bool {
-        self.history && (due.is_none() || quiet)
+    pub(super) fn direct_head(&mut self, reader: UserNo) -> Result<DirectHeadRow> {
+        Ok(self.direct_heads.get(self.tx, reader)?.unwrap_or_default())
+    }
+
+    pub(super) fn put_direct_head(&mut self, reader: UserNo, row: DirectHeadRow) {
+        self.direct_heads.put(self.tx, reader, row);
     }
 
     /// Makes an event outstanding unless it already is; since when it is.

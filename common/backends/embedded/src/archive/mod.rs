@@ -1,8 +1,10 @@
 //! The truth on one machine: [`Archive`] over the embedded store.
 //!
 //! ```text
-//!   write ─▶ accept ─┬ publish, edit, direct, follow, shield, classify ─▶ one transaction of the store ─▶ answer
-//!                    └ ledger: counters, heads, events    held: what follows from an edge's change
+//!   write ─▶ accept ─┬ feedgate_common::accept   what becomes of each operation
+//!                    ├ load      the rows that a decision needs
+//!                    ├ store     the changes it makes, as rows
+//!                    └ ledger    what they share: counters, new users, events ─▶ one transaction of the store ─▶ answer
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
 //!                    ├ news      what is pulled, what is addressed to the reader
@@ -17,25 +19,19 @@
 //!   visible, before it is answered (items).
 
 mod accept;
-mod classify;
-mod direct;
 mod door;
-mod edit;
 mod epochs;
 mod events;
 mod export;
 mod feeds;
-mod follow;
 mod grown;
-mod held;
 mod hot;
-mod import;
 mod ledger;
 mod lists;
+mod load;
 mod news;
 mod people;
-mod publish;
-mod shield;
+mod store;
 mod sweep;
 mod tables;
 mod users;
@@ -44,6 +40,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use compact_str::CompactString;
+use feedgate_common::accept::Ask;
 use feedgate_common::archive::{
     Archive, ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox,
     Outstanding, PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
@@ -175,12 +172,13 @@ pub(crate) fn counters(from: &impl Read) -> Result<manifest::Counters> {
 #[async_trait]
 impl Archive for EmbeddedArchive {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
-        let (asks, bytes) = accept::prepare(writes);
-        let changed: Vec<ItemId> = asks.iter().filter_map(accept::Ask::changes_item).collect();
+        let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
+        let bytes = asks.iter().map(Ask::bytes).sum();
+        let changed: Vec<ItemId> = asks.iter().filter_map(accept::changed_item).collect();
         let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
         let request = Request::new(Durability::Synced, move |tx| {
             sweep.run(tx, now)?;
-            accept::all(tx, &users, setup, asks, now)
+            accept::all(tx, &users, setup, &asks, now)
         });
         self.db.submit(request.bytes(bytes).then(move |_| hot.forget(&changed))).await
     }

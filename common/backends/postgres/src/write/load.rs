@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use feedgate_common::accept::{Ask, AuthorRow, EdgeRow, ReaderRow};
 use feedgate_common::archive::Write;
 use feedgate_common::graph::Shields;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{ItemId, UserNo};
 use sqlx::PgConnection;
 
-use super::ledger::{Author, Held, Ledger, Reader};
+use super::batch::Batch;
 use super::look::{self, Edited};
-use super::{Ask, Numbers, names};
+use super::names;
 use crate::fault::corrupt;
 use crate::rows;
 
@@ -43,35 +44,28 @@ SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.fr
 FROM unnest($1::integer[], $2::integer[]) AS asked(reader, author)
 JOIN edges e ON e.reader = asked.reader AND e.author = asked.author";
 
-/// Takes the locks and fills the ledger. In a transaction.
+/// Takes the locks and fills the rows of the batch, which has the numbers of users already. In a transaction.
 pub(super) async fn all(
     connection: &mut PgConnection,
-    ledger: &mut Ledger,
+    batch: &mut Batch<'_>,
     asks: &[Ask],
-    numbers: &Numbers,
     edited: Edited,
 ) -> sqlx::Result<()> {
     let Edited { mut authors, mut readers } = edited;
     let (mut edges, mut keys, mut ids, mut foreign_ids) = (BTreeSet::new(), HashSet::new(), HashSet::new(), vec![]);
     let mut places = vec![];
     let mut appends = !authors.is_empty();
-    let no = |name| numbers.get(name).copied();
+    let no = |name| batch.rows.users.get(name).copied().flatten();
     for ask in asks {
-        edges.extend(names::edges_of(&ask.write).into_iter().filter_map(|(one, other)| no(one).zip(no(other))));
-        match &ask.write {
-            Write::Import(Import::Item { publish, .. }) => {
-                appends = true;
-                authors.extend(no(&publish.author));
-                ids.extend(publish.id);
-                foreign_ids.extend(publish.foreign_id.as_deref());
-            }
-            Write::Publish(publish) => {
-                appends = true;
-                authors.extend(no(&publish.author));
-                keys.extend(no(&publish.author).zip(publish.idempotency_key.as_deref()));
-                ids.extend(publish.id);
-                foreign_ids.extend(publish.foreign_id.as_deref());
-            }
+        edges.extend(names::edges_of(ask).into_iter().filter_map(|(one, other)| no(one).zip(no(other))));
+        if let Some(publish) = ask.published() {
+            appends = true;
+            authors.extend(no(&publish.author));
+            keys.extend(no(&publish.author).zip(publish.idempotency_key.as_deref()));
+            ids.extend(publish.id);
+            foreign_ids.extend(publish.foreign_id.as_deref());
+        }
+        match ask.write() {
             Write::Edit { item, .. } | Write::Delete { item, .. } => _ = ids.insert(*item),
             Write::Import(
                 Import::Delete { item } | Import::Follow { from: Place::Add(item) | Place::Delete(item), .. },
@@ -83,38 +77,45 @@ pub(super) async fn all(
                 appends = true;
                 authors.extend(no(author));
             }
-            Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } | Write::Import(_) => {}
+            Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
+            Write::Import(_) => {}
         }
     }
     authors.extend(edges.iter().map(|(_, author)| *author));
     readers.extend(edges.iter().map(|(reader, _)| *reader));
-    lock_authors(connection, ledger, &authors, appends).await?;
+    lock_authors(connection, batch, &authors, appends).await?;
     if !readers.is_empty() {
-        lock_readers(connection, ledger, &readers).await?;
+        lock_readers(connection, batch, &readers).await?;
     }
     if !edges.is_empty() {
-        load_edges(connection, ledger, &edges).await?;
+        load_edges(connection, batch, &edges).await?;
     }
-    for ((author, key), retry) in look::retries(connection, &keys).await? {
+    let rows = &mut batch.rows;
+    rows.retries.extend(keys.iter().map(|(author, key)| ((*author, (*key).into()), None)));
+    for (key, retry) in look::retries(connection, &keys).await? {
         ids.insert(retry.item);
-        ledger.retries.insert((author, key.into()), retry);
+        rows.retries.insert(key, Some(retry));
     }
+    rows.items.extend(ids.iter().map(|id| (*id, None)));
+    rows.foreign_ids.extend(foreign_ids.iter().map(|key| ((*key).into(), None)));
     if !ids.is_empty() || !foreign_ids.is_empty() {
         let ids: Vec<ItemId> = ids.into_iter().collect();
-        for (id, row) in look::items(connection, &ids, &foreign_ids).await? {
-            ledger.foreign_ids.extend(row.foreign_id.clone().map(|key| (key, id)));
-            ledger.items.insert(id, row);
+        for (id, foreign_id, item) in look::items(connection, &ids, &foreign_ids).await? {
+            rows.foreign_ids.extend(foreign_id.map(|key| (key, Some(id))));
+            rows.items.insert(id, Some(item));
         }
     }
     if !places.is_empty() {
-        ledger.ended_before.extend(look::ended(connection, &places).await?);
+        rows.ended.extend(places.iter().map(|id| (*id, None)));
+        let ended = look::ended(connection, &places).await?;
+        rows.ended.extend(ended.into_iter().map(|(id, by)| (id, Some(by))));
     }
     Ok(())
 }
 
 async fn lock_authors(
     connection: &mut PgConnection,
-    ledger: &mut Ledger,
+    batch: &mut Batch<'_>,
     authors: &BTreeSet<UserNo>,
     appends: bool,
 ) -> sqlx::Result<()> {
@@ -123,18 +124,19 @@ async fn lock_authors(
     let lock = if appends { LOCK_TO_APPEND } else { LOCK_TO_FOLLOW };
     let read: Vec<Row> = sqlx::query_as(lock).bind(numbers).fetch_all(connection).await?;
     for (author, head, last_rank, last_item, has_aside, last_given, class, everyone_since, followers) in read {
-        let row = Author {
+        let row = AuthorRow {
             head: rows::count_of(head)?,
             last_in_step: last_rank.zip(last_item).map(|(rank, item)| rows::key_of(rank, item)),
             has_aside,
-            last_given: last_given.map(rows::item_of),
             class: rows::class_of(class)?,
             everyone_since: everyone_since.map(rows::count_of).transpose()?,
-            followers: followers.unwrap_or(0),
+            followers: followers.unwrap_or(0).max(0).cast_unsigned(),
         };
-        ledger.authors.insert(rows::user_of(author)?, row);
+        let author = rows::user_of(author)?;
+        batch.rows.authors.insert(author, row);
+        batch.last_given.insert(author, last_given.map(rows::item_of));
     }
-    match authors.iter().find(|author| !ledger.authors.contains_key(author)) {
+    match authors.iter().find(|author| !batch.rows.authors.contains_key(author)) {
         Some(author) => Err(corrupt(format_args!("user {} has no row in authors", author.0))),
         None => Ok(()),
     }
@@ -142,16 +144,16 @@ async fn lock_authors(
 
 async fn lock_readers(
     connection: &mut PgConnection,
-    ledger: &mut Ledger,
+    batch: &mut Batch<'_>,
     readers: &BTreeSet<UserNo>,
 ) -> sqlx::Result<()> {
     let numbers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
     let read: Vec<(i32, i64, i64)> = sqlx::query_as(LOCK_READERS).bind(numbers).fetch_all(connection).await?;
     for (reader, counter, direct) in read {
-        let row = Reader { counter: rows::count_of(counter)?, direct: rows::count_of(direct)?, quiet: true };
-        ledger.readers.insert(rows::user_of(reader)?, row);
+        let row = ReaderRow { counter: rows::count_of(counter)?, direct: rows::count_of(direct)? };
+        batch.rows.readers.insert(rows::user_of(reader)?, row);
     }
-    match readers.iter().find(|reader| !ledger.readers.contains_key(reader)) {
+    match readers.iter().find(|reader| !batch.rows.readers.contains_key(reader)) {
         Some(reader) => Err(corrupt(format_args!("user {} has no row in readers", reader.0))),
         None => Ok(()),
     }
@@ -159,22 +161,23 @@ async fn lock_readers(
 
 async fn load_edges(
     connection: &mut PgConnection,
-    ledger: &mut Ledger,
+    batch: &mut Batch<'_>,
     edges: &BTreeSet<(UserNo, UserNo)>,
 ) -> sqlx::Result<()> {
     let (readers, authors): (Vec<i32>, Vec<i32>) =
         edges.iter().map(|(reader, author)| (rows::user(*reader), rows::user(*author))).unzip();
     type Row = (i32, i32, bool, i16, i64, i64, Option<i64>);
     let read: Vec<Row> = sqlx::query_as(EDGES).bind(readers).bind(authors).fetch_all(connection).await?;
+    batch.rows.edges.extend(edges.iter().map(|edge| (*edge, None)));
     for (reader, author, follows, shields, generation, from, past) in read {
-        let held = Held {
+        let row = EdgeRow {
             follows,
             shields: Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?),
             generation: rows::count_of(generation)?,
             from: rows::count_of(from)?,
             past: past.map(rows::count_of).transpose()?,
         };
-        ledger.edges.insert((rows::user_of(reader)?, rows::user_of(author)?), held);
+        batch.rows.edges.insert((rows::user_of(reader)?, rows::user_of(author)?), Some(row));
     }
     Ok(())
 }

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use compact_str::CompactString;
+use feedgate_common::accept::{Ask, Door, ItemRow, RetryRow};
 use feedgate_common::archive::Write;
 use feedgate_common::import::Import;
 use feedgate_common::{ItemId, OutboxSeq, UserNo};
 use sqlx::PgConnection;
 
-use super::Ask;
-use super::ledger::{Change, Door, ItemState, Retry};
 use crate::fault::corrupt;
 use crate::rows;
 
@@ -40,7 +40,7 @@ const ITEMS: &str = concat!(items!("id", "$1"), " UNION ALL ", items!("foreign_i
 const RECIPIENTS: &str = "SELECT item, reader FROM direct WHERE item = ANY($1) AND op = 1 ORDER BY item, reader";
 
 const ENDED: &str = "
-SELECT r.author, r.seq, r.deleted_by FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq
+SELECT i.id, r.deleted_by FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq
 WHERE i.id = ANY($1) AND r.deleted_by IS NOT NULL";
 
 /// Whose rows an edit or a delete changes.
@@ -53,7 +53,7 @@ pub(super) struct Edited {
 
 /// Of the items that are to be edited and deleted.
 pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx::Result<Edited> {
-    let id = |ask: &Ask| match ask.write {
+    let id = |ask: &Ask| match *ask.write() {
         Write::Edit { item, .. } | Write::Delete { item, .. } | Write::Import(Import::Delete { item }) => {
             Some(rows::item(item))
         }
@@ -75,7 +75,7 @@ pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx:
 pub(super) async fn retries(
     connection: &mut PgConnection,
     keys: &HashSet<(UserNo, &str)>,
-) -> sqlx::Result<Vec<((UserNo, String), Retry)>> {
+) -> sqlx::Result<Vec<((UserNo, CompactString), RetryRow)>> {
     if keys.is_empty() {
         return Ok(vec![]);
     }
@@ -83,30 +83,30 @@ pub(super) async fn retries(
     let read: Vec<(i32, String, i64, Vec<u8>, i64)> =
         sqlx::query_as(RETRIES).bind(authors).bind(keys).fetch_all(connection).await?;
     let retry = |(author, key, item, fingerprint, expires): (i32, String, i64, Vec<u8>, i64)| {
-        let retry = Retry { item: rows::item_of(item), fingerprint: print_of(&fingerprint)?, expires, changed: false };
-        Ok(((rows::user_of(author)?, key), retry))
+        let retry = RetryRow { item: rows::item_of(item), fingerprint: print_of(&fingerprint)?, expires };
+        Ok(((rows::user_of(author)?, key.into()), retry))
     };
     read.into_iter().map(retry).collect()
 }
 
-/// Items by id or foreign id; one that was asked for by both may come twice.
+/// Items by id or foreign id, each with its foreign id; one that was asked for by both may come twice.
 pub(super) async fn items(
     connection: &mut PgConnection,
     ids: &[ItemId],
     foreign_ids: &[&str],
-) -> sqlx::Result<Vec<(ItemId, ItemState)>> {
+) -> sqlx::Result<Vec<(ItemId, Option<CompactString>, ItemRow)>> {
     type Row = (i64, i32, i64, i64, i64, i32, i16, i16, Vec<u8>, Option<String>, bool);
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
     let read: Vec<Row> = sqlx::query_as(ITEMS).bind(ids).bind(foreign_ids).fetch_all(&mut *connection).await?;
     let direct: Vec<i64> = read.iter().filter(|row| row.7 == rows::DIRECT).map(|row| row.0).collect();
     let mut recipients = recipients(connection, &direct).await?;
     let mut item = |row: Row| {
-        let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, alive) = row;
+        let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, living) = row;
         let door = match route {
             rows::DIRECT => Door::Direct(recipients.remove(&id).unwrap_or_default()),
             route => Door::Outbox(rows::route_of(route)?),
         };
-        let state = ItemState {
+        let item = ItemRow {
             author: rows::user_of(author)?,
             seq: rows::count_of(seq)?,
             published_at,
@@ -115,26 +115,18 @@ pub(super) async fn items(
             feed: rows::feed_of(feed)?,
             door,
             fingerprint: print_of(&fingerprint)?,
-            kind: None,
-            foreign_id: foreign_id.map(Into::into),
-            alive,
-            body: None,
-            change: Change::Nothing,
+            living,
         };
-        Ok((rows::item_of(id), state))
+        Ok((rows::item_of(id), foreign_id.map(Into::into), item))
     };
     read.into_iter().map(&mut item).collect()
 }
 
-/// The adds of these items that are deleted, each with the record that did it.
-pub(super) async fn ended(
-    connection: &mut PgConnection,
-    ids: &[ItemId],
-) -> sqlx::Result<Vec<((UserNo, OutboxSeq), OutboxSeq)>> {
+/// Those of these items whose adds are deleted, each with the record that did it.
+pub(super) async fn ended(connection: &mut PgConnection, ids: &[ItemId]) -> sqlx::Result<Vec<(ItemId, OutboxSeq)>> {
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
-    let read: Vec<(i32, i64, i64)> = sqlx::query_as(ENDED).bind(ids).fetch_all(connection).await?;
-    let ended = |(author, add, by)| Ok(((rows::user_of(author)?, rows::count_of(add)?), rows::count_of(by)?));
-    read.into_iter().map(ended).collect()
+    let read: Vec<(i64, i64)> = sqlx::query_as(ENDED).bind(ids).fetch_all(connection).await?;
+    read.into_iter().map(|(id, by)| Ok((rows::item_of(id), rows::count_of(by)?))).collect()
 }
 
 /// To whom direct items are addressed, by number.

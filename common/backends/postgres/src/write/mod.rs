@@ -5,7 +5,7 @@
 //!   BEGIN
 //!     lock authors, then readers, each by number, and read them
 //!     load what the operations speak of: items, keys, edges       nobody else can change it now
-//!     plan: the operations in order, in memory
+//!     decide: the operations in order, in memory                  what becomes of each: `feedgate_common::accept`
 //!     store: what came of it, a statement per kind                items, edges, counts of followers
 //!     number what is pulled                                       the one counter of all authors, locked last
 //!   COMMIT
@@ -22,30 +22,25 @@
 //! - Ids of items are the one thing that two authors can contend for: the unique keys of `items` settle it, and the
 //!   loser starts over and finds what the winner stored.
 
-mod edit;
-mod graph;
-mod import;
-mod ledger;
+mod batch;
 mod load;
 mod look;
 mod names;
-mod publish;
 mod queue;
 mod store;
 mod sweep;
 
 use std::collections::HashMap;
 
-use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
+use feedgate_common::accept::{Ask, Need, Refusal, Stop};
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::import::Import;
-use feedgate_common::{Millis, UserId, UserNo};
+use feedgate_common::{UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault;
 use crate::pool::{self, Lease, Pool};
 use crate::users::Users;
-use ledger::Ledger;
+use batch::Batch;
 pub(crate) use queue::Queue;
 use sweep::Sweep;
 
@@ -53,56 +48,7 @@ use sweep::Sweep;
 const TRIES: usize = 10;
 
 /// What becomes of each operation.
-type Answers = Vec<std::result::Result<Written, Refused>>;
-
-/// An operation, with what can be worked out without the store.
-struct Ask {
-    write: Write,
-    /// What stamps it.
-    now: Millis,
-    /// All zero but for a publish.
-    fingerprint: [u8; 16],
-}
-
-impl Ask {
-    fn new(write: Write, now: Millis) -> Self {
-        let fingerprint = published(&write).map_or([0; 16], Publish::fingerprint);
-        Self { write, now, fingerprint }
-    }
-
-    /// About what it takes while it waits.
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.write {
-                Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => {
-                    publish.body.get().len() + named(&publish.audience)
-                }
-                Write::Edit { body, .. } => body.get().len(),
-                Write::Delete { .. }
-                | Write::Follow { .. }
-                | Write::Unfollow { .. }
-                | Write::Shield { .. }
-                | Write::Import(_)
-                | Write::Classify { .. } => 0,
-            }
-    }
-}
-
-/// What is made an item, now or of old.
-fn published(write: &Write) -> Option<&Publish> {
-    match write {
-        Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => Some(publish),
-        _ => None,
-    }
-}
-
-/// About what an audience takes, with the numbers behind its names.
-fn named(audience: &Audience) -> usize {
-    match audience {
-        Audience::Followers => 0,
-        Audience::Users(users) => users.iter().map(|user| user.as_str().len() + 64).sum(),
-    }
-}
+type Answers = Vec<Refusal>;
 
 /// How this store is laid out and what it is set to.
 #[derive(Debug, Clone, Copy)]
@@ -113,88 +59,80 @@ pub(crate) struct Settings {
     pub(crate) pull_above: u64,
 }
 
-/// Whom the operations speak of, by name.
-type Numbers = HashMap<UserId, UserNo>;
+/// Whom the operations speak of, by name; `None` if the name has no number yet.
+type Numbers = HashMap<UserId, Option<UserNo>>;
 
 /// Carries out all of them; each sees what those before it did. May take longer than a call may.
 async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> Result<Answers> {
-    let numbers = names::numbers(pool, users, asks).await?;
+    let mut numbers = names::numbers(pool, users, asks).await?;
     for _ in 0..TRIES {
         let mut lease = pool.lease().await?;
-        if let Some(answers) = attempt(&mut lease, asks, &numbers, settings).await? {
-            return Ok(answers);
+        match attempt(&mut lease, asks, &numbers, settings).await? {
+            Ok(answers) => return Ok(answers),
+            Err(needs) => {
+                drop(lease);
+                names::give(pool, users, &mut numbers, needs).await?;
+            }
         }
     }
     Err(StoreError::Overloaded { retry_after_ms: 100 })
 }
 
-/// One transaction; `None` if something was in the way and nothing happened.
-async fn attempt(
-    lease: &mut Lease<'_>,
-    asks: &[Ask],
-    numbers: &Numbers,
-    settings: Settings,
-) -> Result<Option<Answers>> {
+/// The answers; or what has to be there before the call starts over, which is nothing if another call was in the way.
+type Attempt = std::result::Result<Answers, Vec<Need>>;
+
+/// One transaction; nothing has happened if it has to start over.
+async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, settings: Settings) -> Result<Attempt> {
     let connection = lease.connection();
     let answers = match plan(connection, asks, numbers, settings).await {
-        Ok(Some(answers)) => answers,
-        Ok(None) => return undo(lease).await,
-        Err(error) if fault::is_conflict(&error) => return undo(lease).await,
+        Ok(Ok(answers)) => answers,
+        Ok(Err(needs)) => return undo(lease, needs).await,
+        Err(error) if fault::is_conflict(&error) => return undo(lease, vec![]).await,
         // Without COMMIT nothing has happened. Closing the connection ends the transaction.
         Err(error) => {
             let lost = fault::is_lost(&error);
             let judged = lease.judge::<()>(Err(error)).map_err(fault::store_error);
-            return if lost { Ok(None) } else { judged.map(|()| None) };
+            return if lost { Ok(Err(vec![])) } else { judged.map(|()| Err(vec![])) };
         }
     };
     let committed = sqlx::query("COMMIT").execute(connection).await;
     match lease.judge(committed.map(drop)) {
-        Ok(()) => Ok(Some(answers)),
-        Err(error) if fault::is_conflict(&error) => Ok(None),
+        Ok(()) => Ok(Ok(answers)),
+        Err(error) if fault::is_conflict(&error) => Ok(Err(vec![])),
         Err(error) => Err(pool::in_doubt(error)),
     }
 }
 
-async fn undo(lease: &mut Lease<'_>) -> Result<Option<Answers>> {
+async fn undo(lease: &mut Lease<'_>, needs: Vec<Need>) -> Result<Attempt> {
     let undone = sqlx::query("ROLLBACK").execute(lease.connection()).await;
     lease.judge(undone).map_err(fault::store_error)?;
-    Ok(None)
+    Ok(Err(needs))
 }
 
-/// Everything between BEGIN and COMMIT.
+/// Everything between BEGIN and COMMIT. What is missing is asked of all operations, so that the call starts over once.
 async fn plan(
     connection: &mut PgConnection,
     asks: &[Ask],
     numbers: &Numbers,
     settings: Settings,
-) -> sqlx::Result<Option<Answers>> {
-    let mut ledger = Ledger { pull_above: settings.pull_above, ..Ledger::default() };
+) -> sqlx::Result<Attempt> {
+    let mut batch = Batch::default();
+    batch.rows.users.clone_from(numbers);
     let edited = look::edited(connection, asks).await?;
     sqlx::query("BEGIN").execute(&mut *connection).await?;
-    load::all(connection, &mut ledger, asks, numbers, edited).await?;
-    let mut answers = Vec::with_capacity(asks.len());
+    load::all(connection, &mut batch, asks, edited).await?;
+    let (mut answers, mut needed) = (Vec::with_capacity(asks.len()), vec![]);
     for ask in asks {
-        match one(&mut ledger, numbers, ask) {
-            Some(answer) => answers.push(answer),
-            None => return Ok(None),
+        match batch.take(ask, settings.pull_above) {
+            Ok(answer) => answers.push(Ok(answer)),
+            Err(Stop::Needs(needs)) => needed.extend(needs),
+            Err(Stop::Refused(refused)) => answers.push(Err(refused)),
+            Err(Stop::Failed(error)) => return Err(fault::corrupt(error)),
         }
     }
-    store::all(connection, ledger, settings.buckets).await?;
-    Ok(Some(answers))
-}
-
-/// `None` if it speaks of something that was not there when the locks were chosen: start over.
-fn one(ledger: &mut Ledger, numbers: &Numbers, ask: &Ask) -> Option<std::result::Result<Written, Refused>> {
-    ledger.now = ask.now;
-    let no = |name| numbers.get(name).copied();
-    match &ask.write {
-        Write::Publish(wanted) => publish::publish(ledger, numbers, wanted, ask.fingerprint),
-        Write::Edit { item, body, if_version } => edit::edit(ledger, *item, body, *if_version),
-        Write::Delete { item, if_version } => edit::delete(ledger, *item, *if_version),
-        Write::Follow { reader, author } => graph::follow(ledger, (no(reader)?, no(author)?), true),
-        Write::Unfollow { reader, author } => graph::follow(ledger, (no(reader)?, no(author)?), false),
-        Write::Shield { user, other, shield, up } => graph::shield(ledger, (no(user)?, no(other)?), *shield, *up),
-        Write::Import(line) => import::import(ledger, numbers, line, ask),
-        Write::Classify { author, class } => graph::classify(ledger, no(author)?, author, *class),
+    if answers.len() < asks.len() {
+        return Ok(Err(needed));
     }
+    store::all(connection, &batch, settings.buckets).await?;
+    Ok(Ok(answers))
 }

@@ -15,12 +15,13 @@
 use std::sync::Arc;
 
 use feedgate_common::Millis;
+use feedgate_common::accept::Ask;
 use feedgate_common::archive::Write;
 use feedgate_common::error::{Result, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::{Answers, Ask, Settings, Sweep};
+use super::{Answers, Settings, Sweep};
 use crate::groups::{self, Groups};
 use crate::pool::{self, Pool};
 use crate::users::Users;
@@ -109,7 +110,7 @@ impl Queue {
 
 impl Worker {
     async fn carry_out(&self, mut calls: Vec<Call>) {
-        let Some(now) = calls.iter().flat_map(|call| &call.asked.asks).map(|ask| ask.now).max() else {
+        let Some(now) = calls.iter().flat_map(|call| &call.asked.asks).map(Ask::now).max() else {
             return answer_all(calls, |_| Ok(vec![]));
         };
         let sizes: Vec<usize> = calls.iter().map(|call| call.asked.asks.len()).collect();

@@ -13,6 +13,9 @@ table! {
     Items: b'i', Items, ItemId => ItemRow
 }
 
+/// What stands for the place in the outbox of an item that is in none.
+pub(crate) const NO_SEQ: OutboxSeq = 0;
+
 /// Of the payload that was accepted first; edits leave it.
 pub(crate) type Fingerprint = [u8; 16];
 

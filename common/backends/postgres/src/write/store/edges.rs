@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 
 use super::column;
 use crate::rows;
-use crate::write::ledger::Ledger;
+use crate::write::batch::Batch;
 
 /// What [`feedgate_common::graph::listed_at`] says of `since` and the next number.
 macro_rules! listed_at {
@@ -65,11 +65,11 @@ FROM unnest($4::integer[], $5::smallint[], $6::integer[], $7::bigint[]) AS n(own
 ON CONFLICT (owner, kind, other) DO UPDATE SET since = excluded.since, listed = excluded.listed"
 );
 
-pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger, buckets: u16) -> sqlx::Result<()> {
-    if !ledger.changed_edges.is_empty() {
-        change_edges(connection, ledger, buckets).await?;
+pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
+    if !batch.edges.is_empty() {
+        change_edges(connection, batch, buckets).await?;
     }
-    let counted: Vec<_> = ledger.counted.iter().filter(|(_, more)| **more != 0).collect();
+    let counted: Vec<_> = batch.counted.iter().filter(|(_, more)| **more != 0).collect();
     if !counted.is_empty() {
         sqlx::query(COUNT)
             .bind(column(&counted, |(author, _)| rows::user(**author)))
@@ -77,24 +77,22 @@ pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger, buckets:
             .execute(&mut *connection)
             .await?;
     }
-    if !ledger.shields.is_empty() {
-        shield(connection, ledger).await?;
+    if !batch.shields.is_empty() {
+        shield(connection, batch).await?;
     }
     Ok(())
 }
 
-async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, buckets: u16) -> sqlx::Result<()> {
-    let mut readers: Vec<_> = ledger.changed_edges.keys().map(|(reader, _)| *reader).collect();
+async fn change_edges(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
+    let mut readers: Vec<_> = batch.edges.keys().map(|(reader, _)| *reader).collect();
     readers.dedup();
-    let mut edges: Vec<_> = ledger
-        .changed_edges
-        .iter()
-        .map(|(edge, change)| (change.followed, *edge, ledger.edges[edge], change))
-        .collect();
+    let row = |edge| batch.rows.edges[edge].unwrap_or_default();
+    let mut edges: Vec<_> =
+        batch.edges.iter().map(|(edge, change)| (change.followed, *edge, row(edge), change)).collect();
     edges.sort_by_key(|(followed, ..)| *followed);
     sqlx::query(CHANGE_EDGES)
         .bind(column(&readers, |reader| rows::user(*reader)))
-        .bind(column(&readers, |reader| rows::count(ledger.readers[reader].counter)))
+        .bind(column(&readers, |reader| rows::count(batch.rows.readers[reader].counter)))
         .bind(column(&edges, |(_, (reader, _), ..)| rows::user(*reader)))
         .bind(column(&edges, |(_, (_, author), ..)| rows::user(*author)))
         .bind(column(&edges, |(_, (reader, _), ..)| reader.bucket(buckets).0.cast_signed()))
@@ -112,9 +110,9 @@ async fn change_edges(connection: &mut PgConnection, ledger: &Ledger, buckets: u
     Ok(())
 }
 
-async fn shield(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    let down: Vec<_> = ledger.shields.iter().filter(|(_, since)| since.is_none()).map(|(owned, _)| *owned).collect();
-    let mut up: Vec<_> = ledger.shields.iter().filter_map(|(owned, since)| Some(((*since)?, *owned))).collect();
+async fn shield(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let down: Vec<_> = batch.shields.iter().filter(|(_, since)| since.is_none()).map(|(owned, _)| *owned).collect();
+    let mut up: Vec<_> = batch.shields.iter().filter_map(|(owned, since)| Some(((*since)?, *owned))).collect();
     up.sort_unstable();
     sqlx::query(SHIELD)
         .bind(column(&down, |(owner, ..)| rows::user(*owner)))

@@ -1,11 +1,13 @@
 //! Items, authors, the records that are pushed, idempotency keys.
 
+use feedgate_common::ItemId;
+use feedgate_common::accept::{Door, ItemRow};
 use feedgate_common::change::Route;
 use sqlx::PgConnection;
 
 use super::column;
 use crate::rows;
-use crate::write::ledger::{Change, Door, ItemState, Ledger};
+use crate::write::batch::{Batch, Made};
 
 /// Items, their pushed records and the rows of their authors. The authors' push is outstanding since then, unless it was
 /// already.
@@ -49,78 +51,72 @@ SELECT * FROM unnest($1::integer[], $2::text[], $3::bigint[], $4::bytea[], $5::b
 ON CONFLICT (author, key) DO UPDATE
 SET item = excluded.item, fingerprint = excluded.fingerprint, expires = excluded.expires";
 
-pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    if !ledger.freed.is_empty() {
-        let freed: Vec<i64> = ledger.freed.iter().copied().map(rows::item).collect();
+pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    if !batch.freed.is_empty() {
+        let freed: Vec<i64> = batch.freed.iter().copied().map(rows::item).collect();
         sqlx::query(FREE_FOREIGN_IDS).bind(freed).execute(&mut *connection).await?;
     }
     // What makes an item changes its author's row, if only to give it its id; a given id of a direct item alone does not.
-    if !ledger.changed_authors.is_empty() || ledger.items.values().any(|row| row.change == Change::Made) {
-        append(connection, ledger).await?;
+    if !batch.authors.is_empty() || !batch.made.is_empty() {
+        append(connection, batch).await?;
     }
-    if ledger.items.values().any(|row| row.change == Change::Changed) {
-        change_items(connection, ledger).await?;
+    if !batch.edited.is_empty() {
+        change_items(connection, batch).await?;
     }
-    if ledger.retries.values().any(|retry| retry.changed) {
-        keep_retries(connection, ledger).await?;
+    if !batch.retries.is_empty() {
+        keep_retries(connection, batch).await?;
     }
     Ok(())
 }
 
-async fn append(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    let mut made: Vec<(i64, &ItemState)> = ledger
-        .items
-        .iter()
-        .filter(|(_, row)| row.change == Change::Made)
-        .map(|(id, row)| (rows::item(*id), row))
-        .collect();
-    // Two calls that make the same items meet at the first of them.
-    made.sort_unstable_by_key(|(id, _)| *id);
-    let authors: Vec<_> = ledger
-        .changed_authors
-        .iter()
-        .map(|(author, due)| (rows::user(*author), &ledger.authors[author], *due))
-        .collect();
-    let pushed: Vec<_> = ledger.appended.iter().filter(|record| record.route == Route::Push).collect();
-    let ended = |author, seq| ledger.ended.get(&(author, seq)).map(|by| rows::count(*by));
+async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let made: Vec<(i64, &ItemRow, &Made<'_>)> =
+        batch.made.iter().filter_map(|(id, made)| Some((rows::item(*id), row(batch, *id)?, made))).collect();
+    let authors: Vec<_> =
+        batch.authors.iter().map(|(author, due)| (*author, &batch.rows.authors[author], *due)).collect();
+    let pushed: Vec<_> = batch.appended.iter().filter(|appended| appended.record.route == Route::Push).collect();
     sqlx::query(APPEND)
-        .bind(column(&made, |(id, _)| *id))
-        .bind(column(&made, |(_, row)| rows::user(row.author)))
-        .bind(column(&made, |(_, row)| rows::count(row.seq)))
-        .bind(column(&made, |(_, row)| row.published_at))
-        .bind(column(&made, |(_, row)| row.rank))
-        .bind(column(&made, |(_, row)| row.version.cast_signed()))
-        .bind(column(&made, |(_, row)| route(row)))
-        .bind(column(&made, |(_, row)| row.fingerprint.to_vec()))
-        .bind(column(&made, |(_, row)| row.kind.as_deref()))
-        .bind(column(&made, |(_, row)| row.foreign_id.as_deref()))
-        .bind(column(&made, |(_, row)| row.body.as_deref()))
-        .bind(column(&made, |(_, row)| rows::feed(row.feed)))
-        .bind(column(&authors, |(author, ..)| *author))
+        .bind(column(&made, |(id, ..)| *id))
+        .bind(column(&made, |(_, row, _)| rows::user(row.author)))
+        .bind(column(&made, |(_, row, _)| rows::count(row.seq)))
+        .bind(column(&made, |(_, row, _)| row.published_at))
+        .bind(column(&made, |(_, row, _)| row.rank))
+        .bind(column(&made, |(_, row, _)| row.version.cast_signed()))
+        .bind(column(&made, |(_, row, _)| route(row)))
+        .bind(column(&made, |(_, row, _)| row.fingerprint.to_vec()))
+        .bind(column(&made, |(.., made)| made.publish.kind.as_deref()))
+        .bind(column(&made, |(.., made)| made.foreign_id))
+        .bind(column(&made, |(.., made)| made.body))
+        .bind(column(&made, |(_, row, _)| rows::feed(row.feed)))
+        .bind(column(&authors, |(author, ..)| rows::user(*author)))
         .bind(column(&authors, |(_, row, _)| rows::count(row.head)))
         .bind(column(&authors, |(_, row, _)| row.last_in_step.map(|key| key.rank)))
         .bind(column(&authors, |(_, row, _)| row.last_in_step.map(|key| rows::item(key.item))))
         .bind(column(&authors, |(_, row, _)| row.has_aside))
-        .bind(column(&authors, |(_, row, _)| row.last_given.map(rows::item)))
+        .bind(column(&authors, |(author, ..)| batch.last_given[author].map(rows::item)))
         .bind(column(&authors, |(.., due)| *due))
         .bind(column(&authors, |(_, row, _)| row.class as i16))
         .bind(column(&authors, |(_, row, _)| row.everyone_since.map(rows::count)))
-        .bind(column(&pushed, |record| rows::user(record.author)))
-        .bind(column(&pushed, |record| rows::count(record.seq)))
-        .bind(column(&pushed, |record| rows::signed(record.op as i16, record.feed)))
-        .bind(column(&pushed, |record| rows::feed(record.feed)))
-        .bind(column(&pushed, |record| i16::from(record.aside)))
-        .bind(column(&pushed, |record| record.key.rank))
-        .bind(column(&pushed, |record| rows::item(record.key.item)))
-        .bind(column(&pushed, |record| record.at))
-        .bind(column(&pushed, |record| ended(record.author, record.seq)))
-        .bind(column(&pushed, |record| record.history))
+        .bind(column(&pushed, |appended| rows::user(appended.author)))
+        .bind(column(&pushed, |appended| rows::count(appended.record.seq)))
+        .bind(column(&pushed, |appended| rows::signed(appended.record.op as i16, appended.record.feed)))
+        .bind(column(&pushed, |appended| rows::feed(appended.record.feed)))
+        .bind(column(&pushed, |appended| i16::from(appended.aside)))
+        .bind(column(&pushed, |appended| appended.record.key.rank))
+        .bind(column(&pushed, |appended| rows::item(appended.record.key.item)))
+        .bind(column(&pushed, |appended| appended.at))
+        .bind(column(&pushed, |appended| appended.ended(batch)))
+        .bind(column(&pushed, |appended| appended.history))
         .execute(connection)
         .await?;
     Ok(())
 }
 
-fn route(item: &ItemState) -> i16 {
+fn row<'b>(batch: &'b Batch<'_>, id: ItemId) -> Option<&'b ItemRow> {
+    batch.rows.items.get(&id)?.as_ref()
+}
+
+fn route(item: &ItemRow) -> i16 {
     match item.door {
         Door::Outbox(route) => rows::signed(route as i16, item.feed),
         Door::Direct(_) => rows::DIRECT,
@@ -128,35 +124,37 @@ fn route(item: &ItemState) -> i16 {
 }
 
 /// New versions, and the ends of adds of earlier calls.
-async fn change_items(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    let changed: Vec<_> = ledger.items.iter().filter(|(_, row)| row.change == Change::Changed).collect();
+async fn change_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let edited: Vec<_> =
+        batch.edited.iter().filter_map(|(id, body)| Some((*id, row(batch, *id)?.version, *body))).collect();
     sqlx::query(CHANGE_ITEMS)
-        .bind(column(&changed, |(id, _)| rows::item(**id)))
-        .bind(column(&changed, |(_, row)| row.version.cast_signed()))
-        .bind(column(&changed, |(_, row)| row.body.as_deref()))
+        .bind(column(&edited, |(id, ..)| rows::item(*id)))
+        .bind(column(&edited, |(_, version, _)| version.cast_signed()))
+        .bind(column(&edited, |(.., body)| *body))
         .execute(&mut *connection)
         .await?;
-    let ended: Vec<_> = ledger.ended.iter().collect();
+    let ended = batch.ended.iter().filter(|(id, _)| !batch.made.contains_key(id));
+    let ended: Vec<_> = ended.filter_map(|(id, by)| Some((row(batch, *id)?, (*by)?))).collect();
     if ended.is_empty() {
         return Ok(());
     }
     sqlx::query(END_ADDS)
-        .bind(column(&ended, |((author, _), _)| rows::user(*author)))
-        .bind(column(&ended, |((_, seq), _)| rows::count(*seq)))
-        .bind(column(&ended, |(_, by)| rows::count(**by)))
+        .bind(column(&ended, |(row, _)| rows::user(row.author)))
+        .bind(column(&ended, |(row, _)| rows::count(row.seq)))
+        .bind(column(&ended, |(_, by)| rows::count(*by)))
         .execute(connection)
         .await?;
     Ok(())
 }
 
-async fn keep_retries(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    let changed: Vec<_> = ledger.retries.iter().filter(|(_, retry)| retry.changed).collect();
+async fn keep_retries(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let kept: Vec<_> = batch.retries.iter().collect();
     sqlx::query(KEEP_RETRIES)
-        .bind(column(&changed, |((author, _), _)| rows::user(*author)))
-        .bind(column(&changed, |((_, key), _)| key.as_str()))
-        .bind(column(&changed, |(_, retry)| rows::item(retry.item)))
-        .bind(column(&changed, |(_, retry)| retry.fingerprint.to_vec()))
-        .bind(column(&changed, |(_, retry)| retry.expires))
+        .bind(column(&kept, |((author, _), _)| rows::user(*author)))
+        .bind(column(&kept, |((_, key), _)| key.as_str()))
+        .bind(column(&kept, |(_, retry)| rows::item(retry.item)))
+        .bind(column(&kept, |(_, retry)| retry.fingerprint.to_vec()))
+        .bind(column(&kept, |(_, retry)| retry.expires))
         .execute(connection)
         .await?;
     Ok(())

@@ -7,13 +7,13 @@ mod numbered;
 
 use sqlx::PgConnection;
 
-use super::ledger::Ledger;
+use super::batch::Batch;
 
 /// Everything, in the transaction that holds the locks.
-pub(super) async fn all(connection: &mut PgConnection, ledger: Ledger, buckets: u16) -> sqlx::Result<()> {
-    items::all(connection, &ledger).await?;
-    edges::all(connection, &ledger, buckets).await?;
-    numbered::all(connection, &ledger).await
+pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
+    items::all(connection, batch).await?;
+    edges::all(connection, batch, buckets).await?;
+    numbered::all(connection, batch).await
 }
 
 /// One column of many rows.

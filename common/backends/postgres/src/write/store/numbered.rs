@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 
 use super::column;
 use crate::rows;
-use crate::write::ledger::{Appended, Ledger};
+use crate::write::batch::{Appended, Batch};
 
 /// What is addressed to readers, and that taking it in is outstanding; the adds of items that are gone.
 const ADDRESS: &str = "
@@ -46,30 +46,27 @@ FROM taken, unnest($5::integer[], $6::bigint[], $7::smallint[], $8::smallint[], 
                    $12::bigint[], $13::bigint[], $14::boolean[])
     WITH ORDINALITY AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history, nth)";
 
-pub(super) async fn all(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    if !ledger.addressed.is_empty() {
-        address(connection, ledger).await?;
+pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    if !batch.addressed.is_empty() {
+        address(connection, batch).await?;
     }
-    let pulled: Vec<_> = ledger.appended.iter().filter(|record| record.route == Route::Pull).collect();
+    let pulled: Vec<_> = batch.appended.iter().filter(|appended| appended.record.route == Route::Pull).collect();
     if !pulled.is_empty() {
-        pull(connection, ledger, &pulled).await?;
+        pull(connection, batch, &pulled).await?;
     }
     Ok(())
 }
 
-async fn address(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result<()> {
-    let addressed = &ledger.addressed;
-    // Since when each reader's is outstanding, unless it was already.
-    let mut readers: Vec<_> = addressed.iter().map(|to| (rows::user(to.reader), to)).collect();
-    readers.sort_by_key(|(reader, to)| (*reader, to.seq));
-    readers.dedup_by_key(|(reader, _)| *reader);
-    let gone = |item| ledger.ended_direct.contains(&item);
+async fn address(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let addressed = &batch.addressed;
+    let readers: Vec<_> = batch.told.iter().collect();
+    let gone: Vec<i64> = batch.ended.iter().filter(|(_, by)| by.is_none()).map(|(id, _)| rows::item(*id)).collect();
     sqlx::query(ADDRESS)
-        .bind(column(&readers, |(reader, _)| *reader))
-        .bind(column(&readers, |(_, to)| rows::count(ledger.readers[&to.reader].direct)))
-        .bind(column(&readers, |(_, to)| to.at))
-        .bind(column(&readers, |(_, to)| ledger.readers[&to.reader].quiet))
-        .bind(ledger.ended_direct.iter().copied().map(rows::item).collect::<Vec<_>>())
+        .bind(column(&readers, |(reader, _)| rows::user(**reader)))
+        .bind(column(&readers, |(reader, _)| rows::count(batch.rows.readers[*reader].direct)))
+        .bind(column(&readers, |(_, (due, _))| *due))
+        .bind(column(&readers, |(_, (_, quiet))| *quiet))
+        .bind(gone)
         .bind(column(addressed, |to| rows::user(to.reader)))
         .bind(column(addressed, |to| rows::count(to.seq)))
         .bind(column(addressed, |to| rows::item(to.key.item)))
@@ -78,37 +75,36 @@ async fn address(connection: &mut PgConnection, ledger: &Ledger) -> sqlx::Result
         .bind(column(addressed, |to| rows::user(to.author)))
         .bind(column(addressed, |to| rows::feed(to.feed)))
         .bind(column(addressed, |to| to.op as i16))
-        .bind(column(addressed, |to| gone(to.key.item)))
+        .bind(column(addressed, |to| batch.ended.contains_key(&to.key.item)))
         .execute(connection)
         .await?;
     Ok(())
 }
 
-async fn pull(connection: &mut PgConnection, ledger: &Ledger, pulled: &[&Appended]) -> sqlx::Result<()> {
+async fn pull(connection: &mut PgConnection, batch: &Batch<'_>, pulled: &[&Appended]) -> sqlx::Result<()> {
     // The last of each author, and the last of which readers are told.
     let mut last: BTreeMap<i32, (i64, Option<i64>)> = BTreeMap::new();
-    for (record, nth) in pulled.iter().zip(1..) {
-        let (newest, told) = last.entry(rows::user(record.author)).or_default();
+    for (appended, nth) in pulled.iter().zip(1..) {
+        let (newest, told) = last.entry(rows::user(appended.author)).or_default();
         *newest = nth;
-        *told = if record.history { *told } else { Some(nth) };
+        *told = if appended.history { *told } else { Some(nth) };
     }
     let last: Vec<_> = last.into_iter().collect();
-    let ended = |author, seq| ledger.ended.get(&(author, seq)).map(|by| rows::count(*by));
     sqlx::query(PULL)
         .bind(rows::limit(pulled.len()))
         .bind(column(&last, |(author, _)| *author))
         .bind(column(&last, |(_, (newest, _))| *newest))
         .bind(column(&last, |(_, (_, told))| *told))
-        .bind(column(pulled, |record| rows::user(record.author)))
-        .bind(column(pulled, |record| rows::count(record.seq)))
-        .bind(column(pulled, |record| rows::signed(record.op as i16, record.feed)))
-        .bind(column(pulled, |record| rows::feed(record.feed)))
-        .bind(column(pulled, |record| i16::from(record.aside)))
-        .bind(column(pulled, |record| record.key.rank))
-        .bind(column(pulled, |record| rows::item(record.key.item)))
-        .bind(column(pulled, |record| record.at))
-        .bind(column(pulled, |record| ended(record.author, record.seq)))
-        .bind(column(pulled, |record| record.history))
+        .bind(column(pulled, |appended| rows::user(appended.author)))
+        .bind(column(pulled, |appended| rows::count(appended.record.seq)))
+        .bind(column(pulled, |appended| rows::signed(appended.record.op as i16, appended.record.feed)))
+        .bind(column(pulled, |appended| rows::feed(appended.record.feed)))
+        .bind(column(pulled, |appended| i16::from(appended.aside)))
+        .bind(column(pulled, |appended| appended.record.key.rank))
+        .bind(column(pulled, |appended| rows::item(appended.record.key.item)))
+        .bind(column(pulled, |appended| appended.at))
+        .bind(column(pulled, |appended| appended.ended(batch)))
+        .bind(column(pulled, |appended| appended.history))
         .execute(connection)
         .await?;
     Ok(())

@@ -1,0 +1,100 @@
+//! What a decision needs, read in its transaction.
+
+use feedgate_common::accept::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow};
+use feedgate_common::change::Class;
+use feedgate_common::error::Result;
+use feedgate_common::{ItemId, StoreError, UserNo};
+
+use super::ledger::Ledger;
+use super::tables::{self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries};
+use crate::view::Read;
+
+/// Puts it into the ledger's rows. A name that needs a number gets one.
+pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
+    match need {
+        Need::User(name) => {
+            let no = ledger.known(&name)?;
+            ledger.rows.users.insert(name, no);
+        }
+        Need::Number(name) => {
+            let no = ledger.intern(&name)?;
+            ledger.rows.users.insert(name, Some(no));
+        }
+        Need::Author(author) => {
+            let row = self::author(ledger, author)?;
+            ledger.rows.authors.insert(author, row);
+        }
+        Need::Reader(reader) => {
+            let direct = ledger.direct_head(reader)?.head;
+            ledger.rows.readers.insert(reader, ReaderRow { counter: ledger.counters.generation, direct });
+        }
+        Need::Edge(reader, author) => {
+            let row = ledger.edge((reader, author))?.map(edge);
+            ledger.rows.edges.insert((reader, author), row);
+        }
+        Need::Item(id) | Need::Ended(id) => item(ledger, id)?,
+        Need::ForeignId(key) => {
+            let id = ledger.tx.get::<ForeignIds>(&key)?;
+            ledger.rows.foreign_ids.insert(key, id);
+        }
+        Need::Retry(author, key) => {
+            let key = (author, key);
+            let retry = ledger.tx.get::<Retries>(&key)?;
+            ledger.rows.retries.insert(key, retry);
+        }
+        Need::NewId(author) => {
+            let id = ledger.new_item_id()?;
+            ledger.rows.new_id = Some((author, id));
+        }
+    }
+    Ok(())
+}
+
+fn author(ledger: &mut Ledger<'_, '_>, author: UserNo) -> Result<AuthorRow> {
+    let tables::AuthorRow { head, last_in_step, has_aside, class, followers, .. } = ledger.author(author)?;
+    let everyone_since = match class {
+        Class::Everyone => ledger.tx.get::<Everyones>(&author)?,
+        _ => None,
+    };
+    Ok(AuthorRow { head, last_in_step, has_aside, class, everyone_since, followers })
+}
+
+fn edge(row: tables::EdgeRow) -> EdgeRow {
+    let tables::EdgeRow { follows, shields, generation, from, past, .. } = row;
+    EdgeRow { follows, shields, generation, from, past: Some(past).filter(|past| *past < from) }
+}
+
+/// The item, and what ended it.
+fn item(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Result<()> {
+    let (mut item, mut ended) = (None, None);
+    if let Some(row) = ledger.tx.get::<Items>(&id)? {
+        let add = if row.seq == NO_SEQ { None } else { Some(add_of(ledger, id, &row)?) };
+        let door = match &add {
+            Some(add) => Door::Outbox(add.route),
+            None => Door::Direct(recipients(ledger, id)?),
+        };
+        let (version, rank, living) = match row.life {
+            Life::Living { version, rank, .. } => (version, rank, true),
+            Life::Gone => (0, add.map_or(0, |add| add.key.rank), false),
+        };
+        let tables::ItemRow { author, seq, published_at, fingerprint, feed, .. } = row;
+        item = Some(ItemRow { author, seq, published_at, rank, version, feed, door, fingerprint, living });
+        ended = add.and_then(|add| add.deleted_by);
+    }
+    ledger.rows.items.insert(id, item);
+    ledger.rows.ended.insert(id, ended);
+    Ok(())
+}
+
+/// To whom the item was given, by number.
+fn recipients(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<Vec<UserNo>> {
+    let all = ledger.tx.scan::<Recipients>((id, UserNo(0))..(id, NOBODY));
+    all.map(|row| row.map(|((_, reader), _)| reader)).collect()
+}
+
+/// Where the item stands in its author's outbox.
+pub(super) fn add_of(ledger: &Ledger<'_, '_>, id: ItemId, row: &tables::ItemRow) -> Result<AddRow> {
+    let found = ledger.tx.get::<Adds>(&row.add())?;
+    let UserNo(author) = row.author;
+    found.ok_or_else(|| StoreError::corrupt(format_args!("item {id}: record {} of author {author} is no add", row.seq)))
+}

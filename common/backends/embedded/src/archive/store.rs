@@ -1,0 +1,280 @@
+//! The changes of a plan, as rows of tables.
+//!
+//! Invariants: a row in `followers` for each row in `edges` that is in effect; a line in each list for each that
+//! follows, for as long as it does; a row in `due` for each author, edge and reader with something outstanding.
+
+use feedgate_common::accept::{Change, Door, EdgeRow, ItemRow, Plan, RetryRow};
+use feedgate_common::archive::Publish;
+use feedgate_common::change::{Class, Record, Route};
+use feedgate_common::error::Result;
+use feedgate_common::graph::{Shield, listed_at};
+use feedgate_common::{
+    Body, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserNo,
+};
+
+use super::ledger::Ledger;
+use super::load::add_of;
+use super::tables::{
+    self, AddRow, Adds, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones, Expiries, FollowLine,
+    FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Lane, Life, NOBODY, Owed, PullHeads,
+    PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads,
+};
+use crate::view::Read;
+
+/// All of them, in order; the plan has been applied to the ledger's rows.
+pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
+    let history = plan.history;
+    for change in &plan.changes {
+        match change {
+            Change::Append { author, record, aside } => append(ledger, *author, record, *aside, history)?,
+            Change::Address { readers, op, author, feed, key } => {
+                let record = DirectRow { op: *op, author: *author, feed: *feed, key: *key, at: ledger.now };
+                readers.iter().try_for_each(|reader| address(ledger, *reader, &record, history))?;
+            }
+            Change::Make { id, item, publish } => make(ledger, *id, item, publish),
+            Change::Edit { id, version, body } => edit(ledger, *id, *version, body)?,
+            Change::End { id, by } => end(ledger, *id, *by)?,
+            Change::Remember { author, key, retry } => remember(ledger, (*author, (*key).clone()), retry)?,
+            Change::Edge { edge, before, now, listed, effect } => {
+                hold(ledger, *edge, (*before, *now), *listed, effect.then_some(history))?;
+            }
+            Change::Shield { user, shield, other, since } => self::shield(ledger, (*user, *shield, *other), *since)?,
+            Change::Classify { author, class, everyone_since } => classify(ledger, *author, *class, *everyone_since)?,
+        }
+    }
+    Ok(())
+}
+
+fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: bool, history: bool) -> Result<()> {
+    let Record { seq, op, route, feed, key } = *record;
+    let mut row = ledger.author(author)?;
+    row.head = seq;
+    row.due = Some(ledger.owe(row.due, Owed::Outbox { author }));
+    ledger.tx.put::<Records>(&(author, seq), &RecordRow { op, route, key, at: ledger.now, feed, history });
+    let list = AuthorFeed { feed, author };
+    let pull_seq = match route {
+        Route::Push => 0,
+        Route::Pull => number_pull(ledger, &mut row, list, PullRow { op, seq, key }, history),
+    };
+    if op == Op::Add {
+        let lane = if aside { Lane::Aside } else { Lane::InStep };
+        match lane {
+            Lane::InStep => row.last_in_step = Some(key),
+            Lane::Aside => row.has_aside = true,
+        }
+        ledger.tx.put::<Adds>(&(list, seq), &AddRow { key, route, lane, deleted_by: None, pull_seq });
+        ledger.tx.put::<Shown>(&(list, lane, key), &ShownRow { seq, route });
+    }
+    ledger.put_author(author, row);
+    Ok(())
+}
+
+/// Gives the author's newest record its number among all that are pulled.
+fn number_pull(
+    ledger: &mut Ledger<'_, '_>,
+    author: &mut AuthorRow,
+    list: AuthorFeed,
+    record: PullRow,
+    history: bool,
+) -> PullSeq {
+    ledger.counters.pull += 1;
+    let number = ledger.counters.pull;
+    ledger.tx.put::<Pulls>(&(list, number), &record);
+    ledger.tx.remove::<PullHeads>(&author.last_pull);
+    ledger.tx.put::<PullHeads>(&number, &list.author);
+    author.last_pull = number;
+    if !history {
+        ledger.tx.remove::<ToldHeads>(&author.last_told);
+        ledger.tx.put::<ToldHeads>(&number, &list.author);
+        author.last_told = number;
+    }
+    number
+}
+
+/// The reader's next record of what is addressed to them.
+fn address(ledger: &mut Ledger<'_, '_>, reader: UserNo, record: &DirectRow, history: bool) -> Result<()> {
+    let mut row = ledger.direct_head(reader)?;
+    row.head += 1;
+    row.quiet = is_quiet(history, row.due, row.quiet);
+    row.due = Some(ledger.owe(row.due, Owed::Direct { reader }));
+    ledger.tx.put::<Directs>(&(reader, row.head), record);
+    ledger.put_direct_head(reader, row);
+    Ok(())
+}
+
+fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publish) {
+    if let Door::Direct(readers) = &item.door {
+        for &reader in readers {
+            ledger.tx.put::<Recipients>(&(id, reader), &item.author);
+            ledger.tx.put::<DirectShown>(&(InboxKey { reader, feed: item.feed }, item.key(id)), &item.author);
+        }
+        if readers.is_empty() {
+            ledger.tx.put::<Recipients>(&(id, NOBODY), &item.author);
+        }
+    }
+    if let Some(foreign_id) = &publish.foreign_id {
+        ledger.tx.put::<ForeignIds>(foreign_id, &id);
+    }
+    let life = Life::Living {
+        version: item.version,
+        rank: item.rank,
+        kind: publish.kind.clone(),
+        foreign_id: publish.foreign_id.clone(),
+        body: publish.body.get().to_owned(),
+    };
+    let ItemRow { author, seq, published_at, fingerprint, feed, .. } = *item;
+    ledger.tx.put::<Items>(&id, &tables::ItemRow { author, seq, published_at, fingerprint, feed, life });
+    ledger.counters.living_items += 1;
+}
+
+fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<tables::ItemRow> {
+    let row = ledger.tx.get::<Items>(&id)?;
+    row.ok_or_else(|| StoreError::corrupt(format_args!("item {id} is to be changed and has no row")))
+}
+
+fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Body) -> Result<()> {
+    let mut row = item(ledger, id)?;
+    if let Life::Living { version, body, .. } = &mut row.life {
+        *version = new_version;
+        new_body.get().clone_into(body);
+    }
+    ledger.tx.put::<Items>(&id, &row);
+    Ok(())
+}
+
+fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result<()> {
+    let mut row = item(ledger, id)?;
+    let add = if by.is_some() { Some(add_of(ledger, id, &row)?) } else { None };
+    if let Some(add) = add {
+        ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: by, ..add });
+    }
+    if let Life::Living { rank, .. } = std::mem::replace(&mut row.life, Life::Gone) {
+        match add {
+            Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.lane, add.key)),
+            None => hide(ledger, (id, row.feed), DisplayKey { rank, item: id }),
+        }
+        ledger.tx.put::<Items>(&id, &row);
+        ledger.counters.living_items -= 1;
+    }
+    Ok(())
+}
+
+/// Takes an item out of what is shown to those to whom it is addressed.
+fn hide(ledger: &mut Ledger<'_, '_>, (id, feed): (ItemId, FeedId), key: DisplayKey) {
+    let Ledger { tx, rows, .. } = ledger;
+    let item = rows.items.get(&id).and_then(Option::as_ref);
+    for &reader in item.map_or(&[][..], |item| item.door.readers()) {
+        tx.remove::<DirectShown>(&(InboxKey { reader, feed }, key));
+    }
+}
+
+fn remember(ledger: &mut Ledger<'_, '_>, key: (UserNo, compact_str::CompactString), retry: &RetryRow) -> Result<()> {
+    if let Some(old) = ledger.tx.get::<Retries>(&key)? {
+        ledger.tx.remove::<Expiries>(&(old.expires, key.0, key.1.clone()));
+    }
+    ledger.tx.put::<Retries>(&key, retry);
+    ledger.tx.put::<Expiries>(&(retry.expires, key.0, key.1), &());
+    Ok(())
+}
+
+/// An edge's row, its places in the lists and among the followers. If its `effect` has changed, that is outstanding; it
+/// says whether the change is history.
+fn hold(
+    ledger: &mut Ledger<'_, '_>,
+    edge @ (reader, author): (UserNo, UserNo),
+    (before, now): (Option<EdgeRow>, EdgeRow),
+    listed: Option<Millis>,
+    effect: Option<bool>,
+) -> Result<()> {
+    let mut row = ledger.edge(edge)?.unwrap_or_default();
+    let EdgeRow { follows, shields, generation, from, past } = now;
+    (row.follows, row.shields, row.generation) = (follows, shields, generation);
+    (row.from, row.past) = (from, past.unwrap_or(from));
+    ledger.counters.generation = ledger.counters.generation.max(generation);
+    if let Some(since) = listed {
+        let number = if effect.is_some() { generation } else { ledger.new_generation() };
+        row.listed = list(ledger, edge, number, since)?;
+    } else if !follows && row.listed > 0 {
+        ledger.tx.remove::<FollowingList>(&(reader, row.listed));
+        ledger.tx.remove::<FollowerList>(&(author, row.listed));
+        row.listed = 0;
+    }
+    if let Some(history) = effect {
+        row.quiet = is_quiet(history, row.due, row.quiet);
+        row.due = Some(ledger.owe(row.due, Owed::Edge { reader, author }));
+    }
+    ledger.put_edge(edge, row);
+    count(ledger, edge, now, Change::counted(before, now))
+}
+
+/// Puts a follow into the lists; where it stands there.
+fn list(
+    ledger: &mut Ledger<'_, '_>,
+    (reader, author): (UserNo, UserNo),
+    number: Generation,
+    since: Millis,
+) -> Result<u64> {
+    let mut listed = listed_at(since, number);
+    // History may know days and not milliseconds: millions of follows then want the same few places.
+    while ledger.tx.has::<FollowerList>(&(author, listed))? || ledger.tx.has::<FollowingList>(&(reader, listed))? {
+        listed += 1;
+    }
+    ledger.tx.put::<FollowingList>(&(reader, listed), &FollowLine { user: author, since });
+    ledger.tx.put::<FollowerList>(&(author, listed), &FollowLine { user: reader, since });
+    Ok(listed)
+}
+
+/// Makes the row a follower of the author, or no longer.
+fn count(ledger: &mut Ledger<'_, '_>, (reader, author): (UserNo, UserNo), now: EdgeRow, more: i64) -> Result<()> {
+    if more == 0 {
+        return Ok(());
+    }
+    let key = (author, reader.bucket(ledger.setup.buckets), reader);
+    if more > 0 {
+        ledger.tx.put::<Followers>(&key, &FollowerRow { generation: now.generation, from: now.from });
+    } else {
+        ledger.tx.remove::<Followers>(&key);
+    }
+    let mut row = ledger.author(author)?;
+    row.followers = row.followers.saturating_add_signed(more);
+    ledger.counters.edges_on = ledger.counters.edges_on.saturating_add_signed(more);
+    ledger.put_author(author, row);
+    Ok(())
+}
+
+fn shield(
+    ledger: &mut Ledger<'_, '_>,
+    (user, shield, other): (UserNo, Shield, UserNo),
+    since: Option<Millis>,
+) -> Result<()> {
+    let key = (user, shield, other);
+    if let Some(number) = ledger.tx.get::<ShieldsUp>(&key)? {
+        ledger.tx.remove::<ShieldsUp>(&key);
+        ledger.tx.remove::<ShieldList>(&(user, shield, number));
+    }
+    if let Some(since) = since {
+        let number = listed_at(since, ledger.new_generation());
+        ledger.tx.put::<ShieldsUp>(&key, &number);
+        ledger.tx.put::<ShieldList>(&(user, shield, number), &FollowLine { user: other, since });
+    }
+    Ok(())
+}
+
+fn classify(
+    ledger: &mut Ledger<'_, '_>,
+    author: UserNo,
+    class: Class,
+    everyone_since: Option<OutboxSeq>,
+) -> Result<()> {
+    let row = AuthorRow { class, ..ledger.author(author)? };
+    ledger.put_author(author, row);
+    if let Some(since) = everyone_since {
+        ledger.tx.put::<Everyones>(&author, &since);
+    }
+    Ok(())
+}
+
+/// Whether all that is outstanding is history with what is written now; `quiet` is whether what `due` speaks of is.
+fn is_quiet(history: bool, due: Option<Millis>, quiet: bool) -> bool {
+    history && (due.is_none() || quiet)
+}

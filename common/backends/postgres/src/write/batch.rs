@@ -1,0 +1,214 @@
+//! What becomes of the writes of a call, until all of it is stored: the rows that were loaded, and the changes by kind.
+
+use std::collections::{BTreeMap, HashMap};
+
+use compact_str::CompactString;
+use feedgate_common::accept::{self, Ask, Change, Need, Plan, RetryRow, Rows, Stop};
+use feedgate_common::archive::{Publish, Written};
+use feedgate_common::error::StoreError;
+use feedgate_common::graph::Shield;
+use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
+
+use crate::rows;
+
+/// Bits of an id below its milliseconds.
+const COUNT_BITS: u32 = 22;
+
+/// An item that this call makes. What its edits and its delete change is in `body` and in its row.
+#[derive(Debug)]
+pub(super) struct Made<'a> {
+    pub(super) publish: &'a Publish,
+    /// `None` if it is gone already, and its key was given to another.
+    pub(super) foreign_id: Option<&'a str>,
+    /// `None` if it is gone already.
+    pub(super) body: Option<&'a str>,
+}
+
+/// What this call has done to an edge; times in the order of its operations.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct EdgeChange {
+    /// Since when taking it in is outstanding, if its effect has changed.
+    pub(super) due: Option<Millis>,
+    /// When it was last followed: the how-manieth change of the call, and the time.
+    pub(super) followed: Option<(usize, Millis)>,
+    /// Nobody is told of it: what changed its effect is history.
+    pub(super) quiet: bool,
+}
+
+/// A record this call appends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Appended {
+    pub(super) author: UserNo,
+    pub(super) record: Record,
+    /// Of an add.
+    pub(super) aside: bool,
+    pub(super) history: bool,
+    pub(super) at: Millis,
+}
+
+impl Appended {
+    /// The record that ends this add, if this call does.
+    pub(super) fn ended(&self, batch: &Batch<'_>) -> Option<i64> {
+        let by = batch.ended.get(&self.record.key.item).filter(|_| self.record.op == Op::Add);
+        by.copied().flatten().map(rows::count)
+    }
+}
+
+/// Something this call addresses to a reader.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addressed {
+    pub(super) reader: UserNo,
+    pub(super) seq: DirectSeq,
+    pub(super) op: Op,
+    pub(super) feed: FeedId,
+    pub(super) author: UserNo,
+    pub(super) key: DisplayKey,
+    pub(super) at: Millis,
+}
+
+/// A shield as its owner sees it.
+pub(super) type Owned = (UserNo, Shield, UserNo);
+
+/// See the file's first line.
+#[derive(Debug, Default)]
+pub(super) struct Batch<'a> {
+    /// As they are after the writes so far.
+    pub(super) rows: Rows,
+    /// The greatest id that the store has given to an item of each author whose row is locked.
+    pub(super) last_given: HashMap<UserNo, Option<ItemId>>,
+    pub(super) made: BTreeMap<ItemId, Made<'a>>,
+    /// The new bodies of items of earlier calls; `None` if one is gone.
+    pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
+    /// Deleted items of earlier calls whose foreign id an item of this call has taken.
+    pub(super) freed: Vec<ItemId>,
+    /// Which record has ended each item's add; `None` for one that is in no outbox.
+    pub(super) ended: BTreeMap<ItemId, Option<OutboxSeq>>,
+    pub(super) retries: BTreeMap<(UserNo, &'a CompactString), RetryRow>,
+    pub(super) edges: BTreeMap<(UserNo, UserNo), EdgeChange>,
+    /// By how many the edges in effect have become more.
+    pub(super) counted: BTreeMap<UserNo, i64>,
+    /// Since when those that are up are; `None` is down.
+    pub(super) shields: BTreeMap<Owned, Option<(usize, Millis)>>,
+    /// Authors whose row has changed, and since when push is outstanding if records were appended.
+    pub(super) authors: BTreeMap<UserNo, Option<Millis>>,
+    pub(super) appended: Vec<Appended>,
+    pub(super) addressed: Vec<Addressed>,
+    /// Since when what this call addresses to each reader is outstanding, and whether all of it is history.
+    pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
+    /// How many changes there were whose order shows in a list.
+    listed: usize,
+}
+
+impl<'a> Batch<'a> {
+    /// What becomes of the next write of the call.
+    pub(super) fn take(&mut self, ask: &'a Ask, pull_above: u64) -> Result<Written, Stop> {
+        loop {
+            match accept::decide(&self.rows, ask, pull_above) {
+                Ok(plan) => {
+                    for change in &plan.changes {
+                        self.note(&plan, change);
+                    }
+                    self.rows.apply(&plan);
+                    return Ok(plan.answer);
+                }
+                Err(Stop::Needs(needs)) => match needs[..] {
+                    [Need::NewId(author)] if self.last_given.contains_key(&author) => {
+                        self.offer_id(author, ask.now())?
+                    }
+                    _ => return Err(Stop::Needs(needs)),
+                },
+                Err(stop) => return Err(stop),
+            }
+        }
+    }
+
+    /// Before the plan is applied to the rows.
+    fn note(&mut self, plan: &Plan<'a>, change: &Change<'a>) {
+        let Plan { at, history, .. } = *plan;
+        match change {
+            Change::Append { author, record, aside } => {
+                self.authors.entry(*author).or_default().get_or_insert(at);
+                self.appended.push(Appended { author: *author, record: *record, aside: *aside, history, at });
+            }
+            Change::Address { readers, op, author, feed, key } => {
+                for &reader in readers {
+                    let seq = self.rows.readers[&reader].direct + 1;
+                    let (op, feed, author, key) = (*op, *feed, *author, *key);
+                    self.addressed.push(Addressed { reader, seq, op, feed, author, key, at });
+                    self.told.entry(reader).or_insert((at, true)).1 &= history;
+                }
+            }
+            Change::Make { id, publish, .. } => {
+                let foreign_id = publish.foreign_id.as_ref();
+                if let Some(Some(before)) = foreign_id.and_then(|key| self.rows.foreign_ids.get(key)) {
+                    match self.made.get_mut(before) {
+                        Some(made) => made.foreign_id = None,
+                        None => self.freed.push(*before),
+                    }
+                }
+                let (foreign_id, body) = (foreign_id.map(CompactString::as_str), Some(publish.body.get()));
+                self.made.insert(*id, Made { publish, foreign_id, body });
+            }
+            Change::Edit { id, body, .. } => self.set_body(*id, Some(body.get())),
+            Change::End { id, by } => {
+                self.set_body(*id, None);
+                self.ended.insert(*id, *by);
+            }
+            Change::Remember { author, key, retry } => _ = self.retries.insert((*author, key), *retry),
+            Change::Edge { edge, before, now, listed, effect } => {
+                let followed = listed.map(|since| self.stamp(since));
+                let change = self.edges.entry(*edge).or_default();
+                change.followed = followed.or(change.followed);
+                if *effect {
+                    change.quiet = history && (change.due.is_none() || change.quiet);
+                    change.due.get_or_insert(at);
+                }
+                *self.counted.entry(edge.1).or_default() += Change::counted(*before, *now);
+            }
+            Change::Shield { user, shield, other, since } => {
+                let since = since.map(|since| self.stamp(since));
+                self.shields.insert((*user, *shield, *other), since);
+            }
+            Change::Classify { author, .. } => _ = self.authors.entry(*author).or_default(),
+        }
+    }
+
+    fn set_body(&mut self, id: ItemId, body: Option<&'a str>) {
+        match self.made.get_mut(&id) {
+            Some(made) => made.body = body,
+            None => _ = self.edited.insert(id, body),
+        }
+    }
+
+    /// What stamps a change whose order shows in a list.
+    fn stamp(&mut self, since: Millis) -> (usize, Millis) {
+        self.listed += 1;
+        (self.listed, since)
+    }
+
+    /// An id greater than every one given to this author before, ordered by time: 42 bits of milliseconds, 22 of chance
+    /// and count. Two authors that draw the same one are told apart by the unique key of items: the loser draws again.
+    fn offer_id(&mut self, author: UserNo, now: Millis) -> Result<(), Stop> {
+        let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
+        let last = self.last_given.entry(author).or_default();
+        let id = loop {
+            let id = match *last {
+                Some(last) if last.0 >= by_clock => last.0.checked_add(1 + u64::from(chance() % 64)),
+                // The upper half of the millisecond is for those that follow.
+                _ => Some(by_clock + u64::from(chance() % (1 << (COUNT_BITS - 1)))),
+            };
+            let id = ItemId(id.ok_or_else(|| Stop::Failed(StoreError::unavailable("no item id is left")))?);
+            *last = Some(id);
+            if !matches!(self.rows.items.get(&id), Some(Some(_))) {
+                break id;
+            }
+        };
+        self.authors.entry(author).or_default();
+        self.rows.new_id = Some((author, id));
+        Ok(())
+    }
+}
+
+fn chance() -> u32 {
+    getrandom::u32().expect("the system has randomness")
+}

@@ -1,0 +1,106 @@
+//! Follows, shields and classes. Each real change of an edge's effect takes the next generation of its reader; asking
+//! again changes nothing.
+
+use super::plan::{Change, Draft};
+use super::rows::EdgeRow;
+use super::{Decision, Pair};
+use crate::archive::{Edge, Refused, Written};
+use crate::change::Class;
+use crate::graph::{Shield, Shields};
+use crate::{Millis, OutboxSeq, UserId};
+
+/// See [`crate::archive::Write::Follow`].
+pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follows: bool) -> Decision<Written> {
+    let edge = draft.rows.pair(names)?;
+    let row = draft.rows.held(edge)?;
+    // Who follows as everyone does can still follow by name, and stands in the lists from then on.
+    let unlisted = follows && draft.rows.edge(edge)?.is_none();
+    if row.follows == follows && !unlisted {
+        return Ok(written(edge, row.edge(), false));
+    }
+    let now = change(draft, edge, EdgeRow { follows, ..row }, (draft.now, None))?;
+    Ok(written(edge, now, true))
+}
+
+pub(super) fn written((reader, author): Pair, edge: Edge, fresh: bool) -> Written {
+    Written::Edge { reader, author, edge, fresh }
+}
+
+/// See [`crate::archive::Write::Shield`]; `since` is when it went up.
+pub(super) fn shield(
+    draft: &mut Draft<'_, '_>,
+    names: (&UserId, &UserId),
+    (shield, up): (Shield, bool),
+    since: Millis,
+) -> Decision<Written> {
+    let (user, other) = draft.rows.pair(names)?;
+    let (mut edges, mut fresh) = (vec![], false);
+    for (edge, bits) in sides((user, other), shield) {
+        let row = draft.rows.held(edge)?;
+        let shields = row.shields.with(bits, up);
+        if shields != row.shields {
+            fresh = true;
+            let now = change(draft, edge, EdgeRow { shields, ..row }, (draft.now, None))?;
+            if now.on != row.edge().on {
+                edges.push(edge);
+            }
+        }
+    }
+    if fresh {
+        draft.changes.push(Change::Shield { user, shield, other, since: up.then_some(since) });
+    }
+    Ok(Written::Shielded { edges, fresh })
+}
+
+/// The edges on which a shield of the first against the second lies, each with its bits.
+fn sides((user, other): Pair, shield: Shield) -> Vec<(Pair, Shields)> {
+    let (as_reader, as_author) = shield.bits();
+    if user == other {
+        return vec![((user, user), Shields(as_reader.0 | as_author.0))];
+    }
+    let sides = [((user, other), as_reader), ((other, user), as_author)];
+    sides.into_iter().filter(|(_, bits)| *bits != Shields(0)).collect()
+}
+
+/// See [`crate::archive::Write::Classify`].
+pub(super) fn classify(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -> Decision<Written> {
+    let author = draft.rows.number(name)?;
+    let row = draft.rows.author(author)?;
+    let fresh = row.class != class;
+    if fresh {
+        if row.class == Class::Everyone {
+            return Err(Refused::StaysEveryones(name.clone()).into());
+        }
+        let everyone_since = (class == Class::Everyone).then_some(row.head);
+        draft.changes.push(Change::Classify { author, class, everyone_since });
+    }
+    Ok(Written::Classified { author, fresh })
+}
+
+/// Gives an edge's row these follows and shields, and what follows from it; the edge from then on. A follow that begins
+/// did so at `since`, behind `past` if that is known.
+pub(super) fn change(
+    draft: &mut Draft<'_, '_>,
+    edge: Pair,
+    wanted: EdgeRow,
+    (since, past): (Millis, Option<OutboxSeq>),
+) -> Decision<Edge> {
+    let before = draft.rows.edge(edge)?;
+    let was = draft.rows.held(edge)?.edge();
+    let head = draft.rows.author(edge.1)?.head;
+    let counter = draft.rows.reader(edge.0)?.counter;
+    let mut now = wanted;
+    let on = now.edge().on;
+    // Who followed as everyone does may have followed by name before that.
+    let effect = on != was.on || (on && past.is_some());
+    if effect {
+        now.generation = counter + 1;
+        if on {
+            now.from = head;
+            now.past = past.filter(|past| *past < head);
+        }
+    }
+    let listed = (now.follows && !before.is_some_and(|row| row.follows)).then_some(since);
+    draft.changes.push(Change::Edge { edge, before, now, listed, effect });
+    Ok(now.edge())
+}

@@ -1,0 +1,118 @@
+//! A line of history: it adds what is missing and changes nothing that is there.
+
+use super::plan::{Change, Draft};
+use super::rows::{Door, EdgeRow, Rows};
+use super::{DELETED_LATER, Decision, edit, graph, publish};
+use crate::archive::{Publish, Refused, Written};
+use crate::change::Class;
+use crate::import::Place;
+use crate::{ItemId, Millis, Op, OutboxSeq, UserId};
+
+/// See [`crate::import::Import::Item`].
+pub(super) fn item<'a>(
+    draft: &mut Draft<'_, 'a>,
+    wanted: &'a Publish,
+    version: (u32, [u8; 16]),
+    deleted: bool,
+) -> Decision<Written> {
+    if let Some(id) = there(draft.rows, wanted)? {
+        return Ok(publish::answer(id, draft.rows.item_of_key(id)?, false));
+    }
+    let (author, id) = publish::named(draft.rows, wanted)?;
+    let item = publish::add(draft, (author, id), wanted, version)?;
+    if deleted {
+        let by = matches!(item.door, Door::Outbox(_)).then_some(DELETED_LATER);
+        draft.changes.push(Change::End { id, by });
+    }
+    Ok(publish::answer(id, &item, true))
+}
+
+/// The item that is there already, unless its keys are another's.
+fn there(rows: &Rows, wanted: &Publish) -> Decision<Option<ItemId>> {
+    let author = rows.known(&wanted.author)?;
+    if let Some(id) = wanted.id
+        && let Some(row) = rows.item(id)?
+    {
+        return if author == Some(row.author) { Ok(Some(id)) } else { Err(Refused::IdTaken(id).into()) };
+    }
+    if let Some(key) = &wanted.foreign_id
+        && let Some(id) = rows.foreign_id(key)?
+    {
+        let row = rows.item_of_key(id)?;
+        if wanted.id.is_none() && author == Some(row.author) {
+            return Ok(Some(id));
+        }
+        if row.living {
+            return Err(Refused::ForeignIdTaken(key.clone(), id).into());
+        }
+    }
+    Ok(None)
+}
+
+/// See [`crate::import::Import::Delete`].
+pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written> {
+    let row = draft.rows.item(id)?.ok_or(Refused::NoSuchItem(id))?;
+    let is_in_outbox = matches!(row.door, Door::Outbox(_));
+    if is_in_outbox && !row.living && draft.rows.ended(id)? == Some(DELETED_LATER) {
+        // Its item is gone already; what is missing is the record.
+        let by = draft.follow_up(id, row, Op::Delete)?;
+        draft.changes.push(Change::End { id, by });
+        return Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true });
+    }
+    edit::delete(draft, id, None)
+}
+
+/// See [`crate::import::Import::Follow`].
+pub(super) fn follow(
+    draft: &mut Draft<'_, '_>,
+    names: (&UserId, &UserId),
+    since: Millis,
+    from: Place,
+) -> Decision<Written> {
+    let past = place(draft.rows, names.1, from)?;
+    let edge = draft.rows.pair(names)?;
+    let row = draft.rows.held(edge)?;
+    // Whoever has followed or unfollowed before stays as they are.
+    if draft.rows.edge(edge)?.is_some_and(|row| row.follows || row.generation > 0) {
+        return Ok(graph::written(edge, row.edge(), false));
+    }
+    let now = graph::change(draft, edge, EdgeRow { follows: true, ..row }, (since, past))?;
+    Ok(graph::written(edge, now, true))
+}
+
+/// The place as a number in the author's outbox; `None` for its head.
+fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSeq>> {
+    let (id, of_delete) = match place {
+        Place::Head | Place::Everyone => return Ok(None),
+        Place::Start => return Ok(Some(0)),
+        Place::Add(id) => (id, false),
+        Place::Delete(id) => (id, true),
+    };
+    let (row, author) = (rows.item(id)?, rows.known(author)?);
+    let row = row.filter(|row| matches!(row.door, Door::Outbox(_)) && author == Some(row.author));
+    let row = row.ok_or(Refused::NoSuchItem(id))?;
+    let seq = if of_delete { rows.ended(id)?.filter(|by| *by != DELETED_LATER) } else { Some(row.seq) };
+    Ok(Some(seq.ok_or(Refused::NoSuchItem(id))?))
+}
+
+/// See [`crate::import::Import::Unfollow`].
+pub(super) fn unfollow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId)) -> Decision<Written> {
+    let edge = draft.rows.pair(names)?;
+    let row = draft.rows.held(edge)?;
+    // It says something only where everyone follows, and this reader has not followed by name.
+    if draft.rows.edge(edge)?.is_some() || !row.follows {
+        return Ok(graph::written(edge, row.edge(), false));
+    }
+    let now = graph::change(draft, edge, EdgeRow { follows: false, ..row }, (draft.now, None))?;
+    Ok(graph::written(edge, now, true))
+}
+
+/// See [`crate::import::Import::Class`].
+pub(super) fn class(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -> Decision<Written> {
+    let author = draft.rows.number(name)?;
+    match draft.rows.author(author)?.class {
+        Class::Auto => graph::classify(draft, name, class),
+        // What somebody has given stays.
+        _ => Ok(Written::Classified { author, fresh: false }),
+    }
+}

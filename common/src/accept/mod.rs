@@ -1,0 +1,110 @@
+//! What becomes of a write: the decisions of [`Archive::write`](crate::Archive::write), as pure functions over rows.
+//!
+//! ```text
+//!                    ┌─────────────── load them, start over ◀──────────────┐
+//!                    ▼                                                     │ Needs: rows that are not loaded
+//!   Rows ──▶ decide(rows, ask) ──▶ Plan: the answer, and the changes ──▶ the home stores them; rows.apply(plan)
+//!                    │
+//!                    └──▶ Refused: nothing changes
+//! ```
+//!
+//! A home keeps rows and stores changes; which changes, is settled here. One home loads each row when it is asked for, the
+//! other one locks and loads all that a call speaks of before it begins.
+//!
+//! Invariant: a decision reads [`Rows`] and changes nothing, so it can be begun again after any load.
+
+mod edit;
+mod graph;
+mod import;
+mod plan;
+mod publish;
+mod rows;
+
+pub use plan::{Ask, Change, Plan, Refusal};
+pub use rows::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow, RetryRow, Rows};
+
+use crate::archive::{Refused, Write, Written};
+use crate::error::StoreError;
+use crate::import::Import;
+use crate::{OutboxSeq, UserNo};
+use plan::Draft;
+
+/// What stands for the record that ended an add whose delete has not been imported: behind every place in an outbox.
+pub const DELETED_LATER: OutboxSeq = i64::MAX.cast_unsigned();
+
+/// Why there is no plan.
+#[derive(Debug, Clone)]
+pub enum Stop {
+    /// These rows are not loaded: load them and decide again. Never empty; in the order in which the write names them.
+    Needs(Vec<Need>),
+    /// The write is refused. It changes nothing.
+    Refused(Refused),
+    /// The rows contradict each other. It changes nothing.
+    Failed(StoreError),
+}
+
+impl From<Need> for Stop {
+    fn from(need: Need) -> Self {
+        Self::Needs(vec![need])
+    }
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+type Decision<T> = Result<T, Stop>;
+
+/// What becomes of one write, where these rows are loaded and the writes before it have been
+/// [applied](Rows::apply) to them. `pull_above` is above how many followers an author of class `auto` is pulled.
+pub fn decide<'a>(rows: &Rows, ask: &'a Ask, pull_above: u64) -> Decision<Plan<'a>> {
+    let history = matches!(ask.write, Write::Import(_));
+    let mut draft = Draft { rows, now: ask.now, history, pull_above, changes: vec![] };
+    let answer = answer(&mut draft, ask)?;
+    Ok(Plan { answer, at: ask.now, history, changes: draft.changes })
+}
+
+fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
+    let now = ask.now;
+    match &ask.write {
+        Write::Publish(wanted) => publish::publish(draft, wanted, ask.fingerprint),
+        Write::Edit { item, body, if_version } => edit::edit(draft, *item, body, *if_version),
+        Write::Delete { item, if_version } => edit::delete(draft, *item, *if_version),
+        Write::Follow { reader, author } => graph::follow(draft, (reader, author), true),
+        Write::Unfollow { reader, author } => graph::follow(draft, (reader, author), false),
+        Write::Shield { user, other, shield, up } => graph::shield(draft, (user, other), (*shield, *up), now),
+        Write::Classify { author, class } => graph::classify(draft, author, *class),
+        Write::Import(Import::Item { publish, version, deleted }) => {
+            import::item(draft, publish, (*version, ask.fingerprint), *deleted)
+        }
+        Write::Import(Import::Delete { item }) => import::delete(draft, *item),
+        Write::Import(Import::Follow { reader, author, since, from }) => {
+            import::follow(draft, (reader, author), *since, *from)
+        }
+        Write::Import(Import::Unfollow { reader, author }) => import::unfollow(draft, (reader, author)),
+        Write::Import(Import::Shield { user, other, shield, since }) => {
+            graph::shield(draft, (user, other), (*shield, true), *since)
+        }
+        Write::Import(Import::Class { author, class }) => import::class(draft, author, *class),
+    }
+}
+
+/// All of them, or everything that is not loaded of any: so that many rows are one load.
+fn all<T>(found: impl Iterator<Item = Result<T, Need>>) -> Decision<Vec<T>> {
+    let (mut rows, mut needs) = (vec![], vec![]);
+    for row in found {
+        match row {
+            Ok(row) => rows.push(row),
+            Err(need) => needs.push(need),
+        }
+    }
+    if needs.is_empty() { Ok(rows) } else { Err(Stop::Needs(needs)) }
+}
+
+/// A reader and an author.
+type Pair = (UserNo, UserNo);
+
+#[cfg(test)]
+mod tests;

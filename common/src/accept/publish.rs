@@ -1,0 +1,153 @@
+//! Accepting an item: once, however often it is asked for.
+//!
+//! ```text
+//!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
+//!   id taken              ──▶ same payload: the first answer │ other: IdTaken
+//!   foreign id of an item
+//!   that lives            ──▶ same payload: the first answer │ other: ForeignIdTaken
+//!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
+//! ```
+//!
+//! Nothing an answer says changes with edits or a delete, so the first answer can be given again
+//! from what is stored. The delete of an item frees its foreign id, but neither its id nor its idempotency key.
+
+use std::collections::BTreeSet;
+
+use super::plan::{Change, Draft};
+use super::rows::{AuthorRow, Door, ItemRow, RetryRow, Rows};
+use super::{Decision, all};
+use crate::archive::{Audience, Publish, Refused, Written};
+use crate::change::{Record, route_of};
+use crate::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserId, UserNo};
+
+/// How long an idempotency key stands for its item: 24 h.
+const RETRY_MS: Millis = 24 * 3600 * 1000;
+
+/// How far ahead of the clock a rank may be and still count as a time: 5 minutes.
+const AHEAD_MS: Millis = 5 * 60 * 1000;
+
+/// The greatest version of an item; it stays at that.
+pub(super) const VERSION_MAX: u32 = i32::MAX.cast_unsigned();
+
+/// See [`crate::archive::Write::Publish`].
+pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, fingerprint: [u8; 16]) -> Decision<Written> {
+    if let Some(id) = earlier(draft.rows, draft.now, wanted, fingerprint)? {
+        let row = draft.rows.item_of_key(id)?;
+        remember(draft, row.author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
+        return Ok(answer(id, row, false));
+    }
+    let (author, id) = named(draft.rows, wanted)?;
+    remember(draft, author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
+    let item = add(draft, (author, id), wanted, (1, fingerprint))?;
+    Ok(answer(id, &item, true))
+}
+
+/// The item an earlier request with one of the same keys became, unless this one conflicts with it.
+fn earlier(rows: &Rows, now: Millis, wanted: &Publish, fingerprint: [u8; 16]) -> Decision<Option<ItemId>> {
+    if let Some(key) = &wanted.idempotency_key
+        && let Some(author) = rows.known(&wanted.author)?
+        && let Some(retry) = rows.retry(author, key)?
+        && retry.expires > now
+    {
+        let same = retry.fingerprint == fingerprint;
+        return if same { Ok(Some(retry.item)) } else { Err(Refused::KeyReused(key.clone()).into()) };
+    }
+    if let Some(id) = wanted.id
+        && let Some(row) = rows.item(id)?
+    {
+        let same = row.fingerprint == fingerprint;
+        return if same { Ok(Some(id)) } else { Err(Refused::IdTaken(id).into()) };
+    }
+    if let Some(key) = &wanted.foreign_id
+        && let Some(id) = rows.foreign_id(key)?
+        && let row = rows.item_of_key(id)?
+        && row.living
+    {
+        let same = row.fingerprint == fingerprint;
+        return if same { Ok(Some(id)) } else { Err(Refused::ForeignIdTaken(key.clone(), id).into()) };
+    }
+    Ok(None)
+}
+
+/// What whoever asks for this item is told.
+pub(super) fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
+    let readers = row.door.readers().to_vec();
+    Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, readers, fresh }
+}
+
+/// Lets the idempotency key, if there is one and it is free, stand for the item.
+fn remember<'a>(draft: &mut Draft<'_, 'a>, author: UserNo, wanted: &'a Publish, retry: RetryRow) -> Decision<()> {
+    if let Some(key) = &wanted.idempotency_key
+        && draft.rows.retry(author, key)?.is_none_or(|old| old.expires <= draft.now)
+    {
+        let retry = RetryRow { expires: draft.now.saturating_add(RETRY_MS), ..retry };
+        draft.changes.push(Change::Remember { author, key, retry });
+    }
+    Ok(())
+}
+
+/// The number of the author of a new item, and its id: the one that was asked for, or one of the home's.
+pub(super) fn named(rows: &Rows, wanted: &Publish) -> Decision<(UserNo, ItemId)> {
+    let readers: &[UserId] = match &wanted.audience {
+        Audience::Followers => &[],
+        Audience::Users(users) => users,
+    };
+    let author = all(std::iter::once(&wanted.author).chain(readers).map(|name| rows.number(name)))?[0];
+    let id = wanted.id.map_or_else(|| rows.new_id(author), Ok)?;
+    Ok((author, id))
+}
+
+/// Makes the item, in this version. Named readers get it if they are in no block with the author, or if it is history.
+pub(super) fn add<'a>(
+    draft: &mut Draft<'_, 'a>,
+    (author, id): (UserNo, ItemId),
+    wanted: &'a Publish,
+    (version, fingerprint): (u32, [u8; 16]),
+) -> Decision<ItemRow> {
+    let published_at = wanted.published_at.unwrap_or(draft.now);
+    let (key, feed) = (DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id }, wanted.feed);
+    let (seq, door) = match &wanted.audience {
+        Audience::Followers => to_followers(draft, author, wanted, key)?,
+        Audience::Users(names) => {
+            let readers = reached(draft, author, names)?;
+            draft.address(readers.clone(), Op::Add, (author, feed), key)?;
+            (0, Door::Direct(readers))
+        }
+    };
+    let version = version.min(VERSION_MAX);
+    let item = ItemRow { author, seq, published_at, rank: key.rank, version, feed, door, fingerprint, living: true };
+    draft.changes.push(Change::Make { id, item: item.clone(), publish: wanted });
+    Ok(item)
+}
+
+/// Its record in the author's outbox, by the route that its later records take too.
+fn to_followers(
+    draft: &mut Draft<'_, '_>,
+    author: UserNo,
+    wanted: &Publish,
+    key: DisplayKey,
+) -> Decision<(OutboxSeq, Door)> {
+    let row = draft.rows.author(author)?;
+    let route = route_of(row.class, row.followers, draft.pull_above);
+    let record = Record { seq: row.head + 1, op: Op::Add, route, feed: wanted.feed, key };
+    draft.changes.push(Change::Append { author, record, aside: goes_aside(&row, key, draft.now) });
+    Ok((record.seq, Door::Outbox(route)))
+}
+
+/// In step is what is newer than the last one there. A rank beyond the clock, such as that of a pinned item, goes aside,
+/// or everything after it would have to.
+fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bool {
+    let is_a_time = key.rank <= now.saturating_add(AHEAD_MS);
+    !(is_a_time && author.last_in_step.is_none_or(|last| key > last))
+}
+
+/// Those of the named readers who get it, each once.
+fn reached(draft: &Draft<'_, '_>, author: UserNo, names: &[UserId]) -> Decision<Vec<UserNo>> {
+    let named: BTreeSet<UserNo> = all(names.iter().map(|name| draft.rows.number(name)))?.into_iter().collect();
+    if draft.history {
+        return Ok(named.into_iter().collect());
+    }
+    let edges = all(named.iter().map(|reader| draft.rows.edge((*reader, author))))?;
+    let is_open = |(_, edge): &(UserNo, Option<super::EdgeRow>)| !edge.is_some_and(|row| row.shields.blocks());
+    Ok(named.into_iter().zip(edges).filter(is_open).map(|(reader, _)| reader).collect())
+}

@@ -1,0 +1,207 @@
+use super::*;
+use crate::archive::{Audience, Publish};
+use crate::graph::Shield;
+use crate::{Body, FeedId, ItemId, Millis, Op, UserId, UserNo};
+
+const NOW: Millis = 1_800_000_000_000;
+const DAY: Millis = 24 * 3600 * 1000;
+
+/// A home that keeps all rows in memory and loads none before a decision asks for it.
+#[derive(Default)]
+struct Home {
+    kept: Rows,
+    users: u32,
+    items: u64,
+    /// How often the last write was begun again.
+    again: usize,
+}
+
+impl Home {
+    fn write(&mut self, write: Write) -> Refusal {
+        self.write_at(write, NOW).0
+    }
+
+    /// The answer; and what the followers of an author, or readers, get: the op and the feed of each record.
+    fn write_at(&mut self, write: Write, now: Millis) -> (Refusal, Vec<(Op, FeedId)>) {
+        let ask = Ask::new(write, now);
+        let mut rows = Rows::default();
+        self.again = 0;
+        loop {
+            match decide(&rows, &ask, 2) {
+                Ok(plan) => {
+                    self.kept.apply(&plan);
+                    let records = plan.changes.iter().filter_map(|change| match change {
+                        Change::Append { record, .. } => Some((record.op, record.feed)),
+                        Change::Address { op, feed, .. } => Some((*op, *feed)),
+                        _ => None,
+                    });
+                    return (Ok(plan.answer), records.collect());
+                }
+                Err(Stop::Refused(refused)) => return (Err(refused), vec![]),
+                Err(Stop::Failed(error)) => panic!("{error}"),
+                Err(Stop::Needs(needs)) => needs.into_iter().for_each(|need| self.load(&mut rows, need)),
+            }
+            self.again += 1;
+        }
+    }
+
+    fn load(&mut self, rows: &mut Rows, need: Need) {
+        let kept = &mut self.kept;
+        match need {
+            Need::User(name) => _ = rows.users.insert(name.clone(), kept.users.get(&name).copied().flatten()),
+            Need::Number(name) => {
+                self.users += 1;
+                kept.users.insert(name.clone(), Some(UserNo(self.users)));
+                rows.users.insert(name, Some(UserNo(self.users)));
+            }
+            Need::Author(no) => _ = rows.authors.insert(no, kept.authors.get(&no).copied().unwrap_or_default()),
+            Need::Reader(no) => _ = rows.readers.insert(no, kept.readers.get(&no).copied().unwrap_or_default()),
+            Need::Edge(reader, author) => {
+                let edge = (reader, author);
+                rows.edges.insert(edge, kept.edges.get(&edge).copied().flatten());
+            }
+            Need::Item(id) => _ = rows.items.insert(id, kept.items.get(&id).cloned().flatten()),
+            Need::Ended(id) => _ = rows.ended.insert(id, kept.ended.get(&id).copied().flatten()),
+            Need::ForeignId(key) => {
+                let id = kept.foreign_ids.get(&key).copied().flatten();
+                rows.foreign_ids.insert(key, id);
+            }
+            Need::Retry(author, key) => {
+                let retry = kept.retries.get(&(author, key.clone())).copied().flatten();
+                rows.retries.insert((author, key), retry);
+            }
+            Need::NewId(author) => {
+                self.items += 1;
+                rows.new_id = Some((author, ItemId(self.items)));
+            }
+        }
+    }
+
+    fn publish(&mut self, publish: Publish) -> ItemId {
+        match self.write(Write::Publish(publish)) {
+            Ok(Written::Published { id, .. }) => id,
+            other => panic!("an item is accepted, not {other:?}"),
+        }
+    }
+
+    /// What is held of bob's edge to ann.
+    fn edge(&mut self) -> EdgeRow {
+        let [bob, ann] = ["bob", "ann"].map(|name| self.kept.users[&user(name)].unwrap());
+        self.kept.edges[&(bob, ann)].unwrap()
+    }
+}
+
+fn user(name: &str) -> UserId {
+    name.parse().unwrap()
+}
+
+fn post(text: &str) -> Publish {
+    Publish::new(user("ann"), Body::parse(format!("{text:?}")).unwrap())
+}
+
+fn follow() -> Write {
+    Write::Follow { reader: user("bob"), author: user("ann") }
+}
+
+fn mute(up: bool) -> Write {
+    Write::Shield { user: user("bob"), other: user("ann"), shield: Shield::Mute, up }
+}
+
+#[test]
+fn i6_the_same_idempotency_key_gets_the_same_item_for_a_day() {
+    let mut home = Home::default();
+    let publish = |text| Write::Publish(Publish { idempotency_key: Some("key".into()), ..post(text) });
+    let id_at = |home: &mut Home, now| match home.write_at(publish("a"), now).0 {
+        Ok(Written::Published { id, fresh, .. }) => (id, fresh),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(id_at(&mut home, NOW), (ItemId(1), true));
+    assert_eq!(id_at(&mut home, NOW + DAY - 1), (ItemId(1), false));
+    assert_eq!(home.write(publish("b")), Err(Refused::KeyReused("key".into())));
+    assert_eq!(id_at(&mut home, NOW + DAY), (ItemId(2), true), "its time is over");
+}
+
+#[test]
+fn i4_an_edge_that_takes_effect_again_begins_at_the_head() {
+    let mut home = Home::default();
+    home.publish(post("before"));
+    home.write(follow()).unwrap();
+    assert_eq!((home.edge().from, home.edge().generation), (1, 1));
+    home.write(mute(true)).unwrap();
+    home.publish(post("while muted"));
+    home.write(mute(false)).unwrap();
+    assert_eq!((home.edge().from, home.edge().generation), (2, 3));
+    let again = home.write(follow()).unwrap();
+    assert!(!again.is_fresh(), "{again:?}");
+    assert_eq!(home.edge().generation, 3, "what is as it was asked takes no generation");
+}
+
+#[test]
+fn i11_an_edit_and_a_delete_go_to_the_feed_of_their_add() {
+    let mut home = Home::default();
+    let likes = FeedId(3);
+    for audience in [Audience::Followers, Audience::Users(vec![user("bob")])] {
+        let item = home.publish(Publish { feed: likes, audience, ..post("a") });
+        let edit = Write::Edit { item, body: Body::parse("2".into()).unwrap(), if_version: Some(1) };
+        assert_eq!(home.write_at(edit, NOW).1, [(Op::Update, likes)]);
+        let delete = Write::Delete { item, if_version: Some(2) };
+        assert_eq!(home.write_at(delete.clone(), NOW).1, [(Op::Delete, likes)]);
+        assert_eq!(home.write_at(Write::Delete { item, if_version: None }, NOW).1, [], "it is gone already");
+    }
+}
+
+#[test]
+fn i5_nothing_is_addressed_to_a_reader_in_a_block_with_the_author() {
+    let mut home = Home::default();
+    let to = |names: &[&str]| Publish {
+        audience: Audience::Users(names.iter().map(|name| user(name)).collect()),
+        ..post("psst")
+    };
+    let item = home.publish(to(&["bob", "eve", "bob"]));
+    let bob_and_eve = home.kept.items[&item].clone().unwrap().door;
+    assert_eq!(bob_and_eve.readers().len(), 2, "a name given twice counts once");
+    for (from, against) in [("ann", "bob"), ("bob", "ann")] {
+        let block = |up| Write::Shield { user: user(from), other: user(against), shield: Shield::Block, up };
+        home.write(block(true)).unwrap();
+        let item = home.publish(to(&["bob", "eve"]));
+        let eve = home.kept.users[&user("eve")].unwrap();
+        assert_eq!(home.kept.items[&item].clone().unwrap().door.readers(), [eve], "{from} has blocked {against}");
+        home.write(block(false)).unwrap();
+    }
+}
+
+#[test]
+fn who_is_named_by_a_refused_write_alone_gets_no_number() {
+    let mut home = Home::default();
+    home.publish(Publish { foreign_id: Some("theirs".into()), ..post("a") });
+    let audience = Audience::Users(vec![user("eve")]);
+    let taken = Publish { author: user("joe"), audience, foreign_id: Some("theirs".into()), ..post("b") };
+    assert!(matches!(home.write(Write::Publish(taken)), Err(Refused::ForeignIdTaken(..))));
+    let from = crate::import::Place::Add(ItemId(99));
+    let history = Import::Follow { reader: user("eve"), author: user("joe"), since: 1, from };
+    assert_eq!(home.write(Write::Import(history)), Err(Refused::NoSuchItem(ItemId(99))));
+    assert_eq!(home.users, 1, "only ann has one");
+}
+
+#[test]
+fn what_a_write_needs_of_many_is_loaded_at_once() {
+    let mut home = Home::default();
+    let audience = Audience::Users((0..1000).map(|n| user(&format!("reader-{n}"))).collect());
+    home.publish(Publish { audience, idempotency_key: Some("key".into()), ..post("a") });
+    assert!(home.again <= 8, "names, keys, edges and readers, not each by itself: begun again {} times", home.again);
+}
+
+#[test]
+fn the_route_of_an_item_counts_the_followers_of_its_own_call() {
+    let mut home = Home::default();
+    for reader in ["bob", "eve", "joe"] {
+        let route = |home: &mut Home| {
+            let item = home.publish(post("a"));
+            home.kept.items[&item].clone().unwrap().door
+        };
+        assert_eq!(route(&mut home), Door::Outbox(crate::change::Route::Push));
+        home.write(Write::Follow { reader: user(reader), author: user("ann") }).unwrap();
+    }
+    let item = home.publish(post("a"));
+    assert_eq!(home.kept.items[&item].clone().unwrap().door, Door::Outbox(crate::change::Route::Pull));
+}
