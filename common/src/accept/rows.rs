@@ -147,7 +147,8 @@ pub struct RetryRow {
     pub expires: Millis,
 }
 
-/// See the fields. A key that is missing in a map is not loaded; `None` in its place says that the store has no such row.
+/// The rows that a home has loaded for the writes of a call, as they are after those writes that were decided. A key that
+/// a map lacks is not loaded; a key whose value is `None` has no row in the store.
 #[derive(Debug, Default)]
 pub struct Rows {
     /// Numbers by name.

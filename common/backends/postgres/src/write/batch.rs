@@ -69,7 +69,7 @@ pub(super) struct Addressed {
 /// A shield as its owner sees it.
 pub(super) type Owned = (UserNo, Shield, UserNo);
 
-/// See the file's first line.
+/// The writes of a call that are decided and not yet stored.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
     /// As they are after the writes so far.
