@@ -190,9 +190,10 @@ fn hold(
     let EdgeRow { follows, shields, generation, from, past } = now;
     (row.follows, row.shields, row.generation) = (follows, shields, generation);
     (row.from, row.past) = (from, past.unwrap_or(from));
+    let is_newest = generation > ledger.counters.generation;
     ledger.counters.generation = ledger.counters.generation.max(generation);
     if let Some(since) = listed {
-        let number = if effect.is_some() { generation } else { ledger.new_generation() };
+        let number = if is_newest { generation } else { ledger.new_generation() };
         row.listed = list(ledger, edge, number, since)?;
     } else if !follows && row.listed > 0 {
         ledger.tx.remove::<FollowingList>(&(reader, row.listed));
