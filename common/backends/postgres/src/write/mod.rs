@@ -84,7 +84,7 @@ type Attempt = std::result::Result<Answers, Vec<Need>>;
 /// One transaction; nothing has happened if it has to start over.
 async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, settings: Settings) -> Result<Attempt> {
     let connection = lease.connection();
-    let answers = match plan(connection, asks, numbers, settings).await {
+    let answers = match carry_out(connection, asks, numbers, settings).await {
         Ok(Ok(answers)) => answers,
         Ok(Err(needs)) => return undo(lease, needs).await,
         Err(error) if fault::is_conflict(&error) => return undo(lease, vec![]).await,
@@ -110,7 +110,7 @@ async fn undo(lease: &mut Lease<'_>, needs: Vec<Need>) -> Result<Attempt> {
 }
 
 /// Everything between BEGIN and COMMIT. What is missing is asked of all operations, so that the call starts over once.
-async fn plan(
+async fn carry_out(
     connection: &mut PgConnection,
     asks: &[Ask],
     numbers: &Numbers,
