@@ -1,14 +1,14 @@
 //! What a gateway does besides serving, once, however many ports it serves.
 //!
 //! ```text
-//!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes that may have been lost
+//!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes that may have been lost
 //!   hot: news of authors who are pulled │ touches: inboxes that are read are kept │ ghosts: sessions left in the pool
 //! ```
 
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::pool::Seat;
 use crate::slot::Wake;
@@ -31,19 +31,26 @@ pub(crate) async fn run(gateway: &Gateway) {
     join3(
         join3(keeper::keep(gateway), ghosts::keep_sweeping(gateway), vitals::keep_probing(gateway)),
         join(positions::keep_saving(gateway), touches::keep_touching(gateway)),
-        join(make_up_for_wakes(gateway), hot::keep_joining(gateway)),
+        join(make_up_for_the_missed(gateway), hot::keep_joining(gateway)),
     )
     .await;
 }
 
-/// Wakes every session, paced, each time any wake may have been lost.
-async fn make_up_for_wakes(gateway: &Gateway) {
+/// Wakes every session and confirms it in the session pool, paced, each time any wake or close may have been lost.
+async fn make_up_for_the_missed(gateway: &Gateway) {
     let mut pace = Pace::default();
     loop {
         gateway.pool.told_missed().await;
         let time = pace.begin(Instant::now());
-        paced(&gateway.pool.seated(), time, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
+        let seats = gateway.pool.seated();
+        let woken = paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK));
+        let ((), confirmed) = join(woken, keeper::confirm(gateway, time)).await;
         pace.ended = Some(Instant::now());
+        if let Err(error) = confirmed {
+            tracing::debug!(%error, "sessions could not be confirmed after closes may have been lost; trying again");
+            sleep(keeper::AGAIN).await;
+            gateway.pool.missed();
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //!   every LEASE / 4 ──▶ renew ──Kept──▶ the lease goes on
 //!                         └──Anew, or too late──▶ doubt ──▶ confirm all, at once ──▶ it stands; all re-read
 //!   every reread_interval ──▶ confirm all, paced: a close that was lost on the way is made up for
+//!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::background))
 //! ```
 //!
 //! A session that is not confirmed has been replaced: it is closed with 4500.
@@ -23,8 +24,8 @@ use crate::pool::Seat;
 /// Sessions confirmed in one call.
 const CHUNK: usize = 500;
 
-/// After a call has failed.
-const AGAIN: Duration = Duration::from_millis(500);
+/// Before a call that has failed is tried again.
+pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
 /// Forever. Cancel it at any time.
 pub(crate) async fn keep(gateway: &Gateway) {
@@ -89,7 +90,7 @@ async fn confirm_all(gateway: &Gateway) {
 }
 
 /// Confirms every session there is now, spread over `time`.
-async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
+pub(crate) async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
     let started = Instant::now();
     let seats = gateway.pool.seated();
     for (n, chunk) in seats.chunks(CHUNK).enumerate() {

@@ -79,3 +79,18 @@ async fn i4_when_wakes_may_have_been_lost_every_session_looks_at_its_log() {
     }
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn i17_when_closes_may_have_been_lost_every_session_that_was_replaced_is_closed() {
+    let Two { rig, other, lines, .. } = two(|settings| settings.reread_interval_secs = 3600).await;
+    let mut older = rig.connected("ann", "phone").await;
+    let mut tablet = rig.connected("ann", "tablet").await;
+    lines.cut.store(true, Ordering::Release);
+    let mut newer = rig.connected_at(other, "ann", "phone").await;
+    lines.tell("node", Heard::Missed);
+    assert_eq!(older.closed().await, Next::Closed(4500));
+    for phone in [&mut tablet, &mut newer] {
+        assert_eq!(phone.ask("ping", json!({})).await["ping"], json!({}), "nobody has replaced it");
+    }
+    rig.stop().await;
+}
