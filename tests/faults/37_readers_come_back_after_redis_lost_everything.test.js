@@ -2,7 +2,9 @@
 // accepted and finished before is on the first page they get; until there is such a page the answer is 503.
 
 import assert from "node:assert/strict";
+import { test } from "node:test";
 
+import { Cluster } from "../actors/cluster.js";
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 import { Patient } from "./patient.js";
@@ -35,4 +37,15 @@ judged("i8_pages_are_whole_after_redis_lost_everything_with_nobody_online", { st
       assert.deepEqual(missing, [], `round ${round}: of ${posted.length} finished items ${readers[i]} is shown ${items.length}`);
     }
   }
+});
+
+test("i4_fan_out_that_a_rebuild_reopens_in_a_cluster_is_done_at_once_and_waits_for_no_sweep", async (t) => {
+  const home = await Cluster.start(t, { config: "[timeline]\nsweep_every_ms = 3600000\n" });
+  const authors = names("ann", AUTHORS);
+  for (const author of authors) await home.follow("bob", author);
+  await Promise.all(authors.map((author) => home.publish(author, { text: author })));
+  await home.drained();
+  await home.redis.cli("flushall");
+  assert.equal((await home.page("bob")).items.length, AUTHORS);
+  await home.drained();
 });

@@ -135,3 +135,16 @@ test("i8_a_page_after_the_loss_of_the_inboxes_has_everything_at_once", async (t)
   const page = await server.page("bob");
   assert.equal(page.items.length, POSTS);
 });
+
+test("i4_fan_out_that_a_rebuild_reopens_is_done_at_once_and_waits_for_no_sweep", async (t) => {
+  const server = await Server.start(t, { config: "[timeline]\nsweep_every_ms = 3600000\n" });
+  await server.follow("bob", "ann");
+  await server.publishMany("ann", POSTS);
+  await server.drained();
+  await server.kill();
+  await rm(join(server.data, "inboxes"), { recursive: true });
+  await server.start();
+  const { position } = await server.page("bob");
+  assert.notEqual(position, null);
+  await server.drained();
+});

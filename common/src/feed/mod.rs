@@ -38,8 +38,9 @@ pub use write::{Publisher, jobs_of};
 
 use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};
+use crate::jobs::Job;
 use crate::named::NamedFeeds;
-use crate::{Archive, FeedId, InboxKey, Inboxes, Item, Millis};
+use crate::{Archive, FeedId, InboxKey, Inboxes, Item, Jobs, Millis, UserNo};
 use news::Looked;
 use page::Windows;
 
@@ -70,6 +71,7 @@ impl Default for StepSize {
 pub struct Feeds {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
+    jobs: Option<Arc<dyn Jobs>>,
     backfill: usize,
     step: StepSize,
     named: NamedFeeds,
@@ -88,6 +90,7 @@ impl Feeds {
         Self {
             archive,
             inboxes,
+            jobs: None,
             backfill,
             step: StepSize::default(),
             named: NamedFeeds::default(),
@@ -102,6 +105,12 @@ impl Feeds {
     /// The same, in which an inbox that nobody reads for `unread` may be dropped. `clock` gives the time.
     pub fn with_retention(self, unread: Duration, clock: Arc<dyn Fn() -> Millis + Send + Sync>) -> Self {
         Self { retention: Some(Retention { unread, clock }), ..self }
+    }
+
+    /// The same, which put the fan-out that a rebuild has reopened on this queue at once. Without it, or while the queue is
+    /// away, the next sweep finds that work.
+    pub fn with_jobs(self, jobs: Arc<dyn Jobs>) -> Self {
+        Self { jobs: Some(jobs), ..self }
     }
 
     /// The same, of which some have names. Without a [clock](Self::with_retention) nothing is too old for one.
@@ -159,6 +168,16 @@ impl Feeds {
         let left = all.iter().filter(|feed| !served.contains(feed)).copied().collect();
         *self.known_feeds.lock() = all;
         left
+    }
+
+    /// The fan-out of these authors was reopened in the Archive. Best effort: it is outstanding there until it is done.
+    async fn wake_workers(&self, authors: &[UserNo]) {
+        let jobs: Vec<Job> = authors.iter().map(|author| Job::FanOut { author: *author }).collect();
+        if let Some(queue) = &self.jobs
+            && let Err(error) = queue.put(&jobs).await
+        {
+            tracing::debug!(%error, "reopened work could not be put on the queue; the sweep will");
+        }
     }
 
     fn now(&self) -> Option<Millis> {

@@ -50,7 +50,12 @@ impl Feeds {
         let progress = self.inboxes.progress(&of).await?;
         let behind = ahead.iter().zip(progress).filter(|((_, seq), progress)| progress.done < *seq);
         let behind: Vec<_> = behind.map(|((author, _), _)| *author).collect();
-        if behind.is_empty() { Ok(()) } else { self.archive.reopen(&behind).await }
+        if behind.is_empty() {
+            return Ok(());
+        }
+        self.archive.reopen(&behind).await?;
+        self.wake_workers(&behind).await;
+        Ok(())
     }
 
     fn swap(&self, key: InboxKey, epoch: Epoch, state: FeedState) -> Build {

@@ -165,7 +165,8 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
         let ids = stores.archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
         settings.named_feeds(&ids).map_err(|problem| anyhow!(problem))?
     };
-    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill);
+    let feeds =
+        Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill).with_jobs(stores.jobs.clone());
     Ok(Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)).with_named(named)))
 }
 
