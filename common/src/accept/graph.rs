@@ -36,14 +36,12 @@ pub(super) fn shield(
     let (user, other) = draft.rows.pair(names)?;
     let (mut edges, mut fresh) = (vec![], false);
     for (edge, bits) in sides((user, other), shield) {
+        edges.push(edge);
         let row = draft.rows.held(edge)?;
         let shields = row.shields.with(bits, up);
         if shields != row.shields {
             fresh = true;
-            let now = change(draft, edge, EdgeRow { shields, ..row }, (draft.now, None))?;
-            if now.on != row.edge().on {
-                edges.push(edge);
-            }
+            change(draft, edge, EdgeRow { shields, ..row }, (draft.now, None))?;
         }
     }
     if fresh {

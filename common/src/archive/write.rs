@@ -202,7 +202,7 @@ pub enum Written {
     },
     /// The shield is as asked.
     Shielded {
-        /// The edges, as (reader, author), whose effect has changed.
+        /// The edges, as (reader, author), on which it lies. Their effect may be the same as before.
         edges: Vec<(UserNo, UserNo)>,
         /// False if it already was so.
         fresh: bool,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use feedgate_common::Body;
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::feed::Publisher;
+use feedgate_common::graph::Shield;
 use feedgate_gateway::clock;
 use serde_json::{Value, json};
 
@@ -238,6 +239,33 @@ async fn i4_a_retry_relays_what_was_accepted_and_never_relayed() {
     assert_eq!(status, 200, "{answer}");
     assert_eq!(phone.publication().await.0, start + 1);
     rig.stop().await;
+}
+
+#[tokio::test]
+async fn i4_a_repeated_shield_is_relayed_as_the_first_was_to_be() {
+    for (shield, path) in [
+        (Shield::Mute, "users/ann/muted/bob"),
+        (Shield::Hide, "users/bob/hidden/ann"),
+        (Shield::Block, "users/ann/blocked/bob"),
+        (Shield::Block, "users/bob/blocked/ann"),
+    ] {
+        let rig = Rig::start().await;
+        rig.follow("ann", "bob").await;
+        rig.post_bodies("bob", ["1".to_owned()].into_iter()).await;
+        let mut phone = rig.connected("ann", "phone").await;
+        phone.subscribe(json!({})).await;
+        for (up, ask, op) in [(true, "PUT", "forget"), (false, "DELETE", "add")] {
+            // As if another node had died between commit and relay.
+            let (user, other) = if path.starts_with("users/ann") { ("ann", "bob") } else { ("bob", "ann") };
+            let accepted = Write::Shield { user: user.parse().unwrap(), other: other.parse().unwrap(), shield, up };
+            rig.feeds.archive().write(vec![accepted], clock::now()).await.unwrap();
+            let (status, answer) = http_at(rig.addr, &format!("{ask} /v1/{path}"), "").await;
+            assert_eq!(status, 204, "{answer}");
+            // What comes back is forgotten before.
+            while phone.publication().await.1["op"] != op {}
+        }
+        rig.stop().await;
+    }
 }
 
 #[tokio::test]

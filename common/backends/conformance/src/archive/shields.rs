@@ -19,7 +19,8 @@ pub(super) async fn a_mute_is_an_unfollow_and_its_end_a_follow_from_now(archive:
     let muted = write_at(&*archive, shield("rea", Shield::Mute, "ann", true), NOW + 1).await;
     assert_eq!(muted, Ok(Written::Shielded { edges: vec![(reader, ann)], fresh: true }));
     let again = write(&*archive, shield("rea", Shield::Mute, "ann", true)).await;
-    assert_eq!(again, Ok(Written::Shielded { edges: vec![], fresh: false }), "asking again changes nothing");
+    let repeated = Written::Shielded { edges: vec![(reader, ann)], fresh: false };
+    assert_eq!(again, Ok(repeated), "asking again changes nothing, and names the edge to be relayed again");
     let off = archive.edge(reader, ann).await.unwrap();
     assert!(!off.on && off.generation > followed_then.generation);
     assert_eq!(archive.followees(reader).await.unwrap(), []);
@@ -48,7 +49,7 @@ pub(super) async fn a_mute_is_an_unfollow_and_its_end_a_follow_from_now(archive:
 pub(super) async fn a_follow_under_a_shield_is_listed_and_stays_off(archive: Arc<dyn Archive>) {
     accept(&*archive, post("ann", "1"), NOW).await;
     let muted = write(&*archive, shield("rea", Shield::Mute, "ann", true)).await;
-    assert_eq!(muted, Ok(Written::Shielded { edges: vec![], fresh: true }), "there was no follow to end");
+    assert!(muted.unwrap().is_fresh(), "there was no follow to end");
     let answer = write_at(&*archive, follow("rea", "ann"), NOW + 5).await;
     let Ok(Written::Edge { reader, author: ann, edge, fresh: true }) = answer else { panic!("{answer:?}") };
     assert_eq!(edge, Edge::default(), "it never was in effect");
@@ -76,10 +77,10 @@ pub(super) async fn each_shield_stands_on_its_own_edges(archive: Arc<dyn Archive
     assert_eq!((on().await, mutual().await), ([true, true], 1));
     let steps = [
         (shield("ann", Shield::Hide, "ben", true), vec![(ben, ann)], [true, false]),
-        (shield("ann", Shield::Block, "ben", true), vec![(ann, ben)], [false, false]),
-        (shield("ben", Shield::Block, "ann", true), vec![], [false, false]),
-        (shield("ann", Shield::Block, "ben", false), vec![], [false, false]),
-        (shield("ann", Shield::Hide, "ben", false), vec![], [false, false]),
+        (shield("ann", Shield::Block, "ben", true), vec![(ann, ben), (ben, ann)], [false, false]),
+        (shield("ben", Shield::Block, "ann", true), vec![(ann, ben), (ben, ann)], [false, false]),
+        (shield("ann", Shield::Block, "ben", false), vec![(ann, ben), (ben, ann)], [false, false]),
+        (shield("ann", Shield::Hide, "ben", false), vec![(ben, ann)], [false, false]),
         (shield("ben", Shield::Block, "ann", false), vec![(ann, ben), (ben, ann)], [true, true]),
         (shield("ben", Shield::Mute, "ann", true), vec![(ben, ann)], [true, false]),
     ];

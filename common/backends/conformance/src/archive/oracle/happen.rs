@@ -148,35 +148,33 @@ impl World<'_> {
         let Ok(Written::Shielded { mut edges, fresh }) = answer else { panic!("{answer:?}") };
         let place = self.naive.shields.iter().position(|(of, what, to, _)| (*of, *what, *to) == (one, shield, other));
         assert_eq!(fresh, place.is_some() != up);
-        let mut changed = vec![];
+        let (as_reader, as_author) = shield.bits();
+        let sides = [(as_reader, (one, other)), (as_author, (other, one))];
+        let mut sides: Vec<_> = sides.into_iter().filter(|(bit, _)| *bit != Shields::default()).collect();
         if fresh {
             match place {
                 Some(at) => drop(self.naive.shields.remove(at)),
                 None => self.naive.shields.push((one, shield, other, now)),
             }
-            let (as_reader, as_author) = shield.bits();
-            for (bit, reader, author) in [(as_reader, one, other), (as_author, other, one)] {
+            for &(bit, (reader, author)) in &sides {
                 let mut held = self.held(reader, author, now);
                 held.shields = held.shields.with(bit, up);
-                if bit != Shields::default() && self.keep((reader, author), held).await {
-                    changed.push((reader, author));
-                }
+                self.keep((reader, author), held).await;
             }
         }
         edges.sort_unstable();
-        changed.sort_unstable();
-        assert_eq!(edges, changed, "the edges whose effect has changed");
+        sides.sort_unstable_by_key(|(_, edge)| *edge);
+        assert_eq!(edges, sides.iter().map(|(_, edge)| *edge).collect::<Vec<_>>(), "a repeat names them too");
     }
 
-    /// Whether the effect has changed. The generation is the Archive's to choose.
-    async fn keep(&mut self, (reader, author): (UserNo, UserNo), held: Held) -> bool {
+    /// The generation is the Archive's to choose.
+    async fn keep(&mut self, (reader, author): (UserNo, UserNo), held: Held) {
         let before = self.naive.edge(reader, author);
         let edge = self.archive.edge(reader, author).await.expect("the archive works");
         self.naive.held.insert((reader, author), held);
         self.naive.edges.insert((reader, author), edge);
         if held.on() == before.on {
-            assert_eq!(edge, before, "the effect is the same, and so is the edge");
-            return false;
+            return assert_eq!(edge, before, "the effect is the same, and so is the edge");
         }
         assert_eq!(edge.on, held.on());
         let of_reader = self.naive.edges.iter().filter(|((who, whom), _)| *who == reader && *whom != author);
@@ -185,7 +183,6 @@ impl World<'_> {
         if edge.on {
             assert_eq!(edge.from, self.naive.head(author), "who follows from now on follows from the head");
         }
-        true
     }
 
     async fn classify(&mut self, who: usize, class: Class, now: Millis) {
