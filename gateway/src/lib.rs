@@ -75,7 +75,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use address::shares::Shares;
-use address::{AddressKey, Proxies};
+use address::{AddressKey, Client, Proxies};
 use auth::{Claims, TokenError};
 use bodies::Bodies;
 use bounded::bounded;
@@ -210,11 +210,11 @@ impl Gateway {
         })
     }
 
-    /// Who the token says is there, now. That it was refused is logged.
-    pub(crate) fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+    /// Who the token says is there, now. That it was refused is logged, with the client that brought it.
+    pub(crate) fn verify(&self, token: &str, client: Client) -> Result<Claims, TokenError> {
         let now = u64::try_from(clock::now() / 1000).unwrap_or(0);
         let verified = self.parts.keys.verify(token, now);
-        verified.inspect_err(|error| self.refused_tokens.tell(self.elapsed_ms(), "a token", error.why()))
+        verified.inspect_err(|error| self.refused_tokens.tell(self.elapsed_ms(), client, "a token", error.why()))
     }
 
     /// Ends a session wherever it is. On another node this may be lost, and is then made up for when that node

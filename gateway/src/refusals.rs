@@ -2,6 +2,8 @@
 
 use parking_lot::Mutex;
 
+use crate::address::Client;
+
 /// Lines about refusals of one sort in [`EVERY_MS`].
 const LINES: u32 = 10;
 
@@ -19,11 +21,11 @@ struct Window {
 }
 
 impl Refusals {
-    /// Logs that `what` was refused at `now_ms` of the gateway's clock. `why` has nothing in it of what was sent: no token, no
-    /// header.
-    pub(crate) fn tell(&self, now_ms: u64, what: &'static str, why: &'static str) {
+    /// Logs that `what` of `client` was refused at `now_ms` of the gateway's clock. `why` has nothing in it of what was sent:
+    /// no token, no header.
+    pub(crate) fn tell(&self, now_ms: u64, client: Client, what: &'static str, why: &'static str) {
         let Some(untold) = self.0.lock().admit(now_ms) else { return };
-        tracing::info!(why, untold, "{what} was refused");
+        tracing::info!(%client, why, untold, "{what} was refused");
     }
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
         Ok(key) => key,
         Err(refused) => {
             let gateway = &door.gateway;
-            gateway.refused_upgrades.tell(gateway.elapsed_ms(), "a request for a WebSocket", refused.why);
+            let (now, client) = (gateway.elapsed_ms(), Client::of(request.extensions()));
+            gateway.refused_upgrades.tell(now, client, "a request for a WebSocket", refused.why);
             return refused.response();
         }
     };

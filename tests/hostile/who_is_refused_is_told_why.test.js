@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { WebSocket } from "../actors/phone.js";
 import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
+import { Wire } from "../actors/wire.js";
 
 const GOOD = [
   "Host: x",
@@ -60,6 +61,26 @@ test("a refused handshake and a refused token are told why, and logged without t
   assert.match(server.log(), /a request for a WebSocket was refused.*once/);
   assert.doesNotMatch(server.log(), /secret-words/);
   assert.ok(!server.log().includes(forged.split(".")[2]));
+});
+
+test("the log names the client whose token or handshake was refused, also behind a proxy that is trusted", async (t) => {
+  const config = '[gateway]\ntrusted_proxies = ["127.0.0.1"]\nclient_address = "x-forwarded-for"\n';
+  const server = await Server.start(t, { config });
+  const told = (what, client) => new RegExp(`${what} was refused.* client=${client.replaceAll(".", "\\.")} `);
+  const logs = (what, client) => until(`the log names ${client}`, () => told(what, client).test(server.log()), { seen: () => server.log() });
+
+  const headers = (client) => ({ "X-Forwarded-For": client });
+  const wire = await Wire.open(t, server, { headers: headers("192.0.2.1, 198.51.100.7") });
+  await wire.ask("connect", { token: "secret-words" }).catch(() => {});
+  await logs("a token", "198.51.100.7");
+  const authorization = "Bearer secret-words";
+  await fetch(`${server.url}/v1/users/bob/feed`, { headers: { authorization, ...headers("2001:db8:1:2::3") } });
+  await logs("a token", "2001:db8:1:2::/64");
+  await handshake(server, "X-Forwarded-For: 203.0.113.9", "Sec-WebSocket-Key: c2Vjb25kIG5vbmNlIGhlcmU=");
+  await logs("a request for a WebSocket", "203.0.113.9");
+  await Wire.open(t, server, { token: "secret-words", from: "127.0.0.2", headers: headers("198.51.100.8") }).catch(() => {});
+  await logs("a token", "127.0.0.2");
+  assert.doesNotMatch(server.log(), /secret-words|198\.51\.100\.8|192\.0\.2\.1/);
 });
 
 test("a thousand refusals are some lines in the log", async (t) => {

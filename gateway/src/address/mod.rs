@@ -70,6 +70,15 @@ impl Client {
     }
 }
 
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(key) => key.fmt(f),
+            None => f.write_str("trusted"),
+        }
+    }
+}
+
 /// How trusted proxies name the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

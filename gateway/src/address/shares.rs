@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::AddressKey;
+use super::{AddressKey, Client};
 use crate::connection::{Allowance, Rate};
 
 /// Between two log lines about refusals, so that a flood does not fill the log.
@@ -154,6 +154,11 @@ impl Stay {
         if !std::mem::replace(&mut self.is_known, true) {
             self.change(|held| held.unauthenticated -= 1);
         }
+    }
+
+    /// Whom it counts for.
+    pub(crate) fn client(&self) -> Client {
+        Client(Some(self.key))
     }
 
     fn change(&self, change: impl FnOnce(&mut Held)) {

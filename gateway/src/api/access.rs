@@ -75,9 +75,9 @@ impl FromRequestParts<Arc<Api>> for Caller {
             return Ok(Self { reader: None, share: gateway.budget.of_backends(), tickets: Tickets::default() });
         }
         // Before the token is looked at: also who guesses at tokens is counted.
-        let address = Client::of(&parts.extensions).0.map(|key| gateway.addresses.begin(key, gateway.elapsed_ms()));
-        let address = address.transpose()?;
-        let user = gateway.verify(bearer).map_err(refused)?.user;
+        let client = Client::of(&parts.extensions);
+        let address = client.0.map(|key| gateway.addresses.begin(key, gateway.elapsed_ms())).transpose()?;
+        let user = gateway.verify(bearer, client).map_err(refused)?.user;
         shown(parts, Standing::Reader);
         let tickets =
             Tickets { _user: Some(gateway.users.begin(user.clone(), gateway.elapsed_ms())?), _address: address };

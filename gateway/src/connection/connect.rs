@@ -14,6 +14,7 @@ use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
 
 use super::outcome::{Outcome, Stop, Then, bad};
+use crate::address::Client;
 use crate::bounded::bounded;
 use crate::identity::{Identity, client_name};
 use crate::protocol::{Close, Connect, ErrorCode};
@@ -21,11 +22,11 @@ use crate::slot::Slot;
 use crate::{Gateway, clock};
 
 /// Carries it out. Must be run to its end once begun: a claim that was made is to be released.
-pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<Connect>) -> Outcome {
+pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<Connect>, client: Client) -> Outcome {
     if asked.token.is_empty() {
         return Err(ErrorCode::Unauthorized.because("connect needs a token: the JWT of a user").into());
     }
-    let claims = gateway.verify(&asked.token)?;
+    let claims = gateway.verify(&asked.token, client)?;
     let own = claims.device.or(asked.device);
     let durable = own.is_some();
     let device = match own {

@@ -11,6 +11,7 @@ use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
 use super::turns::Subscribing;
 use super::{Connection, End, PATIENCE, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
+use crate::address::Client;
 use crate::clock;
 use crate::identity::{Identity, client_name};
 use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
@@ -39,7 +40,9 @@ impl Connection {
         let gateway = self.gateway.clone();
         let Some(who) = self.who.clone() else {
             return match verb {
-                Verb::Connect(Ok(asked)) => self.run(id, connect::connect(gateway, self.slot.clone(), asked)),
+                Verb::Connect(Ok(asked)) => {
+                    self.run(id, connect::connect(gateway, self.slot.clone(), asked, self.client()))
+                }
                 Verb::Connect(Err(refusal)) => self.conclude(id, Err(Stop::Refused(*refusal))),
                 _ => Err(End::Close(Close::BadRequest)),
             };
@@ -63,12 +66,17 @@ impl Connection {
             Verb::Presence => self.answer(id, presence::presence(gateway, who)),
             Verb::PresenceStats => self.answer(id, presence::presence_stats(gateway, who)),
             Verb::Refresh(token) => {
-                let outcome = refresh::refresh(&gateway, &who, &token);
+                let outcome = refresh::refresh(&gateway, &who, &token, self.client());
                 self.conclude(id, outcome)
             }
             Verb::Ping => self.conclude(id, Ok(Then::Reply(Reply::Pong))),
             Verb::Refused(refusal) => self.conclude(id, Err(Stop::Refused(*refusal))),
         }
+    }
+
+    /// Whom it counts for.
+    fn client(&self) -> Client {
+        self.stay.as_ref().map_or(Client::default(), |stay| stay.client())
     }
 
     /// A command that may be dropped at any time: it is refused for now if it takes too long.

@@ -2,15 +2,16 @@
 
 use super::outcome::{Outcome, Then, bad};
 use crate::Gateway;
+use crate::address::Client;
 use crate::identity::Identity;
 use crate::protocol::ErrorCode;
 
 /// Carries it out at once; nothing is awaited.
-pub(crate) fn refresh(gateway: &Gateway, who: &Identity, token: &str) -> Outcome {
+pub(crate) fn refresh(gateway: &Gateway, who: &Identity, token: &str, client: Client) -> Outcome {
     if token.is_empty() {
         return Err(bad("refresh needs a token: a JWT of the same user"));
     }
-    let claims = gateway.verify(token)?;
+    let claims = gateway.verify(token, client)?;
     if claims.user != who.user.id {
         return Err(ErrorCode::PermissionDenied.because("refresh: the token is another user's; connect anew").into());
     }
