@@ -6,7 +6,7 @@
 //! ```
 
 use std::error::Error;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +18,20 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep, timeout};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::Gateway;
 use crate::address::shares::{Stay, TooMany};
 use crate::address::{Client, proxy_protocol};
+use crate::arrivals::Arrivals;
 use crate::lobby::{Lobby, Seat, Standing};
 use crate::patient::Patient;
 use crate::upgrade::{self, Door};
 
 /// For the head of a request on a connection that was accepted during the drain.
 const LATE: Duration = Duration::from_secs(1);
-
-/// After accepting failed for want of resources.
-const BACKOFF: Duration = Duration::from_millis(100);
-
-/// Between two log lines about that.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// The head of a request, and what is buffered of a body, in bytes.
 const HEAD_MAX: usize = 16 * 1024;
@@ -55,30 +51,20 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     /// Forever. Cancel it at any time.
-    pub(crate) async fn accept_all(&self, listener: &TcpListener) {
+    pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
         self.gateway.begun.cancelled().await;
-        let mut told: Option<Instant> = None;
         loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => self.receive(stream, peer.ip()).await,
-                Err(error) if is_peer_fault(&error) => {}
-                Err(error) => {
-                    if told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
-                        tracing::error!(%error, "connections cannot be accepted");
-                        told = Some(Instant::now());
-                    }
-                    // EMFILE and its kin pass as others hang up; spinning would only burn a core.
-                    sleep(BACKOFF).await;
-                }
-            }
+            let (stream, peer) = arrivals.next().await;
+            self.receive(stream, peer.ip()).await;
         }
     }
 
     /// Gives it a seat if its address may have one more, and leaves the rest to a task of its own.
     async fn receive(&self, stream: TcpStream, peer: IpAddr) {
-        let stay = match self.count(self.gateway.proxies.client(peer)) {
+        let client = self.gateway.proxies.client(peer);
+        let stay = match self.count(client) {
             Ok(stay) => stay,
-            Err(too_many) => return refuse(stream, too_many),
+            Err(too_many) => return self.refuse(&stream, client, too_many),
         };
         let (seat, acceptor) = (self.lobby.enter(stay).await, self.clone());
         self.gateway.tasks.spawn(async move {
@@ -90,6 +76,18 @@ impl Acceptor {
 
     fn count(&self, client: Client) -> Result<Option<Stay>, TooMany> {
         client.0.map(|key| self.gateway.shares.enter(key, self.gateway.elapsed_ms())).transpose()
+    }
+
+    /// Says why, if it has not said so too often, and hangs up.
+    fn refuse(&self, stream: &TcpStream, client: Client, too_many: TooMany) {
+        let Gateway { shares, .. } = &*self.gateway;
+        if client.0.is_some_and(|key| shares.may_hear_why(key, self.gateway.elapsed_ms())) {
+            // There is room for it in a buffer that is still empty.
+            let _ = SockRef::from(stream).send(refusal(too_many).as_bytes());
+        } else {
+            // By a reset, which leaves nothing to do, neither here nor for the kernel.
+            let _ = stream.set_zero_linger();
+        }
     }
 
     /// One HTTP connection, until it ends, has to make room, or becomes a WebSocket.
@@ -108,7 +106,7 @@ impl Acceptor {
             match self.count(named) {
                 Ok(stay) => stay.into_iter().for_each(|stay| guest.counts(stay)),
                 Err(too_many) => {
-                    refuse(stream, too_many);
+                    self.refuse(&stream, named, too_many);
                     return Ok(());
                 }
             }
@@ -179,8 +177,8 @@ impl Acceptor {
     }
 }
 
-/// Says why, if the peer listens, and hangs up.
-fn refuse(stream: TcpStream, too_many: TooMany) {
+/// The answer to somebody whose address has enough.
+fn refusal(too_many: TooMany) -> String {
     let problem = serde_json::json!({
         "type": "about:blank",
         "title": "Too Many Requests",
@@ -188,15 +186,9 @@ fn refuse(stream: TcpStream, too_many: TooMany) {
         "detail": too_many.text(),
     });
     let problem = problem.to_string();
-    let answer = format!(
+    format!(
         "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
          connection: close\r\ncontent-length: {}\r\n\r\n{problem}",
         problem.len()
-    );
-    let _ = stream.into_std().and_then(|mut stream| stream.write(answer.as_bytes()));
-}
-
-fn is_peer_fault(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+    )
 }

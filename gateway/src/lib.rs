@@ -17,6 +17,7 @@
 mod accept;
 mod address;
 pub mod api;
+pub mod arrivals;
 pub mod auth;
 mod background;
 mod bodies;

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 
 use crate::accept::Acceptor;
+use crate::arrivals::Arrivals;
 use crate::background::{self, paced};
 use crate::bounded::bounded;
 use crate::lobby::Lobby;
@@ -42,7 +43,8 @@ pub async fn serve(
     let router = crate::routes(&gateway).layer(Extension(surface));
     let lobby = Lobby::new(gateway.parts.settings.http_connections as usize);
     let node = Node { acceptor: Acceptor { gateway: gateway.clone(), router, lobby }, gateway };
-    let (accepting, background) = (node.acceptor.accept_all(&listener), background::run(&node.gateway));
+    let mut arrivals = Arrivals::of(listener);
+    let (accepting, background) = (node.acceptor.accept_all(&mut arrivals), background::run(&node.gateway));
     tokio::pin!(accepting, background);
     tokio::select! {
         () = &mut accepting => {}

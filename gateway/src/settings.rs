@@ -51,7 +51,8 @@ pub struct Settings {
     pub http_connections: u32,
     /// Connections one address may hold on this node, whatever they are. An IPv6 address counts by its /64.
     pub connections_per_address: u32,
-    /// Connections one address may hold that have not said who they are; at most half of what the node has room for.
+    /// Connections one address may hold that have not said who they are; at most half of what the node has room for. As
+    /// many may come and go in a second and never say so, with as many again in a burst.
     pub unauthenticated_per_address: u32,
     /// WebSockets that one address may ask for per second, with as many again in a burst.
     pub upgrades_per_sec_per_address: u32,
@@ -135,9 +136,11 @@ impl Settings {
     /// What one address may hold. On a small node nobody keeps half of it busy without having said who they are.
     pub(crate) fn shares(&self) -> Limits {
         let half = (self.connections.min(self.http_connections) / 2).max(1);
+        let unauthenticated = self.unauthenticated_per_address.min(half);
         Limits {
             connections: self.connections_per_address,
-            unauthenticated: self.unauthenticated_per_address.min(half),
+            unauthenticated,
+            strangers: Rate::twice(unauthenticated),
             upgrades: Rate::twice(self.upgrades_per_sec_per_address),
         }
     }

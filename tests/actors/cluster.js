@@ -54,6 +54,10 @@ class Member extends Backend {
     return this.#process.ended;
   }
 
+  get pid() {
+    return this.#process.pid;
+  }
+
   /** SIGKILL: nothing is flushed, nobody is told. */
   kill() {
     return this.#process.kill();

@@ -64,6 +64,27 @@ test("one address holds so many connections that have not said who they are, and
   await until("the address is let in again", again);
 });
 
+test("strangers of one address who come and go are let in at a rate, and a flood of them is cut without a word", async (t) => {
+  const server = await Server.start(t, { config: config("unauthenticated_per_address = 20") });
+  const ask = async (from) => {
+    const one = await raw(t, server, from);
+    one.socket.end("GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    await until("an answer, or none", () => one.ended);
+    return Number(one.answer.split(" ")[1] ?? 0);
+  };
+  const begun = performance.now();
+  const statuses = [];
+  for (let n = 0; n < 600; n += 1) statuses.push(await ask(STRANGER));
+  const secs = (performance.now() - begun) / 1000;
+  const count = (wanted) => statuses.filter((status) => status === wanted).length;
+  assert.ok(count(200) >= 40 && count(200) <= 40 + 20 * secs + 1, `${count(200)} were let in in ${secs} s`);
+  assert.ok(count(429) <= 200 + 100 * secs + 1 && count(200) + count(429) + count(0) === 600, statuses.join());
+  assert.match(server.log(), /WARN.*never say who they are.*unauthenticated_per_address.*127\.0\.0\.2/);
+  const reader = await server.token("ann");
+  for (let n = 0; n < 60; n += 1) await Wire.open(t, server, { token: reader, from: NEIGHBOUR });
+  assert.equal(await ask(NEIGHBOUR), 200, "who says who they are is no stranger");
+});
+
 test("who has said who they are counts among the connections of an address only", async (t) => {
   const server = await Server.start(t, { config: config("unauthenticated_per_address = 5\nconnections_per_address = 30") });
   const opened = [];

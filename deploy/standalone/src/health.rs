@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use feedgate_common::error::Result;
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
+use feedgate_gateway::arrivals::Arrivals;
 use feedgate_timeline::Pulse;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -69,29 +70,22 @@ impl Health {
     /// Answers until told to stop.
     pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) -> anyhow::Result<()> {
         let (health, permits) = (Arc::new(self), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+        let mut arrivals = Arrivals::of(listener);
         loop {
-            let accepted = async {
+            let next = async {
                 let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
-                (listener.accept().await, permit)
+                (arrivals.next().await.0, permit)
             };
-            let (accepted, permit) = tokio::select! {
+            let (stream, permit) = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
-                accepted = accepted => accepted,
+                next = next => next,
             };
-            match accepted {
-                Ok((stream, _)) => {
-                    let health = health.clone();
-                    tokio::spawn(async move {
-                        // Whoever asks too slowly, or goes away, gets no answer.
-                        _ = timeout(WITHIN, health.converse(stream)).await;
-                        drop(permit);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "accepting connections failed");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
+            let health = health.clone();
+            tokio::spawn(async move {
+                // Whoever asks too slowly, or goes away, gets no answer.
+                _ = timeout(WITHIN, health.converse(stream)).await;
+                drop(permit);
+            });
         }
     }
 

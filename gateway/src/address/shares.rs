@@ -1,8 +1,10 @@
 //! What each address holds of this node, and the most it may: connections, those among them that have not said who they
-//! are, and upgrades a second.
+//! are, how many of these come in a second, and upgrades a second.
 //!
 //! ```text
 //!   accept ──▶ enter ──▶ Stay: unauthenticated ──▶ known ──▶ dropped as the connection ends
+//!                │                                   └── gives back what it took of the second
+//!                └── refused ──▶ may_hear_why: an answer, and after some of them none
 //!   upgrade ─▶ may_upgrade, even if it is refused for something else
 //! ```
 //!
@@ -24,6 +26,9 @@ use crate::connection::{Allowance, Rate};
 /// Between two log lines about refusals, so that a flood does not fill the log.
 const TELL_EVERY_MS: u64 = 10_000;
 
+/// Answers to refused connections of one address.
+const REFUSALS: Rate = Rate { per_sec: 100, burst: 200 };
+
 /// A shard forgets those who hold nothing when it has grown to this many, and to twice as many as it then keeps.
 const SWEEP_FROM: usize = 64;
 
@@ -34,6 +39,8 @@ pub(crate) struct Limits {
     pub(crate) connections: u32,
     /// Connections that have not said who they are.
     pub(crate) unauthenticated: u32,
+    /// Connections that come and never say who they are.
+    pub(crate) strangers: Rate,
     /// WebSockets asked for.
     pub(crate) upgrades: Rate,
 }
@@ -45,6 +52,8 @@ pub(crate) enum TooMany {
     Connections,
     /// [`Limits::unauthenticated`].
     Unauthenticated,
+    /// [`Limits::strangers`].
+    Strangers,
     /// [`Limits::upgrades`].
     Upgrades,
 }
@@ -57,6 +66,10 @@ impl TooMany {
             Self::Unauthenticated => {
                 "this address holds as many connections that have not said who they are as \
                  gateway.unauthenticated_per_address allows"
+            }
+            Self::Strangers => {
+                "connections of this address that never say who they are come faster than \
+                 gateway.unauthenticated_per_address allows in a second"
             }
             Self::Upgrades => {
                 "this address asks for more WebSockets a second than gateway.upgrades_per_sec_per_address allows"
@@ -81,7 +94,17 @@ struct Shard {
 struct Held {
     connections: u32,
     unauthenticated: u32,
+    strangers: Allowance,
     upgrades: Allowance,
+    refusals: Allowance,
+}
+
+impl Held {
+    /// Whether it is as that of an address that was never seen.
+    fn is_nothing(&self, now_ms: u64) -> bool {
+        let allowances = [&self.strangers, &self.upgrades, &self.refusals];
+        self.connections == 0 && allowances.iter().all(|allowance| allowance.is_full(now_ms))
+    }
 }
 
 impl Shares {
@@ -99,6 +122,9 @@ impl Shares {
             if held.unauthenticated >= self.limits.unauthenticated {
                 return Err(TooMany::Unauthenticated);
             }
+            if !held.strangers.take(1, now_ms, self.limits.strangers) {
+                return Err(TooMany::Strangers);
+            }
             held.connections += 1;
             held.unauthenticated += 1;
             Ok(())
@@ -113,11 +139,16 @@ impl Shares {
         self.told(key, now_ms, if fair { Ok(()) } else { Err(TooMany::Upgrades) })
     }
 
+    /// Whether somebody at this address who was refused is told so: a flood is not worth the answers.
+    pub(crate) fn may_hear_why(&self, key: AddressKey, now_ms: u64) -> bool {
+        self.held(key, now_ms, |held| held.refusals.take(1, now_ms, REFUSALS))
+    }
+
     fn held<T>(&self, key: AddressKey, now_ms: u64, change: impl FnOnce(&mut Held) -> T) -> T {
         let mut shard = self.shard(key).lock();
         let changed = change(shard.held.entry(key).or_default());
         if shard.held.len() >= shard.sweep_at {
-            shard.held.retain(|_, held| held.connections > 0 || !held.upgrades.is_full(now_ms));
+            shard.held.retain(|_, held| !held.is_nothing(now_ms));
             shard.sweep_at = SWEEP_FROM.max(2 * shard.held.len());
         }
         changed
@@ -152,7 +183,11 @@ impl Stay {
     /// It has said who it is.
     pub(crate) fn known(&mut self) {
         if !std::mem::replace(&mut self.is_known, true) {
-            self.change(|held| held.unauthenticated -= 1);
+            let rate = self.shares.limits.strangers;
+            self.change(|held| {
+                held.unauthenticated -= 1;
+                held.strangers.give_back(1, rate);
+            });
         }
     }
 
@@ -169,8 +204,11 @@ impl Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        self.known();
-        self.change(|held| held.connections -= 1);
+        let was_known = self.is_known;
+        self.change(|held| {
+            held.connections -= 1;
+            held.unauthenticated -= u32::from(!was_known);
+        });
     }
 }
 
@@ -183,7 +221,8 @@ mod tests {
     }
 
     fn addresses() -> Arc<Shares> {
-        Shares::new(Limits { connections: 3, unauthenticated: 2, upgrades: Rate::twice(10) })
+        let (strangers, upgrades) = (Rate::twice(50), Rate::twice(10));
+        Shares::new(Limits { connections: 3, unauthenticated: 2, strangers, upgrades })
     }
 
     fn entries(addresses: &Shares) -> usize {
@@ -215,6 +254,25 @@ mod tests {
         drop(addresses.enter(key(1), 5000));
         assert_eq!((upgrades(5000), upgrades(6000)), (0, 10));
         assert_eq!(addresses.upgrade(key(2), 6000), Ok(()));
+    }
+
+    #[test]
+    fn strangers_are_fair_by_the_second_and_who_says_who_they_are_is_none() {
+        let addresses = addresses();
+        let strangers = |at: u64| (0..500).filter(|_| addresses.enter(key(1), at).is_ok()).count();
+        assert_eq!((strangers(5000), strangers(5000), strangers(6000)), (100, 0, 50));
+        assert_eq!(addresses.enter(key(1), 6000).err(), Some(TooMany::Strangers));
+        assert!(addresses.enter(key(2), 6000).is_ok(), "another address is not concerned");
+        let known = |at: u64| addresses.enter(key(1), at).map(|mut stay| stay.known()).is_ok();
+        assert_eq!((0..500).filter(|_| known(7000)).count(), 500);
+    }
+
+    #[test]
+    fn a_flood_of_refusals_gets_a_few_answers() {
+        let addresses = addresses();
+        let answers = |at: u64| (0..100_000).filter(|_| addresses.may_hear_why(key(1), at)).count();
+        assert_eq!((answers(5000), answers(6000)), (200, 100));
+        assert!(addresses.may_hear_why(key(2), 6000));
     }
 
     #[test]

@@ -39,6 +39,11 @@ impl Allowance {
         true
     }
 
+    /// Puts back `count` of what was taken.
+    pub(crate) fn give_back(&mut self, count: u32, rate: Rate) {
+        self.fair_at_us = self.fair_at_us.saturating_sub(rate.us(count));
+    }
+
     /// Whether at `now_ms` it is as if nothing had ever been taken.
     pub(crate) fn is_full(&self, now_ms: u64) -> bool {
         self.fair_at_us <= now_ms * 1000

@@ -1,0 +1,92 @@
+//! The connections that come to one port: in turns, so that a flood of them leaves time for everything else, and on and on,
+//! also when there was no descriptor left for one.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
+
+/// Connections that are taken in before other tasks, and sockets that have something to say, get their turn.
+const TURN: u32 = 16;
+
+/// After accepting failed for want of resources.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// Between two log lines about that.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// See the module. Dropping it closes the port.
+#[derive(Debug)]
+pub struct Arrivals {
+    listener: TcpListener,
+    left_of_turn: u32,
+    told: Option<Instant>,
+}
+
+impl Arrivals {
+    /// Of a port that listens.
+    pub fn of(listener: TcpListener) -> Self {
+        Self { listener, left_of_turn: TURN, told: None }
+    }
+
+    /// The next connection and its peer. Cancel safe.
+    pub async fn next(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            if self.left_of_turn == 0 {
+                yield_now().await;
+                self.left_of_turn = TURN;
+            }
+            self.left_of_turn -= 1;
+            match self.listener.accept().await {
+                Ok(arrived) => return arrived,
+                Err(error) if is_peer_fault(&error) => {}
+                Err(error) => {
+                    if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+                        tracing::error!(%error, "connections cannot be accepted");
+                        self.told = Some(Instant::now());
+                    }
+                    // EMFILE and its kin pass as others hang up; spinning would only burn a core.
+                    sleep(BACKOFF).await;
+                }
+            }
+        }
+    }
+}
+
+fn is_peer_fault(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_of_connections_leaves_others_their_turn() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = listener.local_addr().unwrap();
+        let _flood: Vec<_> = (0..100).map(|_| std::net::TcpStream::connect(to).unwrap()).collect();
+        let mut arrivals = Arrivals::of(listener);
+        let (accepted, turns) = (Cell::new(0), Cell::new(0));
+        let accepting = async {
+            while accepted.get() < 100 {
+                drop(arrivals.next().await);
+                accepted.set(accepted.get() + 1);
+            }
+        };
+        let others = async {
+            while accepted.get() < 100 {
+                turns.set(turns.get() + 1);
+                yield_now().await;
+            }
+        };
+        tokio::join!(accepting, others);
+        assert!(turns.get() >= 6, "{} turns", turns.get());
+    }
+}

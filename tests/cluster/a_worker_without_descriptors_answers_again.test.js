@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+import { Cluster } from "../actors/cluster.js";
+import { until } from "../actors/until.js";
+
+/** How long somebody who asks a worker without descriptors waits: twenty times as long as between two tries to accept. */
+const PATIENCE_MS = 2000;
+
+test("a worker that may open nothing more says so once in ten seconds, and answers when it may again", async (t) => {
+  const cluster = await Cluster.start(t, { gateways: 1, workers: 1 });
+  const [worker] = cluster.workers;
+  const limit = (soft) => promisify(execFile)("prlimit", ["--pid", `${worker.pid}`, `--nofile=${soft}:`]);
+  const healthy = async () => (await fetch(`${worker.url}/healthz`, { signal: AbortSignal.timeout(PATIENCE_MS) })).ok;
+  assert.equal(await healthy(), true);
+  await limit(8);
+  await assert.rejects(healthy(), { name: "TimeoutError" });
+  const lines = worker.log().split("\n").filter((line) => line.includes("Too many open files") && line.includes("accept"));
+  assert.equal(lines.length, 1, lines.join("\n"));
+  await limit(1024);
+  await until("it answers", () => healthy().catch(() => false));
+});
