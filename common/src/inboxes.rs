@@ -33,6 +33,9 @@ pub const APPENDS_MAX: usize = 8 * STEP_MAX;
 /// that has more to remember is to be built anew, which remembers them all in one number.
 pub const MARKS_MAX: usize = 1024;
 
+/// How many changes a build token keeps that push has brought since; one more, and the token goes: the build starts over.
+pub const NOTES_MAX: usize = 4096;
+
 /// An entry with its sequence id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbered {
@@ -46,8 +49,9 @@ pub struct Numbered {
 ///
 /// A recipient gets the records beyond [`pushed_from`](crate::marks::pushed_from), in order, if its inbox exists and
 /// [`push_verdict`](crate::marks::push_verdict) says `Append`. An inbox that was [`ahead`](Build::ahead) of push, and that
-/// the last record of a step has reached, need not remember it any longer. Where the inbox is missing, its
-/// build token is deleted, so that a rebuild in flight starts over.
+/// the last record of a step has reached, need not remember it any longer. Where the inbox is missing and a build is in
+/// flight, what it would get (the records beyond `from`, each with the recipient's counter) is noted beside the build token, at
+/// most [`NOTES_MAX`].
 #[derive(Debug, Clone)]
 pub struct Advance {
     /// Whose outbox.
@@ -136,8 +140,10 @@ pub enum EdgeStepped {
     Applied(Position),
     /// The inbox had taken in this generation or a later one.
     Nothing,
-    /// There is no inbox; a build token, if there was one, is deleted.
+    /// There is no inbox and no build in flight.
     Missing,
+    /// There is no inbox, but a build in flight, which may have read before this edge changed: nothing was done.
+    Building,
     /// The progress or the watermark has moved since it was read: read again.
     Overtaken,
     /// The inbox remembers [`MARKS_MAX`] follow steps already, none of this author's: nothing was done.
@@ -191,8 +197,10 @@ pub enum Taken {
     },
     /// The epoch or a watermark is another, or the inbox knows of later edges: nothing was done, read again.
     Overtaken,
-    /// There is no inbox; a build token, if there was one, is deleted.
+    /// There is no inbox and no build in flight.
     Missing,
+    /// There is no inbox, but a build in flight, which may have read before the entries were there: nothing was done.
+    Building,
 }
 
 /// Where an inbox stands.
@@ -202,6 +210,15 @@ pub struct Stand {
     pub head: Position,
     /// How far it has taken in what no push brings.
     pub taken: Watermarks,
+}
+
+/// A build in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begun {
+    /// The token that stands.
+    pub token: Epoch,
+    /// How many changes were noted beside it before: what the builder reads from now on shows them.
+    pub notes: u64,
 }
 
 /// A rebuilt inbox, to be swapped in whole.
@@ -221,6 +238,8 @@ pub struct Build {
     pub taken: Watermarks,
     /// Authors of whom the entries hold more than push had brought to the bucket, each up to which record.
     pub ahead: Vec<(UserNo, OutboxSeq)>,
+    /// As [`Begun::notes`].
+    pub notes_from: u64,
     /// As of [`Inboxes::touch`].
     pub until: Millis,
 }
@@ -319,16 +338,20 @@ pub trait Inboxes: Send + Sync + 'static {
         Ok(self.stands(keys).await?.into_iter().map(|stand| stand.map(|stand| stand.head)).collect())
     }
 
-    /// Where there is no inbox, deletes the build token: a build in flight starts over. Answers the inboxes that there
-    /// are; nothing is done to those.
-    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
+    /// Those of which there is an inbox, or a build in flight; in any order.
+    async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
-    /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one. So builds of
-    /// several nodes do not take each other's. `None` if the inbox exists.
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>>;
+    /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one, with how many
+    /// changes are noted beside it. So builds of several nodes do not take each other's. `None` if the inbox exists.
+    ///
+    /// Whoever comes with a token that was given before the store lost anything does not join a build: the swap will be refused.
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>>;
 
-    /// Swaps the inbox in if its token still stands; false if not. A store that has lost anything since the token was given
-    /// refuses it too.
+    /// Swaps the inbox in if its token still stands; false if not. Then the changes noted beside the token from `notes_from` on
+    /// are appended, in order, as far as they [belong](crate::marks::note_belongs) there.
+    ///
+    /// A token goes only when the inbox is swapped in or discarded, when more than [`NOTES_MAX`] changes are noted, and when the
+    /// store has lost anything since it was given.
     async fn finish_build(&self, build: Build) -> Result<bool>;
 
     /// At most `limit` changes after `after`.

@@ -10,7 +10,7 @@
 //! A rebuild brings all that an author has published. Where push had not come that far, because it is running or because
 //! the store lost its progress, the inbox remembers how far it is ahead, until push has passed that.
 
-use crate::{Generation, OutboxSeq};
+use crate::{Entry, Generation, OutboxSeq};
 
 /// What an inbox remembers of one author. Of most it remembers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,15 @@ pub fn push_verdict(mark: Option<Mark>, built_at: Generation, generation: Genera
     }
 }
 
+/// Whether a change that a push step noted while the inbox was being built belongs into it, which has this mark for its author.
+///
+/// What is stale does not: its record was read before the edges, so before the snapshot of the build, which has brought it, or
+/// knows that the edge is another by now.
+pub fn note_belongs(mark: Option<Mark>, built_at: Generation, noted: &Entry, counter: Generation) -> bool {
+    noted.outbox_seq > pushed_from(mark, 0)
+        && push_verdict(mark, built_at, noted.generation, counter) == Verdict::Append
+}
+
 /// Whether a follow or unfollow step of `generation` has anything to do: only if it is newer than
 /// what the inbox has taken in.
 pub fn edge_step_acts(mark: Option<Mark>, built_at: Generation, generation: Generation) -> bool {
@@ -85,6 +94,7 @@ pub fn edge_step_acts(mark: Option<Mark>, built_at: Generation, generation: Gene
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UserNo;
 
     #[test]
     fn a_push_step_appends_exactly_when_the_inbox_has_taken_in_this_edge() {
@@ -106,6 +116,21 @@ mod tests {
                 wants,
                 "{mark:?} {built_at} {generation} {counter}"
             );
+        }
+    }
+
+    #[test]
+    fn what_was_noted_belongs_where_the_build_neither_has_it_nor_knows_better() {
+        let noted = |outbox_seq, generation| Entry { outbox_seq, ..Entry::forget(UserNo(7), generation) };
+        let cases = [
+            (None, 5, 9, true),
+            (Some(Mark::Ahead(6)), 5, 9, true),
+            (Some(Mark::Ahead(7)), 5, 9, false),
+            (None, 11, 12, false),
+            (None, 5, 8, false),
+        ];
+        for (mark, generation, counter, wants) in cases {
+            assert_eq!(note_belongs(mark, 9, &noted(7, generation), counter), wants, "{mark:?} {generation} {counter}");
         }
     }
 

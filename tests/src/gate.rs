@@ -20,7 +20,7 @@ use feedgate_common::archive::{
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
+    Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::{
     Archive, Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position,
@@ -289,11 +289,11 @@ impl Inboxes for Gated<dyn Inboxes> {
         self.gate.wait().await;
         self.store.stands(keys).await
     }
-    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+    async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
         self.gate.wait().await;
-        self.store.cancel_builds(keys).await
+        self.store.present(keys).await
     }
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
         self.gate.wait().await;
         self.store.begin_build(key, token).await
     }

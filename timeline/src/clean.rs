@@ -48,7 +48,7 @@ impl Cleaner {
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::inboxes::Build;
+    use feedgate_common::inboxes::{Begun, Build};
     use feedgate_common::{Epoch, InboxKey, UserNo, Watermarks};
     use feedgate_embedded::Embedded;
 
@@ -60,8 +60,9 @@ mod tests {
 
     async fn build(inboxes: &dyn Inboxes, reader: u32, until: Millis) {
         let (key, epoch, taken) = (key(reader), Epoch(1), Watermarks::default());
-        assert_eq!(inboxes.begin_build(key, epoch).await.unwrap(), Some(epoch));
-        let build = Build { key, epoch, built_at: 1, entries: vec![], floor: None, taken, ahead: vec![], until };
+        assert_eq!(inboxes.begin_build(key, epoch).await.unwrap(), Some(Begun { token: epoch, notes: 0 }));
+        let build =
+            Build { key, epoch, built_at: 1, entries: vec![], floor: None, taken, ahead: vec![], notes_from: 0, until };
         assert!(inboxes.finish_build(build).await.unwrap());
     }
 

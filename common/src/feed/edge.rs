@@ -2,9 +2,13 @@
 //!
 //! ```text
 //!   where all inboxes stand ─▶ the edge and what it shows, one snapshot ─┬─▶ a step where there is an inbox
-//!       ▲                                                                └─▶ elsewhere a build in flight starts over
-//!       └── overtaken, an inbox has come, a feed was unknown here ───────────┘
+//!       ▲                                                                └─▶ elsewhere: is one being built now?
+//!       │                                                                       └─▶ builds it too
+//!       └── overtaken, an inbox has come, a feed was unknown here ───────────────────┘
 //! ```
+//!
+//! A build in flight may have read before the edge changed, and the step cannot act on an inbox that is not there. A build that
+//! begins later reads the edge as it is by then. So whether there is one is asked after the snapshot.
 //!
 //! Most readers have opened one feed: the others cost a name in a call.
 //!
@@ -56,7 +60,7 @@ impl Feeds {
             let steps = cuts.iter().zip(heads).zip(now.states).map(async |((&(feed, cut), head), state)| {
                 Ok((feed, self.step_inbox((InboxKey { reader, feed }, head), author, cut, state).await?))
             });
-            let (stepped, come) = try_join(try_join_all(steps), self.inboxes.cancel_builds(&missing)).await?;
+            let (stepped, come) = try_join(try_join_all(steps), self.inboxes.present(&missing)).await?;
             for (feed, stepped) in stepped {
                 if let Stepped::Done(growth) = stepped {
                     served.push(feed);
@@ -64,6 +68,9 @@ impl Feeds {
                 }
             }
             served.extend(missing.iter().filter(|key| !come.contains(key)).map(|key| key.feed));
+            for key in come {
+                self.rebuild(key).await?;
+            }
             left = self.unserved(now.feeds, &served);
             if left.is_empty() {
                 return Ok((Event::Edge { reader, author, generation }, grown));
@@ -104,7 +111,7 @@ impl Feeds {
                 // Who is online reads again, and is told to start over.
                 Stepped::Done((!state.quiet).then(|| Growth::of_one(key, author, head)))
             }
-            EdgeStepped::Overtaken | EdgeStepped::Full => Stepped::Overtaken,
+            EdgeStepped::Overtaken | EdgeStepped::Full | EdgeStepped::Building => Stepped::Overtaken,
         })
     }
 }

@@ -79,7 +79,7 @@ pub struct Feeds {
     retention: Option<Retention>,
     looked: Looked,
     windows: Windows,
-    /// One rebuild of a reader at a time in this process; more would only take each other's token.
+    /// One rebuild of a reader at a time in this process; more would only do the same work.
     building: [Mutex<()>; 64],
 }
 

@@ -113,7 +113,7 @@ impl Feeds {
             match self.inboxes.take(step).await? {
                 // However much there is, each step is nearer to its end.
                 Taken::Moved { .. } if !whole && next.pull < known => taken = next,
-                Taken::Moved { .. } | Taken::Overtaken | Taken::Missing => return Ok(()),
+                Taken::Moved { .. } | Taken::Overtaken | Taken::Missing | Taken::Building => return Ok(()),
             }
         }
     }
@@ -141,8 +141,11 @@ impl Feeds {
                 seq = seq.min(upto);
                 grown.extend(growth);
             }
-            let (all, come) = try_join(self.archive.feeds(), self.inboxes.cancel_builds(&missing)).await?;
+            let (all, come) = try_join(self.archive.feeds(), self.inboxes.present(&missing)).await?;
             served.extend(missing.iter().filter(|key| !come.contains(key)).map(|key| key.feed));
+            for key in come {
+                self.rebuild(key).await?;
+            }
             left = self.unserved(all, &served);
             if left.is_empty() {
                 return Ok((Event::Direct { reader, seq }, grown));
@@ -183,6 +186,11 @@ impl Feeds {
                 // Whoever builds it from now on brings all that was read here.
                 Taken::Missing => return Ok((feed, finished, grown)),
                 Taken::Overtaken => overtaken += 1,
+                // It may have read before the item was there.
+                Taken::Building => {
+                    self.rebuild(key).await?;
+                    overtaken += 1;
+                }
             }
             stand = self.inboxes.stand(key).await?;
         }

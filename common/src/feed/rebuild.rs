@@ -1,40 +1,51 @@
 //! The rebuild of an inbox that is missing: a reader's first visit, the first after a long sleep, or after a loss.
 //!
 //! ```text
-//!   an epoch ─▶ progress of all followees ─▶ token ─▶ edges and outboxes, one snapshot ─▶ swap
+//!   an epoch ─▶ progress of all followees ─▶ token ─▶ edges and outboxes, one snapshot ─▶ swap, with what was noted
 //!       ▲                                                                                  │
-//!       └───────────────────────────── the token is gone ──────────────────────────────────┘
+//!       └─────────────────── the token is gone: a loss, a discard, too many notes ─────────┘
 //! ```
 //!
 //! Nothing is served before the swap. It brings everything that the snapshot shows, however far push is behind, so a page
-//! is never short; where push is behind, the inbox remembers it. A push that passes the reader by meanwhile, or a follow
-//! step that finds no inbox, deletes the token, and the rebuild starts over.
+//! is never short; where push is behind, the inbox remembers it.
+//!
+//! Nothing that comes between token and swap makes the rebuild start over. A push step leaves its changes beside the token, and
+//! the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a build in flight: whoever
+//! brings them builds the inbox too, and then goes on with an inbox that is there. So a token whose builder has died is taken up
+//! by the next who passes.
+//!
+//! A token that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted before a
+//! builder found the token is in its snapshot, so its swap takes only the notes after those.
 //!
 //! The epoch is taken first: a store that loses the progress after it was read refuses a token that is older than the loss.
 
 use super::{Feeds, TRIES, contended};
 use crate::archive::FeedState;
 use crate::error::Result;
-use crate::inboxes::{Build, KEEP};
-use crate::{Entry, Epoch, InboxKey, Op, OutboxSeq, UserNo, failpoint};
+use crate::inboxes::{Begun, Build, KEEP};
+use crate::{Entry, InboxKey, Op, OutboxSeq, UserNo, failpoint};
 
 impl Feeds {
     /// Makes sure that the inbox exists.
     pub async fn rebuild(&self, key: InboxKey) -> Result<()> {
         let _one_at_a_time = self.build_lock(key).lock().await;
+        // Whoever had the lock before has mostly built it.
+        if self.inboxes.stand(key).await?.is_some() {
+            return Ok(());
+        }
         let (bucket, limit) = (key.reader.bucket(self.inboxes.buckets()), self.named.cap(key.feed).unwrap_or(KEEP));
         for _ in 0..TRIES {
             let token = self.archive.next_epoch().await?;
             let of: Vec<_> =
                 self.archive.followees(key.reader).await?.into_iter().map(|author| (author, bucket)).collect();
             let progress = self.inboxes.progress(&of).await?;
-            let Some(token) = self.inboxes.begin_build(key, token).await? else { return Ok(()) };
+            let Some(begun) = self.inboxes.begin_build(key, token).await? else { return Ok(()) };
             failpoint::hit("build-begun");
             let reached: Vec<_> =
                 of.into_iter().zip(progress).map(|((author, _), progress)| (author, progress)).collect();
             let state = self.archive.build(key, &reached, self.backfill, limit).await?;
             self.reopen(key, &state.ahead).await?;
-            if self.inboxes.finish_build(self.swap(key, token, state)).await? {
+            if self.inboxes.finish_build(self.swap(key, begun, state)).await? {
                 failpoint::hit("build-swapped");
                 return Ok(());
             }
@@ -58,7 +69,7 @@ impl Feeds {
         Ok(())
     }
 
-    fn swap(&self, key: InboxKey, epoch: Epoch, state: FeedState) -> Build {
+    fn swap(&self, key: InboxKey, begun: Begun, state: FeedState) -> Build {
         let entries = state
             .adds
             .iter()
@@ -71,6 +82,7 @@ impl Feeds {
             })
             .collect();
         let FeedState { built_at, floor, taken, ahead, .. } = state;
-        Build { key, epoch, built_at, entries, floor, taken, ahead, until: self.kept_until() }
+        let Begun { token: epoch, notes: notes_from } = begun;
+        Build { key, epoch, built_at, entries, floor, taken, ahead, notes_from, until: self.kept_until() }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
+    Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Token};
@@ -173,11 +173,11 @@ impl Inboxes for FaultyInboxes {
         self.inner.stands(keys).await
     }
 
-    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
-        self.inner.cancel_builds(keys).await
+    async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        self.inner.present(keys).await
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
         self.inner.begin_build(key, token).await
     }
 

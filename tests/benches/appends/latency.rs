@@ -38,6 +38,7 @@ pub(crate) async fn measure(store: &EmbeddedInboxes, world: &World, wanted: Want
                     floor: None,
                     taken: Watermarks::default(),
                     ahead: vec![],
+                    notes_from: 0,
                     until: Millis::MAX
                 })
                 .await?

@@ -93,6 +93,7 @@ pub(crate) async fn build_all(store: &Arc<EmbeddedInboxes>, readers: u32) -> any
                 floor: None,
                 taken: Watermarks::default(),
                 ahead: vec![],
+                notes_from: 0,
                 until: Millis::MAX,
             };
             ensure!(store.finish_build(build).await?, "the token was lost");

@@ -56,6 +56,8 @@ pub struct Bounds {
     pub news_limit: usize,
     /// What a rebuilt log holds at most.
     pub keep: usize,
+    /// How many notes a build token keeps.
+    pub notes: usize,
     /// The display order.
     pub ranks: Ranks,
     /// A node remembers that there was nothing to pull.
@@ -108,6 +110,7 @@ impl Bounds {
         backfill: 1,
         news_limit: 9,
         keep: 9,
+        notes: 9,
         ranks: Ranks::AsPosted,
         remembers: false,
         records: 2,

@@ -45,6 +45,6 @@ fn each(state: &mut State, visit: &mut impl FnMut(&mut u8)) {
 }
 
 fn each_of_store(store: &mut Store, visit: &mut impl FnMut(&mut u8)) {
-    store.tokens.iter_mut().for_each(&mut *visit);
+    store.tokens.iter_mut().for_each(|token| visit(&mut token.epoch));
     store.inboxes.iter_mut().flatten().for_each(|inbox| visit(&mut inbox.epoch));
 }

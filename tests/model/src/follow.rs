@@ -45,12 +45,14 @@ fn cut(model: &Fanout, state: &mut State, slot: usize, of: Work) {
     let early = model.variant == Some(Variant::BackfillBeforeTheEdge);
     let head = if early { state.truth.head(author) } else { 0 };
     let progress = state.store.progress[author];
-    state.follow_workers[slot] = FollowWorker::Cut { of, progress, pull, head };
+    let building =
+        model.variant == Some(Variant::BuildsLookedForFirst) && state.store.tokens[usize::from(of.log)].epoch > 0;
+    state.follow_workers[slot] = FollowWorker::Cut { of, progress, pull, head, building };
 }
 
 /// Reads the edge and the outbox, in one snapshot.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
-    let FollowWorker::Cut { mut of, progress, pull, head } = state.follow_workers[slot] else { return };
+    let FollowWorker::Cut { mut of, progress, pull, head, building } = state.follow_workers[slot] else { return };
     if model.variant != Some(Variant::FeedsReadFirst) {
         of.feeds = state.truth.feeds;
     }
@@ -60,12 +62,12 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let head = if early { head } else { state.truth.head(a) };
     let by_counter = model.variant == Some(Variant::FollowStepByPushVerdict);
     let counter = if by_counter { state.truth.readers[r].counter } else { 0 };
-    state.follow_workers[slot] = FollowWorker::Edge { of, progress, pull, head, edge, counter };
+    state.follow_workers[slot] = FollowWorker::Edge { of, progress, pull, head, edge, counter, building };
 }
 
 /// The step, and finishing the event; or only the step.
 pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) {
-    let FollowWorker::Edge { of: work, progress, pull, head, edge, counter } =
+    let FollowWorker::Edge { of: work, progress, pull, head, edge, counter, building } =
         std::mem::take(&mut state.follow_workers[slot])
     else {
         return;
@@ -89,7 +91,11 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
         expected,
         adds: adds.iter().map(|add| Entry::of(add, author_no(of), edge.generation.into())).collect(),
     };
-    let outcome = state.step_edge(model, log, &step, counter.into());
+    let outcome = match (state.step_edge(model, log, &step, counter.into()), model.variant) {
+        (Outcome::Building, Some(Variant::StepsPassBuildsBy)) => Outcome::Done,
+        (Outcome::Building, Some(Variant::BuildsLookedForFirst)) if !building => Outcome::Done,
+        (outcome, _) => outcome,
+    };
     if crash {
         return;
     }
@@ -103,11 +109,11 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
         }
         Outcome::Done => finish(state, reader, of, edge.generation),
         // The work goes on with this feed.
-        Outcome::Again if !is_main => {
+        Outcome::Again | Outcome::Building if !is_main => {
             let least = work.least;
             state.follow_workers[slot] = FollowWorker::Served { reader: reader as u8, author: work.author, least };
         }
-        Outcome::Again => {}
+        Outcome::Again | Outcome::Building => {}
     }
 }
 

@@ -3,17 +3,19 @@
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take, floor_of_cut};
-use feedgate_common::marks::{Mark, Verdict, edge_step_acts, push_verdict, pushed_from};
+use feedgate_common::marks::{Mark, Verdict, edge_step_acts, note_belongs, push_verdict, pushed_from};
 use feedgate_common::{Entry, Generation};
 
 use crate::Fanout;
-use crate::state::{AUTHORS, Inbox, Line, Marks, State, Store, author_no, reader_no};
+use crate::state::{AUTHORS, Inbox, Line, Marks, Note, State, Store, Token, author_no, reader_no};
 use crate::variants::Variant;
 
 /// What became of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Done,
+    /// There is no inbox yet, but a build in flight: nothing was done, help it.
+    Building,
     /// What was read is no longer so: nothing was done, read again.
     Again,
 }
@@ -56,6 +58,29 @@ impl State {
         self.reused |= inbox.epoch == epoch && inbox.head() <= upto;
     }
 
+    /// What a step answers where no inbox is.
+    fn missing(&self, log: usize) -> Outcome {
+        if self.store.tokens[log].epoch > 0 { Outcome::Building } else { Outcome::Done }
+    }
+
+    /// What push has brought while the inbox was built, if it belongs there.
+    fn take_note(&mut self, model: &Fanout, log: usize, note: Note) {
+        let Some(inbox) = self.inbox(log) else { return };
+        let author = usize::from(note.line.author);
+        let entry = note.line.entry(model.bounds.key(note.line.item));
+        let mark = inbox.mark(author).filter(|_| model.variant != Some(Variant::NotesForgetAhead));
+        let verdict = push_verdict(mark, inbox.built_at.into(), entry.generation, note.counter.into());
+        let appends = match (model.variant, verdict) {
+            (Some(Variant::NotesIgnored), _) => false,
+            (Some(Variant::StaleNotesAppended), Verdict::Stale) => entry.outbox_seq > pushed_from(mark, 0),
+            (Some(Variant::SkippedNotesAppended), Verdict::Skip) => entry.outbox_seq > pushed_from(mark, 0),
+            _ => note_belongs(mark, inbox.built_at.into(), &entry, note.counter.into()),
+        };
+        if appends {
+            self.append(log, entry);
+        }
+    }
+
     /// `Inboxes::advance`. `active`: the recipients whose inbox was seen, where that rule is broken.
     pub(crate) fn advance(&mut self, model: &Fanout, step: &Advance, active: impl Fn(usize) -> bool) -> Outcome {
         let author = (step.author.0 - author_no(0).0) as usize;
@@ -77,9 +102,10 @@ impl State {
         if verdicts.iter().any(|(.., verdict)| *verdict == Verdict::Stale) {
             return Outcome::Again;
         }
-        for log in step.recipients.iter().map(log_of) {
+        for to in &step.recipients {
+            let log = log_of(to);
             if self.inbox(log).is_none() {
-                self.store.tokens[log] = 0;
+                self.store.tokens[log].note(model, step, to);
             }
         }
         for (log, to, _) in verdicts.into_iter().filter(|(.., verdict)| *verdict == Verdict::Append) {
@@ -102,10 +128,7 @@ impl State {
     /// `Inboxes::step_edge`. `counter` was read with the edge: only where that rule is broken.
     pub(crate) fn step_edge(&mut self, model: &Fanout, log: usize, step: &EdgeStep, counter: Generation) -> Outcome {
         let author = (step.author.0 - author_no(0).0) as usize;
-        let Some(inbox) = self.inbox(log) else {
-            self.store.tokens[log] = 0;
-            return Outcome::Done;
-        };
+        let Some(inbox) = self.inbox(log) else { return self.missing(log) };
         let moved = self.store.progress[author] != step.expected.progress;
         let pulled = u64::from(inbox.taken.pull) != step.expected.pull;
         let acts = match model.variant {
@@ -140,10 +163,7 @@ impl State {
 
     /// `Inboxes::take`.
     pub(crate) fn take(&mut self, model: &Fanout, log: usize, step: &Take) -> Outcome {
-        let Some(inbox) = self.inbox(log) else {
-            self.store.tokens[log] = 0;
-            return Outcome::Done;
-        };
+        let Some(inbox) = self.inbox(log) else { return self.missing(log) };
         let same_epoch = u64::from(inbox.epoch) == step.epoch.0;
         let expected = Marks::from(step.expected);
         if !same_epoch || inbox.taken != expected && model.variant != Some(Variant::TakeWithoutCompare) {
@@ -175,13 +195,13 @@ impl State {
     /// `Inboxes::finish_build`: whether it was swapped in.
     pub(crate) fn finish_build(&mut self, model: &Fanout, log: usize, build: &Build) -> Outcome {
         let epoch = build.epoch.0 as u8;
-        let own = self.store.tokens[log] == epoch && self.inbox(log).is_none()
+        let own = self.store.tokens[log].epoch == epoch && self.inbox(log).is_none()
             || model.variant == Some(Variant::SwapWithoutToken) && self.inbox(log).is_none()
             || model.variant == Some(Variant::ServeBeforeSwap);
         if !own || epoch < self.least_epoch {
             return Outcome::Again;
         }
-        self.store.tokens[log] = 0;
+        let Token { notes, .. } = std::mem::take(&mut self.store.tokens[log]);
         let lines: Vec<Line> = build.entries.iter().copied().map(Line::of).collect();
         if model.variant == Some(Variant::ServeBeforeSwap)
             && let Some(inbox) = &mut self.store.inboxes[log]
@@ -202,6 +222,8 @@ impl State {
             }),
             taken: build.taken.into(),
         });
+        let first = (build.notes_from as usize).min(notes.len());
+        notes[first..].iter().for_each(|note| self.take_note(model, log, *note));
         Outcome::Done
     }
 }
@@ -221,9 +243,31 @@ impl Inbox {
     }
 }
 
+impl Token {
+    /// Notes what a push step would append; one note too many, and there is no build any more.
+    fn note(&mut self, model: &Fanout, step: &Advance, to: &Recipient) {
+        if self.epoch == 0 {
+            return;
+        }
+        let fresh = step.records.iter().filter(|record| record.seq > to.from);
+        self.notes.extend(fresh.map(|record| Note {
+            line: Line::of(Entry::of(record, step.author, to.generation)),
+            counter: to.counter as u8,
+        }));
+        if self.notes.len() > model.bounds.notes {
+            *self = Self::default();
+        }
+    }
+}
+
 impl Store {
     /// Drops what lies below the epoch that counts.
     pub(crate) fn drop_below(&mut self, least_epoch: u8) {
+        for token in &mut self.tokens {
+            if token.epoch < least_epoch {
+                *token = Token::default();
+            }
+        }
         for inbox in &mut self.inboxes {
             inbox.take_if(|inbox| inbox.epoch < least_epoch);
         }

@@ -6,7 +6,7 @@
 //!   processes:  executors   progress, records ─▶ recipients ─▶ step (─▶ finish)
 //!               follow      cut ─▶ edge and outbox ─▶ step and finish
 //!               takers      where the inbox stands, news ─▶ step (and finish)
-//!               rebuilds    progress ─▶ token ─▶ snapshot (─▶ reopen) ─▶ swap
+//!               rebuilds    progress ─▶ token ─▶ snapshot (─▶ reopen) ─▶ swap, with what push noted beside the token
 //!               │ atomic steps
 //!             Store (progress, inboxes, tokens)                   may be rolled back
 //!               │ read after a position, or Gone and page one
@@ -15,7 +15,7 @@
 //!
 //! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order, by breadth, and
 //! evaluates the properties in every state. The decisions are those of the product: `marks::push_verdict`,
-//! `marks::edge_step_acts`, `marks::pushed_from`, `feed::plan`, `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`,
+//! `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `feed::plan`, `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`,
 //! `change::route_of`, `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::oldest_first`. What the homes do around them is
 //! written out in `inbox`.
 //!
@@ -27,39 +27,42 @@
 //!
 //! | configuration | with | states |
 //! |---|---|---|
-//! | `push` | two executors, 3 records, an unfollow, a sleep | 690 597 |
-//! | `push_in_batches` | 3 records in one step, 2 changes of the follow, a sleep | 628 446 |
-//! | `push_to_two_readers` | two readers, a step for each, two executors, an unfollow, a sleep; no device | 1 073 811 |
+//! | `push` | two executors, 3 records, an unfollow, a sleep | 709 771 |
+//! | `push_in_batches` | 3 records in one step, 2 changes of the follow, a sleep | 611 634 |
+//! | `push_to_two_readers` | two readers, a step for each, two executors, an unfollow, a sleep; no device | 1 102 521 |
 //! | `follow` | two follow workers, two executors, 2 changes of the follow, a crash | 538 415 |
 //! | `follow_three_times` | two follow workers, 3 changes of the follow | 99 089 |
 //! | `follow_from_behind` | not followed at first, 3 records, 2 changes of the follow, a change of class | 572 962 |
-//! | `follow_two` | two authors, one followed, 2 changes of the follows, a sleep; no deletes | 331 231 |
+//! | `follow_two` | two authors, one followed, 2 changes of the follows, a sleep; no deletes | 301 560 |
 //! | `follow_inside_a_record` | not followed at first, a step for each reader, 2 changes of the follow | 6 235 |
 //! | `cross_classes` | 3 records, 2 changes of class, an unfollow, two takers | 1 205 153 |
-//! | `cross_classes_asleep` | a change of class, an unfollow, a sleep, two rebuilds at once | 1 375 206 |
+//! | `cross_classes_asleep` | a change of class, an unfollow, a sleep, two rebuilds at once | 1 178 210 |
 //! | `pull` | pulled, updates too, 2 changes of the follow, two takers | 215 848 |
 //! | `pull_two` | two pulled authors, one followed, 2 changes of the follows, two takers, a node that remembers; no deletes | 496 383 |
-//! | `pull_two_asleep` | two pulled authors, an unfollow, a sleep; no deletes | 231 607 |
+//! | `pull_two_asleep` | two pulled authors, an unfollow, a sleep; no deletes | 215 913 |
 //! | `pull_little_by_little` | one pulled and one pushed author, 3 records, a take brings one, an unfollow, a change of class; no deletes | 301 040 |
-//! | `pull_asleep` | pulled, 2 changes of the follow, a sleep | 495 573 |
+//! | `pull_asleep` | pulled, 2 changes of the follow, a sleep | 454 713 |
 //! | `follow_imported` | 2 changes of the follow, which brings the past whole; two follow workers, two executors | 140 284 |
 //! | `pull_imported` | pulled, updates too, the same, a node that remembers | 37 045 |
+//! | `rebuild` | two rebuilds at once, an unfollow, a sleep, a crash | 358 318 |
+//! | `rebuild_overflows` | 3 records, a token keeps one note, two rebuilds at once, an unfollow, a sleep | 1 442 521 |
 //! | `trim` | not followed at first, 3 records in reversed display order, a follow, 2 cuts | 5 716 |
-//! | `trim_two` | one pulled and one pushed author, 3 records in mixed display order, a rebuilt log holds one, a sleep, a cut | 110 228 |
+//! | `trim_two` | one pulled and one pushed author, 3 records in mixed display order, a rebuilt log holds one, a sleep, a cut | 105 387 |
 //! | `trim_and_refollow` | pulled, 3 records in mixed display order, 2 changes of the follow, a cut; no deletes | 217 865 |
-//! | `roll_back` | a rollback to any earlier time, an unfollow, a crash | 436 623 |
-//! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 425 481 |
-//! | `roll_back_and_crash` | a rollback, two executors, a crash; no deletes | 139 673 |
-//! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 700 334 |
+//! | `roll_back` | a rollback to any earlier time, an unfollow, a crash | 386 071 |
+//! | `roll_back_two_workers` | a rollback, two executors, a sleep; no deletes | 350 800 |
+//! | `roll_back_and_crash` | a rollback, two executors, a crash; no deletes | 142 906 |
+//! | `roll_back_two_rebuilds` | 1 record, a rollback, two rebuilds at once, a sleep; no deletes | 74 540 |
+//! | `roll_back_across_classes` | a rollback, a change of class, an unfollow | 530 672 |
 //! | `feeds` | two feeds, a device each; two executors, 3 records, many in one step, an unfollow | 445 258 |
-//! | `feeds_asleep` | two feeds, a device each; many records in one step, an unfollow, a sleep; no deletes | 85 480 |
-//! | `feeds_named_meanwhile` | two feeds, a device each, the second named at any moment; not followed at first, 1 record, 2 changes of the follow, a crash | 161 853 |
-//! | `feeds_pulled` | two feeds, a device each, the second named at any moment; pulled, an unfollow; no deletes | 679 986 |
-//! | `feeds_direct` | the same; no records, 2 addressed, a sleep | 45 683 |
+//! | `feeds_asleep` | two feeds, a device each; many records in one step, an unfollow, a sleep; no deletes | 77 895 |
+//! | `feeds_named_meanwhile` | two feeds, a device each, the second named at any moment; not followed at first, 1 record, 2 changes of the follow, a crash | 142 239 |
+//! | `feeds_pulled` | two feeds, a device each, the second named at any moment; pulled, an unfollow; no deletes | 670 984 |
+//! | `feeds_direct` | the same; no records, 2 addressed, a sleep | 39 634 |
 //! | `direct` | 1 record of a pulled author, 2 addressed, an unfollow, a block, two takers | 381 258 |
-//! | `direct_asleep` | 3 addressed, one at a time, 2 sleeps, two takers, a crash | 329 953 |
+//! | `direct_asleep` | 3 addressed, one at a time, 2 sleeps, two takers, a crash | 283 052 |
 //! | `shields` | pulled, a mute and its end, an unfollow, a change of class, a node that remembers | 247 901 |
-//! | `everyone` | not followed, a change of class, also to everyone's, a follow or unfollow, a mute, a sleep | 1 275 539 |
+//! | `everyone` | not followed, a change of class, also to everyone's, a follow or unfollow, a mute, a sleep | 1 165 568 |
 //! | `everyone_and_another` | everyone's author and a pulled one, 2 changes of the follows; no deletes | 167 899 |
 //!
 //! # What does not
@@ -262,7 +265,7 @@ impl Fanout {
             Action::NameFeed => state.truth.feeds += 1,
             Action::Sleep { log } => {
                 state.store.inboxes[log] = None;
-                state.store.tokens[log] = 0;
+                state.store.tokens[log] = Default::default();
                 state.spent.sleeps += 1;
             }
             Action::Trim { log, upto } => {
@@ -363,7 +366,7 @@ impl Model for Fanout {
             store: Store {
                 progress: [Progress::default(); AUTHORS],
                 inboxes: [present(0), present(1)],
-                tokens: [0; LOGS],
+                tokens: Default::default(),
             },
             least_epoch: 1,
             snapshot: None,

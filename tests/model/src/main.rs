@@ -57,6 +57,7 @@ fn parse(text: &str) -> Result<Bounds, String> {
             "backfill" => bounds.backfill = n.into(),
             "news_limit" => bounds.news_limit = n.max(1).into(),
             "keep" => bounds.keep = n.max(1).into(),
+            "notes" => bounds.notes = n.into(),
             "records" => bounds.records = n,
             "edits" => bounds.edits = n > 0,
             "deletes" => bounds.deletes = n > 0,

@@ -115,13 +115,16 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
         counter: news.counter.into(),
     };
     let missing = state.inbox(log).is_none();
-    let outcome = state.take(model, log, &step);
+    let outcome = match state.take(model, log, &step) {
+        Outcome::Building if model.variant == Some(Variant::StepsPassBuildsBy) => Outcome::Done,
+        outcome => outcome,
+    };
     if !news.worker || crash {
         return;
     }
     let (reader, least) = (model.reader_of(log) as u8, news.least.min(news.finishes));
     let is_main = step.key.feed == FeedId::MAIN;
-    if outcome == Outcome::Again {
+    if outcome != Outcome::Done {
         // The work goes on with this feed.
         state.takers[slot] = if is_main { Taker::Idle } else { Taker::Served { reader, least: news.least } };
     } else if missing && model.variant == Some(Variant::MissingFinishesAll) {

@@ -87,10 +87,10 @@ pub struct Work {
 pub enum FollowWorker {
     #[default]
     Idle,
-    /// Has read where to cut.
-    Cut { of: Work, progress: Progress, pull: u8, head: u8 },
+    /// Has read where to cut; and whether there was a build in flight, only where that rule is broken.
+    Cut { of: Work, progress: Progress, pull: u8, head: u8, building: bool },
     /// Then the edge, and the outbox up to `head`.
-    Edge { of: Work, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8 },
+    Edge { of: Work, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8, building: bool },
     /// Has served the main feed, up to this generation, and there is another.
     Served { reader: u8, author: u8, least: u8 },
 }
@@ -142,8 +142,8 @@ pub enum Rebuild {
     Idle,
     /// Has taken an epoch, then read the progress.
     Looked { log: u8, token: u8, reached: [Progress; AUTHORS] },
-    /// Has written the epoch as the token.
-    Begun { log: u8, token: u8, reached: [Progress; AUTHORS], counter: u8 },
+    /// Has written the epoch as the token, or found one, and so many notes beside it.
+    Begun { log: u8, token: u8, notes: u8, reached: [Progress; AUTHORS], counter: u8 },
     /// Then everything else, in one snapshot; what is `ahead` may have to be reopened.
     Read(Snapshot),
 }
@@ -153,6 +153,7 @@ pub enum Rebuild {
 pub struct Snapshot {
     pub log: u8,
     pub token: u8,
+    pub notes: u8,
     pub reached: [Progress; AUTHORS],
     pub edges: [Seen; AUTHORS],
     pub heads: [u8; AUTHORS],

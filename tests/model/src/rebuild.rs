@@ -10,7 +10,7 @@ use feedgate_common::rules::{is_past, shown};
 use feedgate_common::{Cut, Entry, Epoch, Op, PullSeq, Record};
 
 use crate::executor::{self, cut_at};
-use crate::state::{AUTHORS, Inbox, Rebuild, Reopened, Snapshot, State, author_no, reader_no};
+use crate::state::{AUTHORS, Inbox, Rebuild, Reopened, Snapshot, State, Token, author_no, reader_no};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -39,21 +39,28 @@ pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize) 
     state.rebuilds[slot] = Rebuild::Looked { log: log as u8, token, reached };
 }
 
-/// Writes the epoch as the token, unless the inbox is there by now, or a token: then that one is everybody's.
+/// Writes the epoch as the token, unless the inbox is there by now, or a token: then that one is everybody's. But not that of
+/// whoever read the progress of a store that has been lost since.
 pub(crate) fn token(model: &Fanout, state: &mut State, slot: usize) {
     let Rebuild::Looked { log, mut token, reached } = std::mem::take(&mut state.rebuilds[slot]) else { return };
     let (log, reader) = (usize::from(log), model.reader_of(log.into()));
     if state.inbox(log).is_some() {
         return;
     }
-    let stands = state.store.tokens[log];
-    if stands >= state.least_epoch && stands > 0 && model.variant != Some(Variant::TokenTaken) {
-        token = stands;
+    let stands = &state.store.tokens[log];
+    let joins = token >= state.least_epoch || model.variant == Some(Variant::JoinsAfterALoss);
+    let mut notes = 0;
+    if stands.epoch > 0 && joins && model.variant != Some(Variant::TokenTaken) {
+        token = stands.epoch;
+        if model.variant != Some(Variant::JoinerTakesAllNotes) {
+            notes = stands.notes.len() as u8;
+        }
+    } else if token >= state.least_epoch {
+        state.store.tokens[log] = Token { epoch: token, notes: vec![] };
     }
-    state.store.tokens[log] = token;
     let early = model.variant == Some(Variant::RebuildCounterBefore);
     let counter = if early { state.truth.readers[reader].counter } else { 0 };
-    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, token, reached, counter };
+    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, token, notes, reached, counter };
     if model.variant == Some(Variant::ServeBeforeSwap) {
         let built_at = state.truth.readers[reader].counter;
         let taken = state.truth.counters(reader);
@@ -65,7 +72,7 @@ pub(crate) fn token(model: &Fanout, state: &mut State, slot: usize) {
 
 /// One snapshot of edges, outboxes and counters.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
-    let Rebuild::Begun { log, token, reached, counter } = state.rebuilds[slot] else { return };
+    let Rebuild::Begun { log, token, notes, reached, counter } = state.rebuilds[slot] else { return };
     let of = model.reader_of(log.into());
     let truth = &state.truth;
     let mut edges = truth.edges(of);
@@ -87,7 +94,7 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let reopens = model.tracks_events() && ahead != [0; AUTHORS] && model.variant != Some(Variant::NothingReopened);
     let reopened = !reopens;
     state.rebuilds[slot] =
-        Rebuild::Read(Snapshot { log, token, reached, edges, heads, counter, taken, ahead, reopened });
+        Rebuild::Read(Snapshot { log, token, notes, reached, edges, heads, counter, taken, ahead, reopened });
 }
 
 /// Push that is behind becomes outstanding again.
@@ -130,6 +137,7 @@ pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
             .filter(|of| read.ahead[*of] > 0 && model.variant != Some(Variant::RebuildCutAtTheProgress))
             .map(|of| (author_no(of), read.ahead[of].into()))
             .collect(),
+        notes_from: read.notes.into(),
         until: 0,
     };
     state.finish_build(model, log, &build);

@@ -241,13 +241,28 @@ pub struct Inbox {
     pub taken: Marks,
 }
 
+/// A change that a push step left beside a build token.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Note {
+    pub line: Line,
+    /// As the executor read it.
+    pub counter: u8,
+}
+
+/// A build in flight, and what push has brought since it began.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Token {
+    /// 0 if there is none.
+    pub epoch: u8,
+    pub notes: Vec<Note>,
+}
+
 /// The store of inboxes: what a rollback takes back.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Store {
     pub progress: [Progress; AUTHORS],
     pub inboxes: [Option<Inbox>; LOGS],
-    /// Build tokens; 0 is none.
-    pub tokens: [u8; LOGS],
+    pub tokens: [Token; LOGS],
 }
 
 /// How much of what may happen has happened.

@@ -41,6 +41,22 @@ pub enum Variant {
     TokenTaken,
     /// A rebuild swaps in wherever no inbox is.
     SwapWithoutToken,
+    /// What a push step has noted beside a build token is not taken in at the swap.
+    NotesIgnored,
+    /// A note is taken in whatever the rebuild has brought of the author.
+    NotesForgetAhead,
+    /// A note of an executor that knows less of the edges than the rebuild is taken in.
+    StaleNotesAppended,
+    /// A note under an edge that the rebuild has not seen yet is taken in.
+    SkippedNotesAppended,
+    /// A rebuild that joins the token of another takes in what was noted before it did.
+    JoinerTakesAllNotes,
+    /// A rebuild that read the progress before a loss joins a token of after it.
+    JoinsAfterALoss,
+    /// A step that finds no inbox is done, though one is being built.
+    StepsPassBuildsBy,
+    /// A follow step that finds no inbox is done if none was being built before it read the edge.
+    BuildsLookedForFirst,
     /// A cut is `done`, also for readers that the next record has reached.
     CutIgnoresLastReader,
     /// A rebuild leaves an edge to the follow step that is outstanding.

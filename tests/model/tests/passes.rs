@@ -41,8 +41,9 @@ passing! {
     cross_classes cross_classes_asleep
     pull pull_two pull_two_asleep pull_little_by_little pull_asleep
     follow_imported pull_imported
+    rebuild rebuild_overflows
     trim trim_two trim_and_refollow
-    roll_back roll_back_two_workers roll_back_and_crash roll_back_across_classes
+    roll_back roll_back_two_workers roll_back_and_crash roll_back_two_rebuilds roll_back_across_classes
     feeds feeds_asleep feeds_named_meanwhile feeds_pulled feeds_direct
     direct direct_asleep
     shields everyone everyone_and_another

@@ -34,7 +34,16 @@ variants! {
     no_progress_compare: NoProgressCompare in push breaks i3_an_add_stands_once;
     a_stale_snapshot_of_activity: StaleActivity in push breaks i10_no_mark_passes_what_was_not_appended;
     serving_before_the_swap: ServeBeforeSwap in push breaks i10_no_mark_passes_what_was_not_appended;
-    a_swap_without_its_token: SwapWithoutToken in push breaks i10_no_mark_passes_what_was_not_appended;
+    a_swap_without_its_token: SwapWithoutToken in rebuild_overflows breaks i10_no_mark_passes_what_was_not_appended;
+    notes_that_are_not_taken_in: NotesIgnored in push breaks i10_no_mark_passes_what_was_not_appended;
+    notes_that_forget_what_the_rebuild_brought: NotesForgetAhead in push breaks i3_an_add_stands_once;
+    a_note_that_knows_less_of_the_edges: StaleNotesAppended in push breaks i5_nothing_of_an_author_that_was_left;
+    a_note_under_an_edge_of_later: SkippedNotesAppended in follow_two breaks i3_an_add_stands_once;
+    a_joined_rebuild_that_takes_all_notes: JoinerTakesAllNotes in rebuild breaks i3_an_add_stands_once;
+    a_rebuild_of_before_a_loss_that_joins_one_of_after_it: JoinsAfterALoss in roll_back_two_rebuilds breaks i3_an_add_stands_once;
+    a_follow_that_passes_a_build_by: StepsPassBuildsBy in rebuild breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_direct_item_that_passes_a_build_by: StepsPassBuildsBy in direct_asleep breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_follow_that_looks_for_builds_first: BuildsLookedForFirst in follow_two breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_rebuild_that_takes_the_token_of_another: TokenTaken in cross_classes_asleep breaks comes_to_rest;
     a_cut_that_ignores_the_last_reader: CutIgnoresLastReader in follow_inside_a_record breaks i10_no_mark_passes_what_was_not_appended;
     a_rebuild_that_skips_an_edge_whose_follow_is_pending: RebuildSkipsPendingFollow in pull_asleep breaks i10_no_mark_passes_what_was_not_appended;

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: a store that fails, fails it")]
 
+mod builds;
 mod edges;
 mod expiry;
 mod feeds;
@@ -19,7 +20,7 @@ use std::time::SystemTime;
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, KEEP, Numbered, Read};
+use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, Grown, KEEP, Numbered, Read};
 use feedgate_common::{
     Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
     Watermarks,
@@ -49,7 +50,11 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     edges::a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
     edges::an_unfollow_step_keeps_its_mark(open().await).await;
     edges::i18_an_inbox_remembers_so_many_follow_steps_and_no_more(open().await).await;
-    edges::a_build_that_is_cancelled_starts_over_and_an_inbox_that_is_there_stays(open().await).await;
+    edges::present_is_what_is_there_and_what_is_being_built(open().await).await;
+    builds::i4_what_is_pushed_while_an_inbox_is_built_stands_in_it_once(open().await).await;
+    builds::i3_a_builder_that_joins_takes_in_what_is_pushed_from_then_on(open().await).await;
+    builds::i18_a_build_keeps_so_many_notes_and_no_more(open().await).await;
+    builds::i10_what_was_noted_is_cut_as_what_is_pushed(open().await).await;
     a_swap_needs_its_own_token(open().await).await;
     i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(open().await).await;
     a_missing_inbox_says_so_everywhere(open().await).await;
@@ -59,7 +64,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     news::i16_a_take_of_another_epoch_does_nothing(open().await).await;
     news::a_take_appends_what_the_inbox_has_taken_the_edge_of_in_and_all_that_is_addressed(open().await).await;
     news::a_take_that_knows_less_than_the_inbox_does_nothing(open().await).await;
-    news::a_take_at_a_missing_inbox_takes_its_token_away(open().await).await;
+    news::a_take_at_a_missing_inbox_says_whether_it_is_being_built(open().await).await;
     news::a_follow_step_needs_the_watermark_it_was_cut_at(open().await).await;
     news::i10_a_forget_leaves_what_is_addressed_to_the_reader(open().await).await;
     news::an_empty_inbox_is_there_and_the_first_change_lands_in_it(open().await).await;
@@ -124,7 +129,8 @@ fn now() -> Millis {
 /// An inbox that took in every edge up to generation 10, nothing that is pulled and nothing direct.
 fn built(reader: UserNo, epoch: u64, entries: Vec<Entry>) -> Build {
     let (key, epoch, taken) = (InboxKey::main(reader), life(epoch), Watermarks::default());
-    Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead: vec![], until: Millis::MAX }
+    let (ahead, until) = (vec![], Millis::MAX);
+    Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead, notes_from: 0, until }
 }
 
 /// Gives the reader an inbox, as of [`built`].
@@ -132,8 +138,14 @@ async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Ve
     swap_in(store, built(reader, epoch, entries)).await;
 }
 
+/// What is answered to whoever begins a build, or joins it.
+fn begun(token: u64, notes: u64) -> Option<Begun> {
+    Some(Begun { token: life(token), notes })
+}
+
 async fn swap_in(store: &Arc<dyn Inboxes>, build: Build) {
-    assert_eq!(store.begin_build(build.key, build.epoch).await.unwrap(), Some(build.epoch));
+    let begun = Begun { token: build.epoch, notes: 0 };
+    assert_eq!(store.begin_build(build.key, build.epoch).await.unwrap(), Some(begun));
     assert!(store.finish_build(build).await.unwrap());
 }
 
@@ -318,20 +330,20 @@ pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>
     assert!(entries(&store, place(2)).await.is_empty());
 }
 
-/// A push past the reader and an edge step each take the token away.
+/// No push past the reader and no edge step takes it away.
 pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
-    let begin = async |token| assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), Some(life(token)));
+    let begin = async |token| assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), begun(token, 0));
     let finish = async |token| store.finish_build(built(READER, token, vec![add(1, 5)])).await.unwrap();
     assert!(!finish(1).await, "never begun");
     begin(2).await;
-    assert_eq!(store.begin_build(KEY, life(3)).await.unwrap(), Some(life(2)), "the one that stands is everybody's");
+    assert_eq!(store.begin_build(KEY, life(3)).await.unwrap(), begun(2, 0), "the one that stands is everybody's");
     assert!(!finish(3).await, "a token that does not stand");
-    store.advance(step(&store, 1, vec![follower(READER, 5)])).await.unwrap();
-    assert!(!finish(2).await, "a push went by");
-    begin(3).await;
+    store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();
     let follow = edge(12, true, Progress::at(1), vec![]);
-    assert_eq!(store.step_edge(follow).await.unwrap(), EdgeStepped::Missing);
-    assert!(!finish(3).await, "an edge changed");
+    assert_eq!(store.step_edge(follow).await.unwrap(), EdgeStepped::Building);
+    assert!(finish(2).await, "nobody took it");
+    assert_eq!(entries(&store, READER).await, [add(1, 5)]);
+    store.discard(KEY).await.unwrap();
     begin(4).await;
     store.discard(KEY).await.unwrap();
     assert!(!finish(4).await, "discarded");

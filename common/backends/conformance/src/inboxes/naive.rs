@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use feedgate_common::archive::Recipient;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, MARKS_MAX, Numbered, Read, Stand, Take,
-    Taken,
+    Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, Grown, InboxCounts, Log, MARKS_MAX, NOTES_MAX, Numbered,
+    Read, Stand, Take, Taken,
 };
-use feedgate_common::marks::{Mark, Verdict, edge_step_acts, push_verdict, pushed_from};
+use feedgate_common::marks::{Mark, Verdict, edge_step_acts, note_belongs, push_verdict, pushed_from};
 use feedgate_common::{
     Bucket, Cut, DisplayKey, Entry, Epoch, Generation, InboxKey, Inboxes, Millis, Position, Progress, UserNo,
     Watermarks,
@@ -28,7 +28,14 @@ pub struct Naive {
 struct State {
     inboxes: HashMap<InboxKey, Inbox>,
     progress: HashMap<(UserNo, Bucket), Progress>,
-    tokens: HashMap<InboxKey, Epoch>,
+    tokens: HashMap<InboxKey, Token>,
+}
+
+/// A build in flight, and what was pushed since, each with the counter of whoever did.
+#[derive(Debug)]
+struct Token {
+    epoch: Epoch,
+    notes: Vec<(Entry, Generation)>,
 }
 
 #[derive(Debug)]
@@ -113,7 +120,11 @@ impl Inboxes for Naive {
         });
         let grown = grown.collect();
         for to in &step.recipients {
-            if !state.inboxes.contains_key(&key_of(to)) {
+            let Some(token) = state.tokens.get_mut(&key_of(to)) else { continue };
+            for record in step.records.iter().filter(|record| record.seq > to.from) {
+                token.notes.push((Entry::of(record, step.author, to.generation), to.counter));
+            }
+            if token.notes.len() > NOTES_MAX {
                 state.tokens.remove(&key_of(to));
             }
         }
@@ -125,8 +136,8 @@ impl Inboxes for Naive {
         let mut state = self.state();
         let progress = state.progress(step.author, step.key.reader.bucket(self.buckets));
         let Some(inbox) = state.inboxes.get_mut(&step.key) else {
-            state.tokens.remove(&step.key);
-            return Ok(EdgeStepped::Missing);
+            let building = state.tokens.contains_key(&step.key);
+            return Ok(if building { EdgeStepped::Building } else { EdgeStepped::Missing });
         };
         if !edge_step_acts(inbox.marks.get(&step.author).copied(), inbox.built_at, step.generation) {
             return Ok(EdgeStepped::Nothing);
@@ -148,8 +159,7 @@ impl Inboxes for Naive {
     async fn take(&self, step: Take) -> Result<Taken> {
         let mut state = self.state();
         let Some(inbox) = state.inboxes.get_mut(&step.key) else {
-            state.tokens.remove(&step.key);
-            return Ok(Taken::Missing);
+            return Ok(if state.tokens.contains_key(&step.key) { Taken::Building } else { Taken::Missing });
         };
         if (inbox.epoch, inbox.taken) != (step.epoch, step.expected) {
             return Ok(Taken::Overtaken);
@@ -176,29 +186,34 @@ impl Inboxes for Naive {
         Ok(keys.iter().map(|key| state.inboxes.get(key).map(stand)).collect())
     }
 
-    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
-        let mut state = self.state();
-        let (there, missing): (Vec<_>, Vec<_>) = keys.iter().partition(|key| state.inboxes.contains_key(key));
-        missing.iter().for_each(|key| _ = state.tokens.remove(key));
-        Ok(there)
+    async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        let state = self.state();
+        let is_present = |key: &InboxKey| state.inboxes.contains_key(key) || state.tokens.contains_key(key);
+        Ok(keys.iter().copied().filter(is_present).collect())
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
         let mut state = self.state();
         if state.inboxes.contains_key(&key) {
             return Ok(None);
         }
-        Ok(Some(*state.tokens.entry(key).or_insert(token)))
+        let token = state.tokens.entry(key).or_insert_with(|| Token { epoch: token, notes: vec![] });
+        Ok(Some(Begun { token: token.epoch, notes: token.notes.len() as u64 }))
     }
 
     async fn finish_build(&self, build: Build) -> Result<bool> {
         let mut state = self.state();
-        if state.tokens.get(&build.key) != Some(&build.epoch) {
+        if state.tokens.get(&build.key).is_none_or(|token| token.epoch != build.epoch) {
             return Ok(false);
         }
-        state.tokens.remove(&build.key);
-        let Build { key, epoch, built_at, entries: log, floor, taken, ahead, until } = build;
-        let marks = ahead.into_iter().map(|(author, seq)| (author, Mark::Ahead(seq))).collect();
+        let notes = state.tokens.remove(&build.key).map(|token| token.notes).unwrap_or_default();
+        let Build { key, epoch, built_at, entries: mut log, floor, taken, ahead, notes_from, until } = build;
+        let marks: HashMap<_, _> = ahead.into_iter().map(|(author, seq)| (author, Mark::Ahead(seq))).collect();
+        for (entry, counter) in notes.into_iter().skip(notes_from as usize) {
+            if note_belongs(marks.get(&entry.author).copied(), built_at, &entry, counter) {
+                log.push(entry);
+            }
+        }
         state.inboxes.insert(key, Inbox { epoch, built_at, floor, marks, taken, until, log });
         Ok(true)
     }

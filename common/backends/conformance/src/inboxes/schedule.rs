@@ -1,9 +1,11 @@
 //! Random steps for two stores at once: their answers must be equal, and in the end their logs, but
 //! for what an honest store may cut.
 
+use std::collections::HashMap;
+
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
-use feedgate_common::inboxes::{Advance, Build, EdgeStep, KEEP, Log, Read, Take};
+use feedgate_common::inboxes::{Advance, Begun, Build, EdgeStep, KEEP, Log, Read, Take};
 use feedgate_common::{
     Cut, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record, UserNo,
     Watermarks,
@@ -20,6 +22,8 @@ const FEEDS: [FeedId; 2] = [FeedId::MAIN, FeedId(3)];
 pub struct Schedule {
     random: u64,
     epoch: u64,
+    /// The builds that were begun last.
+    begun: HashMap<InboxKey, Begun>,
     /// The schedule's own time, from long ago; `None`: no inbox expires.
     clock: Option<Millis>,
 }
@@ -27,7 +31,12 @@ pub struct Schedule {
 impl Schedule {
     /// The schedule of this seed.
     pub fn new(seed: u64) -> Self {
-        Self { random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, epoch: super::FIRST, clock: None }
+        Self {
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            epoch: super::FIRST,
+            begun: HashMap::new(),
+            clock: None,
+        }
     }
 
     /// The same, in which inboxes also expire: for homes that are told the time.
@@ -69,7 +78,7 @@ impl Schedule {
                 19..22 => self.begin(store, naive).await,
                 22..24 => self.finish(store, naive).await,
                 24 => self.discard(store, naive).await,
-                25 => self.cancel(store, naive).await,
+                25 => self.present(store, naive).await,
                 _ => self.keep(store, naive).await,
             }
         }
@@ -140,10 +149,14 @@ impl Schedule {
         assert_eq!(answers.0, answers.1, "{step:?}");
     }
 
-    async fn cancel(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let keys = [self.key()];
-        let answers = (store.cancel_builds(&keys).await.unwrap(), naive.cancel_builds(&keys).await.unwrap());
-        assert_eq!(answers.0, answers.1, "{keys:?}");
+    async fn present(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let keys = [self.key(), self.key()];
+        let present = async |store: &dyn Inboxes| {
+            let mut present = store.present(&keys).await.unwrap();
+            present.sort_unstable_by_key(|key| (key.reader, key.feed));
+            present
+        };
+        assert_eq!(present(store).await, present(naive).await, "{keys:?}");
     }
 
     /// What is pulled, then what is addressed to the reader.
@@ -174,24 +187,31 @@ impl Schedule {
         let key = self.key();
         self.epoch += 1;
         let begin = async |store: &dyn Inboxes, epoch| store.begin_build(key, Epoch(epoch)).await.unwrap();
-        assert_eq!(begin(store, self.epoch).await, begin(naive, self.epoch).await);
+        let begun = begin(store, self.epoch).await;
+        assert_eq!(begun, begin(naive, self.epoch).await);
+        if let Some(begun) = begun {
+            self.begun.insert(key, begun);
+        }
     }
 
     async fn finish(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let (author, late) = (self.author(), self.below(4));
+        let author = self.author();
         let count = [0, 5, 900, 1500][self.below(4) as usize];
         let entries = self.adds(author, 1, count);
         let taken = Watermarks { pull: self.below(50), direct: self.below(5) };
         let ahead: Vec<_> = (0..self.below(3)).map(|n| (UserNo(100 + n as u32), self.below(400))).collect();
         for key in keys() {
+            let begun = self.begun.get(&key).copied();
+            let Begun { token, notes } = begun.unwrap_or(Begun { token: Epoch(self.epoch), notes: 0 });
             let build = Build {
                 key,
-                epoch: Epoch(self.epoch.saturating_sub(late)),
+                epoch: Epoch(token.0 - u64::from(self.below(3) > 0)),
                 built_at: 1 + self.below(10),
                 entries: entries.clone(),
                 floor: (count > 100).then_some(DisplayKey { rank: 5, item: ItemId(5) }),
                 taken,
                 ahead: ahead.clone(),
+                notes_from: self.below(notes + 1),
                 until: self.soon(),
             };
             assert_eq!(store.finish_build(build.clone()).await.unwrap(), naive.finish_build(build).await.unwrap());

@@ -4,16 +4,17 @@
 //!   (bucket, step) ──▶ apply ──▶ (bucket', answer)          the same whenever it is replayed
 //! ```
 //!
-//! Invariants: a step happens whole or, when it answers that it did nothing, not at all (but for
-//! the build token that a missing inbox costs). What a step does depends on the bucket and the step
-//! alone. Progress, marks, watermarks and floors only move forward (I10).
+//! Invariants: a step happens whole or, when it answers that it did nothing, not at all. What a step does depends
+//! on the bucket and the step alone. Progress, marks, watermarks and floors only move forward (I10).
 
-use feedgate_common::inboxes::{Advance, Advanced, Build, EdgeStep, EdgeStepped, Grown, Take, Taken};
-use feedgate_common::marks::{Mark, Verdict, edge_step_acts, push_verdict, pushed_from};
+use feedgate_common::archive::Recipient;
+use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, Grown, Take, Taken};
+use feedgate_common::marks::{Mark, Verdict, edge_step_acts, note_belongs, push_verdict, pushed_from};
 use feedgate_common::{Cut, Entry, Epoch, InboxKey, Position, Progress, UserNo};
 use rustc_hash::FxHashMap;
 
 use super::inbox::Inbox;
+use super::token::Token;
 use super::until::Until;
 
 /// Everything that changes a bucket.
@@ -25,6 +26,8 @@ pub(super) enum Step {
     Begin {
         key: InboxKey,
         token: Epoch,
+        /// False in the log of a version in which a step that found the token took it away.
+        keeps_notes: bool,
     },
     Finish(Build),
     Discard(InboxKey),
@@ -40,8 +43,8 @@ pub(super) enum Answer {
     Advanced(Advanced),
     EdgeStepped(EdgeStepped),
     Taken(Taken),
-    /// The token that stands now.
-    Begun(Option<Epoch>),
+    /// The build that is in flight now.
+    Begun(Option<Begun>),
     Finished(bool),
     Discarded,
     Touched,
@@ -54,7 +57,7 @@ pub(super) enum Answer {
 pub(super) struct Bucket {
     pub(super) inboxes: FxHashMap<InboxKey, Box<Inbox>>,
     pub(super) progress: FxHashMap<UserNo, Progress>,
-    pub(super) tokens: FxHashMap<InboxKey, Epoch>,
+    pub(super) tokens: FxHashMap<InboxKey, Token>,
     /// Entries of all inboxes.
     pub(super) entries: u64,
     /// The number of the last log record that went into this state, or is known not to concern it.
@@ -78,9 +81,10 @@ impl Bucket {
             Step::Edge(step) => self.edge_refusal(step).map(Answer::EdgeStepped),
             Step::Take(step) => self.take_refusal(step).map(Answer::Taken),
             Step::Begin { key, .. } if self.inboxes.contains_key(key) => Some(Answer::Begun(None)),
-            Step::Begin { key, .. } => self.tokens.get(key).map(|token| Answer::Begun(Some(*token))),
+            Step::Begin { key, .. } => self.tokens.get(key).map(|token| Answer::Begun(Some(token.begun()))),
             Step::Finish(build) => {
-                (self.tokens.get(&build.key) != Some(&build.epoch)).then_some(Answer::Finished(false))
+                let stands = self.tokens.get(&build.key).map(|token| token.epoch);
+                (stands != Some(build.epoch)).then_some(Answer::Finished(false))
             }
             Step::Discard(key) => {
                 let known = self.inboxes.contains_key(key) || self.tokens.contains_key(key);
@@ -98,7 +102,10 @@ impl Bucket {
 
     fn edge_refusal(&self, step: &EdgeStep) -> Option<EdgeStepped> {
         let Some(inbox) = self.inboxes.get(&step.key) else {
-            return (!self.tokens.contains_key(&step.key)).then_some(EdgeStepped::Missing);
+            return match self.tokens.get(&step.key) {
+                None => Some(EdgeStepped::Missing),
+                Some(token) => token.keeps_notes.then_some(EdgeStepped::Building),
+            };
         };
         if !edge_step_acts(inbox.mark(step.author), inbox.built_at, step.generation) {
             return Some(EdgeStepped::Nothing);
@@ -112,7 +119,10 @@ impl Bucket {
 
     fn take_refusal(&self, step: &Take) -> Option<Taken> {
         let Some(inbox) = self.inboxes.get(&step.key) else {
-            return (!self.tokens.contains_key(&step.key)).then_some(Taken::Missing);
+            return match self.tokens.get(&step.key) {
+                None => Some(Taken::Missing),
+                Some(token) => token.keeps_notes.then_some(Taken::Building),
+            };
         };
         let stale = |entry| inbox.verdict(entry, step.counter) == Verdict::Stale;
         if (inbox.epoch, inbox.taken) != (step.epoch, step.expected) || step.entries.iter().any(stale) {
@@ -131,9 +141,11 @@ impl Bucket {
             Step::Advance(step) => Answer::Advanced(self.advance(&step)),
             Step::Edge(step) => Answer::EdgeStepped(self.edge(&step)),
             Step::Take(step) => Answer::Taken(self.take(&step)),
-            Step::Begin { key, token } => {
+            Step::Begin { key, token, keeps_notes } => {
+                let token = Token::new(token, keeps_notes);
+                let begun = token.begun();
                 self.tokens.insert(key, token);
-                Answer::Begun(Some(token))
+                Answer::Begun(Some(begun))
             }
             Step::Finish(build) => {
                 self.swap_in(&build);
@@ -174,7 +186,7 @@ impl Bucket {
         for (to, verdict) in step.recipients.iter().zip(verdicts) {
             let key = InboxKey { reader: to.reader, feed: step.feed };
             match verdict {
-                None => _ = self.tokens.remove(&key),
+                None => self.note(key, step, to),
                 Some(Verdict::Append) => {
                     let from = pushed_from(self.inboxes[&key].mark(step.author), to.from);
                     let fresh = step.records.iter().filter(|record| record.seq > from);
@@ -190,6 +202,16 @@ impl Bucket {
         }
         self.progress.insert(step.author, step.next);
         Advanced::Moved(grown)
+    }
+
+    /// Leaves what the step brings to a reader whose inbox is missing beside the build token, if there is one.
+    fn note(&mut self, key: InboxKey, step: &Advance, to: &Recipient) {
+        let Some(token) = self.tokens.get_mut(&key) else { return };
+        let fresh = step.records.iter().filter(|record| record.seq > to.from);
+        let entries = fresh.map(|record| Entry::of(record, step.author, to.generation));
+        if !token.note(entries, to.counter) {
+            self.tokens.remove(&key);
+        }
     }
 
     /// The inbox, which exists, has been brought to where the step ends.
@@ -227,14 +249,19 @@ impl Bucket {
 
     /// The token has been compared.
     fn swap_in(&mut self, build: &Build) {
+        let token = self.tokens.remove(&build.key);
         self.discard(build.key);
         let (taken, until) = (build.taken, Until::at_least(build.until));
         let mut inbox = Inbox { taken, until, ..Inbox::new(build.epoch, build.built_at, build.floor) };
         let ahead = build.ahead.iter().map(|(author, seq)| (*author, Mark::Ahead(*seq).packed()));
         inbox.marks.extend(ahead);
         inbox.marks.sort_unstable();
+        let noted = token.iter().flat_map(|token| token.notes(build.notes_from));
+        let noted =
+            noted.filter(|(entry, counter)| note_belongs(inbox.mark(entry.author), inbox.built_at, entry, *counter));
+        let noted: Vec<Entry> = noted.map(|(entry, _)| entry).collect();
         self.inboxes.insert(build.key, Box::new(inbox));
-        self.append(build.key, build.entries.iter().copied());
+        self.append(build.key, build.entries.iter().copied().chain(noted));
     }
 
     fn discard(&mut self, key: InboxKey) {

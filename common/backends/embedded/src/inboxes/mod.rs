@@ -29,6 +29,7 @@ mod pipeline;
 mod record;
 mod segment;
 mod snapshot;
+mod token;
 mod until;
 
 use std::fs::{self, File};
@@ -39,10 +40,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use async_trait::async_trait;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
+    Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
-use feedgate_common::{Bucket, Cut, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
-use futures_util::future::try_join_all;
+use feedgate_common::{Bucket, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
 use parking_lot::RwLockReadGuard;
 
 use bucket::{Answer, Step};
@@ -205,9 +205,9 @@ impl Inboxes for EmbeddedInboxes {
         }
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Epoch>> {
-        match self.step(Step::Begin { key, token }).await? {
-            Answer::Begun(token) => Ok(token),
+    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
+        match self.step(Step::Begin { key, token, keeps_notes: true }).await? {
+            Answer::Begun(begun) => Ok(begun),
             other => unreachable!("a build begun answered {other:?}"),
         }
     }
@@ -244,15 +244,13 @@ impl Inboxes for EmbeddedInboxes {
         Ok(keys.iter().map(|key| self.bucket_of(*key).inboxes.get(key).map(|inbox| stand(inbox))).collect())
     }
 
-    /// A step of generation 0: there is no inbox that has not taken it in, and where there is none, the token goes.
-    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
-        let nothing = |key| {
-            let (author, expected) = (UserNo(0), Cut::default());
-            self.step_edge(EdgeStep { key, author, generation: 0, on: false, expected, adds: vec![] })
+    async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        self.shared.vital.check_alive()?;
+        let is_present = |key: &InboxKey| {
+            let bucket = self.bucket_of(*key);
+            bucket.inboxes.contains_key(key) || bucket.tokens.contains_key(key)
         };
-        let stepped = try_join_all(keys.iter().copied().map(nothing)).await?;
-        let there = keys.iter().zip(stepped).filter(|(_, stepped)| *stepped != EdgeStepped::Missing);
-        Ok(there.map(|(key, _)| *key).collect())
+        Ok(keys.iter().copied().filter(is_present).collect())
     }
 
     async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()> {

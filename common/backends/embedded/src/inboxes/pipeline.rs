@@ -342,7 +342,7 @@ mod tests {
         let segment = Segment::read_only(&segment::list(dir.path()).unwrap()[0].1);
         let shared = Arc::new(Shared::new(dir.path().to_owned(), load::load(dir.path(), &life).unwrap()));
         let pipeline = Pipeline::start(shared.clone(), life, Settings::default(), segment, 0);
-        let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1) };
+        let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1), keeps_notes: true };
         for _ in 0..2 {
             let refused = pipeline.take(step.clone(), record::encode(&step, 1)).await;
             let Err(StoreError::Down(why)) = refused else { panic!("{refused:?}") };

@@ -29,7 +29,8 @@ use feedgate_common::varint::{put, put_signed, take, take_byte, take_signed, tak
 const ADVANCE: u8 = 1;
 /// Of a version without watermarks: they were all 0.
 const EDGE_WITHOUT_PULL: u8 = 2;
-const BEGIN: u8 = 3;
+/// Of a version in which a step that found the token took it away.
+const BEGIN_WITHOUT_NOTES: u8 = 3;
 /// Of a version without watermarks, whose inboxes were kept for good.
 const FINISH_WITHOUT_PULL: u8 = 4;
 const DISCARD: u8 = 5;
@@ -42,6 +43,9 @@ const EXPIRE: u8 = 10;
 const ADVANCE_NAMED: u8 = 11;
 /// [`FINISH`] is that of an inbox that is ahead of nobody.
 const FINISH_AHEAD: u8 = 12;
+const BEGIN: u8 = 13;
+/// Takes only some of the notes: where they begin stands behind a [`FINISH_AHEAD`].
+const FINISH_JOINED: u8 = 14;
 
 /// Which bucket a step belongs to.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
@@ -82,13 +86,18 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, step.counter);
             put_entries(&mut out, &step.entries);
         }
-        Step::Begin { key, token } => {
-            out.push(BEGIN);
+        Step::Begin { key, token, keeps_notes } => {
+            out.push(if *keeps_notes { BEGIN } else { BEGIN_WITHOUT_NOTES });
             put_key(&mut out, *key);
             put(&mut out, token.0);
         }
         Step::Finish(build) => {
-            out.push(if build.ahead.is_empty() { FINISH } else { FINISH_AHEAD });
+            let kind = match (build.notes_from, build.ahead.is_empty()) {
+                (0, true) => FINISH,
+                (0, false) => FINISH_AHEAD,
+                _ => FINISH_JOINED,
+            };
+            out.push(kind);
             put_key(&mut out, build.key);
             put(&mut out, build.epoch.0);
             put(&mut out, build.built_at);
@@ -96,8 +105,11 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put_taken(&mut out, build.taken);
             Until::at_least(build.until).put(&mut out);
             put_entries(&mut out, &build.entries);
-            if !build.ahead.is_empty() {
+            if kind != FINISH {
                 put_ahead(&mut out, &build.ahead);
+            }
+            if kind == FINISH_JOINED {
+                put(&mut out, build.notes_from);
             }
         }
         Step::Discard(key) => {
@@ -125,8 +137,10 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
             adds: take_entries(bytes)?,
         }),
         TAKE => Step::Take(take_take(bytes)?),
-        BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?) },
-        kind @ (FINISH | FINISH_AHEAD | FINISH_WITHOUT_PULL) => Step::Finish(take_build(bytes, kind)?),
+        kind @ (BEGIN | BEGIN_WITHOUT_NOTES) => {
+            Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), keeps_notes: kind == BEGIN }
+        }
+        kind @ (FINISH | FINISH_AHEAD | FINISH_JOINED | FINISH_WITHOUT_PULL) => Step::Finish(take_build(bytes, kind)?),
         DISCARD => Step::Discard(take_key(bytes)?),
         TOUCH => take_keys(bytes, bucket, buckets).map(|(keys, until)| Step::Touch(keys, until))?,
         EXPIRE => take_keys(bytes, bucket, buckets).map(|(keys, now)| Step::Expire(keys, now))?,
@@ -215,8 +229,9 @@ fn take_build(bytes: &mut &[u8], kind: u8) -> Option<Build> {
         _ => (take_taken(bytes)?, Until::take(bytes)?),
     };
     let (entries, until) = (take_entries(bytes)?, until.millis());
-    let ahead = if kind == FINISH_AHEAD { take_ahead(bytes)? } else { vec![] };
-    Some(Build { key, epoch, built_at, entries, floor, taken, ahead, until })
+    let ahead = if matches!(kind, FINISH_AHEAD | FINISH_JOINED) { take_ahead(bytes)? } else { vec![] };
+    let notes_from = if kind == FINISH_JOINED { take(bytes)? } else { 0 };
+    Some(Build { key, epoch, built_at, entries, floor, taken, ahead, notes_from, until })
 }
 
 fn put_ahead(out: &mut Vec<u8>, ahead: &[(UserNo, OutboxSeq)]) {
@@ -366,7 +381,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..13_u8) {
+        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..16_u8) {
             let mut bytes = bytes;
             bytes.splice(0..0, [3, kind]);
             let _ = decode(&bytes, 16);
@@ -388,7 +403,7 @@ mod tests {
         };
         let direct = Entry::direct(Op::Delete, UserNo(u32::MAX), far);
         let (until, keys) = (Until::at_least(i64::MAX), vec![key, InboxKey::main(UserNo(21))]);
-        let build = |entries, floor| {
+        let build = |entries, floor, ahead, notes_from| {
             Step::Finish(Build {
                 key,
                 epoch: Epoch(4),
@@ -396,16 +411,19 @@ mod tests {
                 entries,
                 floor,
                 taken,
-                ahead: vec![],
+                ahead,
+                notes_from,
                 until: 7_000,
             })
         };
         let steps = [
             Step::Edge(edge(true)),
             Step::Edge(edge(false)),
-            Step::Begin { key, token: Epoch(u64::MAX) },
-            build(adds.clone(), floor),
-            build(vec![], None),
+            Step::Begin { key, token: Epoch(u64::MAX), keeps_notes: true },
+            Step::Begin { key, token: Epoch(3), keeps_notes: false },
+            build(adds.clone(), floor, vec![], 0),
+            build(vec![], None, vec![(UserNo(9), 4)], 0),
+            build(vec![], None, vec![], 300),
             take(vec![adds[0], direct]),
             take(vec![]),
             Step::Discard(key),

@@ -23,14 +23,18 @@ use super::changes::Changes;
 use super::inbox::Inbox;
 use super::record::{put_floor, put_key, put_progress, put_taken, take_floor, take_key, take_progress, take_taken};
 use super::segment::{damaged, failed};
+use super::token::Token;
 use super::until::Until;
 use crate::disk::{self, write_whole};
-use feedgate_common::varint::{put, take, take_bytes, take_u32};
+use feedgate_common::varint::{put, take, take_byte, take_bytes, take_u32};
 
 /// How the files are told from others.
 pub(super) const EXTENSION: &str = "snapshot";
 
-const MAGIC: [u8; 8] = *b"fgsnap_2";
+const MAGIC: [u8; 8] = *b"fgsnap_3";
+
+/// Of a version in which a step that found a build token took it away.
+const MAGIC_WITHOUT_NOTES: [u8; 8] = *b"fgsnap_2";
 
 /// Of a version whose inboxes had no watermarks and were kept for good.
 const MAGIC_WITHOUT_PULL: [u8; 8] = *b"fgsnap_1";
@@ -92,7 +96,11 @@ fn put_maps(out: &mut Vec<u8>, bucket: &Bucket) {
     put(out, bucket.tokens.len() as u64);
     for (key, token) in &bucket.tokens {
         put_key(out, *key);
-        put(out, token.0);
+        put(out, token.epoch.0);
+        out.push(token.keeps_notes.into());
+        put(out, token.count);
+        put(out, token.notes.len() as u64);
+        out.extend_from_slice(&token.notes);
     }
 }
 
@@ -136,14 +144,14 @@ pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
 
 fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
     let magic = take_bytes(bytes, 8)?;
-    let (is_old, is_new) = (magic == MAGIC_WITHOUT_PULL, magic == MAGIC);
-    let ours = (is_old || is_new) && take_bytes(bytes, 16)? == id.to_le_bytes();
+    let (is_old, has_notes) = (magic == MAGIC_WITHOUT_PULL, magic == MAGIC);
+    let ours = (is_old || has_notes || magic == MAGIC_WITHOUT_NOTES) && take_bytes(bytes, 16)? == id.to_le_bytes();
     let mut bucket = Bucket { position: ours.then(|| take(bytes))??, ..Bucket::default() };
     for _ in 0..take(bytes)? {
         bucket.progress.insert(UserNo(take_u32(bytes)?), take_progress(bytes)?);
     }
     for _ in 0..take(bytes)? {
-        bucket.tokens.insert(take_key(bytes)?, Epoch(take(bytes)?));
+        bucket.tokens.insert(take_key(bytes)?, take_token(bytes, has_notes)?);
     }
     let inboxes = take(bytes)?;
     bucket.inboxes.reserve(inboxes.min(bytes.len() as u64) as usize);
@@ -153,6 +161,15 @@ fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
         bucket.inboxes.insert(key, Box::new(inbox));
     }
     bytes.is_empty().then_some(bucket)
+}
+
+fn take_token(bytes: &mut &[u8], has_notes: bool) -> Option<Token> {
+    let token = Token::new(Epoch(take(bytes)?), false);
+    if !has_notes {
+        return Some(token);
+    }
+    let (keeps_notes, count) = (take_byte(bytes)? != 0, take(bytes)?);
+    Some(Token { keeps_notes, count, notes: take_part(bytes)?.to_vec(), ..token })
 }
 
 fn take_inbox(bytes: &mut &[u8], is_old: bool) -> Option<Inbox> {

@@ -35,10 +35,10 @@ fn add(seq: u64) -> Entry {
 
 async fn build(store: &EmbeddedInboxes, reader: u32, epoch: u64, entries: u64) -> Position {
     let (key, epoch) = (key(reader), Epoch(epoch));
-    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(epoch));
+    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(Begun { token: epoch, notes: 0 }));
     let entries = (1..=entries).map(add).collect();
     let (taken, until) = (Watermarks::default(), Millis::MAX);
-    let build = Build { key, epoch, built_at: 1, entries, floor: None, taken, ahead: vec![], until };
+    let build = Build { key, epoch, built_at: 1, entries, floor: None, taken, ahead: vec![], notes_from: 0, until };
     assert!(store.finish_build(build).await.unwrap());
     store.heads(&[key]).await.unwrap()[0].unwrap()
 }

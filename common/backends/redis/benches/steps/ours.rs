@@ -67,8 +67,17 @@ pub(crate) async fn open(server: &Server) -> RedisInboxes {
 pub(crate) async fn build(store: &RedisInboxes, key: InboxKey, entries: Vec<Entry>) {
     store.begin_build(key, EPOCH).await.unwrap();
     let taken = Watermarks::default();
-    let build =
-        Build { key, epoch: EPOCH, built_at: 1000, entries, floor: None, taken, ahead: vec![], until: Millis::MAX };
+    let build = Build {
+        key,
+        epoch: EPOCH,
+        built_at: 1000,
+        entries,
+        floor: None,
+        taken,
+        ahead: vec![],
+        notes_from: 0,
+        until: Millis::MAX,
+    };
     assert!(store.finish_build(build).await.unwrap());
 }
 

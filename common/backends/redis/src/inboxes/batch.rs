@@ -59,17 +59,17 @@ impl RedisInboxes {
         Ok(reached)
     }
 
-    /// Those that exist; of the others the build tokens go.
-    pub(super) async fn cancel(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+    /// Those that exist, or are being built.
+    pub(super) async fn present_of(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
         let groups = by_bucket(keys, self.buckets(), |key| self.bucket_of(*key)).map(async |(bucket, group)| {
-            let mut there = vec![];
+            let mut present = vec![];
             for part in group.chunks(AT_ONCE) {
                 let inboxes = part.iter().map(|(_, key)| inbox_key(bucket, *key));
                 let keys: Vec<_> = std::iter::once(bucket_key(bucket)).chain(inboxes).collect();
-                let found = self.run(&self.scripts.cancel, bucket, &keys, vec![]).await?.all_numbers()?;
-                there.extend(found.iter().filter_map(|at| part.get(*at as usize)).map(|(_, key)| *key));
+                let found = self.run(&self.scripts.present, bucket, &keys, vec![]).await?.all_numbers()?;
+                present.extend(found.iter().filter_map(|at| part.get(*at as usize)).map(|(_, key)| *key));
             }
-            Ok::<_, StoreError>(there)
+            Ok::<_, StoreError>(present)
         });
         Ok(try_join_all(groups).await?.concat())
     }

@@ -6,7 +6,7 @@
 //!                           <author>           progress: `done`, or `done:last`
 //!   {b005}:<reader>:<feed>
 //!                     list  element 0          header: kind, epoch, base, built_at, watermarks, floor, marks
-//!                           element n          the entry of sequence id base + n
+//!                           element n          the entry of sequence id base + n; behind a build token a note
 //! ```
 //!
 //! An inbox expires when Redis is told it may; a build in flight an hour after it began.
@@ -29,7 +29,7 @@ use feedgate_common::{
 };
 
 /// Raised whenever anything of this changes its meaning.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Numbers are less: Lua's are doubles.
 const LIMIT: u64 = 1 << 53;

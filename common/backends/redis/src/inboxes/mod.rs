@@ -30,7 +30,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::{
-    Advance, Advanced, Build, EdgeStep, EdgeStepped, InboxCounts, KEEP, Log, Numbered, Read, Stand, Take, Taken,
+    Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, KEEP, Log, Numbered, Read, Stand, Take, Taken,
     floor_of_cut,
 };
 use feedgate_common::{Bucket, Entry, Epoch, InboxKey, Inboxes, Millis, Position, Progress, UserNo};
@@ -40,8 +40,8 @@ use tokio::sync::Mutex;
 use crate::{Epochs, Link};
 use batch::by_bucket;
 use layout::{
-    Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, progress_text, pull_watermark,
-    token,
+    Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, number, progress_text,
+    pull_watermark, token,
 };
 use push::Push;
 use scripts::Scripts;
@@ -144,6 +144,7 @@ impl Inboxes for RedisInboxes {
             }
             "nothing" => Ok(EdgeStepped::Nothing),
             "missing" => Ok(EdgeStepped::Missing),
+            "building" => Ok(EdgeStepped::Building),
             "overtaken" => Ok(EdgeStepped::Overtaken),
             "full" => Ok(EdgeStepped::Full),
             _ => Err(reply.unexpected()),
@@ -159,6 +160,7 @@ impl Inboxes for RedisInboxes {
                 Ok(Taken::Moved { head, appended: appended as u32 })
             }
             "missing" => Ok(Taken::Missing),
+            "building" => Ok(Taken::Building),
             "overtaken" => Ok(Taken::Overtaken),
             _ => Err(reply.unexpected()),
         }
@@ -168,15 +170,15 @@ impl Inboxes for RedisInboxes {
         Ok(self.standings(keys).await?.into_iter().map(|standing| standing.map(|standing| standing.at)).collect())
     }
 
-    async fn cancel_builds(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
-        self.cancel(keys).await
+    async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
+        self.present_of(keys).await
     }
 
-    async fn begin_build(&self, key: InboxKey, epoch: Epoch) -> Result<Option<Epoch>> {
-        let mut reply = self.on_inbox(&self.scripts.begin, key, vec![b"epoch".to_vec(), token(epoch)?]).await?;
+    async fn begin_build(&self, key: InboxKey, epoch: Epoch) -> Result<Option<Begun>> {
+        let arguments = vec![b"epoch".to_vec(), token(epoch)?, epoch.0.to_string().into_bytes()];
+        let mut reply = self.on_inbox(&self.scripts.begin, key, arguments).await?;
         match &*reply.word {
-            "begun" => Ok(Some(epoch)),
-            "standing" => Ok(Some(Epoch(reply.number()?))),
+            "begun" => Ok(Some(Begun { token: Epoch(reply.number()?), notes: reply.number()? })),
             "exists" => Ok(None),
             _ => Err(reply.unexpected()),
         }
@@ -186,18 +188,21 @@ impl Inboxes for RedisInboxes {
         let len = build.entries.len();
         let cut = if len > KEEP + SLACK { len - KEEP } else { 0 };
         let floor = build.floor.max(floor_of_cut(build.entries.iter().copied(), cut));
-        let Build { epoch, built_at, taken, .. } = build;
+        let Build { key, epoch, built_at, taken, notes_from, .. } = build;
         let marks = marks(&build.ahead)?;
         let header = Header { epoch, base: cut as u64, built_at, taken, floor, marks };
         let until = if build.until == Millis::MAX { String::new() } else { build.until.to_string() };
-        let numbers = [epoch.0.to_string(), until].map(String::into_bytes);
+        let numbers = [epoch.0.to_string(), until, notes_from.to_string(), number(built_at)?.to_string()];
         let mut arguments = vec![b"epoch".to_vec(), token(epoch)?];
-        arguments.extend(numbers);
+        arguments.extend(numbers.map(String::into_bytes));
         arguments.push(header.bytes()?);
         arguments.extend(build.entries[cut..].iter().map(entry_bytes));
-        let reply = self.on_inbox(&self.scripts.finish, build.key, arguments).await?;
+        let mut reply = self.on_inbox(&self.scripts.finish, key, arguments).await?;
         match &*reply.word {
-            "swapped" => Ok(true),
+            "swapped" => {
+                self.trim_long(key, reply.number()?).await;
+                Ok(true)
+            }
             "refused" => Ok(false),
             _ => Err(reply.unexpected()),
         }

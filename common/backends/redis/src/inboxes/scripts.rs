@@ -2,7 +2,7 @@
 
 use feedgate_common::Position;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::inboxes::MARKS_MAX;
+use feedgate_common::inboxes::{MARKS_MAX, NOTES_MAX};
 use feedgate_common::{Epoch, Progress, Watermarks};
 use redis::Value;
 
@@ -17,7 +17,7 @@ pub(super) struct Scripts {
     pub(super) take: Script,
     pub(super) begin: Script,
     pub(super) finish: Script,
-    pub(super) cancel: Script,
+    pub(super) present: Script,
     pub(super) trim: Script,
     pub(super) discard: Script,
     pub(super) read: Script,
@@ -33,7 +33,9 @@ impl Scripts {
     pub(super) fn new(long: usize) -> Self {
         let bucket = concat!(include_str!("scripts/layout.lua"), include_str!("scripts/bucket.lua"));
         let script = |flags: &str, text: &str| {
-            Script::new(format!("#!lua{flags}\nlocal LONG, MARKS_MAX = {long}, {MARKS_MAX}\n{bucket}{text}"))
+            Script::new(format!(
+                "#!lua{flags}\nlocal LONG, MARKS_MAX, NOTES_MAX = {long}, {MARKS_MAX}, {NOTES_MAX}\n{bucket}{text}"
+            ))
         };
         Self {
             advance: script("", include_str!("scripts/advance.lua")),
@@ -41,7 +43,7 @@ impl Scripts {
             take: script("", include_str!("scripts/take.lua")),
             begin: script("", include_str!("scripts/begin.lua")),
             finish: script("", include_str!("scripts/finish.lua")),
-            cancel: script(" flags=allow-oom", include_str!("scripts/cancel.lua")),
+            present: script(" flags=no-writes", include_str!("scripts/present.lua")),
             trim: script(" flags=allow-oom", include_str!("scripts/trim.lua")),
             discard: script(" flags=allow-oom", include_str!("scripts/discard.lua")),
             read: script(" flags=no-writes", include_str!("scripts/read.lua")),

@@ -40,7 +40,7 @@ async fn i16_what_an_earlier_version_left_is_missing_and_built_again_without_any
     assert!(build(&*store, KEY, vec![entry(1)]).await > old);
     push(&*store, &[READER]).await;
     assert_eq!(store.counts().await.unwrap(), InboxCounts { inboxes: 1, entries: 2 });
-    assert_eq!(redis.cli(&["hget", "{b001}", "layout"]).trim(), "3/4");
+    assert_eq!(redis.cli(&["hget", "{b001}", "layout"]).trim(), "4/4");
     assert_eq!(redis.cli(&["hexists", "{b001}", "entries"]).trim(), "0");
 }
 
@@ -49,15 +49,15 @@ async fn what_a_later_version_wrote_is_refused_and_stays() {
     let redis = server();
     let store = open(&redis.url()).await;
     let epoch = build(&*store, KEY, vec![entry(1)]).await;
-    redis.cli(&["hset", "{b000}", "layout", "4/4"]);
-    redis.cli(&["hset", "{b001}", "layout", "4/4"]);
+    redis.cli(&["hset", "{b000}", "layout", "5/4"]);
+    redis.cli(&["hset", "{b001}", "layout", "5/4"]);
     let refused = RedisInboxes::open(connect(&redis.url()).await, EPOCHS.clone(), BUCKETS).await.err().unwrap();
     assert!(
-        matches!(&refused, StoreError::Corrupt(words) if words.contains("4/4") && words.contains("3/4")),
+        matches!(&refused, StoreError::Corrupt(words) if words.contains("5/4") && words.contains("4/4")),
         "{refused}"
     );
     assert!(matches!(store.log(KEY).await, Err(StoreError::Corrupt(_))));
-    redis.cli(&["hset", "{b001}", "layout", "3/4"]);
+    redis.cli(&["hset", "{b001}", "layout", "4/4"]);
     assert_eq!(store.log(KEY).await.unwrap().unwrap().head.epoch, epoch);
     assert_eq!(store.progress(&[(AUTHOR, READER.bucket(BUCKETS))]).await.unwrap(), [Progress::default()]);
 }

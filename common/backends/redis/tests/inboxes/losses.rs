@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use feedgate_common::inboxes::{Advanced, Read, Taken};
+use feedgate_common::inboxes::{Advanced, Begun, Read, Taken};
 use feedgate_common::{Entry, Epoch, InboxKey, Inboxes, Position, Progress, StoreError, UserNo};
 use feedgate_engines::Redis;
-use feedgate_redis::RedisInboxes;
+use feedgate_redis::{Epochs, RedisInboxes};
 
 use crate::world::{
     BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, in_step, open, progress, push,
@@ -218,7 +218,7 @@ async fn another_number_of_buckets_is_refused_with_both_numbers() {
     let redis = server();
     let _store = open(&redis.url()).await;
     let refused = RedisInboxes::open(connect(&redis.url()).await, EPOCHS.clone(), 8).await.err().unwrap();
-    assert!(refused.to_string().contains("3/4") && refused.to_string().contains("3/8"), "{refused}");
+    assert!(refused.to_string().contains("4/4") && refused.to_string().contains("4/8"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,4 +266,19 @@ async fn i16_whichever_keys_are_evicted_an_epoch_holds_what_was_put_there_and_no
         }
     }
     assert!(logs.len() > readers.len(), "{} epochs: nothing was evicted", logs.len());
+}
+
+/// Its builder read the progress before the loss, and would take push to have brought what it has to bring again.
+#[tokio::test(flavor = "multi_thread")]
+async fn i3_a_build_of_before_a_loss_does_not_join_one_of_after_it() {
+    let redis = server();
+    let store = open(&redis.url()).await;
+    let before = EPOCHS.next_epoch().await.unwrap();
+    redis.cli(&["flushall"]);
+    assert_eq!(progress(&*store, READER.bucket(BUCKETS)).await, Progress::default());
+    let after = begin(&*store, KEY).await;
+    let alone = store.begin_build(KEY, before).await.unwrap();
+    assert_eq!(alone, Some(Begun { token: before, notes: 0 }));
+    assert!(!finish(&*store, KEY, before, vec![entry(1)]).await);
+    assert!(finish(&*store, KEY, after, vec![]).await, "the other goes on");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::inboxes::{Advance, Advanced, Build, Take, Taken};
+use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, Take, Taken};
 use feedgate_common::{
     Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Position, Progress, Record,
     StoreError, UserNo, Watermarks,
@@ -66,7 +66,7 @@ pub(crate) async fn push(store: &dyn Inboxes, readers: &[UserNo]) {
 /// Begins a build; answers its epoch.
 pub(crate) async fn begin(store: &dyn Inboxes, key: InboxKey) -> Epoch {
     let epoch = EPOCHS.next_epoch().await.unwrap();
-    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(epoch));
+    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(Begun { token: epoch, notes: 0 }));
     epoch
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn finish(store: &dyn Inboxes, key: InboxKey, epoch: Epoch, ent
 /// An inbox that has pulled nothing and stays.
 pub(crate) fn built(key: InboxKey, epoch: Epoch, entries: Vec<Entry>) -> Build {
     let taken = Watermarks::default();
-    Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead: vec![], until: Millis::MAX }
+    Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead: vec![], notes_from: 0, until: Millis::MAX }
 }
 
 /// Both watermarks at `n`.

@@ -37,14 +37,27 @@ fn with_inboxes(readers: &[u32]) -> Bucket {
 }
 
 fn build(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
-    bucket.apply(Step::Begin { key: key(reader), token: Epoch(epoch) });
+    begin(bucket, reader, epoch);
     finish(bucket, reader, epoch, entries)
 }
 
+fn begin(bucket: &mut Bucket, reader: u32, token: u64) -> Answer {
+    bucket.apply(Step::Begin { key: key(reader), token: Epoch(token), keeps_notes: true })
+}
+
+/// The answer of a build that has begun.
+fn begun(token: u64, notes: u64) -> Answer {
+    Answer::Begun(Some(Begun { token: Epoch(token), notes }))
+}
+
 fn finish(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
+    finish_joined(bucket, reader, epoch, entries, 0)
+}
+
+fn finish_joined(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>, notes_from: u64) -> Answer {
     let (key, epoch, taken) = (key(reader), Epoch(epoch), Watermarks { pull: 7, direct: 2 });
-    let build = Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead: vec![], until: 60_000 };
-    bucket.apply(Step::Finish(build))
+    let (floor, ahead, until) = (None, vec![], 60_000);
+    bucket.apply(Step::Finish(Build { key, epoch, built_at: 10, entries, floor, taken, ahead, notes_from, until }))
 }
 
 fn push(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)]) -> Advanced {
@@ -168,22 +181,45 @@ fn i10_an_older_edge_step_does_nothing_and_a_moved_progress_overtakes_a_follow_b
 }
 
 #[test]
-fn a_swap_needs_its_own_token_which_a_push_or_an_edge_step_takes_away() {
-    let token = |bucket: &mut Bucket, token| bucket.apply(Step::Begin { key: key(1), token: Epoch(token) });
+fn a_swap_needs_its_own_token_which_no_push_and_no_edge_step_takes_away() {
     let mut bucket = Bucket::default();
     assert_eq!(finish(&mut bucket, 1, 1, vec![]), Answer::Finished(false), "never begun");
-    assert_eq!(token(&mut bucket, 2), Answer::Begun(Some(Epoch(2))));
-    assert_eq!(token(&mut bucket, 3), Answer::Begun(Some(Epoch(2))), "the one that stands is everybody's");
+    assert_eq!(begin(&mut bucket, 1, 2), begun(2, 0));
+    assert_eq!(begin(&mut bucket, 1, 3), begun(2, 0), "the one that stands is everybody's");
     assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "a token that does not stand");
     push(&mut bucket, 1, &[(1, 5)]);
-    assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false), "a push went by");
-    assert_eq!(token(&mut bucket, 3), Answer::Begun(Some(Epoch(3))));
-    assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Missing));
-    assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "an edge changed");
-    token(&mut bucket, 4);
-    assert_eq!(finish(&mut bucket, 1, 4, vec![add(1, 5)]), Answer::Finished(true));
-    assert_eq!(token(&mut bucket, 5), Answer::Begun(None), "the inbox exists");
-    assert_eq!(entries(&bucket, 1), [add(1, 5)]);
+    assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Building));
+    assert_eq!(take(&mut bucket, 7, 99, vec![]), Answer::Taken(Taken::Building));
+    assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(true));
+    assert_eq!(begin(&mut bucket, 1, 5), Answer::Begun(None), "the inbox exists");
+    assert_eq!(entries(&bucket, 1), [add(1, 5)], "the push that went by");
+}
+
+#[test]
+fn a_build_token_of_the_version_before_goes_when_a_step_passes_as_it_did_then() {
+    let mut bucket = Bucket::default();
+    for pass in 0..3 {
+        bucket.apply(Step::Begin { key: key(1), token: Epoch(2), keeps_notes: false });
+        match pass {
+            0 => _ = push(&mut bucket, 1, &[(1, 5)]),
+            1 => assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Missing)),
+            _ => assert_eq!(take(&mut bucket, 7, 99, vec![]), Answer::Taken(Taken::Missing)),
+        }
+        assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false), "{pass}");
+    }
+}
+
+#[test]
+fn a_builder_that_joins_takes_in_what_was_noted_since_it_did() {
+    let mut bucket = Bucket::default();
+    begin(&mut bucket, 1, 2);
+    push(&mut bucket, 1, &[(1, 5)]);
+    push(&mut bucket, 2, &[(1, 5)]);
+    assert_eq!(begin(&mut bucket, 1, 3), begun(2, 2));
+    push(&mut bucket, 3, &[(1, 5)]);
+    assert_eq!(finish_joined(&mut bucket, 1, 2, vec![add(1, 5), add(2, 5)], 2), Answer::Finished(true));
+    assert_eq!(entries(&bucket, 1), [add(1, 5), add(2, 5), add(3, 5)]);
+    assert_eq!(bucket.entries, 3);
 }
 
 #[test]
@@ -193,7 +229,7 @@ fn a_discarded_inbox_is_missing_and_so_is_its_token() {
     bucket.apply(Step::Discard(key(1)));
     assert!(bucket.inboxes.is_empty());
     assert_eq!(bucket.entries, 0);
-    bucket.apply(Step::Begin { key: key(1), token: Epoch(2) });
+    begin(&mut bucket, 1, 2);
     bucket.apply(Step::Discard(key(1)));
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false));
 }

@@ -20,11 +20,25 @@ for i = 1, recipients do
       if ahead then built_ahead[#built_ahead + 1] = {i, ahead, at, header} end
     end
   elseif base then
-    gone[#gone + 1] = keys[i + 1]
+    gone[#gone + 1] = {i, base}
   end
 end
 
-for i = 1, #gone do call('DEL', gone[i]) end
+for _, found in ipairs(gone) do
+  local i, header = unpack(found)
+  local key, fresh, notes = keys[i + 1], edges[4 * i - 1], {}
+  if not building(header) then
+    call('DEL', key)
+  elseif fresh > 0 then
+    local seqs, first = cmsgpack.unpack(ARGV[7]), #ARGV - fresh
+    local of = author .. pack('<I7I7', edges[4 * i - 3], edges[4 * i - 2])
+    for r = 1, fresh do
+      notes[r] = of .. pack('<I7', seqs[#seqs - fresh + r]) .. edges[4 * i] .. ARGV[first + r]
+    end
+    -- Beside the notes stands the token.
+    if push(key, notes, 1) > NOTES_MAX + 1 then call('DEL', key) end
+  end
+end
 local grown, long, fewer, records = {}, {}, {}, #ARGV
 local newest = ARGV[records]
 if #built_ahead > 0 and records > 7 then

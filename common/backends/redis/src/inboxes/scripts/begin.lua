@@ -1,17 +1,17 @@
 -- Writes a build token, unless one of this life stands. KEYS: the bucket, the inbox. ARGV: layout, any field, the token as a
--- header. Answers 'begun', 'standing' and the epoch of the token there is, or 'exists'.
-local key = KEYS[2]
+-- header, its epoch. Answers 'begun', the epoch of the token there is and how many notes are beside it, or 'exists'.
+local key, ours = KEYS[2], tonumber(ARGV[4])
 local epoch, header = inbox(key)
 if epoch then return {'exists'} end
-local answer = {'begun'}
-local kind, stands = 1, 0
-if header then kind, stands = parse('<BI7', header) end
-if kind == 0 and stands >= least then
-  answer = {'standing', stands}
+-- Given before a loss, with a progress that was read before it: no build of this life, and none that it may join.
+if ours < least then return {'begun', ours, 0} end
+local stands, notes = header and building(header), 0
+if stands then
+  notes = call('LLEN', key) - 1
 else
   call('DEL', key)
   call('RPUSH', key, ARGV[3])
 end
 -- A token that nobody comes back for lies around for an hour.
 call('PEXPIRE', key, '3600000')
-return answer
+return {'begun', stands or ours, notes}

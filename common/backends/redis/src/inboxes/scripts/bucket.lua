@@ -4,7 +4,7 @@
 -- A bucket lives on one server as long as that server keeps its replication id: a restart, a promotion and a
 -- move to another server give another one. Then, and where there is no bucket at all, nothing that is here may
 -- be trusted to be all that was written.
-local call, find, parse = redis.call, string.find, struct.unpack
+local call, find, parse, pack = redis.call, string.find, struct.unpack, struct.pack
 local held = call('HMGET', KEYS[1], 'layout', 'life', 'epoch', ARGV[2] or 'epoch')
 local replication = call('INFO', 'replication')
 if not find(replication, 'role:master', 1, true) then return {'replica'} end
@@ -18,7 +18,10 @@ local progress = held[4] or ''
 -- (17 bytes), then marks of 11 bytes: an author, and the generation that the author's follow step has brought since the
 -- build; or, with the highest bit set, the record up to which the inbox was built ahead of push. A
 -- build in flight has the kind 0 and its token as epoch, and nothing else. Kind and epoch stand where they always did.
-local HEADER, WATERMARKS, FLOOR, MARKS = '<BI7I7I7', 23, 37, 54
+--
+-- The elements behind a token are notes, what push has brought since: author (as in a mark), generation and counter as the
+-- recipient had them, number of the record, then the entry.
+local HEADER, WATERMARKS, FLOOR, MARKS, NOTE, NOTED = '<BI7I7I7', 23, 37, 54, '<I7I7I7', 26
 
 -- What an inbox remembers of an author: where that stands (nil if nowhere), the generation taken in, the record it is ahead to.
 local function mark(header, author)
@@ -60,6 +63,12 @@ local function inbox(key)
   if #header >= MARKS - 1 then kind, epoch, base, built_at = parse(HEADER, header) end
   if kind ~= 1 or epoch < least then return nil, header end
   return epoch, base, built_at, header
+end
+
+-- The token that stands, of a header that is no inbox's; nil if that is none of this life.
+local function building(header)
+  local kind, epoch = parse('<BI7', header)
+  if kind == 0 and epoch >= least then return epoch end
 end
 
 -- Appends values[first] and all after it; in portions, for Lua's stack is small. Answers the length; nil where there is nothing to append.

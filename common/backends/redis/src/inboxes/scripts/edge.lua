@@ -1,12 +1,9 @@
 -- The follow step. KEYS: the bucket, the inbox. ARGV: layout, author (a field), expected progress ('*' for any: the edge is off),
 -- expected pull watermark (as in the header), author (as in a mark), generation, the same (as in a mark), then the entries.
--- Answers 'applied', epoch, head and length, or 'missing', 'nothing', 'overtaken' or 'full'.
+-- Answers 'applied', epoch, head and length, or 'missing', 'building', 'nothing', 'overtaken' or 'full'.
 local key, author, generation = KEYS[2], ARGV[5], tonumber(ARGV[6])
 local epoch, base, built_at, header = inbox(key)
-if not epoch then
-  if base then call('DEL', key) end
-  return {'missing'}
-end
+if not epoch then return {base and building(base) and 'building' or 'missing'} end
 local at, taken = mark(header, author)
 if generation <= (taken or built_at) then return {'nothing'} end
 if ARGV[3] ~= '*' and (progress ~= ARGV[3] or string.sub(watermarks(header), 1, 7) ~= ARGV[4]) then return {'overtaken'} end

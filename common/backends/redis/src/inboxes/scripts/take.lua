@@ -1,12 +1,10 @@
 -- Takes in what no push brings. KEYS: the bucket, the inbox. ARGV: layout, any field, epoch, expected and next watermarks (as in
 -- the header), counter; for each entry its author as in a mark ('' if it was addressed to the reader) and its
--- generation; then the entries. Answers 'moved', epoch, head, how many were appended and length, or 'missing' or 'overtaken'.
+-- generation; then the entries. Answers 'moved', epoch, head, how many were appended and length, or 'missing', 'building' or
+-- 'overtaken'.
 local key = KEYS[2]
 local epoch, base, built_at, header = inbox(key)
-if not epoch then
-  if base then call('DEL', key) end
-  return {'missing'}
-end
+if not epoch then return {base and building(base) and 'building' or 'missing'} end
 if epoch ~= tonumber(ARGV[3]) or watermarks(header) ~= ARGV[4] then return {'overtaken'} end
 
 local counter, edges, fresh = tonumber(ARGV[6]), cmsgpack.unpack(ARGV[7]), {}
