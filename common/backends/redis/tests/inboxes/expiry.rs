@@ -32,6 +32,7 @@ async fn every_step_keeps_the_time_and_a_touch_only_puts_it_off() {
     progress(&*store, READER.bucket(BUCKETS)).await;
     begin(&*store, KEY).await;
     assert!((1..=now() + DAY / 24).contains(&expires(&redis, PLACE)), "nobody may come back for a build");
+    store.discard(KEY).await.unwrap();
     let entries: Vec<_> = (1..=KEEP as u64 + 200).map(entry).collect();
     let epoch = build_as(&*store, |epoch| Build { until: later, ..built(KEY, epoch, entries.clone()) }).await;
     assert_eq!(expires(&redis, PLACE), later);
