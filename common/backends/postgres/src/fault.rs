@@ -59,7 +59,7 @@ fn refused(error: &PgDatabaseError) -> StoreError {
         "28P01" | "28000" => "check user and password in archive_url, and pg_hba.conf",
         "3D000" => "create the database, or name another in archive_url",
         "53300" => "raise max_connections of the server or lower Feedgate's",
-        "53100" => "its disk is full",
+        "53100" => return StoreError::down("PostgreSQL has no room left on its disk"),
         "57P01" | "57P02" | "57P03" => "it is stopping or starting",
         "57014" => "a statement took too long; it was given up and changed nothing",
         "25006" => "archive_url must name the primary; this server only reads",

@@ -256,6 +256,11 @@ fn silent(after: Duration) -> StoreError {
 
 /// What another program has put in place of our keys, and a script that failed in the middle, want a human.
 fn failed(error: RedisError) -> StoreError {
+    // It cannot write its append-only file, and takes no writes until it can, not those of a script either.
+    if error.code() == Some("MISCONF") {
+        let why = error.detail().unwrap_or_default();
+        return StoreError::down(format_args!("Redis: {}", why.split(" script:").next().unwrap_or(why)));
+    }
     let damaged = error.code() == Some("WRONGTYPE") || error.detail().is_some_and(|d| d.contains("user_script:"));
     if damaged {
         StoreError::corrupt(format_args!("Redis: {error}"))
@@ -267,6 +272,16 @@ fn failed(error: RedisError) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_redis_without_room_on_its_disk_is_down_and_says_why_not_damaged() {
+        for script in ["", " script: 3f2a, on @user_script:30."] {
+            let said = format!("-MISCONF Errors writing to the AOF file: No space left on device{script}\r\n");
+            let refused = redis::parse_redis_value(said.as_bytes()).and_then(Value::extract_error).unwrap_err();
+            let StoreError::Down(why) = failed(refused) else { panic!("{said}") };
+            assert_eq!(&*why, "Redis: Errors writing to the AOF file: No space left on device");
+        }
+    }
 
     #[test]
     fn a_url_with_several_hosts_names_a_cluster() {
