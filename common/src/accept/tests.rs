@@ -1,3 +1,5 @@
+//! Decisions over a home that has loaded nothing.
+
 use super::*;
 use crate::archive::{Audience, Publish};
 use crate::graph::Shield;

@@ -59,6 +59,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     follows::an_edge_changes_only_when_asked_for_something_else(open("edges").await).await;
     follows::i10_generations_only_grow_and_the_counter_covers_them(open("generations").await).await;
     follows::lists_show_the_newest_edge_first_and_go_on_at_the_cursor(open("lists").await).await;
+    follows::follows_of_one_call_are_listed_in_its_order(open("call").await).await;
     follows::recipients_come_by_number_within_their_bucket(open("recipients").await).await;
 
     events::an_event_is_outstanding_until_it_is_finished(open("events").await).await;

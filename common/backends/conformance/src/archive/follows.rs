@@ -105,6 +105,19 @@ pub(super) async fn lists_show_the_newest_edge_first_and_go_on_at_the_cursor(arc
     }
 }
 
+pub(super) async fn follows_of_one_call_are_listed_in_its_order(archive: Arc<dyn Archive>) {
+    let mut call = vec![follow("rea", "ann")];
+    call.extend((0..5).map(|n| follow("joe", &format!("u{n}"))));
+    call.extend([follow("sue", "ben"), follow("rea", "ben")]);
+    let answers = archive.write(call, NOW).await.unwrap();
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().is_fresh()), "{answers:?}");
+    let (rea, ben) = (number(&*archive, "rea").await, number(&*archive, "ben").await);
+    for (of, following, wants) in [(ben, false, ["rea", "sue"]), (rea, true, ["ben", "ann"])] {
+        let list = whole_list(&*archive, of, following, 10).await;
+        assert_eq!(list.iter().map(|line| line.user.as_str()).collect::<Vec<_>>(), wants, "the last one first");
+    }
+}
+
 pub(super) async fn recipients_come_by_number_within_their_bucket(archive: Arc<dyn Archive>) {
     let names: Vec<_> = (0..70).map(|n| user(&format!("r{n}"))).collect();
     let mut readers = archive.intern(&names).await.unwrap();
