@@ -95,13 +95,14 @@ export class Cluster extends Backend {
 
   /**
    * `config`: TOML for every process; `redis`: "single" or "cluster"; `failpoint`: of the gateway that phones
-   * connect to; `through`: names of processes that reach the engines through proxies of their own.
+   * connect to; `through`: names of processes that reach the engines through proxies of their own; `disks`: the sizes of
+   * the disks of engines that have one of their own, such as {redis: "64m"}.
    */
-  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [] } = {}) {
+  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {} } = {}) {
     const cluster = new Cluster();
     cluster.directory = await mkdtemp(join(tmpdir(), "feedgate-cluster-"));
     t.after(() => cluster.#sweep());
-    await cluster.#engines(t, redis);
+    await cluster.#engines(t, redis, disks);
     cluster.config = config;
     for (const name of through) cluster.proxies[name] = await cluster.#proxied(t);
     await promisify(execFile)(binary("feedgate"), ["secrets", cluster.secrets]);
@@ -159,10 +160,11 @@ export class Cluster extends Backend {
     return held.filter(({ memory }) => memory !== null);
   }
 
-  async #engines(t, redis) {
+  async #engines(t, redis, disks) {
     const Home = redis === "cluster" ? RedisCluster : Redis;
-    postgres ??= Postgres.start(file);
-    [this.postgres, this.redis, this.nats] = await Promise.all([postgres, Home.start(t), Nats.start(t)]);
+    const own = disks.postgres ? Postgres.start(t, { disk: disks.postgres }) : (postgres ??= Postgres.start(file));
+    const others = [Home.start(t, { disk: disks.redis }), Nats.start(t, { disk: disks.nats })];
+    [this.postgres, this.redis, this.nats] = await Promise.all([own, ...others]);
     this.database = `cluster_${(databases += 1)}`;
     await this.postgres.database(this.database);
   }

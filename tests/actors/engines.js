@@ -10,7 +10,7 @@
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdtemp, readdir, readFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, statfs } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,10 +30,14 @@ const GREETING_WITHIN_MS = 1000;
 class Engine {
   #process = null;
 
-  /** `args`: more arguments for the launcher, which hold for every restart as well. */
-  static async start(t, { args = [] } = {}) {
+  /**
+   * `args`: more arguments for the launcher, which hold for every restart as well. `disk`: its directory is a file system
+   * in memory of that size, such as "64m", which takes root.
+   */
+  static async start(t, { args = [], disk } = {}) {
     const engine = new this();
     engine.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
+    if (disk) await run("mount", ["-t", "tmpfs", "-o", `size=${disk},mode=755`, "tmpfs", engine.directory]);
     const sweeper = spawn(script("sweep"), [engine.directory], { stdio: ["pipe", "inherit", "inherit"] });
     const swept = once(sweeper, "exit");
     t.after(async () => {
@@ -89,6 +93,21 @@ class Engine {
     }
   }
 
+  /** Somebody else's file takes all of its disk but so many bytes. */
+  async fill(left) {
+    const { bavail, bsize } = await statfs(this.directory);
+    await run("fallocate", ["--length", bavail * bsize - left, this.#other]);
+  }
+
+  /** That file is gone. */
+  async empty() {
+    await rm(this.#other);
+  }
+
+  get #other() {
+    return join(this.directory, "of-somebody-else");
+  }
+
   /** Starts it again on the same port and directory; kills it first if it runs. */
   async restart() {
     await this.kill();
@@ -125,9 +144,9 @@ export class Redis extends Engine {
   static STOP = "SIGTERM";
 
   /** `replicaOf`: the Redis of which this is a replica, in step with it when this returns. */
-  static start(t, { replicaOf, args = [] } = {}) {
+  static start(t, { replicaOf, args = [], disk } = {}) {
     const replica = replicaOf ? ["--replicaof", "127.0.0.1", replicaOf.port] : [];
-    return super.start(t, { args: [...replica, ...args] });
+    return super.start(t, { args: [...replica, ...args], disk });
   }
 
   get url() {
