@@ -112,6 +112,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     history::history_that_says_otherwise_than_what_is_there_is_refused_or_passed_by(open("otherwise").await).await;
     history::i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(open("past").await).await;
     history::a_class_that_was_given_is_not_changed(open("given").await).await;
+    history::who_is_named_by_a_refused_line_alone_gets_no_number(open("nameless").await).await;
     history::what_was_addressed_and_had_its_end_is_in_no_feed(open("ended").await).await;
 
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;

@@ -226,3 +226,20 @@ pub(super) async fn what_was_addressed_and_had_its_end_is_in_no_feed(archive: Ar
     assert_eq!((feed.adds, feed.taken.direct), (vec![], told.upto.direct));
     assert_eq!(archive.feed_below(InboxKey::main(rea), None, None, 10, 10).await.unwrap(), []);
 }
+
+pub(super) async fn who_is_named_by_a_refused_line_alone_gets_no_number(archive: Arc<dyn Archive>) {
+    let taken = Publish { id: Some(ItemId(7)), ..to_users("joe", "not theirs", &["eve"]) };
+    assert!(import(&*archive, vec![item(7, "ann", false)]).await.iter().all(fresh));
+    let lines = vec![
+        followed("rea", 50, Place::Add(ItemId(99))),
+        Import::Item { publish: taken, version: 1, deleted: false },
+        followed("rob", 50, Place::Add(ItemId(7))),
+    ];
+    let answers = import(&*archive, lines).await;
+    assert_eq!(answers[0], Err(Refused::NoSuchItem(ItemId(99))));
+    assert_eq!(answers[1], Err(Refused::IdTaken(ItemId(7))));
+    assert!(fresh(&answers[2]));
+    let names = ["ann", "rea", "joe", "eve", "rob"].map(user);
+    let numbered = archive.user_nos(&names).await.unwrap().into_iter().map(|no| no.is_some()).collect::<Vec<_>>();
+    assert_eq!(numbered, [true, false, false, false, true]);
+}
