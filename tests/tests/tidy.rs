@@ -115,23 +115,33 @@ fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
     assert_eq!(hit, named);
 }
 
+/// The values of `key = '...'` in a list of mutants.
+fn values<'a>(list: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    list.lines().filter_map(move |line| line.strip_prefix(key)?.trim_start().strip_prefix("= ")).map(|value| value.trim_matches(['\'', '"']))
+}
+
 #[test]
 fn every_mutant_names_a_test_that_exists() {
     let sources = files(".rs");
-    for (path, text) in files(".patch") {
-        if let Some(fault) = text.lines().find_map(|line| line.strip_prefix("Fault: ")) {
+    let lists = files(".toml").into_iter().filter(|(path, _)| path.starts_with("tests/mutants/"));
+    let mut mutants = 0;
+    for (path, list) in lists {
+        for fault in values(&list, "fault") {
             let file = fault.split(' ').next().unwrap_or_default();
             assert!(
                 root().join("tests/faults").join(file).is_file(),
                 "{path} names the fault {file:?}, which is nowhere"
             );
-            continue;
+            mutants += 1;
         }
-        let named = text.lines().find_map(|line| line.strip_prefix("Test: ")).unwrap_or_default();
-        let test = named.rsplit([' ', ':']).next().unwrap_or_default();
-        let exists = sources.iter().any(|(_, source)| source.contains(&format!("fn {test}(")));
-        assert!(!test.is_empty() && exists, "{path} names the test {test:?}, which is nowhere");
+        for named in values(&list, "test") {
+            let test = named.rsplit([' ', ':']).next().unwrap_or_default();
+            let exists = sources.iter().any(|(_, source)| source.contains(&format!("fn {test}(")));
+            assert!(!test.is_empty() && exists, "{path} names the test {test:?}, which is nowhere");
+            mutants += 1;
+        }
     }
+    assert!(mutants > 100, "only {mutants} mutants were found");
 }
 
 #[test]
