@@ -117,7 +117,9 @@ fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
 
 /// The values of `key = '...'` in a list of mutants.
 fn values<'a>(list: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    list.lines().filter_map(move |line| line.strip_prefix(key)?.trim_start().strip_prefix("= ")).map(|value| value.trim_matches(['\'', '"']))
+    list.lines()
+        .filter_map(move |line| line.strip_prefix(key)?.trim_start().strip_prefix("= "))
+        .map(|value| value.trim_matches(['\'', '"']))
 }
 
 #[test]
