@@ -147,6 +147,8 @@ struct Simulation {
     gate: Gate,
     clock: Arc<AtomicI64>,
     nodes: Vec<Arc<Node>>,
+    /// Makes another process with the settings of this node.
+    process: Box<dyn Fn(usize) -> Arc<Node>>,
     oracle: Arc<Mutex<Oracle>>,
     /// By node.
     devices: Vec<BTreeMap<Inbox, Arc<Mutex<Device>>>>,
@@ -163,8 +165,9 @@ impl Simulation {
         let world = World::new(stores.worlds.fetch_add(1, Ordering::Relaxed), USERS);
         let numbers = block_on(stores.archive.intern(&world.names)).unwrap();
         let clock = Arc::new(AtomicI64::new(NOW));
-        let node = |n: usize| {
-            let now = clock.clone();
+        let now = clock.clone();
+        let process = move |n: usize| {
+            let now = now.clone();
             let feeds = Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)
                 // The last is more than anybody has followers: a round takes all buckets at once.
                 .with_step_max([1, USERS + 1][n])
@@ -174,7 +177,8 @@ impl Simulation {
         Self {
             archive: stores.archive.clone(),
             inboxes: stores.inboxes.clone(),
-            nodes: (0..NODES).map(node).collect(),
+            nodes: (0..NODES).map(&process).collect(),
+            process: Box::new(process),
             gate,
             clock,
             oracle: Arc::new(Mutex::new(Oracle::new(BACKFILL))),
@@ -218,7 +222,13 @@ impl Simulation {
     }
 
     fn begin(&self, at: usize, action: Action) -> Pin<Box<dyn Future<Output = ()>>> {
-        let (node, now) = (self.nodes[at].clone(), self.clock.load(Ordering::Relaxed));
+        let node = match action {
+            // These may help to build an inbox. Within one process only one task builds an inbox at a time, and an actor
+            // that waited for another one here would wait for ever. So each of them is a worker of its own.
+            Action::Work(_) | Action::Edge(..) | Action::Direct(_) => (self.process)(at),
+            _ => self.nodes[at].clone(),
+        };
+        let now = self.clock.load(Ordering::Relaxed);
         let number = |user: User| node.numbers[user];
         match action {
             Action::Write(op) => {
