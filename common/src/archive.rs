@@ -26,7 +26,7 @@ use crate::{
     Bucket, Cut, DirectSeq, Epoch, FeedId, Generation, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq,
     UserId, UserNo, Watermarks,
 };
-pub use doors::{EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState, News};
+pub use doors::{EDGE_ADDS_MAX, EDGES_MAX, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use lines::{Follow, Held};
 pub use write::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written, may_be_foreign_id};
 
@@ -257,21 +257,26 @@ pub trait Archive: Send + Sync + 'static {
     /// Living direct items after `after` by id, at most `limit`, with those whom they have reached; some have reached nobody.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
-    /// What the follow door brings to the reader's inbox of each of these feeds, of the adds of that feed alone: the newest
-    /// `backfill` up to `edge.from` that no record up to `from` deletes, minus those deleted since; and the living ones
+    /// Authors to whom an edge of `reader` is outstanding, by number, at most `limit`.
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>>;
+
+    /// What the follow door brings of the first of `edges`, each an author and how far push had come, to the reader's inbox of each of the
+    /// feeds in `pulled`, each with how far that had pulled; of the adds of that feed alone: the newest `backfill` up to `edge.from` that no record up to `from` deletes, minus those deleted since; and the living ones
     /// beyond `from` that the cut is past: of route push by its progress, of route pull by its number.
     async fn edge_states(
         &self,
         reader: UserNo,
-        author: UserNo,
-        cuts: &[(FeedId, Cut)],
+        edges: &[(UserNo, Progress)],
+        pulled: &[(FeedId, PullSeq)],
         backfill: usize,
     ) -> Result<EdgeStates>;
 
-    /// The same for one inbox.
+    /// What it brings of one edge to one inbox.
     async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
-        let mut states = self.edge_states(key.reader, author, &[(key.feed, cut)], backfill).await?.states;
-        states.pop().ok_or_else(|| StoreError::corrupt("no answer for the inbox that was asked for"))
+        let edges = [(author, cut.progress)];
+        let states = self.edge_states(key.reader, &edges, &[(key.feed, cut.pull)], backfill).await?.states;
+        let state = states.into_iter().flatten().next();
+        state.ok_or_else(|| StoreError::corrupt("no answer for the inbox that was asked for"))
     }
 
     /// The same for every followed author at once, not cut anywhere, with what is addressed to the reader in this feed; the

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 
 use crate::archive::Recipient;
 use crate::change::{DisplayKey, Entry, Op, Record};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::{
     Bucket, Cut, Epoch, FeedId, Generation, InboxKey, Millis, OutboxSeq, Position, Progress, UserNo, Watermarks,
 };
@@ -319,8 +319,15 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The push step.
     async fn advance(&self, step: Advance) -> Result<Advanced>;
 
-    /// The follow step.
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped>;
+    /// Follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as if they were
+    /// taken one after another in this order, and is answered in its place. All of them answer that there is no inbox, or none.
+    async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>>;
+
+    /// One follow step.
+    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
+        let stepped = self.step_edges(vec![step]).await?.pop();
+        stepped.ok_or_else(|| StoreError::corrupt("no answer for the follow step that was asked for"))
+    }
 
     /// The step for what no push brings.
     async fn take(&self, step: Take) -> Result<Taken>;

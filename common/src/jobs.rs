@@ -9,7 +9,10 @@
 //!              └── nack, lapse ┘
 //! ```
 //!
-//! There are two [lanes](Lane), each a queue of its own: many follows at once delay no post.
+//! There are two [lanes](Lane), each a queue of its own: many follows at once delay no post. And the edges of one reader
+//! are [one job](Job::merged) in a queue, however many of them have changed.
+
+use std::collections::HashSet;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -28,7 +31,8 @@ pub enum Job {
         /// Whose outbox.
         author: UserNo,
     },
-    /// Bring the reader's inboxes to the edge's current generation and state.
+    /// This edge has changed: bring the reader's inboxes to its current generation and state. A queue holds it as
+    /// [`Job::Edges`] of the reader; one of an earlier version may hold it as it is.
     Edge {
         /// Whose inboxes.
         reader: UserNo,
@@ -37,6 +41,11 @@ pub enum Job {
     },
     /// Bring what is addressed to the reader to the reader's inboxes.
     Direct {
+        /// Whose inboxes.
+        reader: UserNo,
+    },
+    /// Edges of this reader have changed: bring the reader's inboxes to all that are outstanding.
+    Edges {
         /// Whose inboxes.
         reader: UserNo,
     },
@@ -61,8 +70,18 @@ impl Job {
     pub fn lane(self) -> Lane {
         match self {
             Self::FanOut { .. } | Self::Direct { .. } => Lane::Posts,
-            Self::Edge { .. } => Lane::Edges,
+            Self::Edge { .. } | Self::Edges { .. } => Lane::Edges,
         }
+    }
+
+    /// What a queue holds of `jobs`, each once, in their order: the edges of one reader are one job.
+    pub fn merged(jobs: &[Self]) -> Vec<Self> {
+        let mut seen = HashSet::with_capacity(jobs.len());
+        let held = jobs.iter().map(|job| match *job {
+            Self::Edge { reader, .. } => Self::Edges { reader },
+            other => other,
+        });
+        held.filter(|job| seen.insert(*job)).collect()
     }
 }
 
@@ -88,7 +107,7 @@ pub struct Delivery {
 /// See the module.
 #[async_trait]
 pub trait Jobs: Send + Sync + 'static {
-    /// Adds work; durable against a crash of the process when it answers. A job equal to one that
+    /// Adds work, [merged](Job::merged); durable against a crash of the process when it answers. A job equal to one that
     /// waits or is in flight may be merged with it: whoever works it off sees to what came meanwhile
     /// by looking again after its ack.
     async fn put(&self, jobs: &[Job]) -> Result<()>;

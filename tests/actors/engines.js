@@ -60,6 +60,11 @@ class Engine {
     return this.#process.ended;
   }
 
+  /** All lines that it wrote and that match. */
+  lines(pattern) {
+    return this.#process.lines(pattern);
+  }
+
   /** Ends it as a power cut ends its machine: SIGKILL to all its processes. */
   async kill() {
     if (this.ended) return;

@@ -70,6 +70,11 @@ export class Process {
     return match && Number(match[1]) * 1024;
   }
 
+  /** All lines that it wrote and that match. */
+  lines(pattern) {
+    return this.#log.join("").split("\n").filter((line) => pattern.test(line));
+  }
+
   /** The last lines that it wrote. */
   log() {
     return this.#log.join("").split("\n").slice(-LOG_LINES_SHOWN).join("\n");

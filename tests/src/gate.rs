@@ -23,8 +23,8 @@ use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::{
-    Archive, Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position,
-    Progress, PullSeq, UserId, UserNo, Watermarks,
+    Archive, Bucket, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress,
+    PullSeq, UserId, UserNo, Watermarks,
 };
 
 /// Where the actor that was polled last has stopped.
@@ -199,12 +199,16 @@ impl Archive for Gated<dyn Archive> {
     async fn edge_states(
         &self,
         reader: UserNo,
-        author: UserNo,
-        cuts: &[(FeedId, Cut)],
+        edges: &[(UserNo, Progress)],
+        pulled: &[(FeedId, PullSeq)],
         backfill: usize,
     ) -> Result<EdgeStates> {
         self.gate.wait().await;
-        self.store.edge_states(reader, author, cuts, backfill).await
+        self.store.edge_states(reader, edges, pulled, backfill).await
+    }
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.edges_due(reader, limit).await
     }
     async fn build(
         &self,
@@ -277,9 +281,9 @@ impl Inboxes for Gated<dyn Inboxes> {
         self.gate.wait().await;
         self.store.advance(step).await
     }
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
+    async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {
         self.gate.wait().await;
-        self.store.step_edge(step).await
+        self.store.step_edges(steps).await
     }
     async fn take(&self, step: Take) -> Result<Taken> {
         self.gate.wait().await;

@@ -185,7 +185,7 @@ async fn turn(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: 
 async fn work_off(dispatcher: &Dispatcher, jobs: &dyn Jobs, backoff: Backoff, work: Work) -> Result<()> {
     let finished = dispatcher.work_off(work.job).await?;
     ack(jobs, backoff, work).await;
-    if dispatcher.is_behind(finished).await? { jobs.put(&[work.job]).await } else { Ok(()) }
+    if dispatcher.is_behind(work.job, &finished).await? { jobs.put(&[work.job]).await } else { Ok(()) }
 }
 
 /// Repeats it until it is heard, for as long as it takes: a queue that does not answer has no other work to give either.

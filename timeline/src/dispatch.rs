@@ -3,7 +3,7 @@
 //! ```text
 //!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to what all have passed
 //!                       └─▶ bucket 0 … bucket n, some at a time ─▶ finish the event up to the least they came to
-//!   Edge           ─▶ a step of each of the reader's inboxes    ─▶ finish the event of the least generation
+//!   Edges(reader)  ─▶ a step of each of the reader's inboxes    ─▶ finish the event of each edge's least generation
 //!   Direct         ─▶ a step of each of the reader's inboxes    ─▶ finish the event up to the least of what was addressed
 //! ```
 //!
@@ -36,34 +36,37 @@ impl Dispatcher {
 
     /// Works a job off, or a turn's worth of it, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
     /// the event outstanding, or its job to be worked off again, and every inbox whole.
-    pub(crate) async fn work_off(&self, job: Job) -> Result<Event> {
+    pub(crate) async fn work_off(&self, job: Job) -> Result<Vec<Event>> {
         let mut redo = 0;
         loop {
-            let event = match job {
-                Job::FanOut { author } => Event::Outbox { author, seq: self.fan_out(author).await?, redo },
-                Job::Edge { reader, author } => self.executor.edge(reader, author).await?,
-                Job::Direct { reader } => self.executor.direct(reader).await?,
+            let finished = match job {
+                Job::FanOut { author } => vec![Event::Outbox { author, seq: self.fan_out(author).await?, redo }],
+                Job::Edge { reader, .. } | Job::Edges { reader } => self.executor.edges(reader).await?,
+                Job::Direct { reader } => vec![self.executor.direct(reader).await?],
             };
-            let stays = self.feeds.archive().finish(&[event]).await?;
+            let stays = self.feeds.archive().finish(&finished).await?;
             failpoint::hit("event-finished");
             // The inboxes may have lost a step of this very fan-out, in a bucket that it had been through.
             match stays.first() {
                 Some(Event::Outbox { redo: again, .. }) => redo = *again,
-                _ => return Ok(event),
+                _ => return Ok(finished),
             }
         }
     }
 
-    /// Whether there is more to do than `finished`, which a job of this kind has just done.
-    pub(crate) async fn is_behind(&self, finished: Event) -> Result<bool> {
+    /// Whether there is more to do than `finished`, which this job has just done.
+    pub(crate) async fn is_behind(&self, job: Job, finished: &[Event]) -> Result<bool> {
         let archive = self.feeds.archive();
+        if let Job::Edge { reader, .. } | Job::Edges { reader } = job {
+            return Ok(!archive.edges_due(reader, 1).await?.is_empty());
+        }
         Ok(match finished {
-            Event::Outbox { author, seq, .. } => archive.outbox(author, seq, 1).await?.head > seq,
-            Event::Edge { reader, author, generation } => archive.edge(reader, author).await?.generation > generation,
-            Event::Direct { reader, seq } => {
+            [Event::Outbox { author, seq, .. }] => archive.outbox(*author, *seq, 1).await?.head > *seq,
+            [Event::Direct { reader, seq }] => {
                 let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
-                archive.news(InboxKey::main(reader), beyond, 1).await?.upto.direct > seq
+                archive.news(InboxKey::main(*reader), beyond, 1).await?.upto.direct > *seq
             }
+            _ => false,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The smallest pieces of work: one bucket of one author's fan-out, one edge of one reader.
+//! The smallest pieces of work: one bucket of one author's fan-out, outstanding edges of one reader.
 //!
 //! The doorbell rings after each step has committed, so that the readers of a long fan-out need not wait
 //! for its end. A piece is bounded: what is left of an author who posts all the time is the next job's.
@@ -90,12 +90,12 @@ impl Executor {
         self.doorbell.hot(head).await;
     }
 
-    /// Brings the reader's inboxes to the edge as it is now, and answers what is thereby finished.
-    /// Cancelling loses nothing.
-    pub(crate) async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Event> {
-        let (event, grown) = self.feeds.step_edge(reader, author).await?;
+    /// Brings the reader's inboxes to outstanding edges as they are now, and answers what is thereby finished; nothing if
+    /// none is outstanding. Cancelling loses nothing.
+    pub(crate) async fn edges(&self, reader: UserNo) -> Result<Vec<Event>> {
+        let (finished, grown) = self.feeds.step_edges(reader).await?;
         self.tell(grown).await;
-        Ok(event)
+        Ok(finished)
     }
 
     /// Brings what is addressed to the reader to the reader's inboxes, and answers what is thereby finished. Cancelling

@@ -31,9 +31,12 @@ pub struct News {
     pub quiet: bool,
 }
 
-/// The most adds that a follow step brings. An edge that shows more, as one that was imported from far back may, leaves the
-/// inbox to its next rebuild, which brings the newest of it.
+/// The most adds that a follow step brings. An edge that alone shows more, as one that was imported from far back may, leaves
+/// the inbox to its next rebuild, which brings the newest of it.
 pub const EDGE_ADDS_MAX: usize = 2 * KEEP;
+
+/// The most edges that a follow step brings.
+pub const EDGES_MAX: usize = 256;
 
 /// What a follow or unfollow step brings to an inbox: one edge, and the adds it shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,16 +50,17 @@ pub struct EdgeState {
     pub quiet: bool,
 }
 
-/// One edge in each of the reader's inboxes that were asked for, read in one snapshot.
+/// Edges of one reader in each of the inboxes that were asked for, read in one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdgeStates {
-    /// The edge now.
-    pub edge: Edge,
+    /// The first of the edges that were asked for, in that order, as they are now: as many as show [`EDGE_ADDS_MAX`] adds
+    /// together in each inbox, and at least one.
+    pub edges: Vec<Edge>,
     /// As [`Archive::feeds`](super::Archive::feeds): the inbox of a feed that is not among them is built later, from no less
     /// than this.
     pub feeds: Vec<FeedId>,
-    /// What a step brings, in the order asked.
-    pub states: Vec<EdgeState>,
+    /// For each inbox in the order asked: what a step brings of each of `edges`.
+    pub states: Vec<Vec<EdgeState>>,
 }
 
 /// Everything a rebuilt inbox holds, read in one snapshot.

@@ -1,117 +1,167 @@
-//! The follow door: brings a reader's inboxes to one edge's *current* generation and state.
+//! The follow door: brings a reader's inboxes to the *current* generation and state of edges that have changed.
 //!
 //! ```text
-//!   where all inboxes stand ─▶ the edge and what it shows, one snapshot ─┬─▶ a step where there is an inbox
-//!       ▲                                                                └─▶ elsewhere: is one being built now?
-//!       │                                                                       └─▶ builds it too
-//!       └── overtaken, an inbox has come, a feed was unknown here ───────────────────┘
+//!   where all inboxes stand ─▶ the edges and what they show, one snapshot ─┬─▶ one step of each inbox that there is
+//!       ▲                                                                  └─▶ elsewhere: is one being built now?
+//!       │                                                                         └─▶ builds it too
+//!       └── none is in all inboxes: overtaken, an inbox has come, a feed was unknown here ──┘
 //! ```
 //!
 //! A build in flight may have read before the edge changed, and the step cannot act on an inbox that is not there. A build that
 //! begins later reads the edge as it is by then. So whether there is one is asked after the snapshot.
 //!
+//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. In a step each is compared by itself, so one that is
+//! overtaken holds up no other: it stays outstanding, and comes with the next.
+//!
 //! Most readers have opened one feed: the others cost a name in a call.
 //!
-//! The work names only (reader, author), so repeated and reordered follows and unfollows merge by
-//! themselves (I15).
+//! The work names only the reader, so repeated and reordered follows and unfollows merge by themselves (I15).
 
 use futures_util::future::{try_join, try_join_all};
 
 use super::{Feeds, TRIES, contended};
-use crate::archive::{EDGE_ADDS_MAX, EdgeState, Event};
+use crate::archive::{EDGE_ADDS_MAX, EDGES_MAX, EdgeState, Event, FeedAdd};
 use crate::doorbell::Growth;
 use crate::error::Result;
-use crate::inboxes::{EdgeStep, EdgeStepped};
-use crate::{Cut, Entry, Generation, InboxKey, Op, Position, PullSeq, UserNo, failpoint};
+use crate::inboxes::{EdgeStep, EdgeStepped, Stand};
+use crate::{Cut, Entry, FeedId, Generation, InboxKey, Op, Progress, PullSeq, UserNo, failpoint};
 
 /// No inbox has pulled so far: a step that expects this only asks whether there is anything to do.
 const NOWHERE: PullSeq = (1 << 53) - 1;
 
-/// What became of one inbox.
-enum Stepped {
-    /// It has taken the edge in.
-    Done(Option<Growth>),
-    /// Read again.
-    Overtaken,
+/// An edge that is not in all inboxes yet.
+struct Due {
+    author: UserNo,
+    /// The least that any inbox has taken in.
+    generation: Generation,
+    /// The feeds whose inboxes have it, or have none to take it in.
+    served: Vec<FeedId>,
+}
+
+impl Due {
+    fn new(author: UserNo) -> Self {
+        Self { author, generation: Generation::MAX, served: vec![] }
+    }
+}
+
+/// What became of an inbox in a step.
+struct Stepped {
+    /// Which of the edges it has taken in.
+    took: Vec<bool>,
+    growth: Option<Growth>,
 }
 
 impl Feeds {
-    /// Takes in the edge as it is now, in each of the reader's inboxes. Answers what is thereby finished, and where those
-    /// logs stand that have grown.
+    /// Takes in the edges of the reader that are outstanding now, the first of them if they are many, in each of the
+    /// reader's inboxes. Answers what is thereby finished, at least one unless nothing is outstanding, and where those logs
+    /// stand that have grown.
+    pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
+        let authors = self.archive.edges_due(reader, EDGES_MAX).await?;
+        self.bring(reader, authors.into_iter().map(Due::new).collect()).await
+    }
+
+    /// Takes in one edge, whether it is outstanding or not.
     pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Vec<Growth>)> {
-        let (mut generation, mut grown) = (Generation::MAX, vec![]);
-        let (mut served, mut left) = (vec![], self.known_feeds());
+        let (mut finished, grown) = self.bring(reader, vec![Due::new(author)]).await?;
+        Ok((finished.pop().ok_or_else(|| contended("a follow step"))?, grown))
+    }
+
+    async fn bring(&self, reader: UserNo, mut due: Vec<Due>) -> Result<(Vec<Event>, Vec<Growth>)> {
+        let mut grown = vec![];
+        if due.is_empty() {
+            return Ok((vec![], grown));
+        }
         for _ in 0..TRIES {
-            let keys: Vec<InboxKey> = left.iter().map(|feed| InboxKey { reader, feed: *feed }).collect();
-            let of = (author, reader.bucket(self.inboxes.buckets()));
-            let (progress, stands) = try_join(self.inboxes.progress(&[of]), self.inboxes.stands(&keys)).await?;
-            let (mut heads, mut cuts, mut missing) = (vec![], vec![], vec![]);
-            for (key, stand) in keys.into_iter().zip(stands) {
-                match stand {
-                    Some(stand) => {
-                        heads.push(stand.head);
-                        cuts.push((key.feed, Cut { progress: progress[0], pull: stand.taken.pull }));
-                    }
-                    None => missing.push(key),
-                }
-            }
-            let now = self.archive.edge_states(reader, author, &cuts, self.backfill).await?;
-            generation = generation.min(now.edge.generation);
-            let steps = cuts.iter().zip(heads).zip(now.states).map(async |((&(feed, cut), head), state)| {
-                Ok((feed, self.step_inbox((InboxKey { reader, feed }, head), author, cut, state).await?))
-            });
-            let (stepped, come) = try_join(try_join_all(steps), self.inboxes.present(&missing)).await?;
-            for (feed, stepped) in stepped {
-                if let Stepped::Done(growth) = stepped {
-                    served.push(feed);
-                    grown.extend(growth);
-                }
-            }
-            served.extend(missing.iter().filter(|key| !come.contains(key)).map(|key| key.feed));
-            for key in come {
-                self.rebuild(key).await?;
-            }
-            left = self.unserved(now.feeds, &served);
-            if left.is_empty() {
-                return Ok((Event::Edge { reader, author, generation }, grown));
+            let feeds = self.round(reader, &mut due, &mut grown).await?;
+            let done = due.iter().filter(|due| feeds.iter().all(|feed| due.served.contains(feed)));
+            let finished = done.map(|due| Event::Edge { reader, author: due.author, generation: due.generation });
+            let finished: Vec<Event> = finished.collect();
+            if !finished.is_empty() {
+                return Ok((finished, grown));
             }
         }
         Err(contended("a follow step"))
     }
 
-    /// Brings one inbox, whose log stood there, to `state`, which was read with this cut.
+    /// One step of each inbox that lacks any of these edges. Those that are too many for it are taken out. Answers all the
+    /// feeds that there are.
+    async fn round(&self, reader: UserNo, due: &mut Vec<Due>, grown: &mut Vec<Growth>) -> Result<Vec<FeedId>> {
+        let mut left = self.known_feeds();
+        left.retain(|feed| due.iter().any(|due| !due.served.contains(feed)));
+        let keys: Vec<InboxKey> = left.into_iter().map(|feed| InboxKey { reader, feed }).collect();
+        let bucket = reader.bucket(self.inboxes.buckets());
+        let of: Vec<_> = due.iter().map(|due| (due.author, bucket)).collect();
+        let (progress, stands) = try_join(self.inboxes.progress(&of), self.inboxes.stands(&keys)).await?;
+        let edges: Vec<(UserNo, Progress)> = due.iter().map(|due| due.author).zip(progress).collect();
+        let (mut there, mut missing) = (vec![], vec![]);
+        for (key, stand) in keys.into_iter().zip(stands) {
+            match stand {
+                Some(stand) => there.push((key, stand)),
+                None => missing.push(key),
+            }
+        }
+        let pulled: Vec<_> = there.iter().map(|(key, stand)| (key.feed, stand.taken.pull)).collect();
+        let now = self.archive.edge_states(reader, &edges, &pulled, self.backfill).await?;
+        due.truncate(now.edges.len());
+        for (due, edge) in due.iter_mut().zip(&now.edges) {
+            due.generation = due.generation.min(edge.generation);
+        }
+        let steps = there.iter().zip(now.states).map(|(&at, states)| self.step_inbox(at, &edges, states));
+        let (stepped, come) = try_join(try_join_all(steps), self.inboxes.present(&missing)).await?;
+        for ((key, _), stepped) in there.iter().zip(stepped) {
+            for (due, took) in due.iter_mut().zip(stepped.took) {
+                due.served.extend(took.then_some(key.feed));
+            }
+            grown.extend(stepped.growth);
+        }
+        for key in missing.into_iter().filter(|key| !come.contains(key)) {
+            due.iter_mut().for_each(|due| due.served.push(key.feed));
+        }
+        for key in come {
+            self.rebuild(key).await?;
+        }
+        Ok(self.unserved(now.feeds, &[]))
+    }
+
+    /// Brings one inbox, which stood there, to `states`, which were read with these cuts.
     async fn step_inbox(
         &self,
-        (key, head): (InboxKey, Position),
-        author: UserNo,
-        mut expected: Cut,
-        mut state: EdgeState,
+        (key, stand): (InboxKey, Stand),
+        edges: &[(UserNo, Progress)],
+        states: Vec<EdgeState>,
     ) -> Result<Stepped> {
-        let generation = state.edge.generation;
-        let too_many = state.adds.len() > EDGE_ADDS_MAX;
-        if too_many {
-            expected.pull = NOWHERE;
-            state.adds.clear();
+        let too_many = states.iter().map(|state| state.adds.len()).sum::<usize>() > EDGE_ADDS_MAX;
+        let (mut quiet, mut steps) = (vec![], vec![]);
+        for (&(author, progress), state) in edges.iter().zip(states) {
+            let (generation, on) = (state.edge.generation, state.edge.on);
+            let entry = |FeedAdd { outbox_seq, key, .. }| Entry { op: Op::Add, author, outbox_seq, generation, key };
+            let adds = if too_many { vec![] } else { state.adds.into_iter().map(entry).collect() };
+            let expected = Cut { progress, pull: if too_many { NOWHERE } else { stand.taken.pull } };
+            quiet.push(state.quiet);
+            steps.push(EdgeStep { key, author, generation, on, expected, adds });
         }
-        let adds = state
-            .adds
-            .iter()
-            .map(|add| Entry { op: Op::Add, author, outbox_seq: add.outbox_seq, generation, key: add.key })
-            .collect();
-        let step = EdgeStep { key, author, generation, on: state.edge.on, expected, adds };
-        let stepped = self.inboxes.step_edge(step).await?;
+        let stepped = self.inboxes.step_edges(steps).await?;
         failpoint::hit("edge-step-done");
-        Ok(match stepped {
-            EdgeStepped::Applied(_) if state.quiet => Stepped::Done(None),
-            EdgeStepped::Applied(head) => Stepped::Done(Some(Growth::of_one(key, author, head))),
-            EdgeStepped::Nothing | EdgeStepped::Missing => Stepped::Done(None),
+        let full = stepped.contains(&EdgeStepped::Full) || too_many && stepped.contains(&EdgeStepped::Overtaken);
+        let last = |grew: &dyn Fn(&EdgeStepped) -> bool| {
+            let told = stepped.iter().zip(&quiet).rposition(|(stepped, quiet)| grew(stepped) && !quiet);
+            told.map(|at| edges[at].0)
+        };
+        if full {
             // More than a step brings, or than the inbox remembers: a rebuild brings all of it.
-            EdgeStepped::Full | EdgeStepped::Overtaken if too_many || stepped == EdgeStepped::Full => {
-                self.inboxes.discard(key).await?;
-                // Who is online reads again, and is told to start over.
-                Stepped::Done((!state.quiet).then(|| Growth::of_one(key, author, head)))
-            }
-            EdgeStepped::Overtaken | EdgeStepped::Full | EdgeStepped::Building => Stepped::Overtaken,
-        })
+            self.inboxes.discard(key).await?;
+            // Who is online reads again, and is told to start over.
+            let acted = last(&|stepped| !matches!(stepped, EdgeStepped::Nothing));
+            let growth = acted.map(|author| Growth::of_one(key, author, stand.head));
+            return Ok(Stepped { took: vec![true; stepped.len()], growth });
+        }
+        let heads = stepped.iter().filter_map(|stepped| match stepped {
+            EdgeStepped::Applied(head) => Some(*head),
+            _ => None,
+        });
+        let acted = last(&|stepped| matches!(stepped, EdgeStepped::Applied(_)));
+        let growth = acted.zip(heads.last()).map(|(author, head)| Growth::of_one(key, author, head));
+        let again = |stepped: &EdgeStepped| matches!(stepped, EdgeStepped::Overtaken | EdgeStepped::Building);
+        Ok(Stepped { took: stepped.iter().map(|stepped| !again(stepped)).collect(), growth })
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   write     accept, then relay the event as a job              (HTTP API)
 //!   advance   one push step of (author, bucket)                  (timeline worker)
-//!   edge      one follow or unfollow step of (reader, author)    (timeline worker)
+//!   edge      one step of a reader's follows and unfollows       (timeline worker)
 //!   news      what readers pull, and what is addressed to them   (gateway, timeline worker)
 //!   rebuild   a missing inbox from the Archive                   (first read)
 //!   order     the adds of a rebuilt inbox, oldest first          (homes of the Archive)

@@ -159,8 +159,8 @@ impl Inboxes for FaultyInboxes {
         self.inner.advance(step).await
     }
 
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
-        self.inner.step_edge(step).await
+    async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {
+        self.inner.step_edges(steps).await
     }
 
     async fn take(&self, step: Take) -> Result<Taken> {

@@ -99,6 +99,8 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
     if crash {
         return;
     }
+    // With others in the step, each is taken in or not by itself, as here alone: steps that nothing comes between.
+    let outcome = if model.variant == Some(Variant::FinishedThoughOvertaken) { Outcome::Done } else { outcome };
     let is_main = key.feed == FeedId::MAIN;
     let others = work.feeds > 1 && model.variant != Some(Variant::FinishedAfterTheMainFeed);
     match outcome {

@@ -21,6 +21,8 @@ pub enum Variant {
     SequenceBeforeCommit,
     /// What is to be done for every feed is finished when it is done for the main one.
     FinishedAfterTheMainFeed,
+    /// Edges that are brought together are finished together, also one that was overtaken.
+    FinishedThoughOvertaken,
     /// Which feeds there are is asked before the edge is read.
     FeedsReadFirst,
     /// A push step takes what comes next along, of whatever feed, to the feed of the first.

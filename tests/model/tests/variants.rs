@@ -66,6 +66,7 @@ variants! {
     a_rebuild_counter_from_before_the_snapshot: RebuildCounterBefore in pull_asleep breaks i3_an_add_stands_once;
     a_rebuild_counter_from_after_the_snapshot: RebuildCounterAfter in cross_classes_asleep breaks i5_nothing_of_an_author_that_was_left;
     a_follow_finished_after_the_main_feed: FinishedAfterTheMainFeed in feeds breaks i4_at_rest_a_device_shows_what_is_wanted;
+    a_follow_finished_though_overtaken: FinishedThoughOvertaken in follow breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_direct_item_finished_after_the_main_feed: FinishedAfterTheMainFeed in feeds_direct breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_follow_that_asks_for_the_feeds_first: FeedsReadFirst in feeds_named_meanwhile breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_push_step_that_mixes_feeds: StepMixesFeeds in feeds breaks i6_only_what_was_accepted_is_shown;

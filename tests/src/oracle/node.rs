@@ -89,6 +89,7 @@ pub async fn work_off(feeds: &Feeds, event: Event) -> Result<()> {
         let finished = match Job::from(event) {
             Job::FanOut { author } => Event::Outbox { author, seq: fan_out(feeds, author).await?, redo },
             Job::Edge { reader, author } => feeds.step_edge(reader, author).await?.0,
+            Job::Edges { .. } => unreachable!("an event is of one edge"),
             Job::Direct { reader } => feeds.take_direct(reader).await?.0,
         };
         match feeds.archive().finish(&[finished]).await?.first() {

@@ -9,7 +9,7 @@ use crate::faults::{Broken, How, news};
 use crate::town::{NOW, Town, eventually, settings};
 use async_trait::async_trait;
 use feedgate_common::Jobs;
-use feedgate_common::archive::Write;
+use feedgate_common::archive::{EDGES_MAX, Write};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::feed::jobs_of;
 use feedgate_common::jobs::{Delivery, Job, Lane};
@@ -138,6 +138,42 @@ async fn thousands_of_follows_do_not_make_a_post_wait() {
     worker.stop().await;
     let post = jobs.taken().iter().position(|job| *job == Job::FanOut { author: town.no(1) });
     assert!(post.is_some_and(|before| before < 10), "{post:?} of 1000 follows were before it");
+}
+
+/// Six hundred edges, some of which change again: three turns of one job, and a step for each that has anything to bring.
+#[tokio::test(flavor = "multi_thread")]
+async fn i15_the_edges_of_a_reader_are_one_job_and_come_together() {
+    const AUTHORS: usize = 600;
+    let dir = tempfile::tempdir().unwrap();
+    let town = Town::open(dir.path(), AUTHORS + 1).await;
+    let reader = AUTHORS;
+    for author in (0..AUTHORS).step_by(3) {
+        town.publish(author, 1_000 + author as u64).await;
+    }
+    town.deliver().await;
+    town.visit(reader).await;
+    let before = town.log(reader).await.head;
+    let follow = |author| Write::Follow { reader: town.name(reader), author: town.name(author) };
+    let unfollow = |author| Write::Unfollow { reader: town.name(reader), author: town.name(author) };
+    let mut writes: Vec<Write> = (0..AUTHORS).map(follow).collect();
+    writes.extend((0..AUTHORS).step_by(2).map(unfollow));
+    writes.extend((0..AUTHORS).step_by(4).map(follow));
+    let left = jobs_of(&town.stores.archive.write(writes, NOW).await.unwrap());
+    town.stores.jobs.put(&left).await.unwrap();
+    assert_eq!(town.stores.jobs.pending().await.unwrap(), 1);
+
+    let jobs = Watched::over(town.stores.jobs.clone());
+    let worker = town.worker_on(jobs.clone(), town.stores.doorbell.clone(), settings());
+    town.drained().await;
+    worker.stop().await;
+    let turns = jobs.taken().iter().filter(|job| job.lane() == Lane::Edges).count();
+    // The sweep of the start may put it once more.
+    assert!((AUTHORS.div_ceil(EDGES_MAX)..=AUTHORS.div_ceil(EDGES_MAX) + 1).contains(&turns), "{turns} turns");
+    let followed = |author: &usize| author % 2 == 1 || author % 4 == 0;
+    let wants: BTreeSet<u64> = (0..AUTHORS).step_by(3).filter(followed).map(|author| 1_000 + author as u64).collect();
+    assert_eq!(town.shown(reader).await, wants);
+    let head = town.log(reader).await.head;
+    assert_eq!((head.epoch, head.offset - before.offset), (before.epoch, (AUTHORS + wants.len()) as u64));
 }
 
 #[tokio::test(flavor = "multi_thread")]

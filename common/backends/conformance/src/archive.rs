@@ -65,6 +65,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     events::an_event_is_outstanding_until_it_is_finished(open("events").await).await;
     events::finishing_short_of_the_head_leaves_the_rest_outstanding(open("short").await).await;
     events::an_edge_that_changed_again_stays_outstanding(open("edge-events").await).await;
+    events::outstanding_edges_are_told_by_their_reader(open("due-edges").await).await;
     events::reopened_work_is_due_at_once(open("reopen").await).await;
     events::reopened_work_is_finished_by_whoever_has_gone_through_it_since(open("redo").await).await;
     events::epochs_only_grow(&open).await;
@@ -117,6 +118,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
 
     window::a_follow_late_reads_only_its_own_window(open("late").await).await;
     window::i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(open("too-much").await).await;
+    window::i18_a_follow_step_is_told_of_the_first_edges_that_fit(open("fit").await).await;
     window::a_rebuild_brings_what_push_has_not_and_says_of_whom(open("cuts").await).await;
     for seed in 1..=8 {
         let history = oracle::History::of_seed(seed, 120);

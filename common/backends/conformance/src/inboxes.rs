@@ -49,6 +49,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     a_reader_gets_records_beyond_its_edge_alone(open().await).await;
     edges::a_follow_step_forgets_then_adds_and_later_pushes_go_on(open().await).await;
     edges::an_unfollow_step_keeps_its_mark(open().await).await;
+    edges::each_of_several_follow_steps_at_once_acts_or_not_by_itself(open().await).await;
     edges::i18_an_inbox_remembers_so_many_follow_steps_and_no_more(open().await).await;
     edges::present_is_what_is_there_and_what_is_being_built(open().await).await;
     builds::i4_what_is_pushed_while_an_inbox_is_built_stands_in_it_once(open().await).await;

@@ -18,6 +18,7 @@ pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
     what_is_put_after_an_ack_is_a_job_of_its_own(open("again").await).await;
     a_job_given_back_comes_again(open("back").await).await;
     what_waits_in_one_lane_delays_nothing_in_the_other(open("lanes").await).await;
+    the_edges_of_one_reader_are_one_job(open("reader").await).await;
     what_is_put_again_after_its_ack_waits_behind_the_others(open("turns").await).await;
     a_waiting_take_hears_of_new_work(open("wait").await).await;
     a_cancelled_take_has_taken_nothing(open("cancel").await).await;
@@ -53,6 +54,10 @@ fn direct(reader: u32) -> Job {
 
 fn edge(reader: u32, author: u32) -> Job {
     Job::Edge { reader: UserNo(reader), author: UserNo(author) }
+}
+
+fn edges(reader: u32) -> Job {
+    Job::Edges { reader: UserNo(reader) }
 }
 
 async fn put(jobs: &dyn Jobs, of: &[Job]) {
@@ -144,11 +149,34 @@ async fn what_waits_in_one_lane_delays_nothing_in_the_other(jobs: Arc<dyn Jobs>)
     }
     put(&*jobs, &[edges[40]]).await;
     assert_eq!(pending(&*jobs).await, 101, "equal edges are one");
-    for wants in edges.iter().copied().chain([edge(101, 9)]) {
+    for reader in 1..=101 {
         let got = take_of(&*jobs, Lane::Edges).await;
-        assert_eq!(got.job, wants);
+        assert_eq!(got.job, self::edges(reader));
         ack(&*jobs, got).await;
     }
+    assert!(is_idle(&*jobs).await);
+}
+
+/// Those that wait, and those put while it is in flight: they get one turn more at most.
+async fn the_edges_of_one_reader_are_one_job(jobs: Arc<dyn Jobs>) {
+    let batch: Vec<Job> = (1..=500).map(|author| edge(7, author)).chain([edge(8, 1)]).collect();
+    put(&*jobs, &batch).await;
+    put(&*jobs, &[edge(7, 501), edges(7)]).await;
+    assert_eq!(pending(&*jobs).await, 2);
+    let first = take_of(&*jobs, Lane::Edges).await;
+    assert_eq!(first.job, edges(7));
+    put(&*jobs, &[edge(7, 502)]).await;
+    put(&*jobs, &[edge(7, 503)]).await;
+    ack(&*jobs, first).await;
+    put(&*jobs, &[first.job, edge(9, 1)]).await;
+    let mut turns = vec![];
+    while turns.last() != Some(&edges(9)) {
+        let turn = take_of(&*jobs, Lane::Edges).await;
+        turns.push(turn.job);
+        ack(&*jobs, turn).await;
+    }
+    turns.sort_unstable();
+    assert_eq!(turns, [edges(7), edges(8), edges(9)]);
     assert!(is_idle(&*jobs).await);
 }
 
@@ -270,7 +298,7 @@ async fn what_was_not_acknowledged_comes_again_after_a_restart(open: &impl Async
         got.insert(delivery.job);
         ack(&*jobs, delivery).await;
     }
-    assert_eq!(got, BTreeSet::from([fan_out(2), fan_out(3), fan_out(4), edge(7, 8)]));
+    assert_eq!(got, BTreeSet::from([fan_out(2), fan_out(3), fan_out(4), edges(7)]));
     assert!(is_idle(&*jobs).await, "the acknowledged job is gone");
     drop(jobs);
     assert_eq!(pending(&*open("restart").await).await, 0);

@@ -151,7 +151,7 @@ impl Jobs for EmbeddedJobs {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
         let news: Vec<Job> = {
             let mut lines = self.shared.lines.lock();
-            jobs.iter().copied().filter(|job| !lines.merge(*job)).collect()
+            Job::merged(jobs).into_iter().filter(|job| !lines.merge(*job)).collect()
         };
         if news.is_empty() {
             return Ok(());

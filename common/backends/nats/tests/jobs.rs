@@ -130,7 +130,7 @@ async fn a_job_of_a_newer_version_waits_for_a_newer_worker_and_garbage_does_not(
     let server = Nats::start();
     let jobs = jobs(&server, &Settings::default()).await;
     let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
-    for (subject, payload) in [("feed.work.news.1", r#"{"v":3,"kind":"news"}"#), ("feed.work.garbage", "?")] {
+    for (subject, payload) in [("feed.work.news.1", r#"{"v":4,"kind":"news"}"#), ("feed.work.garbage", "?")] {
         jetstream.publish(subject, payload.into()).await.unwrap().await.unwrap();
     }
     jobs.put(&[fan_out(1)]).await.unwrap();

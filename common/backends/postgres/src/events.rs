@@ -67,6 +67,8 @@ WITH done AS (
 UPDATE edges e SET due = NULL
 FROM done WHERE e.reader = done.reader AND e.author = done.author AND e.generation <= done.generation";
 
+const EDGES_DUE: &str = "SELECT author FROM edges WHERE reader = $1 AND due IS NOT NULL ORDER BY author LIMIT $2";
+
 /// As with outboxes.
 const FINISH_DIRECT: &str = "
 WITH done AS (
@@ -120,6 +122,16 @@ pub(crate) async fn outstanding(
         Ok(Outstanding { since, event })
     };
     read.into_iter().map(line).collect()
+}
+
+pub(crate) async fn edges_due(
+    connection: &mut PgConnection,
+    reader: UserNo,
+    limit: usize,
+) -> sqlx::Result<Vec<UserNo>> {
+    let query = sqlx::query_scalar(EDGES_DUE).bind(rows::user(reader)).bind(rows::limit(limit));
+    let read: Vec<i32> = query.fetch_all(connection).await?;
+    read.into_iter().map(rows::user_of).collect()
 }
 
 pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> sqlx::Result<Vec<Event>> {

@@ -46,8 +46,8 @@ use feedgate_common::archive::{
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{
-    Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
-    UserNo, Watermarks,
+    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo,
+    Watermarks,
 };
 
 pub use connect::Options;
@@ -229,18 +229,22 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
     }
 
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| events::edges_due(connection, reader, limit))).await
+    }
+
     async fn edge_states(
         &self,
         reader: UserNo,
-        author: UserNo,
-        cuts: &[(FeedId, Cut)],
+        edges: &[(UserNo, Progress)],
+        pulled: &[(FeedId, PullSeq)],
         backfill: usize,
     ) -> Result<EdgeStates> {
-        let (of, lows) = ((reader, author), &self.lows);
-        if cuts.is_empty() {
-            return self.pool.read(work!(|connection| door::edge_states(connection, lows, of, cuts, backfill))).await;
+        let (lows, of) = (&self.lows, (reader, edges));
+        if pulled.is_empty() {
+            return self.pool.read(work!(|connection| door::edge_states(connection, lows, of, pulled, backfill))).await;
         }
-        self.pool.snapshot(work!(|connection| door::edge_states(connection, lows, of, cuts, backfill))).await
+        self.pool.snapshot(work!(|connection| door::edge_states(connection, lows, of, pulled, backfill))).await
     }
 
     async fn build(

@@ -83,6 +83,35 @@ pub(super) async fn an_edge_that_changed_again_stays_outstanding(archive: Arc<dy
     assert_eq!(due(&*archive, i64::MAX).await, [], "what changed nothing leaves nothing to do");
 }
 
+pub(super) async fn outstanding_edges_are_told_by_their_reader(archive: Arc<dyn Archive>) {
+    let mut of = vec![];
+    for author in ["ann", "ben", "cat", "dan"] {
+        of.push(change(&*archive, follow("rea", author)).await);
+        accept(&*archive, post(author, "1"), NOW).await;
+    }
+    let (other, ann, ..) = change(&*archive, follow("other", "ann")).await;
+    let reader = of[0].0;
+    let mut authors: Vec<UserNo> = of.iter().map(|(_, author, ..)| *author).collect();
+    authors.sort_unstable();
+    let due = async |reader, limit| archive.edges_due(reader, limit).await.expect("the archive works");
+    assert_eq!(due(reader, 100).await, authors);
+    assert_eq!(due(reader, 3).await, authors[..3], "the first of them");
+    assert_eq!(due(other, 3).await, [ann]);
+    assert_eq!(due(ann, 3).await, []);
+    let event = |n: usize| Event::Edge { reader, author: of[n].1, generation: of[n].2.generation };
+    change(&*archive, unfollow("rea", "ben")).await;
+    archive.finish(&[event(0), event(1), event(3)]).await.unwrap();
+    let left: Vec<UserNo> = authors.iter().copied().filter(|author| [of[1].1, of[2].1].contains(author)).collect();
+    assert_eq!(due(reader, 100).await, left, "one has changed again");
+    assert_eq!(due(other, 100).await, [ann], "the other reader's stays");
+    for line in archive.outstanding(None, i64::MAX, 100).await.unwrap() {
+        archive.finish(&[line.event]).await.unwrap();
+    }
+    assert_eq!((due(reader, 100).await, due(other, 100).await), (vec![], vec![]));
+    change(&*archive, follow("rea", "ben")).await;
+    assert_eq!(due(reader, 100).await, [of[1].1]);
+}
+
 /// Finishes one outbox event, and answers the number under which it is to be gone through again.
 async fn told(archive: &dyn Archive, author: UserNo, seq: OutboxSeq, redo: u64) -> Option<u64> {
     let stay = archive.finish(&[Event::Outbox { author, seq, redo }]).await.expect("the archive works");

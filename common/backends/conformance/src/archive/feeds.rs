@@ -59,12 +59,12 @@ async fn shown(archive: &dyn Archive, key: InboxKey, author: UserNo, backfill: u
     let progress = Progress::at(1000);
     let cut = Cut { progress, pull: 1000 };
     let state = archive.edge_state(key, author, cut, backfill).await.expect("the archive works");
-    let cuts = [FeedId(9), key.feed].map(|feed| (feed, cut));
-    let among = archive.edge_states(key.reader, author, &cuts, backfill).await.expect("the archive works");
-    assert!(among.states[0].adds.is_empty(), "each feed by itself");
-    assert_eq!((among.states[1].clone(), among.edge), (state.clone(), state.edge));
-    let of_none = archive.edge_states(key.reader, author, &[], backfill).await.expect("the archive works");
-    assert_eq!((of_none.edge, of_none.feeds, of_none.states), (state.edge, among.feeds, vec![]));
+    let (of, pulled) = ([(author, progress)], [FeedId(9), key.feed].map(|feed| (feed, cut.pull)));
+    let among = archive.edge_states(key.reader, &of, &pulled, backfill).await.expect("the archive works");
+    assert!(among.states[0][0].adds.is_empty(), "each feed by itself");
+    assert_eq!((&among.states[1], &among.edges), (&vec![state.clone()], &vec![state.edge]));
+    let of_none = archive.edge_states(key.reader, &of, &[], backfill).await.expect("the archive works");
+    assert_eq!((of_none.edges, of_none.feeds, of_none.states), (among.edges, among.feeds, vec![]));
     let page = archive.feed_below(key, None, None, backfill, 1000).await.expect("the archive works");
     let built = archive.build(key, &[(author, progress)], backfill, 1000).await.expect("the archive works");
     assert_eq!(items(&built.adds), items(&state.adds), "a rebuild brings what the follow door does");
@@ -90,8 +90,8 @@ pub(super) async fn names_of_feeds_have_dense_numbers_that_outlive_a_restart(
 
     let archive = open("feed-names").await;
     assert_eq!(archive.feeds().await.unwrap(), [0, 1, 2, 3].map(FeedId), "the main one first, then each by number");
-    let (nobody, cut) = ((UserNo(8), UserNo(9)), Cut::default());
-    let of_none = archive.edge_states(nobody.0, nobody.1, &[(FeedId(3), cut)], 10).await.unwrap();
+    let nobody = [(UserNo(9), Progress::default())];
+    let of_none = archive.edge_states(UserNo(8), &nobody, &[(FeedId(3), 0)], 10).await.unwrap();
     assert_eq!(of_none.feeds, [0, 1, 2, 3].map(FeedId), "whether there is an edge or not");
     assert_eq!(of(&*archive, &["more", "last", "likes", "stories"]).await, [3, 4, 1, 2]);
     write(&*archive, edit(item, "y")).await.unwrap();

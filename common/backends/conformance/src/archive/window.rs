@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, EDGE_ADDS_MAX, Publish, Write};
 use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Progress, UserNo};
 
-use super::{NOW, accept, change, delete, follow, post, write};
+use super::{NOW, accept, change, delete, follow, post, unfollow, write};
 
 pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Archive>) {
     let mut keys = vec![];
@@ -51,6 +51,53 @@ pub(super) async fn i18_a_follow_step_is_told_no_more_than_that_it_is_too_much(a
         let first = u64::from(feed.0) * POSTS;
         assert!(state.adds.iter().map(|add| add.key.item.0).eq(first..=first + EDGE_ADDS_MAX as u64), "{feed:?}");
     }
+}
+
+pub(super) async fn i18_a_follow_step_is_told_of_the_first_edges_that_fit(archive: Arc<dyn Archive>) {
+    const FIT: usize = 40;
+    const EACH: u64 = (EDGE_ADDS_MAX / FIT) as u64;
+    let likes = archive.intern_feeds(&["likes".into()]).await.unwrap()[0];
+    let mut edges = vec![];
+    // Some show nothing, one is off, and the last has far too many.
+    for n in 0..FIT as u64 + 5 {
+        let author = format!("author{n:02}");
+        let posts = match n {
+            3 | 30 => 0,
+            44 => 2 * EDGE_ADDS_MAX as u64,
+            _ => EACH,
+        };
+        let id = |at| Some(ItemId(10_000 * n + at));
+        let post = |at| Write::Publish(Publish { id: id(at), ..post(&author, "x") });
+        let like = Write::Publish(Publish { id: id(9_999), feed: likes, ..self::post(&author, "x") });
+        archive.write((0..posts).map(post).chain([like]).collect(), NOW).await.unwrap();
+        let (_, author, ..) = change(&*archive, follow("rea", &author)).await;
+        edges.push((author, Progress::at(posts + 1)));
+    }
+    let (reader, ..) = change(&*archive, unfollow("rea", "author07")).await;
+    let main = (FeedId::MAIN, 0);
+    let read = async |edges: &[(UserNo, Progress)], pulled: &[(FeedId, u64)]| {
+        archive.edge_states(reader, edges, pulled, EDGE_ADDS_MAX + 1).await.unwrap()
+    };
+    let each = async |&(author, progress): &(UserNo, Progress), feed| {
+        let cut = Cut { progress, pull: 0 };
+        archive.edge_state(InboxKey { reader, feed }, author, cut, EDGE_ADDS_MAX + 1).await.unwrap()
+    };
+    let all = read(&edges, &[main, (likes, 0)]).await;
+    assert_eq!((all.edges.len(), all.states.len()), (FIT + 3, 2), "exactly as many as fit");
+    for (at, edge) in edges[..FIT + 3].iter().enumerate() {
+        let states = [each(edge, FeedId::MAIN).await, each(edge, likes).await];
+        assert_eq!(all.edges[at], states[0].edge, "{at}");
+        assert_eq!([&all.states[0][at], &all.states[1][at]], [&states[0], &states[1]], "{at}");
+    }
+    assert_eq!(read(&edges, &[]).await.edges.len(), edges.len(), "where there is no inbox, all");
+    assert_eq!(read(&edges, &[(likes, 0)]).await.edges.len(), edges.len());
+    let last = read(&edges[44..], &[main]).await;
+    assert_eq!(last.states[0][0].adds.len(), EDGE_ADDS_MAX + 1, "one that alone is too much says so");
+    let before = read(&edges[43..], &[main]).await;
+    assert_eq!((before.edges.len(), before.states[0][0].adds.len()), (1, EACH as usize), "and stops those behind it");
+    let turned = [edges[44], edges[43]];
+    assert_eq!(read(&turned, &[main]).await.edges.len(), 1);
+    assert_eq!(read(&[], &[main]).await.edges, []);
 }
 
 pub(super) async fn a_rebuild_brings_what_push_has_not_and_says_of_whom(archive: Arc<dyn Archive>) {

@@ -36,19 +36,59 @@ pub(super) async fn an_unfollow_step_keeps_its_mark(store: Arc<dyn Inboxes>) {
     assert_eq!(entries(&store, READER).await, [add(1, 5), Entry::forget(AUTHOR, 12)]);
 }
 
+pub(super) async fn each_of_several_follow_steps_at_once_acts_or_not_by_itself(store: Arc<dyn Inboxes>) {
+    let [ann, ben, cat, dan] = [21, 22, 23, 24].map(UserNo);
+    let of = |author, step: EdgeStep| EdgeStep { author, ..step };
+    let post = |author, seq| Entry { author, ..add(seq, 11) };
+    let follow = |author, done, seqs: &[u64]| {
+        of(author, edge(11, true, Progress::at(done), seqs.iter().map(|&seq| post(author, seq)).collect()))
+    };
+    let steps = vec![
+        follow(ann, 0, &[1, 2]),
+        follow(AUTHOR, 0, &[1]),
+        of(ben, edge(10, true, Progress::default(), vec![])),
+        of(cat, edge(12, false, Progress::at(99), vec![])),
+        follow(dan, 0, &[]),
+    ];
+    assert_eq!(store.step_edges(steps.clone()).await.unwrap(), [EdgeStepped::Missing; 5]);
+    build(&store, READER, 1, vec![add(1, 5)]).await;
+    store.advance(step(&store, 1, vec![])).await.unwrap();
+    let at = |offset| EdgeStepped::Applied(Position { epoch: life(1), offset });
+    let wants = [at(4), EdgeStepped::Overtaken, EdgeStepped::Nothing, at(5), at(6)];
+    assert_eq!(store.step_edges(steps.clone()).await.unwrap(), wants);
+    let forget = |author, generation| Entry::forget(author, generation);
+    let mut wanted = vec![add(1, 5), forget(ann, 11), post(ann, 1), post(ann, 2), forget(cat, 12), forget(dan, 11)];
+    assert_eq!(entries(&store, READER).await, wanted);
+    // What was overtaken is read again, and comes alone.
+    let again = [steps[0].clone(), follow(AUTHOR, 1, &[1]), steps[3].clone()];
+    assert_eq!(store.step_edges(again.to_vec()).await.unwrap(), [EdgeStepped::Nothing, at(8), EdgeStepped::Nothing]);
+    wanted.extend([forget(AUTHOR, 11), post(AUTHOR, 1)]);
+    assert_eq!(entries(&store, READER).await, wanted);
+    // A change of an author whom the inbox remembers already takes that place.
+    let changed = vec![of(ann, edge(13, false, Progress::default(), vec![])), follow(cat, 0, &[])];
+    assert_eq!(store.step_edges(changed).await.unwrap(), [at(9), EdgeStepped::Nothing]);
+}
+
 pub(super) async fn i18_an_inbox_remembers_so_many_follow_steps_and_no_more(store: Arc<dyn Inboxes>) {
-    let ahead = vec![(UserNo(5_000), 7)];
+    let ahead = vec![(UserNo(5_000), 7), (UserNo(6_000), 7)];
     swap_in(&store, Build { ahead, ..built(READER, 1, vec![]) }).await;
     let follow = async |author, generation| {
         let step = EdgeStep { author: UserNo(author), ..edge(generation, true, Progress::default(), vec![]) };
         store.step_edge(step).await.unwrap()
     };
-    for author in 0..MARKS_MAX as u32 {
+    let of =
+        |author, generation| EdgeStep { author: UserNo(author), ..edge(generation, true, Progress::default(), vec![]) };
+    for author in 0..MARKS_MAX as u32 - 2 {
         assert!(matches!(follow(author, 11).await, EdgeStepped::Applied(_)), "{author}");
     }
+    let last = [MARKS_MAX as u32 - 2, 1, 5_000, MARKS_MAX as u32 - 1, 4_000].map(|author| of(author, 11));
+    let stepped = store.step_edges(last.to_vec()).await.unwrap();
+    let applied = stepped.iter().map(|stepped| matches!(stepped, EdgeStepped::Applied(_)));
+    assert_eq!(applied.collect::<Vec<_>>(), [true, false, true, false, false], "{stepped:?}");
+    assert_eq!(stepped[3..], [EdgeStepped::Full; 2]);
     let head = store.stand(KEY).await.unwrap();
     assert_eq!(follow(4_000, 12).await, EdgeStepped::Full);
-    assert_eq!(follow(5_000, 12).await, EdgeStepped::Full, "what it is ahead with is no follow step");
+    assert_eq!(follow(6_000, 12).await, EdgeStepped::Full, "what it is ahead with is no follow step");
     assert_eq!(store.stand(KEY).await.unwrap(), head, "nothing was done");
     assert!(matches!(follow(3, 13).await, EdgeStepped::Applied(_)), "one that it remembers may change");
     assert_eq!(follow(3, 13).await, EdgeStepped::Nothing);

@@ -132,28 +132,9 @@ impl Inboxes for Naive {
         Ok(Advanced::Moved(grown))
     }
 
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
+    async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {
         let mut state = self.state();
-        let progress = state.progress(step.author, step.key.reader.bucket(self.buckets));
-        let Some(inbox) = state.inboxes.get_mut(&step.key) else {
-            let building = state.tokens.contains_key(&step.key);
-            return Ok(if building { EdgeStepped::Building } else { EdgeStepped::Missing });
-        };
-        if !edge_step_acts(inbox.marks.get(&step.author).copied(), inbox.built_at, step.generation) {
-            return Ok(EdgeStepped::Nothing);
-        }
-        if step.on && (Cut { progress, pull: inbox.taken.pull }) != step.expected {
-            return Ok(EdgeStepped::Overtaken);
-        }
-        let is_taken = |mark: &&Mark| matches!(mark, Mark::Taken(_));
-        let known = inbox.marks.get(&step.author).as_ref().is_some_and(is_taken);
-        if !known && inbox.marks.values().filter(is_taken).count() >= MARKS_MAX {
-            return Ok(EdgeStepped::Full);
-        }
-        inbox.log.push(Entry::forget(step.author, step.generation));
-        inbox.log.extend(step.adds);
-        inbox.marks.insert(step.author, Mark::Taken(step.generation));
-        Ok(EdgeStepped::Applied(inbox.head()))
+        Ok(steps.into_iter().map(|step| step_edge(&mut state, self.buckets, step)).collect())
     }
 
     async fn take(&self, step: Take) -> Result<Taken> {
@@ -269,4 +250,27 @@ impl Inboxes for Naive {
         let entries = state.inboxes.values().map(|inbox| inbox.log.len() as u64).sum();
         Ok(InboxCounts { inboxes: state.inboxes.len() as u64, entries })
     }
+}
+
+fn step_edge(state: &mut State, buckets: u16, step: EdgeStep) -> EdgeStepped {
+    let progress = state.progress(step.author, step.key.reader.bucket(buckets));
+    let Some(inbox) = state.inboxes.get_mut(&step.key) else {
+        let building = state.tokens.contains_key(&step.key);
+        return if building { EdgeStepped::Building } else { EdgeStepped::Missing };
+    };
+    if !edge_step_acts(inbox.marks.get(&step.author).copied(), inbox.built_at, step.generation) {
+        return EdgeStepped::Nothing;
+    }
+    if step.on && (Cut { progress, pull: inbox.taken.pull }) != step.expected {
+        return EdgeStepped::Overtaken;
+    }
+    let is_taken = |mark: &&Mark| matches!(mark, Mark::Taken(_));
+    let known = inbox.marks.get(&step.author).as_ref().is_some_and(is_taken);
+    if !known && inbox.marks.values().filter(is_taken).count() >= MARKS_MAX {
+        return EdgeStepped::Full;
+    }
+    inbox.log.push(Entry::forget(step.author, step.generation));
+    inbox.log.extend(step.adds);
+    inbox.marks.insert(step.author, Mark::Taken(step.generation));
+    EdgeStepped::Applied(inbox.head())
 }

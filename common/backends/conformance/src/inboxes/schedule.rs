@@ -73,7 +73,7 @@ impl Schedule {
         for _ in 0..steps {
             match self.below(27) {
                 0..10 => self.push(store, naive).await,
-                10..14 => self.edge(store, naive).await,
+                10..14 => self.edges(store, naive).await,
                 14..19 => self.take(store, naive).await,
                 19..22 => self.begin(store, naive).await,
                 22..24 => self.finish(store, naive).await,
@@ -114,8 +114,22 @@ impl Schedule {
         assert_eq!(answers.0, answers.1, "{step:?}");
     }
 
-    async fn edge(&mut self, store: &dyn Inboxes, naive: &Naive) {
-        let (key, author) = (self.key(), self.author());
+    /// One, or several at once.
+    async fn edges(&mut self, store: &dyn Inboxes, naive: &Naive) {
+        let key = self.key();
+        let mut steps: Vec<EdgeStep> = vec![];
+        for _ in 0..[1, 1, 1 + self.below(6)][self.below(3) as usize] {
+            let step = self.edge(key, store, naive).await;
+            if steps.iter().all(|other| other.author != step.author) {
+                steps.push(step);
+            }
+        }
+        let answers = (store.step_edges(steps.clone()).await.unwrap(), naive.step_edges(steps.clone()).await.unwrap());
+        assert_eq!(answers.0, answers.1, "{steps:?}");
+    }
+
+    async fn edge(&mut self, key: InboxKey, store: &dyn Inboxes, naive: &Naive) -> EdgeStep {
+        let author = self.author();
         let bucket = key.reader.bucket(store.buckets());
         let progress = naive.progress(&[(author, bucket)]).await.unwrap()[0];
         let stand = naive.stand(key).await.unwrap();
@@ -125,9 +139,7 @@ impl Schedule {
         let (generation, on) = (1 + self.below(40), self.below(3) > 0);
         let count = if on { self.below(100) } else { 0 };
         let adds = self.adds(author, generation, count);
-        let step = EdgeStep { key, author, generation, on, expected, adds };
-        let answers = (store.step_edge(step.clone()).await.unwrap(), naive.step_edge(step.clone()).await.unwrap());
-        assert_eq!(answers.0, answers.1, "{step:?}");
+        EdgeStep { key, author, generation, on, expected, adds }
     }
 
     async fn take(&mut self, store: &dyn Inboxes, naive: &Naive) {

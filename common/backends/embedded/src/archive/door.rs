@@ -23,7 +23,7 @@ use feedgate_common::archive::{EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, Fe
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::feed::oldest_first;
-use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
+use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 
 use super::tables::{Adds, AuthorFeed, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
 use super::{feeds, people};
@@ -43,14 +43,27 @@ impl Doors {
     pub(super) fn edge_states(
         &self,
         view: &View,
-        (reader, author): (UserNo, UserNo),
-        cuts: &[(FeedId, Cut)],
+        reader: UserNo,
+        of: &[(UserNo, Progress)],
+        pulled: &[(FeedId, PullSeq)],
         backfill: usize,
     ) -> Result<EdgeStates> {
-        let state =
-            |&(feed, cut): &(FeedId, Cut)| self.edge_state(view, InboxKey { reader, feed }, author, cut, backfill);
-        let states = cuts.iter().map(state).collect::<Result<_>>()?;
-        Ok(EdgeStates { edge: people::edge(view, reader, author)?, feeds: feeds::all(view)?, states })
+        let (mut edges, mut states, mut adds) = (vec![], vec![vec![]; pulled.len()], vec![0; pulled.len()]);
+        for &(author, progress) in of {
+            let mut shown = Vec::with_capacity(pulled.len());
+            for (&(feed, pull), adds) in pulled.iter().zip(&mut adds) {
+                let state =
+                    self.edge_state(view, InboxKey { reader, feed }, author, Cut { progress, pull }, backfill)?;
+                *adds += state.adds.len();
+                shown.push(state);
+            }
+            if !edges.is_empty() && adds.iter().any(|adds| *adds > EDGE_ADDS_MAX) {
+                break;
+            }
+            edges.push(people::edge(view, reader, author)?);
+            states.iter_mut().zip(shown).for_each(|(states, state)| states.push(state));
+        }
+        Ok(EdgeStates { edges, feeds: feeds::all(view)?, states })
     }
 
     fn edge_state(

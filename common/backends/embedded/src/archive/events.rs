@@ -16,7 +16,7 @@ use feedgate_common::archive::{Event, Outstanding};
 use feedgate_common::error::Result;
 use feedgate_common::{DirectSeq, Generation, Millis, OutboxSeq, StoreError, UserNo};
 
-use super::tables::{Authors, Counters, CountersRow, DirectHeads, Directs, Due, Edges, Owed, Records};
+use super::tables::{Authors, Counters, CountersRow, DirectHeads, Directs, Due, DueEdges, Edges, Owed, Records};
 use crate::view::{Read, Tx, View};
 
 /// When a reopened event counts from: due at once.
@@ -134,8 +134,19 @@ fn move_due(tx: &mut Tx<'_>, counters: &mut CountersRow, owed: Owed, from: Milli
     tx.remove::<Due>(&(from, owed));
     match to {
         Some(to) => tx.put::<Due>(&(to, owed), &()),
-        None => counters.events -= 1,
+        None => {
+            counters.events -= 1;
+            if let Owed::Edge { reader, author } = owed {
+                tx.remove::<DueEdges>(&(reader, author));
+            }
+        }
     }
+}
+
+/// Authors of the reader's edges that are outstanding.
+pub(super) fn edges_due(view: &View, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+    let due = view.scan::<DueEdges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
+    due.take(limit).map(|row| row.map(|((_, author), ())| author)).collect()
 }
 
 /// An edge that has changed again meanwhile stays outstanding.

@@ -5,20 +5,53 @@
 use feedgate_common::UserNo;
 use feedgate_common::error::Result;
 
-use super::tables::{Authors, Followers, Grown};
+use super::tables::{Authors, Due, DueEdges, Followers, Grown, Owed};
 use crate::database::{Database, Durability};
 use crate::view::{Read, View};
 
 /// Every author's row tells how many followers the author has.
 const FOLLOWERS_COUNTED: u8 = 1;
 
+/// And outstanding edges are found by their reader.
+const EDGES_BY_READER: u8 = 2;
+
 /// Authors per transaction.
 const AT_ONCE: usize = 10_000;
 
 pub(super) async fn catch_up(db: &Database) -> Result<()> {
-    if db.view()?.has::<Grown>(&())? {
-        return Ok(());
+    let grown = db.view()?.get::<Grown>(&())?.unwrap_or(0);
+    if grown < FOLLOWERS_COUNTED {
+        count_followers(db).await?;
     }
+    if grown < EDGES_BY_READER {
+        list_due_edges(db).await?;
+        let done = |tx: &mut crate::view::Tx<'_>| {
+            tx.put::<Grown>(&(), &EDGES_BY_READER);
+            Ok(())
+        };
+        db.write(Durability::Synced, done).await?;
+    }
+    Ok(())
+}
+
+async fn list_due_edges(db: &Database) -> Result<()> {
+    let edge = |row: Result<((i64, Owed), ())>| match row {
+        Ok(((_, Owed::Edge { reader, author }), ())) => Some(Ok((reader, author))),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    };
+    let due = db.view()?.scan::<Due>(..).filter_map(edge).collect::<Result<Vec<_>>>()?;
+    for some in due.chunks(AT_ONCE).map(<[_]>::to_vec) {
+        let write = move |tx: &mut crate::view::Tx<'_>| {
+            some.iter().for_each(|edge| tx.put::<DueEdges>(edge, &()));
+            Ok(())
+        };
+        db.write(Durability::Buffered, write).await?;
+    }
+    Ok(())
+}
+
+async fn count_followers(db: &Database) -> Result<()> {
     for some in followers(&*db.view()?)?.chunks(AT_ONCE).map(<[_]>::to_vec) {
         let write = move |tx: &mut crate::view::Tx<'_>| {
             for (author, followers) in some {
@@ -29,11 +62,7 @@ pub(super) async fn catch_up(db: &Database) -> Result<()> {
         };
         db.write(Durability::Buffered, write).await?;
     }
-    let done = |tx: &mut crate::view::Tx<'_>| {
-        tx.put::<Grown>(&(), &FOLLOWERS_COUNTED);
-        Ok(())
-    };
-    db.write(Durability::Synced, done).await
+    Ok(())
 }
 
 /// Of every author who has any.

@@ -12,8 +12,8 @@ use feedgate_common::error::Result;
 use feedgate_common::{Generation, ItemId, Millis, StoreError, UserId, UserNo};
 
 use super::tables::{
-    AuthorRow, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Due, EdgeRow, Edges, Items, NOBODY, Names,
-    Owed, Users,
+    AuthorRow, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Due, DueEdges, EdgeRow, Edges, Items,
+    NOBODY, Names, Owed, Users,
 };
 use super::users::KnownUsers;
 use crate::table::Table;
@@ -144,6 +144,9 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
     pub(super) fn owe(&mut self, due: Option<Millis>, owed: Owed) -> Millis {
         due.unwrap_or_else(|| {
             self.tx.put::<Due>(&(self.now, owed), &());
+            if let Owed::Edge { reader, author } = owed {
+                self.tx.put::<DueEdges>(&(reader, author), &());
+            }
             self.counters.events += 1;
             self.now
         })

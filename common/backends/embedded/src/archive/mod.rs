@@ -49,8 +49,8 @@ use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{
-    Bucket, Cut, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId,
-    UserNo, Watermarks,
+    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo,
+    Watermarks,
 };
 
 use crate::database::{Database, Durability, Request};
@@ -273,15 +273,19 @@ impl Archive for EmbeddedArchive {
         people::follows::<tables::FollowerList>(&*self.db.view()?, &self.users, author, cursor, limit)
     }
 
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+        events::edges_due(&*self.db.view()?, reader, limit)
+    }
+
     async fn edge_states(
         &self,
         reader: UserNo,
-        author: UserNo,
-        cuts: &[(FeedId, Cut)],
+        edges: &[(UserNo, Progress)],
+        pulled: &[(FeedId, PullSeq)],
         backfill: usize,
     ) -> Result<EdgeStates> {
-        let (doors, cuts) = (self.doors.clone(), cuts.to_vec());
-        self.db.read(move |view| doors.edge_states(view, (reader, author), &cuts, backfill)).await
+        let (doors, edges, pulled) = (self.doors.clone(), edges.to_vec(), pulled.to_vec());
+        self.db.read(move |view| doors.edge_states(view, reader, &edges, &pulled, backfill)).await
     }
 
     async fn build(

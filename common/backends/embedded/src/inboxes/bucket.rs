@@ -21,7 +21,8 @@ use super::until::Until;
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Advance(Advance),
-    Edge(EdgeStep),
+    /// Of one inbox, at least one.
+    Edges(Vec<EdgeStep>),
     Take(Take),
     Begin {
         key: InboxKey,
@@ -41,7 +42,7 @@ pub(super) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Advanced(Advanced),
-    EdgeStepped(EdgeStepped),
+    EdgesStepped(Vec<EdgeStepped>),
     Taken(Taken),
     /// The build that is in flight now.
     Begun(Option<Begun>),
@@ -78,7 +79,10 @@ impl Bucket {
                 let progress = self.progress(step.author);
                 (progress != step.expected).then_some(Answer::Advanced(Advanced::Overtaken(progress)))
             }
-            Step::Edge(step) => self.edge_refusal(step).map(Answer::EdgeStepped),
+            Step::Edges(steps) => {
+                let refused: Option<Vec<EdgeStepped>> = steps.iter().map(|step| self.edge_refusal(step)).collect();
+                refused.map(Answer::EdgesStepped)
+            }
             Step::Take(step) => self.take_refusal(step).map(Answer::Taken),
             Step::Begin { key, .. } if self.inboxes.contains_key(key) => Some(Answer::Begun(None)),
             Step::Begin { key, .. } => self.tokens.get(key).map(|token| Answer::Begun(Some(token.begun()))),
@@ -139,7 +143,10 @@ impl Bucket {
         }
         match step {
             Step::Advance(step) => Answer::Advanced(self.advance(&step)),
-            Step::Edge(step) => Answer::EdgeStepped(self.edge(&step)),
+            Step::Edges(steps) => {
+                let each = steps.iter().map(|step| self.edge_refusal(step).unwrap_or_else(|| self.edge(step)));
+                Answer::EdgesStepped(each.collect())
+            }
             Step::Take(step) => Answer::Taken(self.take(&step)),
             Step::Begin { key, token, keeps_notes } => {
                 let token = Token::new(token, keeps_notes);

@@ -198,9 +198,9 @@ impl Inboxes for EmbeddedInboxes {
         }
     }
 
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
-        match self.step(Step::Edge(step)).await? {
-            Answer::EdgeStepped(stepped) => Ok(stepped),
+    async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {
+        match self.step(Step::Edges(steps)).await? {
+            Answer::EdgesStepped(stepped) => Ok(stepped),
             other => unreachable!("an edge step answered {other:?}"),
         }
     }

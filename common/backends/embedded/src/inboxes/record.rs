@@ -46,13 +46,15 @@ const FINISH_AHEAD: u8 = 12;
 const BEGIN: u8 = 13;
 /// Takes only some of the notes: where they begin stands behind a [`FINISH_AHEAD`].
 const FINISH_JOINED: u8 = 14;
+/// [`EDGE`] is that of one edge.
+const EDGES: u8 = 15;
 
 /// Which bucket a step belongs to.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
     match step {
         Step::Advance(step) => step.bucket,
-        Step::Edge(EdgeStep { key, .. })
-        | Step::Take(Take { key, .. })
+        Step::Edges(steps) => steps[0].key.reader.bucket(buckets),
+        Step::Take(Take { key, .. })
         | Step::Begin { key, .. }
         | Step::Finish(Build { key, .. })
         | Step::Discard(key) => key.reader.bucket(buckets),
@@ -66,16 +68,7 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
     put(&mut out, bucket_of(step, buckets).0.into());
     match step {
         Step::Advance(step) => put_advance(&mut out, step, buckets),
-        Step::Edge(step) => {
-            out.push(EDGE);
-            put_key(&mut out, step.key);
-            put(&mut out, step.author.0.into());
-            put(&mut out, step.generation);
-            out.push(step.on.into());
-            put_progress(&mut out, step.expected.progress);
-            put(&mut out, step.expected.pull);
-            put_entries(&mut out, &step.adds);
-        }
+        Step::Edges(steps) => put_edges(&mut out, steps),
         Step::Take(step) => {
             out.push(TAKE);
             put_key(&mut out, step.key);
@@ -128,14 +121,7 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     let bucket = take_bucket(bytes, buckets)?;
     let step = match take_byte(bytes)? {
         kind @ (ADVANCE | ADVANCE_NAMED) => Step::Advance(take_advance(bytes, kind, bucket, buckets)?),
-        kind @ (EDGE | EDGE_WITHOUT_PULL) => Step::Edge(EdgeStep {
-            key: take_key(bytes)?,
-            author: UserNo(take_u32(bytes)?),
-            generation: take(bytes)?,
-            on: take_byte(bytes)? != 0,
-            expected: Cut { progress: take_progress(bytes)?, pull: if kind == EDGE { take(bytes)? } else { 0 } },
-            adds: take_entries(bytes)?,
-        }),
+        kind @ (EDGE | EDGES | EDGE_WITHOUT_PULL) => Step::Edges(take_edges(bytes, kind)?),
         TAKE => Step::Take(take_take(bytes)?),
         kind @ (BEGIN | BEGIN_WITHOUT_NOTES) => {
             Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), keeps_notes: kind == BEGIN }
@@ -210,6 +196,37 @@ fn take_advance(bytes: &mut &[u8], kind: u8, bucket: Bucket, buckets: u16) -> Op
         recipients.push(Recipient { reader: UserNo(reader.try_into().ok()?), generation, from, counter });
     }
     Some(Advance { author, bucket, feed, expected, next, records, recipients })
+}
+
+fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
+    out.push(if steps.len() == 1 { EDGE } else { EDGES });
+    put_key(out, steps[0].key);
+    if steps.len() > 1 {
+        put(out, steps.len() as u64);
+    }
+    for step in steps {
+        put(out, step.author.0.into());
+        put(out, step.generation);
+        out.push(step.on.into());
+        put_progress(out, step.expected.progress);
+        put(out, step.expected.pull);
+        put_entries(out, &step.adds);
+    }
+}
+
+/// At least one, all of one inbox.
+fn take_edges(bytes: &mut &[u8], kind: u8) -> Option<Vec<EdgeStep>> {
+    let key = take_key(bytes)?;
+    let count = if kind == EDGES { take(bytes)? } else { 1 };
+    let mut steps = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
+    for _ in 0..count {
+        let (author, generation, on) = (UserNo(take_u32(bytes)?), take(bytes)?, take_byte(bytes)? != 0);
+        let progress = take_progress(bytes)?;
+        let pull = if kind == EDGE_WITHOUT_PULL { 0 } else { take(bytes)? };
+        let adds = take_entries(bytes)?;
+        steps.push(EdgeStep { key, author, generation, on, expected: Cut { progress, pull }, adds });
+    }
+    (!steps.is_empty()).then_some(steps)
 }
 
 fn take_take(bytes: &mut &[u8]) -> Option<Take> {
@@ -381,7 +398,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..16_u8) {
+        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..17_u8) {
             let mut bytes = bytes;
             bytes.splice(0..0, [3, kind]);
             let _ = decode(&bytes, 16);
@@ -417,8 +434,9 @@ mod tests {
             })
         };
         let steps = [
-            Step::Edge(edge(true)),
-            Step::Edge(edge(false)),
+            Step::Edges(vec![edge(true)]),
+            Step::Edges(vec![edge(false)]),
+            Step::Edges(vec![edge(false), EdgeStep { author: UserNo(u32::MAX), ..edge(true) }]),
             Step::Begin { key, token: Epoch(u64::MAX), keeps_notes: true },
             Step::Begin { key, token: Epoch(3), keeps_notes: false },
             build(adds.clone(), floor, vec![], 0),

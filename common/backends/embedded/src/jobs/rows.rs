@@ -30,6 +30,7 @@ impl Table for ByJob {
 const FAN_OUT: u8 = 1;
 const EDGE: u8 = 2;
 const DIRECT: u8 = 3;
+const EDGES: u8 = 4;
 
 impl Code for Job {
     fn put(&self, out: &mut Vec<u8>) {
@@ -37,6 +38,7 @@ impl Code for Job {
             Self::FanOut { author } => (FAN_OUT, author).put(out),
             Self::Edge { reader, author } => (EDGE, reader, author).put(out),
             Self::Direct { reader } => (DIRECT, reader).put(out),
+            Self::Edges { reader } => (EDGES, reader).put(out),
         }
     }
 
@@ -45,6 +47,7 @@ impl Code for Job {
             FAN_OUT => Some(Self::FanOut { author: Code::take(from)? }),
             EDGE => Some(Self::Edge { reader: Code::take(from)?, author: Code::take(from)? }),
             DIRECT => Some(Self::Direct { reader: Code::take(from)? }),
+            EDGES => Some(Self::Edges { reader: Code::take(from)? }),
             _ => None,
         }
     }
@@ -60,12 +63,17 @@ mod tests {
     #[test]
     fn a_job_comes_back_whole_and_other_bytes_are_no_job() {
         let edge = Job::Edge { reader: UserNo(1), author: UserNo(u32::MAX) };
-        for job in [Job::FanOut { author: UserNo(7) }, edge, Job::Direct { reader: UserNo(7) }] {
+        for job in [
+            Job::FanOut { author: UserNo(7) },
+            edge,
+            Job::Direct { reader: UserNo(7) },
+            Job::Edges { reader: UserNo(7) },
+        ] {
             let bytes = bytes_of(&job);
             assert_eq!(value_of::<Job>(&bytes), Some(job));
             assert_eq!(value_of::<Job>(&bytes[1..]), None);
             assert_eq!(value_of::<Job>(&bytes[..bytes.len() - 1]), None);
         }
-        assert_eq!(value_of::<Job>(&[4, 0, 0, 0, 7]), None);
+        assert_eq!(value_of::<Job>(&[5, 0, 0, 0, 7]), None);
     }
 }

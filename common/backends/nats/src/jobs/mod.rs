@@ -168,7 +168,7 @@ impl Jobs for NatsJobs {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
         let put = async {
             self.streams.bus.connected().await?;
-            self.streams.put(jobs).await?;
+            self.streams.put(&Job::merged(jobs)).await?;
             self.streams.tell_outsiders(jobs).await;
             Ok(())
         };

@@ -166,9 +166,9 @@ impl Streams {
         Ok(homeless)
     }
 
-    /// Tells outsiders of `jobs`, and waits for no answer.
+    /// Tells outsiders of `jobs`, and waits for no answer. Of those that an edge was merged into they know already.
     pub(crate) async fn tell_outsiders(&self, jobs: &[Job]) {
-        for &job in jobs {
+        for &job in jobs.iter().filter(|job| !matches!(job, Job::Edges { .. })) {
             let told = self.client().publish(wire::subject(EVENT_SUBJECTS, job), wire::encode(job).into()).await;
             if let Err(error) = told {
                 tracing::debug!(%error, "outsiders are not told of an event");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What this build writes at most: each kind goes out in the version that brought it, so that older workers go on with
 /// theirs.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// A message that is no job to us.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +47,10 @@ enum Body {
     Direct {
         reader: UserNo,
     },
+    /// Since version 3.
+    Edges {
+        reader: UserNo,
+    },
 }
 
 /// The job's own subject below `root`, which ends in a dot.
@@ -55,6 +59,7 @@ pub(crate) fn subject(root: &str, job: Job) -> String {
         Job::FanOut { author } => format!("{root}fan-out.{}", author.0),
         Job::Edge { reader, author } => format!("{root}edge.{}.{}", reader.0, author.0),
         Job::Direct { reader } => format!("{root}direct.{}", reader.0),
+        Job::Edges { reader } => format!("{root}edges.{}", reader.0),
     }
 }
 
@@ -63,6 +68,7 @@ pub(crate) fn encode(job: Job) -> Vec<u8> {
         Job::FanOut { author } => (1, Body::FanOut { author }),
         Job::Edge { reader, author } => (1, Body::Edge { reader, author }),
         Job::Direct { reader } => (2, Body::Direct { reader }),
+        Job::Edges { reader } => (3, Body::Edges { reader }),
     };
     serde_json::to_vec(&Message { v, body }).expect("numbers and fixed names are JSON")
 }
@@ -77,6 +83,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Job, Unreadable> {
         Ok(Message { body: Body::FanOut { author }, .. }) => Ok(Job::FanOut { author }),
         Ok(Message { body: Body::Edge { reader, author }, .. }) => Ok(Job::Edge { reader, author }),
         Ok(Message { v: 2.., body: Body::Direct { reader } }) => Ok(Job::Direct { reader }),
+        Ok(Message { v: 3.., body: Body::Edges { reader } }) => Ok(Job::Edges { reader }),
         Ok(_) | Err(_) => Err(Unreadable::Garbage),
     }
 }
@@ -91,10 +98,12 @@ mod tests {
         let fan_out = Job::FanOut { author: UserNo(7) };
         let edge = Job::Edge { reader: UserNo(3), author: UserNo(7) };
         let direct = Job::Direct { reader: UserNo(3) };
+        let edges = Job::Edges { reader: UserNo(3) };
         for (job, subject_, bytes) in [
             (fan_out, "feed.work.fan-out.7", &include_bytes!("wire/fan-out.v1.json")[..]),
             (edge, "feed.work.edge.3.7", &include_bytes!("wire/edge.v1.json")[..]),
             (direct, "feed.work.direct.3", &include_bytes!("wire/direct.v2.json")[..]),
+            (edges, "feed.work.edges.3", &include_bytes!("wire/edges.v3.json")[..]),
         ] {
             assert_eq!(decode(bytes), Ok(job));
             assert_eq!(String::from_utf8(encode(job)).unwrap(), String::from_utf8_lossy(bytes).trim_end());
@@ -104,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_told_from_garbage() {
-        assert_eq!(decode(br#"{"v":3,"kind":"new","what":[]}"#), Err(Unreadable::Newer(3)));
+        assert_eq!(decode(br#"{"v":4,"kind":"new","what":[]}"#), Err(Unreadable::Newer(4)));
         for garbage in [
             r#""#,
             r#"{}"#,
@@ -113,6 +122,7 @@ mod tests {
             r#"{"v":1,"kind":"fan-out"}"#,
             r#"{"v":1,"kind":"direct","reader":3}"#,
             r#"{"v":2,"kind":"direct","author":7}"#,
+            r#"{"v":2,"kind":"edges","reader":3}"#,
         ] {
             assert_eq!(decode(garbage.as_bytes()), Err(Unreadable::Garbage), "{garbage}");
         }

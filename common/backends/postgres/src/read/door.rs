@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use feedgate_common::archive::{EDGE_ADDS_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::feed::oldest_first;
-use feedgate_common::{Cut, DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, UserNo, Watermarks};
+use feedgate_common::{DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 use sqlx::PgConnection;
 
 use super::graph;
@@ -44,16 +44,22 @@ const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 macro_rules! adds {
     ($adds:literal) => {
         concat!(
-            "SELECT seq, rank, item FROM records
-            WHERE author = $1 AND seq >= $2 AND deleted_by IS NULL
-              AND (seq <= $3 OR (route = 1 AND seq <= $4) OR pull_seq <= $5) AND ",
+            "SELECT asked.n, adds.seq, adds.rank, adds.item
+            FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
+                WITH ORDINALITY AS asked(author, low, from_seq, pushed, n)
+            CROSS JOIN LATERAL (
+                SELECT seq, rank, item FROM records
+                WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
+                  AND (seq <= asked.from_seq OR (route = 1 AND seq <= asked.pushed) OR pull_seq <= $5) AND ",
             $adds,
-            " ORDER BY seq LIMIT $6"
+            "    ORDER BY seq LIMIT $6
+            ) adds"
         )
     };
 }
 
-/// Living adds of a window in outbox order. Above `from` only those come by this door that push or pull is past.
+/// Living adds of each window, the first of each in outbox order. Above `from` only those come by this door that push or pull
+/// is past.
 const ADDS: Adds = Adds { main: adds!("op = 1"), named: adds!("op = -1 AND feed = $7") };
 
 /// An edge that is on, and the author's outbox.
@@ -86,49 +92,107 @@ fn shown(generation: Generation, backfill: usize) -> usize {
 pub(crate) async fn edge_states(
     connection: &mut PgConnection,
     lows: &Lows,
-    (reader, author): (UserNo, UserNo),
-    cuts: &[(FeedId, Cut)],
+    (reader, of): (UserNo, &[(UserNo, Progress)]),
+    pulled: &[(FeedId, PullSeq)],
     backfill: usize,
 ) -> sqlx::Result<EdgeStates> {
-    let (held, feeds) = graph::held_in_feeds(&mut *connection, reader, author).await?;
-    let held = held.unwrap_or_default();
-    let mut states = Vec::with_capacity(cuts.len());
-    for &(feed, cut) in cuts {
-        let key = InboxKey { reader, feed };
-        states.push(edge_state(&mut *connection, lows, (key, author), &held, cut, backfill).await?);
+    let (held, feeds) = graph::held_in_feeds(&mut *connection, reader, of.iter().map(|(author, _)| *author)).await?;
+    let edge = |(&(author, progress), held): (&(UserNo, Progress), &graph::Held)| Asked {
+        shown: Shown {
+            author,
+            generation: held.edge.generation,
+            past: held.past,
+            backfill: shown(held.edge.generation, backfill),
+        },
+        edge: held.edge,
+        pushed: progress.cut_for(reader),
+    };
+    let mut asked: Vec<Asked> = of.iter().zip(&held).map(edge).collect();
+    let mut adds = Vec::with_capacity(pulled.len());
+    for &(feed, pull) in pulled {
+        let of_feed = adds_of(&mut *connection, lows, (feed, pull), &asked).await?;
+        asked.truncate(of_feed.len());
+        adds.push(of_feed);
     }
-    Ok(EdgeStates { edge: held.edge, feeds, states })
+    let state = |(adds, held): (Vec<FeedAdd>, &graph::Held)| EdgeState { edge: held.edge, adds, quiet: held.quiet };
+    let states = adds.into_iter().map(|adds| adds.into_iter().take(asked.len()).zip(&held).map(state).collect());
+    Ok(EdgeStates { edges: asked.iter().map(|asked| asked.edge).collect(), feeds, states: states.collect() })
 }
 
-async fn edge_state(
+/// An edge of which adds are asked for.
+struct Asked {
+    shown: Shown,
+    edge: Edge,
+    /// How far push has come for the reader.
+    pushed: OutboxSeq,
+}
+
+/// What the first of these edges show, as many as show [`EDGE_ADDS_MAX`] adds together, and at least one: of more than that
+/// the first, and one more.
+async fn adds_of(
     connection: &mut PgConnection,
     lows: &Lows,
-    (InboxKey { reader, feed }, author): (InboxKey, UserNo),
-    &graph::Held { edge, past, quiet }: &graph::Held,
-    cut: Cut,
-    backfill: usize,
-) -> sqlx::Result<EdgeState> {
-    if !edge.on {
-        return Ok(EdgeState { edge, adds: vec![], quiet });
+    (feed, pull): (FeedId, PullSeq),
+    asked: &[Asked],
+) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
+    let (mut all, mut room, mut at_once) = (Vec::with_capacity(asked.len()), EDGE_ADDS_MAX + 1, EDGES_AT_FIRST);
+    while all.len() < asked.len() {
+        let some = &asked[all.len()..asked.len().min(all.len() + at_once)];
+        for adds in adds_of_some(&mut *connection, lows, (feed, pull), some, room).await? {
+            if adds.len() >= room {
+                // More than fits, and perhaps not all of it.
+                if all.is_empty() {
+                    all.push(adds);
+                }
+                return Ok(all);
+            }
+            room -= adds.len();
+            all.push(adds);
+        }
+        at_once = EDGES_AT_MOST.min(2 * at_once);
     }
-    let Edge { generation, from, .. } = edge;
-    let backfill = shown(generation, backfill);
-    let low = lows.of(&mut *connection, feed, &[Shown { author, generation, past, backfill }]).await?;
-    let read: Vec<(i64, i64, i64)> = sqlx::query_as(ADDS.of(feed))
-        .bind(rows::user(author))
-        .bind(rows::count(low[0].seq))
-        .bind(rows::count(from))
-        .bind(rows::count(cut.progress.cut_for(reader)))
-        .bind(rows::count(cut.pull))
-        .bind(rows::limit(EDGE_ADDS_MAX + 1))
+    Ok(all)
+}
+
+/// What each of these edges shows, the first `limit` of it.
+async fn adds_of_some(
+    connection: &mut PgConnection,
+    lows: &Lows,
+    (feed, pull): (FeedId, PullSeq),
+    some: &[Asked],
+    limit: usize,
+) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
+    let mut all = vec![vec![]; some.len()];
+    let on: Vec<usize> = (0..some.len()).filter(|&at| some[at].edge.on).collect();
+    if on.is_empty() {
+        return Ok(all);
+    }
+    let shown: Vec<Shown> = on.iter().map(|&at| some[at].shown).collect();
+    let lows = lows.of(&mut *connection, feed, &shown).await?;
+    let column =
+        |of: &dyn Fn(&Asked) -> OutboxSeq| -> Vec<i64> { on.iter().map(|&at| rows::count(of(&some[at]))).collect() };
+    let mut read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(ADDS.of(feed))
+        .bind(shown.iter().map(|shown| rows::user(shown.author)).collect::<Vec<i32>>())
+        .bind(lows.iter().map(|low| rows::count(low.seq)).collect::<Vec<i64>>())
+        .bind(column(&|asked| asked.edge.from))
+        .bind(column(&|asked| asked.pushed))
+        .bind(rows::count(pull))
+        .bind(rows::limit(limit))
         .bind(rows::feed(feed))
         .fetch_all(connection)
         .await?;
-    let add = |(seq, rank, item)| {
-        Ok(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) })
-    };
-    Ok(EdgeState { edge, adds: read.into_iter().map(add).collect::<sqlx::Result<_>>()?, quiet })
+    read.sort_unstable();
+    for (n, seq, rank, item) in read {
+        let at = on[n as usize - 1];
+        let Shown { author, generation, .. } = some[at].shown;
+        all[at].push(FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) });
+    }
+    Ok(all)
 }
+
+/// Edges asked for in the first statement, then twice as many each time: they may show many adds, or none.
+const EDGES_AT_FIRST: usize = 16;
+const EDGES_AT_MOST: usize = 64;
 
 /// What a rebuilt inbox holds.
 pub(crate) async fn build(

@@ -8,25 +8,27 @@ use sqlx::{PgConnection, Row as _};
 
 use crate::rows;
 
-macro_rules! edge {
-    () => {
-        "SELECT coalesce(e.is_on, true) AS is_on, coalesce(e.generation, 0) AS generation,
-                coalesce(e.from_seq, a.everyone_since) AS from_seq,
-                coalesce(e.past_seq, e.from_seq, a.everyone_since) AS past_seq, coalesce(e.quiet, false) AS quiet
-        FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
-        WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)"
-    };
-}
-
 /// Where there is no row, the reader may follow as everybody does.
-const EDGE: &str = edge!();
+const EDGE: &str = "
+SELECT coalesce(e.is_on, true) AS is_on, coalesce(e.generation, 0) AS generation,
+            coalesce(e.from_seq, a.everyone_since) AS from_seq,
+            coalesce(e.past_seq, e.from_seq, a.everyone_since) AS past_seq, coalesce(e.quiet, false) AS quiet
+    FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
+    WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
 
-/// The same, and in front of it, whether there is an edge or not, the numbers of all named feeds.
-const EDGE_AND_FEEDS: &str = concat!(
-    "SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (",
-    edge!(),
-    ") e ON true"
-);
+/// Each of several by its place, and in front of it, whether there is any or not, the numbers of all named feeds.
+const EDGES_AND_FEEDS: &str = "
+SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (
+    SELECT asked.n, coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
+           coalesce(e.past_seq, e.from_seq, a.everyone_since), coalesce(e.quiet, false)
+    FROM unnest($2::integer[]) WITH ORDINALITY AS asked(author, n)
+    CROSS JOIN LATERAL (SELECT everyone_since FROM authors WHERE author = asked.author OFFSET 0) a
+    LEFT JOIN LATERAL (
+        SELECT reader, is_on, generation, from_seq, past_seq, quiet FROM edges
+        WHERE reader = $1 AND author = asked.author OFFSET 0
+    ) e ON true
+    WHERE e.reader IS NOT NULL OR a.everyone_since IS NOT NULL
+) e ON true";
 
 const FOLLOWEES: &str = "
 SELECT author FROM edges WHERE reader = $1 AND is_on
@@ -65,7 +67,7 @@ SELECT d.item FROM direct d LEFT JOIN edges e ON e.reader = d.reader AND e.autho
 WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
 
 /// An edge that has a row, or that everybody has.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Held {
     pub(crate) edge: Edge,
     /// Where what came before the follow ends.
@@ -80,24 +82,28 @@ pub(crate) async fn held(connection: &mut PgConnection, reader: UserNo, author: 
     read.map(held_of).transpose()
 }
 
-/// The same with every feed there is: the main one first, then all that have a name, by number.
+/// Several, in the order asked, and every feed there is: the main one first, then all that have a name, by number.
 pub(crate) async fn held_in_feeds(
     connection: &mut PgConnection,
     reader: UserNo,
-    author: UserNo,
-) -> sqlx::Result<(Option<Held>, Vec<FeedId>)> {
-    let read = sqlx::query(EDGE_AND_FEEDS).bind(rows::user(reader)).bind(rows::user(author));
-    let read = read.fetch_one(connection).await?;
-    let named: Vec<i16> = read.try_get(0)?;
-    let feeds = std::iter::once(Ok(FeedId::MAIN)).chain(named.into_iter().map(rows::feed_of));
-    let held = match read.try_get(1)? {
-        Some(on) => {
-            let row: Row = (on, read.try_get(2)?, read.try_get(3)?, read.try_get(4)?, read.try_get(5)?);
-            Some(held_of(row)?)
+    authors: impl Iterator<Item = UserNo>,
+) -> sqlx::Result<(Vec<Held>, Vec<FeedId>)> {
+    let authors: Vec<i32> = authors.map(rows::user).collect();
+    let mut all = vec![Held::default(); authors.len()];
+    let read = sqlx::query(EDGES_AND_FEEDS).bind(rows::user(reader)).bind(authors).fetch_all(connection).await?;
+    let mut feeds = vec![FeedId::MAIN];
+    for (at, row) in read.iter().enumerate() {
+        if at == 0 {
+            for named in row.try_get::<Vec<i16>, _>(0)? {
+                feeds.push(rows::feed_of(named)?);
+            }
         }
-        None => None,
-    };
-    Ok((held, feeds.collect::<sqlx::Result<_>>()?))
+        if let Some(place) = row.try_get::<Option<i64>, _>(1)? {
+            let held = (row.try_get(2)?, row.try_get(3)?, row.try_get(4)?, row.try_get(5)?, row.try_get(6)?);
+            all[place as usize - 1] = held_of(held)?;
+        }
+    }
+    Ok((all, feeds))
 }
 
 type Row = (bool, i64, i64, i64, bool);

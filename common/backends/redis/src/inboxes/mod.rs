@@ -125,28 +125,31 @@ impl Inboxes for RedisInboxes {
         }
     }
 
-    async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
-        let mark = mark_generation(step.generation)?;
-        let expected = if step.on { progress_text(step.expected.progress) } else { b"*".to_vec() };
-        let pull = pull_watermark(step.expected.pull)?;
-        let adds = if step.on { &step.adds[..] } else { &[] };
-        let generation = step.generation.to_string().into_bytes();
-        let mut arguments =
-            vec![field(step.author), expected, pull, mark_author(step.author).to_vec(), generation, mark];
-        arguments.push(entry_bytes(&Entry::forget(step.author, step.generation)));
-        arguments.extend(adds.iter().map(entry_bytes));
-        let mut reply = self.on_inbox(&self.scripts.edge, step.key, arguments).await?;
+    async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>> {
+        let key = steps[0].key;
+        let mut arguments = vec![b"epoch".to_vec()];
+        for step in &steps {
+            let adds = if step.on { &step.adds[..] } else { &[] };
+            arguments.push(field(step.author));
+            arguments.push(if step.on { progress_text(step.expected.progress) } else { b"*".to_vec() });
+            arguments.push(pull_watermark(step.expected.pull)?);
+            arguments.push(mark_author(step.author).to_vec());
+            arguments.push(step.generation.to_string().into_bytes());
+            arguments.push(mark_generation(step.generation)?);
+            arguments.push((1 + adds.len()).to_string().into_bytes());
+            arguments.push(entry_bytes(&Entry::forget(step.author, step.generation)));
+            arguments.extend(adds.iter().map(entry_bytes));
+        }
+        let mut reply = self.on_inbox(&self.scripts.edges, key, arguments).await?;
         match &*reply.word {
-            "applied" => {
-                let (head, length) = (reply.position()?, reply.number()?);
-                self.trim_long(step.key, length).await;
-                Ok(EdgeStepped::Applied(head))
+            "stepped" => {
+                let (epoch, length) = (Epoch(reply.number()?), reply.number()?);
+                let stepped = reply.all_stepped(epoch)?;
+                self.trim_long(key, length).await;
+                Ok(stepped)
             }
-            "nothing" => Ok(EdgeStepped::Nothing),
-            "missing" => Ok(EdgeStepped::Missing),
-            "building" => Ok(EdgeStepped::Building),
-            "overtaken" => Ok(EdgeStepped::Overtaken),
-            "full" => Ok(EdgeStepped::Full),
+            "missing" => Ok(vec![EdgeStepped::Missing; steps.len()]),
+            "building" => Ok(vec![EdgeStepped::Building; steps.len()]),
             _ => Err(reply.unexpected()),
         }
     }

@@ -2,7 +2,7 @@
 
 use feedgate_common::Position;
 use feedgate_common::error::{Result, StoreError};
-use feedgate_common::inboxes::{MARKS_MAX, NOTES_MAX};
+use feedgate_common::inboxes::{EdgeStepped, MARKS_MAX, NOTES_MAX};
 use feedgate_common::{Epoch, Progress, Watermarks};
 use redis::Value;
 
@@ -13,7 +13,7 @@ use crate::link::Script;
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) advance: Script,
-    pub(super) edge: Script,
+    pub(super) edges: Script,
     pub(super) take: Script,
     pub(super) begin: Script,
     pub(super) finish: Script,
@@ -39,7 +39,7 @@ impl Scripts {
         };
         Self {
             advance: script("", include_str!("scripts/advance.lua")),
-            edge: script("", include_str!("scripts/edge.lua")),
+            edges: script("", include_str!("scripts/edges.lua")),
             take: script("", include_str!("scripts/take.lua")),
             begin: script("", include_str!("scripts/begin.lua")),
             finish: script("", include_str!("scripts/finish.lua")),
@@ -105,6 +105,20 @@ impl Reply {
 
     pub(super) fn all_bytes(&mut self) -> Result<Vec<Vec<u8>>> {
         array(self.next()?)?.into_iter().map(bytes).collect()
+    }
+
+    /// For each follow step what became of it, in a log of this epoch.
+    pub(super) fn all_stepped(&mut self, epoch: Epoch) -> Result<Vec<EdgeStepped>> {
+        let stepped = |value: Value| match &value {
+            Value::BulkString(word) => match &word[..] {
+                b"nothing" => Ok(EdgeStepped::Nothing),
+                b"overtaken" => Ok(EdgeStepped::Overtaken),
+                b"full" => Ok(EdgeStepped::Full),
+                _ => Err(StoreError::corrupt(format_args!("a follow step answered {value:?}"))),
+            },
+            head => Ok(EdgeStepped::Applied(Position { epoch, offset: number(head)? })),
+        };
+        array(self.next()?)?.into_iter().map(stepped).collect()
     }
 
     pub(super) fn all_numbers(&mut self) -> Result<Vec<u64>> {

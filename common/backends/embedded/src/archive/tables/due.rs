@@ -13,6 +13,11 @@ table! {
     Due: b'v', Archive, (Millis, Owed) => ()
 }
 
+table! {
+    /// The edges among them, by reader and author.
+    DueEdges: b'V', Archive, (UserNo, UserNo) => ()
+}
+
 /// Whose work it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owed {

@@ -23,6 +23,7 @@
 //!   following_list, follower_list         user, number              → the other side, by follow time
 //!   shields_up, shield_list               user, shield, …           → the other side; by time
 //!   due                                   time, event               → outstanding events, oldest first
+//!   due_edges                             reader, author            → those of them that are edges
 //! ```
 //!
 //! Tags and encodings are the format on disk: a change of either is a migration.
@@ -53,7 +54,7 @@ pub(crate) use author_feed::{AuthorFeed, NOBODY};
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use counters::{Counters, CountersRow};
 pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, Recipients};
-pub(crate) use due::{Due, Owed};
+pub(crate) use due::{Due, DueEdges, Owed};
 pub(crate) use edges::{EdgeRow, Edges};
 pub(crate) use everyones::Everyones;
 pub(crate) use feeds::Feeds;
@@ -156,6 +157,7 @@ mod tests {
             ShieldsUp::TAG,
             ShieldList::TAG,
             Feeds::TAG,
+            DueEdges::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

@@ -84,14 +84,14 @@ fn push_read_at(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)], counter: u64) 
 
 fn edge(bucket: &mut Bucket, reader: u32, generation: u64, on: bool, done: u64, adds: &[u64]) -> Answer {
     let adds = adds.iter().map(|&seq| add(seq, generation)).collect();
-    bucket.apply(Step::Edge(EdgeStep {
+    bucket.apply(Step::Edges(vec![EdgeStep {
         key: key(reader),
         author: AUTHOR,
         generation,
         on,
         expected: Cut { progress: Progress::at(done), pull: 7 },
         adds,
-    }))
+    }]))
 }
 
 /// What a step says that appended one record to `reader`'s inbox, as it stands now.
@@ -156,7 +156,7 @@ fn a_reader_gets_only_records_after_its_edge_began() {
 fn a_follow_step_forgets_first_and_then_push_continues_its_generation() {
     let mut bucket = with_inboxes(&[1]);
     push(&mut bucket, 1, &[(1, 5)]);
-    assert_eq!(edge(&mut bucket, 1, 12, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Applied(at(3))));
+    assert_eq!(edge(&mut bucket, 1, 12, true, 1, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Applied(at(3))]));
     push(&mut bucket, 2, &[(1, 5)]);
     push(&mut bucket, 3, &[(1, 12)]);
     assert_eq!(entries(&bucket, 1), [add(1, 5), Entry::forget(AUTHOR, 12), add(1, 12), add(3, 12)]);
@@ -176,7 +176,7 @@ fn i10_an_older_edge_step_does_nothing_and_a_moved_progress_overtakes_a_follow_b
     ];
     for (generation, on, done, wants) in cases {
         let answer = edge(&mut bucket, 1, generation, on, done, &[]);
-        assert_eq!(answer, Answer::EdgeStepped(wants), "{generation} {on} {done}");
+        assert_eq!(answer, Answer::EdgesStepped(vec![wants]), "{generation} {on} {done}");
     }
 }
 
@@ -188,7 +188,7 @@ fn a_swap_needs_its_own_token_which_no_push_and_no_edge_step_takes_away() {
     assert_eq!(begin(&mut bucket, 1, 3), begun(2, 0), "the one that stands is everybody's");
     assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "a token that does not stand");
     push(&mut bucket, 1, &[(1, 5)]);
-    assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Building));
+    assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Building]));
     assert_eq!(take(&mut bucket, 7, 99, vec![]), Answer::Taken(Taken::Building));
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(true));
     assert_eq!(begin(&mut bucket, 1, 5), Answer::Begun(None), "the inbox exists");
@@ -202,7 +202,7 @@ fn a_build_token_of_the_version_before_goes_when_a_step_passes_as_it_did_then() 
         bucket.apply(Step::Begin { key: key(1), token: Epoch(2), keeps_notes: false });
         match pass {
             0 => _ = push(&mut bucket, 1, &[(1, 5)]),
-            1 => assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgeStepped(EdgeStepped::Missing)),
+            1 => assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Missing])),
             _ => assert_eq!(take(&mut bucket, 7, 99, vec![]), Answer::Taken(Taken::Missing)),
         }
         assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false), "{pass}");
@@ -267,8 +267,8 @@ fn a_take_that_knows_of_fewer_edges_than_the_inbox_does_nothing() {
 fn a_follow_step_cut_at_another_watermark_is_overtaken() {
     let mut bucket = with_inboxes(&[1]);
     take(&mut bucket, 7, 99, vec![]);
-    assert_eq!(edge(&mut bucket, 1, 12, true, 0, &[1]), Answer::EdgeStepped(EdgeStepped::Overtaken));
-    assert_eq!(edge(&mut bucket, 1, 12, false, 0, &[]), Answer::EdgeStepped(EdgeStepped::Applied(at(1))));
+    assert_eq!(edge(&mut bucket, 1, 12, true, 0, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Overtaken]));
+    assert_eq!(edge(&mut bucket, 1, 12, false, 0, &[]), Answer::EdgesStepped(vec![EdgeStepped::Applied(at(1))]));
 }
 
 #[test]
