@@ -155,12 +155,12 @@ impl Feeds {
             let growth = acted.map(|author| Growth::of_one(key, author, stand.head));
             return Ok(Stepped { took: vec![true; stepped.len()], growth });
         }
-        let heads = stepped.iter().filter_map(|stepped| match stepped {
+        let mut heads = stepped.iter().filter_map(|stepped| match stepped {
             EdgeStepped::Applied(head) => Some(*head),
             _ => None,
         });
         let acted = last(&|stepped| matches!(stepped, EdgeStepped::Applied(_)));
-        let growth = acted.zip(heads.last()).map(|(author, head)| Growth::of_one(key, author, head));
+        let growth = acted.zip(heads.next_back()).map(|(author, head)| Growth::of_one(key, author, head));
         let again = |stepped: &EdgeStepped| matches!(stepped, EdgeStepped::Overtaken | EdgeStepped::Building);
         Ok(Stepped { took: stepped.iter().map(|stepped| !again(stepped)).collect(), growth })
     }
