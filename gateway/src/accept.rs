@@ -16,7 +16,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -112,11 +112,14 @@ impl Acceptor {
             }
         }
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
             .keep_alive(!late)
-            .header_read_timeout(within)
+            // The stream sees to it: hyper counts the pause between two requests as part of the head.
+            .header_read_timeout(None)
             .max_buf_size(HEAD_MAX)
-            .serve_connection(TokioIo::new(Patient::new(stream, within)), self.service(peer, named, &seat))
+            .serve_connection(
+                TokioIo::new(Patient::new(stream, within, seat.guest.clone())),
+                self.service(peer, named, &seat),
+            )
             .with_upgrades();
         tokio::pin!(connection);
         tokio::select! {
@@ -160,7 +163,7 @@ impl Acceptor {
         let (api, gateway) = (TowerToHyperService::new(self.router.clone()), self.gateway.clone());
         let guest = seat.guest.clone();
         service_fn(move |mut request: Request<Incoming>| {
-            guest.shows(Standing::Stranger);
+            let asking = guest.asks();
             let client = if named.0.is_some() { named } else { gateway.proxies.client_of(peer, request.headers()) };
             request.extensions_mut().insert(client);
             request.extensions_mut().insert(guest.clone());
@@ -168,10 +171,12 @@ impl Acceptor {
             let door = is_upgrade.then(|| Door { asked_ms: gateway.elapsed_ms(), gateway: gateway.clone() });
             let api = api.clone();
             async move {
-                match door {
+                let answer = match door {
                     Some(door) => Ok(upgrade::answer(&door, request)),
                     None => api.call(request).await,
-                }
+                };
+                drop(asking);
+                answer
             }
         })
     }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::time::Duration;
 
 use axum::http::Extensions;
@@ -22,6 +22,12 @@ use crate::address::shares::Stay;
 
 /// How long a newcomer waits for one who was asked to leave, before the next is asked.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a reader may pause between two requests: browsers, proxies and load balancers keep a connection for a minute.
+const READER_RESTS: Duration = Duration::from_secs(75);
+
+/// And a backend: the load balancers of the large clouds keep one for ten minutes, most HTTP clients for less.
+const BACKEND_RESTS: Duration = Duration::from_secs(620);
 
 /// What a connection has shown so far, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +58,18 @@ pub(crate) struct Guest {
     leave: Notify,
     /// Its share of its address; none if it has none.
     stay: Mutex<Option<Stay>>,
+    /// Requests whose head has come, and those of them whose answer has begun.
+    requests: AtomicU32,
+    answers: AtomicU32,
+}
+
+/// A request that is being answered, until this is dropped.
+pub(crate) struct Asking(Arc<Guest>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.answers.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 /// A guest's place, until this is dropped.
@@ -107,9 +125,41 @@ impl Drop for Seat {
 }
 
 impl Guest {
-    fn new(stay: Option<Stay>) -> Self {
-        let standing = AtomicU8::new(Standing::Silent as u8);
-        Self { standing, asked_to_leave: AtomicBool::new(false), leave: Notify::new(), stay: Mutex::new(stay) }
+    pub(crate) fn new(stay: Option<Stay>) -> Self {
+        Self {
+            standing: AtomicU8::new(Standing::Silent as u8),
+            asked_to_leave: AtomicBool::new(false),
+            leave: Notify::new(),
+            stay: Mutex::new(stay),
+            requests: AtomicU32::new(0),
+            answers: AtomicU32::new(0),
+        }
+    }
+
+    /// The head of a request has come.
+    pub(crate) fn asks(self: &Arc<Self>) -> Asking {
+        self.shows(Standing::Stranger);
+        self.requests.fetch_add(1, Ordering::AcqRel);
+        Asking(self.clone())
+    }
+
+    /// Requests whose head has come; wraps around.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests.load(Ordering::Acquire)
+    }
+
+    /// Whether a request has come whose answer has not begun.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.requests() != self.answers.load(Ordering::Acquire)
+    }
+
+    /// How long it may say nothing before the next request; `least` if it has not said who it is.
+    pub(crate) fn may_rest(&self, least: Duration) -> Duration {
+        match self.standing() {
+            Standing::Silent | Standing::Stranger => least,
+            Standing::Reader => least.max(READER_RESTS),
+            Standing::Backend => least.max(BACKEND_RESTS),
+        }
     }
 
     /// Of the request, if a port brought it.

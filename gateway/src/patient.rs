@@ -1,10 +1,20 @@
-//! A TCP stream that waits for its peer to take something in, but not for ever, and not drop by drop.
+//! A TCP stream that waits for its peer to take something in or to say something, but not for ever, and not drop by drop.
+//!
+//! ```text
+//!   silent ── first byte ──▶ a head ──▶ a request is being answered ──▶ silent again
+//!      │ by what the peer has shown         │ as long as it takes          connections are used again: whoever has
+//!      └────▶ end ◀──── `patience` ─────────┘ (writes: see below)          the API key may pause for minutes
+//! ```
+//!
+//! A connection that is closed while its peer sends the next request costs that request its answer. So the wait between
+//! two requests is longer than clients and load balancers keep a connection for; see [`Guest::may_rest`].
 //!
 //! An answer of the HTTP API stands in memory until its last byte has left; a peer that asks and does not read
 //! would keep it there as long as it likes. A WebSocket keeps its own [`Pace`] and takes the bare stream.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
+use crate::lobby::Guest;
 use crate::pace::Pace;
 
 /// See the module.
@@ -25,17 +36,50 @@ pub(crate) struct Patient {
     pace: Option<Pace>,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
+    guest: Arc<Guest>,
+    /// The requests that had begun when it was last read from.
+    requests: u32,
+    /// Since when the head of the next request is under way.
+    head: Option<Instant>,
+    /// When something was last read or taken.
+    active: Instant,
+    /// Runs while a read waits.
+    listening: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    /// A write fails if the peer takes nothing for as long as `patience`, or takes too little for too long.
-    pub(crate) fn new(tcp: TcpStream, patience: Duration) -> Self {
-        Self { tcp, patience, born: Instant::now(), pace: None, waiting: None }
+    /// A write fails if the peer takes nothing for as long as `patience`, or takes too little for too long; a read ends
+    /// if the head of a request takes as long, or none begins for as long as `guest` may rest.
+    pub(crate) fn new(tcp: TcpStream, patience: Duration, guest: Arc<Guest>) -> Self {
+        let (born, requests) = (Instant::now(), guest.requests());
+        let (pace, waiting, head, listening) = (None, None, None, None);
+        Self { tcp, patience, born, pace, waiting, guest, requests, head, active: born, listening }
+    }
+
+    /// When the peer must have said more; `None` while it is answered.
+    fn listens_until(&self) -> Option<Instant> {
+        if self.guest.is_answered() {
+            return None;
+        }
+        Some(self.head.map_or_else(|| self.active + self.guest.may_rest(self.patience), |head| head + self.patience))
     }
 
     /// The stream itself.
     pub(crate) fn into_inner(self) -> TcpStream {
         self.tcp
+    }
+
+    /// Ready once the peer has said nothing for too long.
+    fn listen(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(until) = self.listens_until() else {
+            self.listening = None;
+            return Poll::Pending;
+        };
+        let listening = self.listening.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        if listening.deadline() != until {
+            listening.as_mut().reset(until);
+        }
+        listening.as_mut().poll(cx)
     }
 
     fn now(&self) -> u64 {
@@ -45,6 +89,7 @@ impl Patient {
     fn within(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = written {
             self.waiting = None;
+            self.active = Instant::now();
             if let (Some(mut pace), Ok(bytes)) = (self.pace, &written) {
                 pace.took(self.now(), *bytes);
                 self.pace = Some(pace);
@@ -70,7 +115,22 @@ impl Patient {
 
 impl AsyncRead for Patient {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_read(cx, buf)
+        let this = self.get_mut();
+        if this.requests != this.guest.requests() {
+            (this.requests, this.head) = (this.guest.requests(), None);
+        }
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.tcp).poll_read(cx, buf);
+        if read.is_ready() {
+            this.active = Instant::now();
+            if buf.filled().len() > before && !this.guest.is_answered() {
+                this.head.get_or_insert(this.active);
+            }
+            return read;
+        }
+        ready!(this.listen(cx));
+        // As if the peer had ended it.
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -96,7 +156,13 @@ impl AsyncWrite for Patient {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_flush(cx)
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.tcp).poll_flush(cx);
+        // Who found nothing to read while the answer was made does not read again until something wakes it.
+        if flushed.is_ready() && this.listen(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -120,7 +186,7 @@ mod tests {
         let peer = tokio::net::TcpSocket::new_v4().unwrap();
         peer.set_recv_buffer_size(4096).unwrap();
         let (peer, ours) = tokio::join!(peer.connect(to), listener.accept());
-        let mut patient = Patient::new(ours.unwrap().0, Duration::from_secs(10));
+        let mut patient = Patient::new(ours.unwrap().0, Duration::from_secs(10), Arc::new(Guest::new(None)));
         let writing = tokio::spawn(async move { patient.write_all(&vec![0; 4 << 20]).await });
         let (peer, mut some) = (peer.unwrap(), vec![0; step]);
         for second in 0..3600 {

@@ -14,8 +14,9 @@ use crate::socket::READ_BUFFER;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// A device must have sent `connect` this many seconds after it asked for the WebSocket, and an HTTP request its
-    /// head this many seconds after it may begin; and who takes nothing of an answer for as long is cut.
+    /// A device must have sent `connect` this many seconds after it asked for the WebSocket, an HTTP connection the head
+    /// of its first request, and any request its head this many seconds after its first byte; and who takes nothing of an
+    /// answer for as long is cut. Between two requests, readers may pause for 75 s and backends for 620 s.
     pub connect_within_secs: u32,
     /// The server pings this often; at least 1.
     pub ping_interval_secs: u32,
