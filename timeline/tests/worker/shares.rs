@@ -169,7 +169,7 @@ async fn i15_the_edges_of_a_reader_are_one_job_and_come_together() {
     let turns = jobs.taken().iter().filter(|job| job.lane() == Lane::Edges).count();
     // The sweep of the start may put it once more.
     assert!((AUTHORS.div_ceil(EDGES_MAX)..=AUTHORS.div_ceil(EDGES_MAX) + 1).contains(&turns), "{turns} turns");
-    let followed = |author: &usize| author % 2 == 1 || author % 4 == 0;
+    let followed = |author: &usize| author % 2 == 1 || author.is_multiple_of(4);
     let wants: BTreeSet<u64> = (0..AUTHORS).step_by(3).filter(followed).map(|author| 1_000 + author as u64).collect();
     assert_eq!(town.shown(reader).await, wants);
     let head = town.log(reader).await.head;
