@@ -71,7 +71,7 @@ async fn confirm_all(gateway: &Gateway) {
         let confirmed = match doubt {
             Some(_) => confirm(gateway, Duration::ZERO).await,
             None => tokio::select! {
-                confirmed = confirm(gateway, interval) => confirmed,
+                confirmed = confirm_in_turn(gateway, interval) => confirmed,
                 () = gateway.lease.doubted() => continue,
             },
         };
@@ -89,7 +89,7 @@ async fn confirm_all(gateway: &Gateway) {
     }
 }
 
-/// Confirms every session there is now, spread over `time`.
+/// Confirms every session there is now, spread over `time`, and ends with the last of them.
 pub(crate) async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
     let started = Instant::now();
     let seats = gateway.pool.seated();
@@ -97,7 +97,14 @@ pub(crate) async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
         turn(started, time, n * CHUNK, seats.len()).await;
         confirm_some(gateway, chunk).await?;
     }
-    turn(started, time, 1, 1).await;
+    Ok(())
+}
+
+/// Confirms every session there is now, spread over `interval`, and ends when the next round is due.
+async fn confirm_in_turn(gateway: &Gateway, interval: Duration) -> Result<()> {
+    let started = Instant::now();
+    confirm(gateway, interval).await?;
+    turn(started, interval, 1, 1).await;
     Ok(())
 }
 
