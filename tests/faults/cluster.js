@@ -1,7 +1,6 @@
-// What faults are tested on: a cluster with the settings that are shipped, but for sizes. A follow brings few items, so that
-// the rule for the others is at work too, and few followers make an author one who is pulled.
-
-import { setTimeout as sleep } from "node:timers/promises";
+// What faults are tested on. What a sweep repairs after a while it repairs soon, but where a test is about the timings that
+// are shipped; a follow brings few items, so that the
+// rule for the others is at work too.
 
 import { Cluster } from "../actors/cluster.js";
 
@@ -14,21 +13,28 @@ export const PULL_ABOVE = 5;
 /** The named feeds, and the kinds of each. */
 export const FEEDS = { likes: ["like"] };
 
-export const CONFIG = `
+const base = (timings) => `
 backfill = ${BACKFILL}
 pull_above = ${PULL_ABOVE}
 
+[gateway]
+reread_interval_secs = 3
+ping_interval_secs = 5
+pong_within_secs = 5
+drain_ms = 300
+${timings}
 ${Object.entries(FEEDS).map(([name, kinds]) => `[feeds.${name}]\nkinds = ${JSON.stringify(kinds)}\n`).join("")}`;
 
-/** For `judged`: two gateways and two workers. `options`: those of Cluster.start. */
-export const cluster = (options = {}) => (t) => Cluster.start(t, { config: CONFIG, ...options });
+/** What a sweep repairs is repaired soon. */
+const SOON = `
+[timeline]
+sweep_every_ms = 500
+overdue_ms = 2000
+retry_max_ms = 1000
+`;
 
-/** How an engine goes, and how it comes back. */
-const WAYS = { kill: "restart", pause: "resume" };
+/** Of everything, with such timings. */
+export const CONFIG = base(SOON);
 
-/** The engine goes in one of WAYS, for so many seconds. */
-export async function away(engine, way, secs = 2) {
-  await engine[way]();
-  await sleep(secs * 1000);
-  await engine[WAYS[way]]();
-}
+/** For `judged`: two gateways and two workers. `shipped`: workers have the timings that are shipped; `options`: those of Cluster.start. */
+export const cluster = ({ shipped = false, ...options } = {}) => (t) => Cluster.start(t, { config: shipped ? base("") : CONFIG, ...options });

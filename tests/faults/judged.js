@@ -19,14 +19,10 @@ import { History } from "../history/history.js";
 import { Recorder } from "../history/recorder.js";
 import { BACKFILL, FEEDS, PULL_ABOVE } from "./cluster.js";
 import { Load } from "./load.js";
-import { Probe } from "./probe.js";
 import { Random } from "./random.js";
 
-/**
- * `start(t)`: a home. `decides`: invariants that this history must have decided something about. `probed`: a
- * Probe posts beside the load.
- */
-export function judged(sentence, { start, decides = [], sizes, probed = false }, body) {
+/** `start(t)`: a home. `decides`: invariants that this history must have decided something about. */
+export function judged(sentence, { start, decides = [], sizes }, body) {
   test(sentence, async (t) => {
     const seed = Number(process.env.FEEDGATE_SEED ?? Math.floor(Math.random() * 2 ** 32));
     t.diagnostic(`seed ${seed}; again with FEEDGATE_SEED=${seed}`);
@@ -44,9 +40,7 @@ export function judged(sentence, { start, decides = [], sizes, probed = false },
       recorder.line({ kind: "fault", what: `${what}: done`, who });
       return answer;
     };
-    const probe = probed ? await Probe.start(t, { home, random }) : null;
-    await body({ load, fault, probe, home, random, recorder, t });
-    await probe?.stop();
+    await body({ load, fault, home, random, recorder, t });
     const late = await load.settle();
     judge(t, path, decides, late);
     rmSync(path);
