@@ -8,9 +8,8 @@
 //! ```
 //!
 //! Without it a store whose files were removed would look like a new one, or like one in which nothing has happened for
-//! long. Only what never shrinks is noted, and found to be no less; so a directory that a version without manifest has
-//! used in between is in order. Two losses are not seen here: of a journal that another one follows, and, after a crash, of
-//! a journal's end.
+//! long. Only what never shrinks is noted, and found to be no less. Two losses are not seen here: of a journal that another
+//! one follows, and, after a crash, of a journal's end.
 
 use std::collections::BTreeMap;
 use std::fs;

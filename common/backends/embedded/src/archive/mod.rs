@@ -24,7 +24,6 @@ mod epochs;
 mod events;
 mod export;
 mod feeds;
-mod grown;
 mod hot;
 mod ledger;
 mod lists;
@@ -46,7 +45,7 @@ use feedgate_common::archive::{
     Outstanding, PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
 };
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
-use feedgate_common::error::Result;
+use feedgate_common::error::{Result, StoreError};
 use feedgate_common::graph::Shield;
 use feedgate_common::{
     Bucket, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo,
@@ -61,7 +60,7 @@ use hot::HotItems;
 use ledger::Setup;
 use news::{Ends, Stretches};
 use sweep::Sweep;
-use tables::{Counters, CountersRow, Incarnation, Layout};
+use tables::{Counters, CountersRow, FORMAT, Incarnation, Layout, LayoutRow};
 use users::KnownUsers;
 
 use crate::manifest;
@@ -85,18 +84,27 @@ impl EmbeddedArchive {
     /// Over a store that may be empty. `buckets` is in how many the inbox store divides readers: a
     /// new store lays its followers out so; an old one keeps its layout and still answers
     /// correctly, only slower.
+    ///
+    /// # Errors
+    /// `Corrupt` if another version has made the store in a format that this one does not read; else those of a read
+    /// and a write of the store.
     pub async fn open(db: Arc<Database>, buckets: u16) -> Result<Self> {
         let buckets = match db.view()?.get::<Layout>(&())? {
-            Some(buckets) => buckets,
+            Some(LayoutRow { format: FORMAT, buckets }) => buckets,
+            Some(LayoutRow { format, .. }) => {
+                return Err(StoreError::corrupt(format_args!(
+                    "the Archive is of format {format}, and this version reads format {FORMAT} only"
+                )));
+            }
             None => {
-                let layout = move |tx: &mut crate::view::Tx<'_>| {
-                    tx.put::<Layout>(&(), &buckets.max(1));
-                    Ok(buckets.max(1))
+                let buckets = buckets.max(1);
+                let make = move |tx: &mut crate::view::Tx<'_>| {
+                    tx.put::<Layout>(&(), &LayoutRow { format: FORMAT, buckets });
+                    Ok(buckets)
                 };
-                db.write(Durability::Synced, layout).await?
+                db.write(Durability::Synced, make).await?
             }
         };
-        grown::catch_up(&db).await?;
         let hot: Arc<HotItems> = Arc::default();
         let cached = hot.clone();
         db.when_reopened(move |_| {

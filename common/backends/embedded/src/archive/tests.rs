@@ -5,7 +5,7 @@ use feedgate_common::import::Import;
 use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 
 use super::EmbeddedArchive;
-use super::tables::{Counters, CountersRow, NOBODY};
+use super::tables::{Counters, CountersRow, FORMAT, Layout, LayoutRow, NOBODY};
 use crate::database::{Database, Durability};
 use crate::view::Tx;
 
@@ -17,6 +17,19 @@ async fn a_store_keeps_the_layout_it_was_created_with() {
         let archive = EmbeddedArchive::open(db, buckets).await.unwrap();
         assert_eq!(archive.setup.buckets, 16);
     }
+}
+
+#[tokio::test]
+async fn a_store_of_another_format_is_refused_by_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Database::open(dir.path()).unwrap();
+    let set = |tx: &mut Tx<'_>| {
+        tx.put::<Layout>(&(), &LayoutRow { format: FORMAT + 1, buckets: 16 });
+        Ok(())
+    };
+    db.write(Durability::Synced, set).await.unwrap();
+    let Err(refused) = EmbeddedArchive::open(db, 16).await else { panic!("it was opened") };
+    assert!(refused.to_string().contains("is of format 2, and this version reads format 1 only"), "{refused}");
 }
 
 /// A store of which all counters but one stand at their beginning.
@@ -43,7 +56,7 @@ async fn a_feed_for_which_no_number_is_left_gets_none_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_number_that_named_feeds_begin_with_is_no_users() {
+async fn the_number_that_stands_for_nobody_is_given_to_no_user() {
     let (_dir, archive) = with(CountersRow { users: NOBODY.0 - 2, ..CountersRow::default() }).await;
     let [ann, ben] = ["ann", "ben"].map(|name| name.parse().unwrap());
     assert_eq!(archive.intern(&[ann]).await.unwrap(), [UserNo(NOBODY.0 - 1)]);

@@ -27,8 +27,6 @@ pub(super) enum Step {
     Begin {
         key: InboxKey,
         token: Epoch,
-        /// False in the log of a version in which a step that found the token took it away.
-        keeps_notes: bool,
     },
     Finish(Build),
     Discard(InboxKey),
@@ -106,10 +104,8 @@ impl Bucket {
 
     fn edge_refusal(&self, step: &EdgeStep) -> Option<EdgeStepped> {
         let Some(inbox) = self.inboxes.get(&step.key) else {
-            return match self.tokens.get(&step.key) {
-                None => Some(EdgeStepped::Missing),
-                Some(token) => token.keeps_notes.then_some(EdgeStepped::Building),
-            };
+            let is_built = self.tokens.contains_key(&step.key);
+            return Some(if is_built { EdgeStepped::Building } else { EdgeStepped::Missing });
         };
         if !edge_step_acts(inbox.mark(step.author), inbox.built_at, step.generation) {
             return Some(EdgeStepped::Nothing);
@@ -123,10 +119,8 @@ impl Bucket {
 
     fn take_refusal(&self, step: &Take) -> Option<Taken> {
         let Some(inbox) = self.inboxes.get(&step.key) else {
-            return match self.tokens.get(&step.key) {
-                None => Some(Taken::Missing),
-                Some(token) => token.keeps_notes.then_some(Taken::Building),
-            };
+            let is_built = self.tokens.contains_key(&step.key);
+            return Some(if is_built { Taken::Building } else { Taken::Missing });
         };
         let stale = |entry| inbox.verdict(entry, step.counter) == Verdict::Stale;
         if (inbox.epoch, inbox.taken) != (step.epoch, step.expected) || step.entries.iter().any(stale) {
@@ -148,8 +142,8 @@ impl Bucket {
                 Answer::EdgesStepped(each.collect())
             }
             Step::Take(step) => Answer::Taken(self.take(&step)),
-            Step::Begin { key, token, keeps_notes } => {
-                let token = Token::new(token, keeps_notes);
+            Step::Begin { key, token } => {
+                let token = Token::new(token);
                 let begun = token.begun();
                 self.tokens.insert(key, token);
                 Answer::Begun(Some(begun))
@@ -230,10 +224,7 @@ impl Bucket {
 
     /// The generation has been compared, and the cut if the edge is on.
     fn edge(&mut self, step: &EdgeStep) -> EdgeStepped {
-        let Some(inbox) = self.inboxes.get_mut(&step.key) else {
-            self.tokens.remove(&step.key);
-            return EdgeStepped::Missing;
-        };
+        let inbox = self.inboxes.get_mut(&step.key).expect("a step of an inbox that is missing was refused");
         inbox.set_mark(step.author, Mark::Taken(step.generation));
         let forget = Entry::forget(step.author, step.generation);
         let adds = if step.on { &step.adds[..] } else { &[] };
@@ -243,10 +234,7 @@ impl Bucket {
 
     /// Epoch and watermarks have been compared, and nothing is stale.
     fn take(&mut self, step: &Take) -> Taken {
-        let Some(inbox) = self.inboxes.get_mut(&step.key) else {
-            self.tokens.remove(&step.key);
-            return Taken::Missing;
-        };
+        let inbox = self.inboxes.get_mut(&step.key).expect("a step of an inbox that is missing was refused");
         inbox.taken = step.next;
         let fresh = step.entries.iter().filter(|entry| inbox.verdict(entry, step.counter) == Verdict::Append);
         let fresh: Vec<Entry> = fresh.copied().collect();
@@ -259,7 +247,7 @@ impl Bucket {
         let token = self.tokens.remove(&build.key);
         self.discard(build.key);
         let (taken, until) = (build.taken, Until::at_least(build.until));
-        let mut inbox = Inbox { taken, until, ..Inbox::new(build.epoch, build.built_at, build.floor) };
+        let mut inbox = Inbox::new(build.epoch, build.built_at, build.floor, taken, until);
         let ahead = build.ahead.iter().map(|(author, seq)| (*author, Mark::Ahead(*seq).packed()));
         inbox.marks.extend(ahead);
         inbox.marks.sort_unstable();

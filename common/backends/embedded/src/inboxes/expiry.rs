@@ -6,12 +6,10 @@
 //! ```
 //!
 //! So what is promised is durable like everything else, a reader who is always online costs one small step in an
-//! eighth of the time that inboxes are kept (21 hours of a week), and an inbox may stay that much longer. A store
-//! of a version that kept no time gives each inbox [`UNTOLD_KEPT`] from when it is first opened, and writes a snapshot
-//! that says so.
+//! eighth of the time that inboxes are kept (21 hours of a week), and an inbox may stay that much longer.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::STEP_MAX;
@@ -21,9 +19,6 @@ use futures_util::future::try_join_all;
 use super::EmbeddedInboxes;
 use super::bucket::{Answer, Step};
 use super::until::Until;
-
-/// How long an inbox is kept of which nobody has said it.
-const UNTOLD_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// How much longer than asked an inbox is kept: this part of what was asked.
 const LONGER: Millis = 8;
@@ -35,11 +30,6 @@ const SOME: usize = 256;
 pub(super) fn kept_from_now(until: Millis) -> Until {
     let longer = until.saturating_sub(now()).max(0) / LONGER;
     Until::at_least(until.saturating_add(longer))
-}
-
-/// Until when an inbox is kept that is touched now and of which nobody has said how long.
-pub(super) fn untold() -> Until {
-    Until::at_least(now().saturating_add(UNTOLD_KEPT.as_millis() as Millis))
 }
 
 pub(super) fn now() -> Millis {

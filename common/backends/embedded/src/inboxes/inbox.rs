@@ -35,10 +35,15 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// An empty log that has taken nothing in.
-    pub(super) fn new(epoch: Epoch, built_at: Generation, floor: Option<DisplayKey>) -> Self {
-        let (taken, marks, changes, until) = (Watermarks::default(), Vec::new(), Changes::default(), Until::UNTOLD);
-        Self { epoch, built_at, floor, taken, marks, changes, removals: 0, until }
+    /// An empty log that remembers nothing of any author.
+    pub(super) fn new(
+        epoch: Epoch,
+        built_at: Generation,
+        floor: Option<DisplayKey>,
+        taken: Watermarks,
+        until: Until,
+    ) -> Self {
+        Self { epoch, built_at, floor, taken, marks: Vec::new(), changes: Changes::default(), removals: 0, until }
     }
 
     /// Epoch and last sequence id.
@@ -154,8 +159,12 @@ mod tests {
         Entry { op, author: AUTHOR, outbox_seq: item, generation: 1, key: key(item) }
     }
 
+    fn empty() -> Inbox {
+        Inbox::new(Epoch(1), 1, None, Watermarks::default(), Until::at_least(0))
+    }
+
     fn full(first: &[Entry]) -> Inbox {
-        let mut inbox = Inbox::new(Epoch(1), 1, None);
+        let mut inbox = empty();
         first.iter().for_each(|e| inbox.push(e));
         while inbox.changes.len() < KEEP + SLACK {
             inbox.push(&change(Op::Update, 1));
@@ -221,7 +230,7 @@ mod tests {
 
     #[test]
     fn marks_are_found_by_author_and_replaced() {
-        let mut inbox = Inbox::new(Epoch(1), 1, None);
+        let mut inbox = empty();
         for (author, generation) in [(5, 10), (2, 11), (9, 12), (5, 13)] {
             inbox.set_mark(UserNo(author), Mark::Taken(generation));
         }

@@ -29,7 +29,7 @@ use std::path::Path;
 use feedgate_common::error::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::segment::{self, FORMAT, Fingerprint, HEADER, Header, OLDEST_FORMAT, failed};
+use super::segment::{self, FORMAT, Fingerprint, HEADER, Header, failed};
 use super::snapshot;
 use crate::disk;
 
@@ -118,7 +118,7 @@ fn find(dir: &Path) -> Result<Option<Found>> {
     let meta: Meta =
         serde_json::from_slice(&text).map_err(|_| segment::damaged(&path, 0, "the store's description"))?;
     let id = u128::from_str_radix(&meta.id, 16);
-    let (Ok(id), OLDEST_FORMAT..=FORMAT, 1..) = (id, meta.format, meta.buckets) else {
+    let (Ok(id), FORMAT, 1..) = (id, meta.format, meta.buckets) else {
         tracing::warn!(format = meta.format, "the inbox store is of a format that this version does not read");
         return Ok(None);
     };

@@ -11,7 +11,6 @@ use feedgate_common::error::{Result, StoreError};
 use super::bucket::Bucket;
 use super::life::Life;
 use super::segment::{self, Scanned, damaged, failed};
-use super::until::Until;
 use super::{record, snapshot};
 use crate::disk;
 
@@ -24,15 +23,6 @@ pub(super) struct Loaded {
     pub(super) log_size: u64,
     /// Bytes of the snapshots.
     pub(super) snapshot_size: u64,
-}
-
-impl Loaded {
-    /// Keeps until then every inbox of which nobody has said how long. Answers whether there was one.
-    pub(super) fn keep_untold(&mut self, until: Until) -> bool {
-        let inboxes = self.buckets.iter_mut().flat_map(|bucket| bucket.inboxes.values_mut());
-        let untold = inboxes.filter(|inbox| inbox.until == Until::UNTOLD).map(|inbox| inbox.until = until);
-        untold.count() > 0
-    }
 }
 
 /// Reads the store in `dir`.

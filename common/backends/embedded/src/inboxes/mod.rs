@@ -110,16 +110,11 @@ impl EmbeddedInboxes {
         fs::create_dir_all(dir).map_err(|e| segment::failed("make", dir, e))?;
         let lock = lock(dir)?;
         let life = life::next(dir, expected, settings.buckets)?;
-        let mut loaded = load::load(dir, &life)?;
-        let untold = loaded.keep_untold(expiry::untold());
+        let loaded = load::load(dir, &life)?;
         let segment = segment::Segment::create(dir, &life.header(loaded.next));
         let (segment, log_size) = (segment.map_err(|e| segment::failed("write", dir, e))?, loaded.log_size);
         let shared = Arc::new(Shared::new(dir.to_owned(), loaded));
         let pipeline = Pipeline::start(shared.clone(), life, settings, segment, log_size);
-        if untold {
-            // So that the next start does not give them their time again.
-            pipeline.snapshot_soon();
-        }
         Ok(Self { shared, pipeline, incarnation: life.incarnation(), searched: AtomicU16::new(0), _lock: lock })
     }
 
@@ -206,7 +201,7 @@ impl Inboxes for EmbeddedInboxes {
     }
 
     async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
-        match self.step(Step::Begin { key, token, keeps_notes: true }).await? {
+        match self.step(Step::Begin { key, token }).await? {
             Answer::Begun(begun) => Ok(begun),
             other => unreachable!("a build begun answered {other:?}"),
         }

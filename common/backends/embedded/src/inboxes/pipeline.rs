@@ -137,12 +137,6 @@ impl Pipeline {
         waits.recv().map_err(|_| self.shared.stopped())?.map_err(StoreError::unavailable)
     }
 
-    /// The same in the background: whether it was written is known from the log that stays or goes.
-    pub(super) fn snapshot_soon(&self) {
-        let (done, _nobody_waits) = sync_channel(1);
-        _ = self.queue().try_send(Request::Snapshot(done));
-    }
-
     fn queue(&self) -> &SyncSender<Request> {
         self.queue.as_ref().expect("only drop takes the queue")
     }
@@ -342,7 +336,7 @@ mod tests {
         let segment = Segment::read_only(&segment::list(dir.path()).unwrap()[0].1);
         let shared = Arc::new(Shared::new(dir.path().to_owned(), load::load(dir.path(), &life).unwrap()));
         let pipeline = Pipeline::start(shared.clone(), life, Settings::default(), segment, 0);
-        let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1), keeps_notes: true };
+        let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1) };
         for _ in 0..2 {
             let refused = pipeline.take(step.clone(), record::encode(&step, 1)).await;
             let Err(StoreError::Down(why)) = refused else { panic!("{refused:?}") };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   any:   bucket, kind, …
-//!   push:  bucket, kind, author, (feed if named,) expected, next, records, recipients
+//!   push:  bucket, kind, author, feed, expected, next, records, recipients
 //!          recipient = distance in readers of the bucket · 2 + odd | distance of generations
 //!                      | if odd: from beyond expected, distance of counters
 //! ```
@@ -11,8 +11,7 @@
 //! of it: applying it again comes to the same. `from` at or below `expected.done` says the same as
 //! 0 and is written so; records are push records, so their route is not written.
 //!
-//! A kind means one thing for good: a step that has more to say becomes another kind, and the log of an older
-//! version is read by its own.
+//! A change of these bytes, or of what a step does, takes another [`FORMAT`](super::segment::FORMAT).
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
@@ -27,27 +26,13 @@ use feedgate_common::packing;
 use feedgate_common::varint::{put, put_signed, take, take_byte, take_signed, take_u32};
 
 const ADVANCE: u8 = 1;
-/// Of a version without watermarks: they were all 0.
-const EDGE_WITHOUT_PULL: u8 = 2;
-/// Of a version in which a step that found the token took it away.
-const BEGIN_WITHOUT_NOTES: u8 = 3;
-/// Of a version without watermarks, whose inboxes were kept for good.
-const FINISH_WITHOUT_PULL: u8 = 4;
-const DISCARD: u8 = 5;
-const EDGE: u8 = 6;
-const FINISH: u8 = 7;
-const TAKE: u8 = 8;
-const TOUCH: u8 = 9;
-const EXPIRE: u8 = 10;
-/// [`ADVANCE`] is that of the main feed.
-const ADVANCE_NAMED: u8 = 11;
-/// [`FINISH`] is that of an inbox that is ahead of nobody.
-const FINISH_AHEAD: u8 = 12;
-const BEGIN: u8 = 13;
-/// Takes only some of the notes: where they begin stands behind a [`FINISH_AHEAD`].
-const FINISH_JOINED: u8 = 14;
-/// [`EDGE`] is that of one edge.
-const EDGES: u8 = 15;
+const EDGES: u8 = 2;
+const TAKE: u8 = 3;
+const BEGIN: u8 = 4;
+const FINISH: u8 = 5;
+const DISCARD: u8 = 6;
+const TOUCH: u8 = 7;
+const EXPIRE: u8 = 8;
 
 /// Which bucket a step belongs to.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
@@ -79,18 +64,13 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, step.counter);
             put_entries(&mut out, &step.entries);
         }
-        Step::Begin { key, token, keeps_notes } => {
-            out.push(if *keeps_notes { BEGIN } else { BEGIN_WITHOUT_NOTES });
+        Step::Begin { key, token } => {
+            out.push(BEGIN);
             put_key(&mut out, *key);
             put(&mut out, token.0);
         }
         Step::Finish(build) => {
-            let kind = match (build.notes_from, build.ahead.is_empty()) {
-                (0, true) => FINISH,
-                (0, false) => FINISH_AHEAD,
-                _ => FINISH_JOINED,
-            };
-            out.push(kind);
+            out.push(FINISH);
             put_key(&mut out, build.key);
             put(&mut out, build.epoch.0);
             put(&mut out, build.built_at);
@@ -98,12 +78,8 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put_taken(&mut out, build.taken);
             Until::at_least(build.until).put(&mut out);
             put_entries(&mut out, &build.entries);
-            if kind != FINISH {
-                put_ahead(&mut out, &build.ahead);
-            }
-            if kind == FINISH_JOINED {
-                put(&mut out, build.notes_from);
-            }
+            put_ahead(&mut out, &build.ahead);
+            put(&mut out, build.notes_from);
         }
         Step::Discard(key) => {
             out.push(DISCARD);
@@ -120,13 +96,11 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     let bytes = &mut bytes;
     let bucket = take_bucket(bytes, buckets)?;
     let step = match take_byte(bytes)? {
-        kind @ (ADVANCE | ADVANCE_NAMED) => Step::Advance(take_advance(bytes, kind, bucket, buckets)?),
-        kind @ (EDGE | EDGES | EDGE_WITHOUT_PULL) => Step::Edges(take_edges(bytes, kind)?),
+        ADVANCE => Step::Advance(take_advance(bytes, bucket, buckets)?),
+        EDGES => Step::Edges(take_edges(bytes)?),
         TAKE => Step::Take(take_take(bytes)?),
-        kind @ (BEGIN | BEGIN_WITHOUT_NOTES) => {
-            Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?), keeps_notes: kind == BEGIN }
-        }
-        kind @ (FINISH | FINISH_AHEAD | FINISH_JOINED | FINISH_WITHOUT_PULL) => Step::Finish(take_build(bytes, kind)?),
+        BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?) },
+        FINISH => Step::Finish(take_build(bytes)?),
         DISCARD => Step::Discard(take_key(bytes)?),
         TOUCH => take_keys(bytes, bucket, buckets).map(|(keys, until)| Step::Touch(keys, until))?,
         EXPIRE => take_keys(bytes, bucket, buckets).map(|(keys, now)| Step::Expire(keys, now))?,
@@ -142,12 +116,9 @@ pub(super) fn take_bucket(bytes: &mut &[u8], buckets: u16) -> Option<Bucket> {
 
 fn put_advance(out: &mut Vec<u8>, step: &Advance, buckets: u16) {
     out.reserve(32 + 16 * step.records.len() + 6 * step.recipients.len());
-    let named = step.feed != FeedId::MAIN;
-    out.push(if named { ADVANCE_NAMED } else { ADVANCE });
+    out.push(ADVANCE);
     put(out, step.author.0.into());
-    if named {
-        put(out, step.feed.0.into());
-    }
+    put(out, step.feed.0.into());
     put_progress(out, step.expected);
     put_progress(out, step.next);
     put(out, step.records.len() as u64);
@@ -169,9 +140,8 @@ fn put_advance(out: &mut Vec<u8>, step: &Advance, buckets: u16) {
     }
 }
 
-fn take_advance(bytes: &mut &[u8], kind: u8, bucket: Bucket, buckets: u16) -> Option<Advance> {
-    let author = UserNo(take_u32(bytes)?);
-    let feed = if kind == ADVANCE_NAMED { take_feed(bytes)? } else { FeedId::MAIN };
+fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advance> {
+    let (author, feed) = (UserNo(take_u32(bytes)?), take_feed(bytes)?);
     let (expected, next) = (take_progress(bytes)?, take_progress(bytes)?);
     let records = take_entries(bytes)?
         .into_iter()
@@ -199,11 +169,9 @@ fn take_advance(bytes: &mut &[u8], kind: u8, bucket: Bucket, buckets: u16) -> Op
 }
 
 fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
-    out.push(if steps.len() == 1 { EDGE } else { EDGES });
+    out.push(EDGES);
     put_key(out, steps[0].key);
-    if steps.len() > 1 {
-        put(out, steps.len() as u64);
-    }
+    put(out, steps.len() as u64);
     for step in steps {
         put(out, step.author.0.into());
         put(out, step.generation);
@@ -215,16 +183,13 @@ fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
 }
 
 /// At least one, all of one inbox.
-fn take_edges(bytes: &mut &[u8], kind: u8) -> Option<Vec<EdgeStep>> {
-    let key = take_key(bytes)?;
-    let count = if kind == EDGES { take(bytes)? } else { 1 };
+fn take_edges(bytes: &mut &[u8]) -> Option<Vec<EdgeStep>> {
+    let (key, count) = (take_key(bytes)?, take(bytes)?);
     let mut steps = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
     for _ in 0..count {
         let (author, generation, on) = (UserNo(take_u32(bytes)?), take(bytes)?, take_byte(bytes)? != 0);
-        let progress = take_progress(bytes)?;
-        let pull = if kind == EDGE_WITHOUT_PULL { 0 } else { take(bytes)? };
-        let adds = take_entries(bytes)?;
-        steps.push(EdgeStep { key, author, generation, on, expected: Cut { progress, pull }, adds });
+        let expected = Cut { progress: take_progress(bytes)?, pull: take(bytes)? };
+        steps.push(EdgeStep { key, author, generation, on, expected, adds: take_entries(bytes)? });
     }
     (!steps.is_empty()).then_some(steps)
 }
@@ -238,16 +203,10 @@ fn take_take(bytes: &mut &[u8]) -> Option<Take> {
     Some(Take { key, epoch, expected, next, counter: take(bytes)?, entries: take_entries(bytes)? })
 }
 
-fn take_build(bytes: &mut &[u8], kind: u8) -> Option<Build> {
+fn take_build(bytes: &mut &[u8]) -> Option<Build> {
     let (key, epoch, built_at) = (take_key(bytes)?, Epoch(take(bytes)?), take(bytes)?);
-    let floor = take_floor(bytes)?;
-    let (taken, until) = match kind {
-        FINISH_WITHOUT_PULL => (Watermarks::default(), Until::UNTOLD),
-        _ => (take_taken(bytes)?, Until::take(bytes)?),
-    };
-    let (entries, until) = (take_entries(bytes)?, until.millis());
-    let ahead = if matches!(kind, FINISH_AHEAD | FINISH_JOINED) { take_ahead(bytes)? } else { vec![] };
-    let notes_from = if kind == FINISH_JOINED { take(bytes)? } else { 0 };
+    let (floor, taken, until) = (take_floor(bytes)?, take_taken(bytes)?, Until::take(bytes)?.millis());
+    let (entries, ahead, notes_from) = (take_entries(bytes)?, take_ahead(bytes)?, take(bytes)?);
     Some(Build { key, epoch, built_at, entries, floor, taken, ahead, notes_from, until })
 }
 
@@ -398,7 +357,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..17_u8) {
+        fn any_bytes_are_a_step_or_nothing(bytes: Vec<u8>, kind in 0..10_u8) {
             let mut bytes = bytes;
             bytes.splice(0..0, [3, kind]);
             let _ = decode(&bytes, 16);
@@ -437,8 +396,7 @@ mod tests {
             Step::Edges(vec![edge(true)]),
             Step::Edges(vec![edge(false)]),
             Step::Edges(vec![edge(false), EdgeStep { author: UserNo(u32::MAX), ..edge(true) }]),
-            Step::Begin { key, token: Epoch(u64::MAX), keeps_notes: true },
-            Step::Begin { key, token: Epoch(3), keeps_notes: false },
+            Step::Begin { key, token: Epoch(u64::MAX) },
             build(adds.clone(), floor, vec![], 0),
             build(vec![], None, vec![(UserNo(9), 4)], 0),
             build(vec![], None, vec![], 300),

@@ -23,11 +23,8 @@ use feedgate_common::varint;
 use crate::disk::write_whole;
 
 /// Raised whenever the bytes of a log or a snapshot, or what a step does, change meaning or say more.
-pub(super) const FORMAT: u32 = 3;
-
-/// The oldest that is read. A store keeps the number it was made with, since `meta` is never written again; what each
-/// file and each step is made of, it says itself.
-pub(super) const OLDEST_FORMAT: u32 = 2;
+/// A store of another format is not read: it starts empty, and its inboxes are rebuilt from the Archive.
+pub(super) const FORMAT: u32 = 1;
 
 const HEADER_MAGIC: [u8; 8] = *b"fginbox1";
 /// Length of a segment's header in bytes.

@@ -26,18 +26,12 @@ use super::segment::{damaged, failed};
 use super::token::Token;
 use super::until::Until;
 use crate::disk::{self, write_whole};
-use feedgate_common::varint::{put, take, take_byte, take_bytes, take_u32};
+use feedgate_common::varint::{put, take, take_bytes, take_u32};
 
 /// How the files are told from others.
 pub(super) const EXTENSION: &str = "snapshot";
 
-const MAGIC: [u8; 8] = *b"fgsnap_3";
-
-/// Of a version in which a step that found a build token took it away.
-const MAGIC_WITHOUT_NOTES: [u8; 8] = *b"fgsnap_2";
-
-/// Of a version whose inboxes had no watermarks and were kept for good.
-const MAGIC_WITHOUT_PULL: [u8; 8] = *b"fgsnap_1";
+const MAGIC: [u8; 8] = *b"fgsnap_1";
 
 /// How much is collected before it is written, in bytes.
 const WRITE: usize = 1 << 20;
@@ -97,7 +91,6 @@ fn put_maps(out: &mut Vec<u8>, bucket: &Bucket) {
     for (key, token) in &bucket.tokens {
         put_key(out, *key);
         put(out, token.epoch.0);
-        out.push(token.keeps_notes.into());
         put(out, token.count);
         put(out, token.notes.len() as u64);
         out.extend_from_slice(&token.notes);
@@ -143,40 +136,32 @@ pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
 }
 
 fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
-    let magic = take_bytes(bytes, 8)?;
-    let (is_old, has_notes) = (magic == MAGIC_WITHOUT_PULL, magic == MAGIC);
-    let ours = (is_old || has_notes || magic == MAGIC_WITHOUT_NOTES) && take_bytes(bytes, 16)? == id.to_le_bytes();
+    let ours = take_bytes(bytes, 8)? == MAGIC && take_bytes(bytes, 16)? == id.to_le_bytes();
     let mut bucket = Bucket { position: ours.then(|| take(bytes))??, ..Bucket::default() };
     for _ in 0..take(bytes)? {
         bucket.progress.insert(UserNo(take_u32(bytes)?), take_progress(bytes)?);
     }
     for _ in 0..take(bytes)? {
-        bucket.tokens.insert(take_key(bytes)?, take_token(bytes, has_notes)?);
+        bucket.tokens.insert(take_key(bytes)?, take_token(bytes)?);
     }
     let inboxes = take(bytes)?;
     bucket.inboxes.reserve(inboxes.min(bytes.len() as u64) as usize);
     for _ in 0..inboxes {
-        let (key, inbox) = (take_key(bytes)?, take_inbox(bytes, is_old)?);
+        let (key, inbox) = (take_key(bytes)?, take_inbox(bytes)?);
         bucket.entries += inbox.changes.len() as u64;
         bucket.inboxes.insert(key, Box::new(inbox));
     }
     bytes.is_empty().then_some(bucket)
 }
 
-fn take_token(bytes: &mut &[u8], has_notes: bool) -> Option<Token> {
-    let token = Token::new(Epoch(take(bytes)?), false);
-    if !has_notes {
-        return Some(token);
-    }
-    let (keeps_notes, count) = (take_byte(bytes)? != 0, take(bytes)?);
-    Some(Token { keeps_notes, count, notes: take_part(bytes)?.to_vec(), ..token })
+fn take_token(bytes: &mut &[u8]) -> Option<Token> {
+    Some(Token { epoch: Epoch(take(bytes)?), count: take(bytes)?, notes: take_part(bytes)?.to_vec() })
 }
 
-fn take_inbox(bytes: &mut &[u8], is_old: bool) -> Option<Inbox> {
-    let mut inbox = Inbox::new(Epoch(take(bytes)?), take(bytes)?, take_floor(bytes)?);
-    if !is_old {
-        (inbox.taken, inbox.until) = (take_taken(bytes)?, Until::take(bytes)?);
-    }
+fn take_inbox(bytes: &mut &[u8]) -> Option<Inbox> {
+    let (epoch, built_at) = (Epoch(take(bytes)?), take(bytes)?);
+    let (floor, taken, until) = (take_floor(bytes)?, take_taken(bytes)?, Until::take(bytes)?);
+    let mut inbox = Inbox::new(epoch, built_at, floor, taken, until);
     inbox.removals = take_u32(bytes)?;
     for _ in 0..take(bytes)? {
         inbox.marks.push((UserNo(take_u32(bytes)?), take(bytes)?));

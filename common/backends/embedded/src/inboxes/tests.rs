@@ -9,7 +9,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-mod before_pull;
 mod expiry;
 
 /// Small enough that every few steps begin a segment and a snapshot.

@@ -10,8 +10,6 @@ use feedgate_common::{Entry, Epoch, Generation, packing};
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) epoch: Epoch,
-    /// False for one of a version in which a step that found it took it away.
-    pub(super) keeps_notes: bool,
     /// How many notes there are.
     pub(super) count: u64,
     /// They, packed: an entry, then the counter of whoever pushed it.
@@ -20,8 +18,8 @@ pub(super) struct Token {
 
 impl Token {
     /// One without notes.
-    pub(super) fn new(epoch: Epoch, keeps_notes: bool) -> Self {
-        Self { epoch, keeps_notes, count: 0, notes: Vec::new() }
+    pub(super) fn new(epoch: Epoch) -> Self {
+        Self { epoch, count: 0, notes: Vec::new() }
     }
 
     /// What a builder is told who finds it.
@@ -36,7 +34,7 @@ impl Token {
             put(&mut self.notes, counter);
             self.count += 1;
         }
-        self.keeps_notes && self.count <= NOTES_MAX as u64
+        self.count <= NOTES_MAX as u64
     }
 
     /// The notes after the first `from`, in order, each with its counter.

@@ -8,9 +8,6 @@ use feedgate_common::varint::{put, take_u32};
 pub(super) struct Until(u32);
 
 impl Until {
-    /// Nobody has said how long: long past, until a store that is opened gives it some time.
-    pub(super) const UNTOLD: Self = Self(0);
-
     /// The first second that is not before `moment`.
     pub(super) fn at_least(moment: Millis) -> Self {
         let seconds = moment.max(0) / 1000 + Millis::from(moment.max(0) % 1000 > 0);

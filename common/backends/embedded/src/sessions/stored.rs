@@ -68,29 +68,24 @@ impl Stored {
     }
 }
 
-/// `epoch offset seen` of the main feed is all of it for a device that knows no other; so stores have it from before there
-/// were others. Else it goes on with whether the device has that position, and then `feed epoch offset` of each.
+/// When it was seen, its position in the main feed if it has one, then `feed epoch offset` of each named feed.
 impl Code for Stored {
     fn put(&self, out: &mut Vec<u8>) {
-        let main = self.main.unwrap_or(Position { epoch: Epoch(0), offset: 0 });
-        (main.epoch, main.offset, self.seen).put(out);
-        if !self.named.is_empty() {
-            self.main.is_some().put(out);
-        }
+        (self.seen, self.main.map(|main| (main.epoch, main.offset))).put(out);
         for (feed, position) in &self.named {
             (feed.0, position.epoch, position.offset).put(out);
         }
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
-        let (epoch, offset, seen) = Code::take(from)?;
-        let has_main = from.is_empty() || bool::take(from)?;
+        let (seen, main): (_, Option<(Epoch, u64)>) = Code::take(from)?;
+        let main = main.map(|(epoch, offset)| Position { epoch, offset });
         let mut named = vec![];
         while !from.is_empty() {
             let (feed, epoch, offset) = Code::take(from)?;
             named.push((FeedId(feed), Position { epoch, offset }));
         }
-        Some(Self { main: has_main.then_some(Position { epoch, offset }), named, seen })
+        Some(Self { main, named, seen })
     }
 }
 
@@ -182,19 +177,11 @@ mod tests {
     }
 
     #[test]
-    fn a_device_of_the_main_feed_alone_is_stored_as_before_there_were_others() {
-        let row = Stored { main: Some(at(3, 44)), named: vec![], seen: 5 };
-        let bytes = [0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 44, 128, 0, 0, 0, 0, 0, 0, 5];
-        assert_eq!(bytes_of(&row), bytes);
-        assert_eq!(value_of(&bytes), Some(row));
-    }
-
-    #[test]
     fn what_is_stored_of_named_feeds_comes_back_with_the_main_one_and_without() {
         for main in [Some(at(3, 44)), Some(at(0, 0)), None] {
             let row = Stored { main, named: vec![(FeedId(9), at(1, 7)), (FeedId(2), at(4, 0))], seen: 5 };
             let bytes = bytes_of(&row);
-            assert_eq!(bytes.len(), 24 + 1 + 2 * 18);
+            assert_eq!(bytes.len(), 8 + 1 + 16 * usize::from(main.is_some()) + 2 * 18);
             assert_eq!(value_of::<Stored>(&bytes), Some(row));
             assert_eq!(value_of::<Stored>(&bytes[..bytes.len() - 1]), None, "torn");
         }

@@ -26,4 +26,4 @@ pub(crate) struct AddRow {
     pub(crate) pull_seq: PullSeq,
 }
 
-fields!(AddRow { key, route, lane, deleted_by } later { pull_seq });
+fields!(AddRow { key, route, lane, deleted_by, pull_seq });

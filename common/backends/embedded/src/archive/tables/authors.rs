@@ -34,7 +34,7 @@ pub(crate) struct AuthorRow {
     pub(crate) redo: u64,
 }
 
-fields!(AuthorRow { head, due, last_in_step, has_aside } later { class, followers, last_pull, last_told, redo });
+fields!(AuthorRow { head, due, last_in_step, has_aside, class, followers, last_pull, last_told, redo });
 
 impl Code for Class {
     fn put(&self, out: &mut Vec<u8>) {

@@ -26,4 +26,4 @@ pub(crate) struct CountersRow {
     pub(crate) feeds: u16,
 }
 
-fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events } later { pull, feeds });
+fields!(CountersRow { users, generation, epoch, item, living_items, edges_on, events, pull, feeds });

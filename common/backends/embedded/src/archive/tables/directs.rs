@@ -2,9 +2,10 @@
 
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, UserNo};
 
-#[cfg(doc)]
-use super::NOBODY;
 use super::{fields, table};
+
+/// The number that is never given to a user.
+pub(crate) const NOBODY: UserNo = UserNo(u32::MAX);
 
 table! {
     /// A reader's records, dense from 1; never removed.

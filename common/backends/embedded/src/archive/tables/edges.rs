@@ -5,8 +5,7 @@ use feedgate_common::archive::Edge;
 use feedgate_common::graph::{Shields, effective_edge};
 use feedgate_common::{Generation, Millis, OutboxSeq, UserNo};
 
-use super::table;
-use crate::codec::Code;
+use super::{fields, table};
 
 table! {
     /// By reader, then author.
@@ -44,19 +43,4 @@ impl EdgeRow {
     }
 }
 
-impl Code for EdgeRow {
-    fn put(&self, out: &mut Vec<u8>) {
-        (self.follows, self.generation, self.from, self.due).put(out);
-        (self.shields, self.listed, self.quiet, self.past).put(out);
-    }
-
-    /// A row from before there were shields ends behind `due`; its follow was listed by its generation.
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        let (follows, generation, head, due) = Code::take(from)?;
-        let (shields, listed, quiet, past) = match from.is_empty() {
-            true => (Shields::default(), if follows { generation } else { 0 }, false, head),
-            false => Code::take(from)?,
-        };
-        Some(Self { follows, generation, from: head, past, due, shields, listed, quiet })
-    }
-}
+fields!(EdgeRow { follows, generation, from, past, due, shields, listed, quiet });

@@ -5,7 +5,7 @@
 use compact_str::CompactString;
 use feedgate_common::{FeedId, ItemId, Millis, OutboxSeq, UserNo};
 
-use super::{AuthorFeed, table};
+use super::{AuthorFeed, fields, table};
 use crate::codec::{Code, Short};
 
 table! {
@@ -39,30 +39,7 @@ impl ItemRow {
     }
 }
 
-/// Says that a feed follows, where the life of an item of the main feed begins.
-const NAMED: u8 = 2;
-
-impl Code for ItemRow {
-    fn put(&self, out: &mut Vec<u8>) {
-        (self.author, self.seq, self.published_at, self.fingerprint).put(out);
-        if self.feed != FeedId::MAIN {
-            (NAMED, self.feed).put(out);
-        }
-        self.life.put(out);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        let (author, seq, published_at, fingerprint) = Code::take(from)?;
-        let feed = match from.split_first() {
-            Some((&NAMED, rest)) => {
-                *from = rest;
-                FeedId::take(from)?
-            }
-            _ => FeedId::MAIN,
-        };
-        Some(Self { author, seq, published_at, fingerprint, feed, life: Code::take(from)? })
-    }
-}
+fields!(ItemRow { author, seq, published_at, fingerprint, feed, life });
 
 /// What it says, if it still says anything.
 #[derive(Debug, Clone, PartialEq, Eq)]

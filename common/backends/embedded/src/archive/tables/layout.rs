@@ -1,12 +1,15 @@
-//! What was fixed when the store was created, which version it has grown to, and the inbox store it last worked with.
+//! What was fixed when the store was created, and the inbox store it last worked with.
 
 use compact_str::CompactString;
 
-use super::table;
+use super::{fields, table};
+
+/// The format of all rows of the Archive, as their tables encode them. A store of another one is not opened.
+pub(crate) const FORMAT: u16 = 1;
 
 table! {
-    /// In how many buckets followers are laid out.
-    Layout: b'1', Archive, () => u16
+    /// How the rows are laid out.
+    Layout: b'1', Archive, () => LayoutRow
 }
 
 table! {
@@ -14,7 +17,13 @@ table! {
     Incarnation: b'2', Archive, () => CompactString
 }
 
-table! {
-    /// What the rows tell, by the newest thing that had to be worked out for older ones.
-    Grown: b'3', Archive, () => u8
+/// Written once, when the store is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LayoutRow {
+    /// The [`FORMAT`] of the program that made the store.
+    pub(crate) format: u16,
+    /// In how many buckets followers are laid out, 1 at least.
+    pub(crate) buckets: u16,
 }
+
+fields!(LayoutRow { format, buckets });

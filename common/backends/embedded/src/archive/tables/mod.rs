@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   counters                              ()                        → all counters of the store
-//!   layout, grown, incarnation            ()                        → fixed at creation; version; last seen
+//!   layout, incarnation                   ()                        → fixed at creation; last seen
 //!   names, users                          name ↔ number
 //!   authors                               author                    → outbox head, outstanding push, class, followers
 //!   everyones                             author                    → since where everyone follows
@@ -26,7 +26,7 @@
 //!   due_edges                             reader, author            → those of them that are edges
 //! ```
 //!
-//! Tags and encodings are the format on disk: a change of either is a migration.
+//! Tags and encodings are the format on disk: a change of either takes another number of [`FORMAT`].
 
 mod adds;
 mod author_feed;
@@ -50,10 +50,10 @@ mod shown;
 mod users;
 
 pub(crate) use adds::{AddRow, Adds};
-pub(crate) use author_feed::{AuthorFeed, NOBODY};
+pub(crate) use author_feed::AuthorFeed;
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use counters::{Counters, CountersRow};
-pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, Recipients};
+pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, NOBODY, Recipients};
 pub(crate) use due::{Due, DueEdges, Owed};
 pub(crate) use edges::{EdgeRow, Edges};
 pub(crate) use everyones::Everyones;
@@ -62,7 +62,7 @@ pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList};
 pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
-pub(crate) use layout::{Grown, Incarnation, Layout};
+pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries};
@@ -70,31 +70,21 @@ pub(crate) use shields::{ShieldList, ShieldsUp};
 pub(crate) use shown::{Lane, Shown, ShownRow};
 pub(crate) use users::{Names, Users};
 
-use crate::codec::Code;
-
-/// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named. Those that came `later` are
-/// zero in a row that was written before there were any.
+/// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named.
 macro_rules! fields {
-    ($row:ident { $($field:ident),+ } $(later { $($late:ident),+ })?) => {
+    ($row:ident { $($field:ident),+ }) => {
         impl crate::codec::Code for $row {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)+
-                $($(self.$late.put(out);)+)?
             }
 
             fn take(from: &mut &[u8]) -> Option<Self> {
                 Some(Self {
                     $($field: crate::codec::Code::take(from)?,)+
-                    $($($late: crate::archive::tables::take_later(from)?,)+)?
                 })
             }
         }
     };
-}
-
-/// A field that a row may end before.
-fn take_later<T: Code + Default>(from: &mut &[u8]) -> Option<T> {
-    if from.is_empty() { Some(T::default()) } else { T::take(from) }
 }
 
 /// Implements [`Table`](crate::table::Table).
@@ -117,7 +107,6 @@ use {fields, table};
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::ItemId;
     use feedgate_common::graph::Shields;
     use proptest::prelude::*;
 
@@ -150,7 +139,6 @@ mod tests {
             DirectShown::TAG,
             Recipients::TAG,
             Everyones::TAG,
-            Grown::TAG,
             Pulls::TAG,
             PullHeads::TAG,
             ToldHeads::TAG,
@@ -165,41 +153,9 @@ mod tests {
         assert_eq!(tags.len(), all);
     }
 
-    /// As they stood on disk before there were routes to choose from, shields and classes.
-    #[test]
-    fn a_row_of_the_version_before_reads_as_it_did() {
-        let number = |n: u8| [0, 0, 0, 0, 0, 0, 0, n];
-        let key = [&number(9)[..], &number(8)].concat();
-        let counters = [&[0, 0, 0, 3][..], &(1..=6).flat_map(number).collect::<Vec<_>>()].concat();
-        let wants = CountersRow {
-            users: 3,
-            generation: 1,
-            epoch: 2,
-            item: 3,
-            living_items: 4,
-            edges_on: 5,
-            events: 6,
-            pull: 0,
-            feeds: 0,
-        };
-        assert_eq!(value_of(&counters), Some(wants));
-
-        let author = [&number(7)[..], &[0, 0, 1]].concat();
-        assert_eq!(value_of(&author), Some(AuthorRow { head: 7, has_aside: true, ..AuthorRow::default() }));
-
-        let edge = |on: u8| [&[on][..], &number(5), &number(4), &[0]].concat();
-        let wants = EdgeRow { follows: true, generation: 5, from: 4, past: 4, listed: 5, ..EdgeRow::default() };
-        assert_eq!(value_of(&edge(1)), Some(wants), "it was listed by its generation");
-        assert_eq!(value_of(&edge(0)), Some(EdgeRow { follows: false, listed: 0, ..wants }));
-
-        let add = [&key[..], &[1, 0, 1], &number(6)].concat();
-        let row: Option<AddRow> = value_of(&add);
-        assert_eq!(row.map(|row| (row.deleted_by, row.pull_seq, row.key.item)), Some((Some(6), 0, ItemId(8))));
-    }
-
     proptest! {
         #[test]
-        fn rows_that_have_grown_come_back_as_they_were(
+        fn rows_of_many_fields_come_back_as_they_were(
             (follows, quiet, shields) in any::<(bool, bool, u8)>(),
             (head, followers, last_pull, listed) in any::<(u64, u64, u64, u64)>(),
             due: Option<i64>,

@@ -23,7 +23,7 @@ pub(crate) struct RecordRow {
     pub(crate) history: bool,
 }
 
-fields!(RecordRow { op, route, key, at } later { feed, history });
+fields!(RecordRow { op, route, key, at, feed, history });
 
 impl Code for Op {
     fn put(&self, out: &mut Vec<u8>) {

@@ -42,7 +42,7 @@ fn build(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> A
 }
 
 fn begin(bucket: &mut Bucket, reader: u32, token: u64) -> Answer {
-    bucket.apply(Step::Begin { key: key(reader), token: Epoch(token), keeps_notes: true })
+    bucket.apply(Step::Begin { key: key(reader), token: Epoch(token) })
 }
 
 /// The answer of a build that has begun.
@@ -193,20 +193,6 @@ fn a_swap_needs_its_own_token_which_no_push_and_no_edge_step_takes_away() {
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(true));
     assert_eq!(begin(&mut bucket, 1, 5), Answer::Begun(None), "the inbox exists");
     assert_eq!(entries(&bucket, 1), [add(1, 5)], "the push that went by");
-}
-
-#[test]
-fn a_build_token_of_the_version_before_goes_when_a_step_passes_as_it_did_then() {
-    let mut bucket = Bucket::default();
-    for pass in 0..3 {
-        bucket.apply(Step::Begin { key: key(1), token: Epoch(2), keeps_notes: false });
-        match pass {
-            0 => _ = push(&mut bucket, 1, &[(1, 5)]),
-            1 => assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Missing])),
-            _ => assert_eq!(take(&mut bucket, 7, 99, vec![]), Answer::Taken(Taken::Missing)),
-        }
-        assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false), "{pass}");
-    }
 }
 
 #[test]
