@@ -2,70 +2,41 @@
 //! other, on one port.
 //!
 //! ```text
-//!   serve ──▶ accept ──▶ api/         routes of the HTTP API (axum)
-//!                │
-//!                └────▶ upgrade ──▶ connection ──▶ session (pure) ──▶ Feeds
-//!                            │
-//!                            └── pool: who is online here; wakes find their sessions through it
-//!
-//!   background ──▶ keeper (lease, sessions) · vitals (stores) · positions · hot (news to pull) · touches · ghosts
+//!   serve          a port: accepts, answers HTTP, upgrades to WebSocket, drains
+//!   api            the HTTP API         connection     one WebSocket: the task that carries between the rooms below
+//!   node           this node: who is online, its lease, positions, news of authors who are pulled
+//!   session        one subscription: rules only, pure
+//!   protocol       words: what devices say and are told
+//!   net            bytes: connections, addresses, frames
+//!   limits         what a peer may do, and hold in memory
 //! ```
 //!
 //! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
 //! sessions. It does not know the timeline worker.
 
-mod accept;
-mod address;
 pub mod api;
-pub mod arrivals;
 pub mod auth;
-mod background;
-mod bodies;
-mod bounded;
-mod budget;
 pub mod clock;
 mod connection;
-mod frame_heads;
-mod ghosts;
-mod hot;
-mod identity;
-mod keeper;
-mod lease;
-mod lobby;
-mod one_line;
-mod pace;
-mod page_json;
-mod patient;
-mod pool;
-mod positions;
+mod limits;
+mod net;
+mod node;
 mod protocol;
-mod quotas;
-mod reading;
-mod refusals;
-mod relay;
 mod serve;
 pub mod session;
 pub mod settings;
-mod slot;
-mod socket;
-mod surface;
-mod told;
-mod touches;
-#[cfg(test)]
-mod unserved;
-mod upgrade;
-mod vitals;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-pub use address::ClientAddress;
 pub use auth::Keys;
+pub use net::address::ClientAddress;
+pub use net::arrivals::Arrivals;
+pub use net::surface::Surface;
 pub use protocol::Close;
 pub use serve::serve;
 pub use settings::Settings;
-pub use surface::Surface;
 
 use feedgate_common::doorbell::{Closing, Heard, Listening};
 use feedgate_common::feed::{Feeds, Publisher};
@@ -75,24 +46,24 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use address::shares::Shares;
-use address::{AddressKey, Client, Proxies};
+use api::relay::Relay;
 use auth::{Claims, TokenError};
-use bodies::Bodies;
-use bounded::bounded;
-use budget::Budget;
-use ghosts::Ghosts;
-use hot::Hot;
-use lease::Lease;
-use pool::Pool;
-use positions::Positions;
-use quotas::Quotas;
-use reading::READS_MAX;
-use refusals::Refusals;
-use relay::Relay;
-use told::Told;
-use touches::Touches;
-use vitals::Vitals;
+use connection::bodies::Bodies;
+use connection::reading::READS_MAX;
+use limits::budget::Budget;
+use limits::quotas::Quotas;
+use net::address::shares::Shares;
+use net::address::{AddressKey, Client, Proxies};
+use net::refusals::Refusals;
+use node::bounded::bounded;
+use node::ghosts::Ghosts;
+use node::growth::Told;
+use node::lease::Lease;
+use node::pool::Pool;
+use node::positions::Positions;
+use node::pull_news::Hot;
+use node::touches::Touches;
+use node::vitals::Vitals;
 
 /// What a gateway is made of; every part is an argument, so that a test or another binary can bring
 /// its own.
@@ -153,7 +124,7 @@ pub struct Gateway {
     pub(crate) refused_tokens: Refusals,
     /// What `/readyz` and `/healthz` answer from.
     pub(crate) vitals: Vitals,
-    /// Held by whoever runs the [`background`].
+    /// Held by whoever runs the [background](node::background).
     pub(crate) background: Mutex<()>,
     /// Cancelled when the background has gone round once: the first connections find a lease.
     pub(crate) begun: CancellationToken,

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::shares::Limits;
-use crate::address::{ClientAddress, Proxies};
-use crate::budget::NODE_MIN;
-use crate::connection::Rate;
-use crate::socket::READ_BUFFER;
+use crate::limits::allowance::Rate;
+use crate::limits::budget::NODE_MIN;
+use crate::net::address::shares::Limits;
+use crate::net::address::{ClientAddress, Proxies};
+use crate::net::socket::READ_BUFFER;
 
 /// See the fields. [`Settings::default`] is what a small team runs with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

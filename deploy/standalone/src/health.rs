@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use feedgate_common::error::Result;
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
-use feedgate_gateway::arrivals::Arrivals;
+use feedgate_gateway::Arrivals;
 use feedgate_timeline::Pulse;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};

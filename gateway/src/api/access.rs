@@ -24,10 +24,10 @@ use super::Api;
 use super::answer::{Tickets, Turn};
 use super::problem::{Kind, Problem};
 use crate::Surface;
-use crate::address::Client;
 use crate::auth::TokenError;
-use crate::budget::Share;
-use crate::lobby::{Guest, Standing};
+use crate::limits::budget::Share;
+use crate::net::address::Client;
+use crate::net::lobby::{Guest, Standing};
 
 /// Somebody with good credentials.
 pub(crate) struct Caller {

@@ -19,9 +19,9 @@ use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use tokio::sync::SemaphorePermit;
 
-use crate::address::AddressKey;
-use crate::budget::Held;
-use crate::quotas::Ticket;
+use crate::limits::budget::Held;
+use crate::limits::quotas::Ticket;
+use crate::net::address::AddressKey;
 
 /// A piece of an answer has at most so many bytes.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -132,7 +132,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::budget::{Budget, NODE_MIN};
+    use crate::limits::budget::{Budget, NODE_MIN};
 
     #[tokio::test]
     async fn an_answer_is_counted_piece_by_piece_until_it_is_written() {

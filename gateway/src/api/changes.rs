@@ -14,8 +14,7 @@ use super::Api;
 use super::access::Caller;
 use super::problem::{Problem, short};
 use super::query::{Params, Query, Segment, decimal};
-use crate::budget::most;
-use crate::reading::ANSWER_BYTES;
+use crate::limits::budget::{ANSWER_BYTES, most};
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;

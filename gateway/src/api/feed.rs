@@ -11,9 +11,8 @@ use super::Api;
 use super::access::Caller;
 use super::problem::Problem;
 use super::query::{Query, Segment};
-use crate::budget::most;
-use crate::page_json::{self, PageJson};
-use crate::reading::ANSWER_BYTES;
+use crate::limits::budget::{ANSWER_BYTES, most};
+use crate::protocol::page_json::{self, PageJson};
 
 /// `GET /v1/users/{user}/feed`. The position is read before the page: changes after it come on top,
 /// so it goes unchanged into a client's `since`.

@@ -19,8 +19,7 @@ use super::payload::{ONE, Payload};
 use super::problem::{Kind, Problem, short};
 use super::query::{ItemRef, NoQuery, Query, Segment};
 use super::{Api, publish};
-use crate::budget::most;
-use crate::reading::ANSWER_BYTES;
+use crate::limits::budget::{ANSWER_BYTES, most};
 
 /// The most ids of one request.
 const IDS_MAX: usize = 100;

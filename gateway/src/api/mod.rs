@@ -28,6 +28,7 @@ mod payload;
 mod problem;
 mod publish;
 mod query;
+pub(crate) mod relay;
 mod sessions;
 mod shields;
 mod stats;

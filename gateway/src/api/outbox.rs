@@ -12,9 +12,8 @@ use super::Api;
 use super::access::Caller;
 use super::problem::Problem;
 use super::query::{Query, Segment};
-use crate::budget::most;
-use crate::page_json;
-use crate::reading::ANSWER_BYTES;
+use crate::limits::budget::{ANSWER_BYTES, most};
+use crate::protocol::page_json;
 
 /// A stretch of an outbox, strictly descending; `next` is `None` only at its end.
 #[derive(Default, Serialize)]

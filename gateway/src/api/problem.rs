@@ -15,8 +15,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::query::{NoQuery, Segment};
-use crate::budget::Full;
-use crate::quotas::TooMany;
+use crate::limits::budget::Full;
+use crate::limits::quotas::TooMany;
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $status:ident $title:literal $about:literal;)*) => {

@@ -12,7 +12,7 @@ use feedgate_common::named::NamedFeeds;
 use feedgate_common::{DisplayKey, FeedId, ItemId};
 
 use super::problem::{Kind, Problem, short};
-use crate::page_json;
+use crate::protocol::page_json;
 
 /// The one segment that the route leaves open, percent-decoded.
 #[derive(Debug)]

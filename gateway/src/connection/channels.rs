@@ -15,8 +15,8 @@ use std::iter::once;
 use feedgate_common::{FeedId, Position};
 
 use super::backoff::Backoff;
+use crate::node::slot::Wake;
 use crate::session::Session;
-use crate::slot::Wake;
 
 /// One feed.
 #[derive(Debug)]

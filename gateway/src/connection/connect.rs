@@ -14,11 +14,11 @@ use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
 
 use super::outcome::{Outcome, Stop, Then, bad};
-use crate::address::Client;
-use crate::bounded::bounded;
-use crate::identity::{Identity, client_name};
+use crate::net::address::Client;
+use crate::node::bounded::bounded;
+use crate::node::identity::{Identity, client_name};
+use crate::node::slot::Slot;
 use crate::protocol::{Close, Connect, ErrorCode};
-use crate::slot::Slot;
 use crate::{Gateway, clock};
 
 /// Carries it out. Must be run to its end once begun: a claim that was made is to be released.

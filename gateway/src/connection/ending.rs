@@ -1,11 +1,11 @@
-//! The end of a connection: the farewell to the stores, and meanwhile the last bytes to the peer.
+//! The end of a connection: what is left to do at the stores, and meanwhile the last bytes to the peer.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::deadlines::{Deadlines, NEVER};
-use super::{Boxed, Connection, End, farewell};
+use super::{Boxed, Connection, End, cleanup};
 use crate::protocol::Close;
 
 /// What a goodbye may take: writing out, and hearing the peer's.
@@ -13,7 +13,7 @@ const GOODBYE_MS: u64 = 1000;
 
 /// What is left to do.
 pub(super) struct Ending {
-    farewell: Option<Boxed<()>>,
+    cleanup: Option<Boxed<()>>,
     socket: SocketEnd,
 }
 
@@ -47,16 +47,16 @@ impl Connection {
         self.deadlines = Deadlines::until_connect(NEVER);
         self.deadlines.goodbye = self.gateway.elapsed_ms() + GOODBYE_MS;
         let (gateway, slot) = (self.gateway.clone(), self.slot.clone());
-        let farewell = farewell::farewell(gateway, slot, self.who.take(), acked, self.answering.take());
-        self.ending = Some(Box::new(Ending { farewell: Some(Box::pin(farewell)), socket }));
+        let cleanup = cleanup::clean_up(gateway, slot, self.who.take(), acked, self.answering.take());
+        self.ending = Some(Box::new(Ending { cleanup: Some(Box::pin(cleanup)), socket }));
     }
 
     pub(super) fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let ending = self.ending.as_mut().expect("only an ending connection gets here");
-        if let Some(farewell) = &mut ending.farewell
-            && farewell.as_mut().poll(cx).is_ready()
+        if let Some(cleanup) = &mut ending.cleanup
+            && cleanup.as_mut().poll(cx).is_ready()
         {
-            ending.farewell = None;
+            ending.cleanup = None;
         }
         if self.poll_socket_end(cx).is_pending() && self.poll_timer(cx).is_pending() {
             return Poll::Pending;
@@ -64,7 +64,7 @@ impl Connection {
         let ending = self.ending.as_mut().expect("it is still ending");
         ending.socket = SocketEnd::Done;
         self.deadlines.goodbye = NEVER;
-        if ending.farewell.is_none() { Poll::Ready(()) } else { Poll::Pending }
+        if ending.cleanup.is_none() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn poll_socket_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {

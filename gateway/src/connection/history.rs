@@ -9,11 +9,11 @@ use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{InboxKey, Position};
 
 use super::outcome::{Outcome, Then};
+use super::reading;
 use crate::Gateway;
-use crate::budget::most;
-use crate::identity::Identity;
+use crate::limits::budget::{REPLY_BYTES, most};
+use crate::node::identity::Identity;
 use crate::protocol::{ErrorCode, History, HistoryReply, Large, Reply, push};
-use crate::reading::{self, REPLY_BYTES};
 
 /// Carries it out. `limit` is cut to `settings.batch`, and a reply may hold fewer than that: the
 /// device goes on from the last offset it got.

@@ -13,7 +13,7 @@
 //!   wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
 //!   bytes up to `write_buffer_max_bytes` plus one reply and two slices: what was being read when a subscribe came, and
-//!   what that begins with (I18). All of them are counted in the user's share of the node's [budget](crate::budget), and
+//!   what that begins with (I18). All of them are counted in the user's share of the node's [budget](crate::limits::budget), and
 //!   while that is full no command is carried out whose reply might have to wait.
 //! - Deadlines are looked at before anything is sent: no frame after the token and its grace.
 //! - However it ends, the seat is emptied, the positions saved and the claim released; the seat even
@@ -24,17 +24,18 @@
 //! reader's buffer 256, the timer 112, the slot 56 and the identity 96; the rest is the runtime's
 //! registration of the socket, the task's frame and what the allocator rounds up to.
 
-mod allowance;
 mod backoff;
+pub(crate) mod bodies;
 mod channels;
+mod cleanup;
+mod commands;
 mod connect;
 mod deadlines;
 mod ending;
-mod farewell;
 mod history;
-mod obeying;
 mod outcome;
 mod presence;
+pub(crate) mod reading;
 mod refresh;
 mod rpc_ack;
 mod rpc_page;
@@ -51,19 +52,19 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-pub(crate) use self::allowance::{Allowance, Rate};
 use self::channels::Channels;
 use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
 use self::outcome::Outcome;
+use self::reading::Reading;
 use self::turns::Subscribing;
 use crate::Gateway;
-use crate::address::shares::Stay;
-use crate::identity::Identity;
+use crate::limits::allowance::{Allowance, Rate};
+use crate::net::address::shares::Stay;
+use crate::net::socket::{Broken, Incoming, Socket};
+use crate::node::identity::Identity;
+use crate::node::slot::{Slot, Wake};
 use crate::protocol::{self, Close, Command, Line, Verb, push};
-use crate::reading::Reading;
-use crate::slot::{Slot, Wake};
-use crate::socket::{Broken, Incoming, Socket};
 
 /// Commands that may wait behind the one in flight before no more is read; a single frame may bring
 /// more, up to the allowance.

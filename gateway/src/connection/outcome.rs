@@ -6,8 +6,8 @@ use std::sync::Arc;
 use feedgate_common::{FeedId, Position, StoreError};
 
 use crate::auth::TokenError;
-use crate::budget::Full;
-use crate::identity::Identity;
+use crate::limits::budget::Full;
+use crate::node::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::session::Start;
 

@@ -7,7 +7,7 @@ use feedgate_common::sessions::SessionInfo;
 
 use super::outcome::{Outcome, Then};
 use crate::Gateway;
-use crate::identity::{Identity, client_name};
+use crate::node::identity::{Identity, client_name};
 use crate::protocol::{Presence, PresenceInfo, Reply};
 
 /// Who they are.

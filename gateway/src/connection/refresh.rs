@@ -2,8 +2,8 @@
 
 use super::outcome::{Outcome, Then, bad};
 use crate::Gateway;
-use crate::address::Client;
-use crate::identity::Identity;
+use crate::net::address::Client;
+use crate::node::identity::Identity;
 use crate::protocol::ErrorCode;
 
 /// Carries it out at once; nothing is awaited.

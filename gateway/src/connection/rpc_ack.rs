@@ -8,7 +8,7 @@ use feedgate_common::{FeedId, Position};
 
 use super::outcome::{Outcome, Stop, Then, bad};
 use crate::Gateway;
-use crate::identity::Identity;
+use crate::node::identity::Identity;
 
 /// Checks `at` against the feed's log.
 pub(crate) async fn ack(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {

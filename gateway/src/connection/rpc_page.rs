@@ -6,12 +6,11 @@ use feedgate_common::feed::Limit;
 
 use super::outcome::{Outcome, Then, bad};
 use crate::Gateway;
-use crate::budget::most;
-use crate::identity::Identity;
-use crate::one_line::one_line;
-use crate::page_json::{LIMIT_DEFAULT, LIMIT_MAX, PageJson, parse_cursor};
+use crate::limits::budget::{REPLY_BYTES, most};
+use crate::node::identity::Identity;
+use crate::protocol::one_line::one_line;
+use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX, PageJson, parse_cursor};
 use crate::protocol::{Large, PageAsk, Reply};
-use crate::reading::REPLY_BYTES;
 
 /// Carries it out. Changes nothing.
 pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<PageAsk>) -> Outcome {

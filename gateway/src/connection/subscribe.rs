@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::FeedId;
 
 use super::outcome::{Outcome, Then};
-use crate::identity::Identity;
+use crate::node::identity::Identity;
 use crate::protocol::From;
 use crate::session::Start;
 use crate::{Gateway, clock};

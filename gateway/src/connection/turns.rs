@@ -11,10 +11,10 @@
 
 use feedgate_common::{FeedId, Position, failpoint};
 
+use super::reading::{self, Reading};
 use super::{Connection, End, PATIENCE};
-use crate::bounded::within;
+use crate::node::bounded::within;
 use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe, push, reply};
-use crate::reading::{self, Reading};
 use crate::session::{Action, Deliver, Event, Session, Start};
 
 /// A subscription in the making.

@@ -11,6 +11,8 @@
 
 mod codes;
 mod command;
+pub(crate) mod one_line;
+pub(crate) mod page_json;
 pub(crate) mod push;
 pub(crate) mod reply;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use feedgate_common::Epoch;
 use serde::Serialize;
 
 use super::codes::{ErrorCode, Refusal};
-use crate::budget::Held;
+use crate::limits::budget::Held;
 use crate::session::Opened;
 
 /// One result, by verb.

@@ -32,7 +32,7 @@ use super::super::problem::Problem;
 use super::super::query::Query;
 use super::NDJSON;
 use super::line::{Out, place_text};
-use crate::one_line::one_line;
+use crate::protocol::one_line::one_line;
 
 /// Records, items or edges read at a time, and users who have none passed by at a time.
 const PIECE: usize = 500;

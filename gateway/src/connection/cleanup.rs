@@ -6,14 +6,14 @@ use feedgate_common::{FeedId, Position};
 
 use super::Answering;
 use super::outcome::Then;
-use crate::bounded::bounded;
-use crate::identity::Identity;
-use crate::slot::Slot;
+use crate::node::bounded::bounded;
+use crate::node::identity::Identity;
+use crate::node::slot::Slot;
 use crate::{Gateway, clock};
 
 /// Ends the claim: the seat first, so that counts are right at once; then the last acknowledged
 /// positions, while the claim still allows it; then the claim.
-pub(crate) async fn farewell(
+pub(crate) async fn clean_up(
     gateway: Arc<Gateway>,
     slot: Arc<Slot>,
     mut who: Option<Arc<Identity>>,

@@ -3,6 +3,9 @@
 //! On shutdown, in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
 //! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
 
+mod accept;
+mod upgrade;
+
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -14,13 +17,13 @@ use socket2::SockRef;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use crate::accept::Acceptor;
-use crate::arrivals::Arrivals;
-use crate::background::{self, paced};
-use crate::bounded::bounded;
-use crate::lobby::Lobby;
+use crate::net::arrivals::Arrivals;
+use crate::net::lobby::Lobby;
+use crate::node::background::{self, paced};
+use crate::node::bounded::bounded;
 use crate::protocol::Close;
 use crate::{Gateway, Surface};
+use accept::Acceptor;
 
 /// How long sessions may take to say goodbye after the drain has told all of them.
 const GOODBYE: Duration = Duration::from_secs(5);

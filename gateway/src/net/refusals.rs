@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use crate::address::Client;
+use crate::net::address::Client;
 
 /// Lines about refusals of one sort in [`EVERY_MS`].
 const LINES: u32 = 10;

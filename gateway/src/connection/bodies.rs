@@ -11,7 +11,7 @@ use feedgate_common::{Item, ItemId, OutboxSeq, UserNo};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::one_line::one_line;
+use crate::protocol::one_line::one_line;
 
 /// What is kept at most, in bytes of JSON.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;

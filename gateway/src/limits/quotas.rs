@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::connection::{Allowance, Rate};
+use crate::limits::allowance::{Allowance, Rate};
 
 /// Nothing is forgotten while so few are known.
 const KNOWN_MIN: usize = 1024;

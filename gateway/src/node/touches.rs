@@ -15,8 +15,8 @@ use rustc_hash::FxHashSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Gateway;
-use crate::bounded::bounded;
-use crate::pool::Seat;
+use crate::node::bounded::bounded;
+use crate::node::pool::Seat;
 
 /// Inboxes that may wait; 16 bytes each.
 const NOTED_MAX: usize = 1 << 20;
@@ -81,7 +81,7 @@ mod tests {
     use feedgate_embedded::Embedded;
 
     use super::*;
-    use crate::unserved::{self, LIKES, STORIES};
+    use crate::node::fixture::{self, LIKES, STORIES};
 
     const HOUR: i64 = 3600 * 1000;
 
@@ -98,8 +98,8 @@ mod tests {
         let clock = now.clone();
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL)
             .with_retention(Duration::from_secs(24 * 3600), Arc::new(move || clock.load(Ordering::Relaxed)))
-            .with_named(unserved::likes_and_stories());
-        let gateway = unserved::gateway(&stores, feeds);
+            .with_named(fixture::likes_and_stories());
+        let gateway = fixture::gateway(&stores, feeds);
         let names = ["seated0", "asks", "sleeps"].map(|name| name.parse().unwrap());
         let readers: Vec<UserNo> = stores.archive.intern(&names).await.unwrap();
         let in_feed = |reader, feed| InboxKey { reader, feed };
@@ -113,7 +113,7 @@ mod tests {
         for key in &keys {
             gateway.parts.feeds.head(*key).await.unwrap();
         }
-        let seated = unserved::seated(&gateway, "seated", 1).await;
+        let seated = fixture::seated(&gateway, "seated", 1).await;
         seated[0].1.listen(&[LIKES]);
 
         now.store(20 * HOUR, Ordering::Relaxed);

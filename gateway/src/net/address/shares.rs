@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::{AddressKey, Client};
-use crate::connection::{Allowance, Rate};
+use crate::limits::allowance::{Allowance, Rate};
 
 /// Between two log lines about refusals, so that a flood does not fill the log.
 const TELL_EVERY_MS: u64 = 10_000;

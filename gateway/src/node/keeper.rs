@@ -4,7 +4,7 @@
 //!   every LEASE / 4 ──▶ renew ──Kept──▶ the lease goes on
 //!                         └──Anew, or too late──▶ doubt ──▶ confirm all, at once ──▶ it stands; all re-read
 //!   every reread_interval ──▶ confirm all, paced: a close that was lost on the way is made up for
-//!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::background))
+//!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::node::background))
 //! ```
 //!
 //! A session that is not confirmed has been replaced: it is closed with 4500.
@@ -17,9 +17,9 @@ use futures_util::future::join;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::Gateway;
-use crate::background::turn;
-use crate::bounded::{CALL, bounded};
-use crate::pool::Seat;
+use crate::node::background::turn;
+use crate::node::bounded::{CALL, bounded};
+use crate::node::pool::Seat;
 
 /// Sessions confirmed in one call.
 const CHUNK: usize = 500;
@@ -134,7 +134,7 @@ mod tests {
     use feedgate_embedded::Embedded;
 
     use super::*;
-    use crate::unserved;
+    use crate::node::fixture;
 
     #[tokio::test]
     async fn i17_a_lease_lapses_while_the_machine_is_suspended() {
@@ -142,7 +142,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
-        let mut gateway = unserved::gateway(&stores, feeds);
+        let mut gateway = fixture::gateway(&stores, feeds);
         Arc::get_mut(&mut gateway).unwrap().suspended_ms = || SUSPENDED.load(Ordering::Relaxed);
         begin(&gateway).await;
         assert!(gateway.may_push());

@@ -15,10 +15,10 @@ use feedgate_common::error::Result;
 use feedgate_common::{Bucket, UserNo};
 
 use crate::Gateway;
-use crate::background::paced;
-use crate::bounded::bounded;
-use crate::pool::Seat;
-use crate::slot::Wake;
+use crate::node::background::paced;
+use crate::node::bounded::bounded;
+use crate::node::pool::Seat;
+use crate::node::slot::Wake;
 
 /// Readers asked for in one call, of either side.
 const BATCH: usize = 500;
@@ -85,15 +85,15 @@ mod tests {
     use feedgate_embedded::Embedded;
 
     use super::*;
-    use crate::slot::Slot;
-    use crate::unserved;
+    use crate::node::fixture;
+    use crate::node::slot::Slot;
 
     fn name(who: &str, n: usize) -> UserId {
         format!("{who}{n}").parse().unwrap()
     }
 
     fn gateway(stores: &Embedded) -> Arc<Gateway> {
-        unserved::gateway(stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL))
+        fixture::gateway(stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL))
     }
 
     async fn write(archive: &dyn Archive, writes: impl Iterator<Item = Write>) {
@@ -115,7 +115,7 @@ mod tests {
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let (gateway, archive) = (gateway(&stores), &*stores.archive);
         assert!(woken(&gateway, "few", &[]).await.is_empty(), "nobody is here");
-        let seats = unserved::seated(&gateway, "here", 3 * BATCH).await;
+        let seats = fixture::seated(&gateway, "here", 3 * BATCH).await;
         let follow = |reader: UserId, author: &str| Write::Follow { reader, author: author.parse().unwrap() };
         let every = |step: usize, author: &'static str| {
             (0..3 * BATCH).step_by(step).map(move |n| follow(name("here", n), author))
@@ -136,7 +136,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let gateway = gateway(&stores);
-        let seats = unserved::seated(&gateway, "here", BATCH + 3).await;
+        let seats = fixture::seated(&gateway, "here", BATCH + 3).await;
         let news: UserId = "news".parse().unwrap();
         let writes = [
             Write::Classify { author: news.clone(), class: Class::Everyone },

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::address::shares::Stay;
+use crate::net::address::shares::Stay;
 
 /// How long a newcomer waits for one who was asked to leave, before the next is asked.
 const PATIENCE: Duration = Duration::from_secs(1);

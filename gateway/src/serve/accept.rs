@@ -22,13 +22,13 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::upgrade::{self, Door};
 use crate::Gateway;
-use crate::address::shares::{Stay, TooMany};
-use crate::address::{Client, proxy_protocol};
-use crate::arrivals::Arrivals;
-use crate::lobby::{Lobby, Seat, Standing};
-use crate::patient::Patient;
-use crate::upgrade::{self, Door};
+use crate::net::address::shares::{Stay, TooMany};
+use crate::net::address::{Client, proxy_protocol};
+use crate::net::arrivals::Arrivals;
+use crate::net::lobby::{Lobby, Seat, Standing};
+use crate::net::timed_stream::Patient;
 
 /// For the head of a request on a connection that was accepted during the drain.
 const LATE: Duration = Duration::from_secs(1);

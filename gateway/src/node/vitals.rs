@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Gateway;
-use crate::bounded::within;
+use crate::node::bounded::within;
 
 /// A store that does not answer a small read within this is away, and how often it is asked.
 const PROBE: Duration = Duration::from_secs(1);

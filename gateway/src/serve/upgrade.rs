@@ -19,12 +19,12 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::Gateway;
-use crate::address::Client;
-use crate::address::shares::{Stay, TooMany};
 use crate::connection::{Arrival, Connection};
-use crate::lobby::Guest;
-use crate::patient::Patient;
-use crate::slot::Slot;
+use crate::net::address::Client;
+use crate::net::address::shares::{Stay, TooMany};
+use crate::net::lobby::Guest;
+use crate::net::timed_stream::Patient;
+use crate::node::slot::Slot;
 
 /// Where sessions connect.
 pub(crate) const PATH: &str = "/connection/websocket";

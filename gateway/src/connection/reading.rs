@@ -12,19 +12,13 @@ use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{FeedId, InboxKey, Position};
 
 use crate::Gateway;
-use crate::budget::{self, Held};
-use crate::identity::Identity;
+use crate::limits::budget::{self, Held};
+use crate::node::identity::Identity;
 use crate::protocol::push;
 use crate::session::{Ask, Found};
 
 /// Reads of the store at once, when many devices return in one second.
 pub(crate) const READS_MAX: usize = 256;
-
-/// An answer by HTTP ends once its bodies hold this many bytes: a thousand of the largest would be 64 MiB.
-pub(crate) const ANSWER_BYTES: usize = 1024 * 1024;
-
-/// A reply by WebSocket ends once it holds this many bytes.
-pub(crate) const REPLY_BYTES: usize = 256 * 1024;
 
 /// A push frame ends once it holds this many bytes: what a slow device holds in memory here.
 const SLICE_BYTES: usize = 64 * 1024;

@@ -11,9 +11,9 @@ use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
 use super::turns::Subscribing;
 use super::{Connection, End, PATIENCE, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
-use crate::address::Client;
 use crate::clock;
-use crate::identity::{Identity, client_name};
+use crate::net::address::Client;
+use crate::node::identity::{Identity, client_name};
 use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
 
 /// What `connect` reports as the server's version.

@@ -7,7 +7,7 @@
 //!
 //! A call that was given up may still be carried out, as long as it waits somewhere on its way. So a user is looked at
 //! until the pool has answered for [`SETTLED`]. The other side, sessions that sit here and that the pool has not, is the
-//! [keeper's](crate::keeper). Bounded by [`NOTED_MAX`]: what finds no room stays in the pool until this node ends.
+//! [keeper's](crate::node::keeper). Bounded by [`NOTED_MAX`]: what finds no room stays in the pool until this node ends.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::Gateway;
-use crate::bounded::bounded;
+use crate::node::bounded::bounded;
 
 /// Users who may be noted; 24 bytes each.
 const NOTED_MAX: usize = 1 << 20;

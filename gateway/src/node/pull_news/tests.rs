@@ -8,7 +8,7 @@ use feedgate_common::{Body, InboxKey, ItemId};
 use feedgate_embedded::Embedded;
 
 use super::*;
-use crate::unserved;
+use crate::node::fixture;
 
 fn head(author: u32, pull_seq: PullSeq) -> PullHead {
     PullHead { pull_seq, author: UserNo(author) }
@@ -77,7 +77,7 @@ async fn of_history_nobody_is_told_yet_whoever_reads_finds_it_and_what_comes_beh
     let dir = tempfile::tempdir().unwrap();
     let stores = Embedded::open(dir.path(), 4).unwrap();
     let gateway =
-        unserved::gateway(&stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+        fixture::gateway(&stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
     let authors: Vec<String> = (0..=ASKED).map(|n| format!("author{n}")).collect();
     let pull = |author: &String| Write::Classify { author: author.parse().unwrap(), class: Class::Pull };
     let follow = Write::Follow { reader: "ann".parse().unwrap(), author: authors[0].parse().unwrap() };

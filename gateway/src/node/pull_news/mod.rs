@@ -31,7 +31,7 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::Gateway;
-use crate::bounded::bounded;
+use crate::node::bounded::bounded;
 
 /// Authors that may wait for their join.
 const WAITING_MAX: usize = 4096;

@@ -22,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use crate::lobby::Guest;
-use crate::pace::Pace;
+use crate::limits::pace::Pace;
+use crate::net::lobby::Guest;
 
 /// See the module.
 pub(crate) struct Patient {

@@ -22,10 +22,10 @@ use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tokio::sync::Notify;
 
-use crate::identity::Identity;
+use crate::node::growth::Told;
+use crate::node::identity::Identity;
+use crate::node::slot::{Slot, Wake};
 use crate::protocol::Close;
-use crate::slot::{Slot, Wake};
-use crate::told::Told;
 
 /// A session of this node: 16 bytes.
 #[derive(Clone)]

@@ -10,9 +10,10 @@ use std::time::Duration;
 use futures_util::future::{join, join3};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::pool::Seat;
-use crate::slot::Wake;
-use crate::{Gateway, ghosts, hot, keeper, positions, touches, vitals};
+use super::{ghosts, keeper, positions, pull_news, touches, vitals};
+use crate::Gateway;
+use crate::node::pool::Seat;
+use crate::node::slot::Wake;
 
 /// Over how long all sessions are woken when any wake may have been lost.
 const REREAD: Duration = Duration::from_secs(2);
@@ -26,12 +27,12 @@ const AT_ONCE: usize = 16;
 /// Forever. Of several at a time one works, and another goes on when that one ends. Cancel it at any time.
 pub(crate) async fn run(gateway: &Gateway) {
     let _alone = gateway.background.lock().await;
-    join3(keeper::begin(gateway), vitals::probe(gateway), hot::begin(gateway)).await;
+    join3(keeper::begin(gateway), vitals::probe(gateway), pull_news::begin(gateway)).await;
     gateway.begun.cancel();
     join3(
         join3(keeper::keep(gateway), ghosts::keep_sweeping(gateway), vitals::keep_probing(gateway)),
         join(positions::keep_saving(gateway), touches::keep_touching(gateway)),
-        join(make_up_for_the_missed(gateway), hot::keep_joining(gateway)),
+        join(make_up_for_the_missed(gateway), pull_news::keep_joining(gateway)),
     )
     .await;
 }

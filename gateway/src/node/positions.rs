@@ -16,9 +16,10 @@ use feedgate_common::sessions::SavePosition;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::bounded::bounded;
-use crate::pool::Seat;
-use crate::{Gateway, clock, keeper};
+use super::keeper;
+use crate::node::bounded::bounded;
+use crate::node::pool::Seat;
+use crate::{Gateway, clock};
 
 /// Positions saved in one call.
 const CHUNK: usize = 1000;

@@ -8,7 +8,7 @@
 //! Invariants:
 //! - Every byte to the peer passes through `out`, in order; nothing is ever written in the middle of
 //!   a frame.
-//! - What waits to be written is counted in the user's share of the node's [budget](crate::budget) as soon as the peer makes
+//! - What waits to be written is counted in the user's share of the node's [budget](crate::limits::budget) as soon as the peer makes
 //!   it wait.
 //! - `out` is given back to the allocator as soon as it is written, and a reader's buffer that a large
 //!   message has stretched as soon as it is empty: an idle socket holds [`READ_BUFFER`] bytes.
@@ -27,9 +27,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolError};
 
-use crate::budget::{Held, Share};
-use crate::frame_heads::{BAD_GATEWAY, FrameHeads};
-use crate::pace::Pace;
+use crate::limits::budget::{Held, Share};
+use crate::limits::pace::Pace;
+use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
 use crate::protocol::Close;
 
 /// The reader's buffer, per connection for life: room for a pong or an `ack`. A larger frame stretches

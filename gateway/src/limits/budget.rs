@@ -25,6 +25,12 @@ const SHARES: usize = 16;
 /// The least that a node may be given: a share has room for the largest answer while it is put together.
 pub(crate) const NODE_MIN: usize = SHARES * 4 * 1024 * 1024;
 
+/// An answer by HTTP ends once its bodies hold this many bytes: a thousand of the largest would be 64 MiB.
+pub(crate) const ANSWER_BYTES: usize = 1024 * 1024;
+
+/// A reply by WebSocket ends once it holds this many bytes.
+pub(crate) const REPLY_BYTES: usize = 256 * 1024;
+
 /// How long an answer waits for room.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -262,6 +268,6 @@ mod tests {
 
     #[test]
     fn a_share_has_room_for_the_largest_answer_while_it_is_put_together() {
-        assert!(most(1000, crate::reading::ANSWER_BYTES) <= NODE_MIN / SHARES);
+        assert!(most(1000, ANSWER_BYTES) <= NODE_MIN / SHARES);
     }
 }

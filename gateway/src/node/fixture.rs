@@ -8,8 +8,8 @@ use feedgate_common::sessions::User;
 use feedgate_common::{FeedId, UserId};
 use feedgate_embedded::Embedded;
 
-use crate::identity::Identity;
-use crate::slot::Slot;
+use crate::node::identity::Identity;
+use crate::node::slot::Slot;
 use crate::{Gateway, Keys, Parts, Settings};
 
 pub(crate) const LIKES: FeedId = FeedId(1);
