@@ -1,11 +1,10 @@
 // Fault 40: 20,000 follows come by batch while somebody else posts. Those posts are not delayed, whatever the follows take;
 // every edge arrives, in every inbox, once; and PostgreSQL has no error to report.
 //
-// The neighbour's median is compared with the p99 that the same run measured just before the batch: at most three times that.
-// Both p99 are printed, for a report; a few posts on a busy machine decide nothing. The floor
-// of FLOOR_MS is for machines that do other things: the gateways that accept the follows share two cores with everything
-// else here, and take their CPU then. What it is to catch are seconds: a post that waits for edges waits as long as all of
-// them take.
+// The neighbour's slowest post is compared with the p99 that the same run measured just before the batch: at most three
+// times that, or FLOOR_MS. The floor is for machines that do other things: the gateways that accept the follows share two
+// cores with everything else here, and take their CPU then. What this test is to catch is a post that waits for edges:
+// it waits as long as all of them take. On 908d808 it was 25 to 44 s.
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +22,7 @@ const BATCHES_AT_ONCE = 4;
 const THERE_SECS = 60;
 
 const TIMES = 3;
-const FLOOR_MS = 1000;
+const FLOOR_MS = 5000;
 
 /** Posts before the batch, and the pause between two. */
 const POSTS = 60;
@@ -63,7 +62,7 @@ judged("20,000 follows by batch delay nobody else", { start: cluster({ shipped: 
   });
   t.diagnostic(`publish → device before: ${worded(before)}; during: ${worded(during)}`);
   const limit = Math.max(TIMES * p(before, 99), FLOOR_MS);
-  assert.ok(p(during, 50) <= limit, `the neighbour's p99 was ${worded(during)}, and ${worded(before)} before`);
+  assert.ok(p(during, 100) <= limit, `the neighbour waited for edges: ${worded(during)}, and ${worded(before)} before`);
 
   // Every edge arrived, in the lists, in the inboxes that were there and in those that come to be.
   for (let n = 0; n < READERS; n += 1) {
