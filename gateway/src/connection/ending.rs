@@ -31,11 +31,12 @@ impl Connection {
             // Whatever waits to be sent would arrive after the token's end.
             End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
             End::Close(close) => {
-                self.socket.close(close, "");
+                self.socket.close(close.code(), close.text(), "");
                 SocketEnd::Flush
             }
             End::BadToken(why) => {
-                self.socket.close(Close::InvalidToken, why);
+                let close = Close::InvalidToken;
+                self.socket.close(close.code(), close.text(), why);
                 SocketEnd::Flush
             }
             End::Goodbye => SocketEnd::Flush,

@@ -278,7 +278,9 @@ impl Connection {
                 if self.is_clogged() { Err(End::Close(Close::Slow)) } else { Ok(()) }
             }
             Ok(Incoming::Goodbye) => Err(End::Goodbye),
-            Err(Broken::Rules(close)) => Err(End::Close(close)),
+            Err(Broken::TooBig) => Err(End::Close(Close::TooBig)),
+            Err(Broken::NotUtf8) => Err(End::Close(Close::NotUtf8)),
+            Err(Broken::Protocol) => Err(End::Close(Close::Protocol)),
             Err(Broken::Gone) => Err(End::Gone),
         }
     }

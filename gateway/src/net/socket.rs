@@ -30,7 +30,6 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolE
 use crate::limits::budget::{Held, Share};
 use crate::limits::pace::Pace;
 use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
-use crate::protocol::Close;
 
 /// The reader's buffer, per connection for life: room for a pong or an `ack`. A larger frame stretches
 /// it while it is read.
@@ -58,8 +57,12 @@ pub(crate) enum Incoming {
 /// Why nothing more comes.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// The peer broke the rules; tell it.
-    Rules(Close),
+    /// A message or a frame is larger than allowed; tell the peer.
+    TooBig,
+    /// A text message is not UTF-8; tell the peer.
+    NotUtf8,
+    /// A frame breaks RFC 6455 in another way; tell the peer.
+    Protocol,
     /// The connection is no more.
     Gone,
 }
@@ -222,13 +225,14 @@ impl Socket {
         }
     }
 
-    /// Appends a close frame, whose reason goes on with `why` if there is more to say. Nothing may follow it.
-    pub(crate) fn close(&mut self, close: Close, why: &'static str) {
+    /// Appends a close frame with this code; its reason is `text`, and goes on with `why` unless that is empty. Nothing
+    /// may follow it.
+    pub(crate) fn close(&mut self, code: u16, text: &'static str, why: &'static str) {
         let reason = match why {
-            "" => Utf8Bytes::from_static(close.text()),
-            why => format!("{}: {why}", close.text()).into(),
+            "" => Utf8Bytes::from_static(text),
+            why => format!("{text}: {why}").into(),
         };
-        let frame = CloseFrame { code: close.code().into(), reason };
+        let frame = CloseFrame { code: code.into(), reason };
         // Fails only if the peer has closed already.
         let _ = self.context.close(&mut self.wire, Some(frame));
     }
@@ -381,10 +385,10 @@ fn shortest_frame(payload: usize) -> u64 {
 
 fn broken(error: &Error) -> Broken {
     match error {
-        Error::Capacity(_) => Broken::Rules(Close::TooBig),
-        Error::Utf8(_) => Broken::Rules(Close::NotUtf8),
+        Error::Capacity(_) => Broken::TooBig,
+        Error::Utf8(_) => Broken::NotUtf8,
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Broken::Gone,
-        Error::Protocol(_) => Broken::Rules(Close::Protocol),
+        Error::Protocol(_) => Broken::Protocol,
         _ => Broken::Gone,
     }
 }

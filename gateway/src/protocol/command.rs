@@ -17,7 +17,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::codes::{ErrorCode, Refusal};
-use crate::session::Deliver;
 
 #[cfg(test)]
 mod tests;
@@ -80,6 +79,15 @@ pub(crate) struct Subscribe {
     pub(crate) deliver: Deliver,
     /// Refuse with 112 rather than start at the head.
     pub(crate) reject_unrecovered: bool,
+}
+
+/// What a device wants to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deliver {
+    /// That it is behind; it fetches by itself.
+    Notify,
+    /// Every change, with its item.
+    Items,
 }
 
 /// Where a device wants to start.

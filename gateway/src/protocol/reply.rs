@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use compact_str::CompactString;
-use feedgate_common::Epoch;
+use feedgate_common::{Epoch, Position};
 use serde::Serialize;
 
 use super::codes::{ErrorCode, Refusal};
 use crate::limits::budget::Held;
-use crate::session::Opened;
 
 /// One result, by verb.
 #[derive(Debug)]
@@ -41,6 +40,17 @@ pub(crate) struct Connected {
     pub(crate) ttl: u64,
     pub(crate) session: CompactString,
     pub(crate) node: String,
+}
+
+/// How a subscription began: the reply to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// The position it starts from.
+    pub position: Position,
+    /// Whether it had asked for one.
+    pub was_recovering: bool,
+    /// Whether it got it: then nothing is missing (I9).
+    pub recovered: bool,
 }
 
 /// `refresh`.

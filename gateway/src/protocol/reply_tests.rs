@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use feedgate_common::{Epoch, Position};
 
-use super::reply::{self, Connected, History, Large, Presence, PresenceInfo, Refreshed, Reply};
+use super::reply::{self, Connected, History, Large, Opened, Presence, PresenceInfo, Refreshed, Reply};
 use super::{ErrorCode, push};
-use crate::session::Opened;
 
 fn wire(reply: Reply) -> String {
     let mut out = Vec::new();

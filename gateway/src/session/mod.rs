@@ -18,18 +18,10 @@
 use feedgate_common::{Epoch, Position};
 
 use crate::protocol::Close;
+pub use crate::protocol::{Deliver, Opened};
 
 #[cfg(test)]
 mod tests;
-
-/// What a device wants to be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deliver {
-    /// That it is behind; it fetches by itself.
-    Notify,
-    /// Every change, with its item.
-    Items,
-}
 
 /// Where a subscription starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,17 +81,6 @@ pub enum Ask {
     Serves(Position),
     /// The changes after this position.
     After(Position),
-}
-
-/// How a subscription began: the reply to the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
-    /// The position it starts from.
-    pub position: Position,
-    /// Whether it had asked for one.
-    pub was_recovering: bool,
-    /// Whether it got it: then nothing is missing (I9).
-    pub recovered: bool,
 }
 
 /// What to do outside, in the order given.
