@@ -129,7 +129,9 @@ fn a_room_of_the_gateway_imports_only_from_itself_and_from_rooms_below_it() {
         seen.insert(room.to_owned());
         for named in text.split("crate::").skip(1) {
             let other = named.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-            if other != room && rank(other).is_some_and(|other| other >= own) {
+            // What puts the rooms together is known to the highest ones only.
+            let is_whole = other == "Gateway" && Some(own) < rank("api");
+            if is_whole || other != room && rank(other).is_some_and(|other| other >= own) {
                 wrong.push(format!("{path} imports {other}"));
             }
             assert!(

@@ -60,7 +60,7 @@ impl Caller {
     /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be asked.
     pub(crate) async fn turn(self, api: &Api, bytes: usize) -> Result<Turn<'_>, Problem> {
         let held = self.share.reserve(bytes).await?;
-        Ok(Turn::new(held, self.tickets, api.gateway.turn().await))
+        Ok(Turn::new(held, self.tickets, api.gateway.node.turn().await))
     }
 }
 
@@ -70,17 +70,17 @@ impl FromRequestParts<Arc<Api>> for Caller {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
         let bearer = bearer(parts)?;
         let gateway = &api.gateway;
-        if Surface::of(parts) == Surface::All && gateway.parts.keys.is_api_key(bearer) {
+        if Surface::of(parts) == Surface::All && gateway.keys.is_api_key(bearer) {
             shown(parts, Standing::Backend);
             return Ok(Self { reader: None, share: gateway.budget.of_backends(), tickets: Tickets::default() });
         }
         // Before the token is looked at: also who guesses at tokens is counted.
         let client = Client::of(&parts.extensions);
-        let address = client.0.map(|key| gateway.addresses.begin(key, gateway.elapsed_ms())).transpose()?;
+        let address = client.0.map(|key| gateway.addresses.begin(key, gateway.node.elapsed_ms())).transpose()?;
         let user = gateway.verify(bearer, client).map_err(refused)?.user;
         shown(parts, Standing::Reader);
         let tickets =
-            Tickets { _user: Some(gateway.users.begin(user.clone(), gateway.elapsed_ms())?), _address: address };
+            Tickets { _user: Some(gateway.users.begin(user.clone(), gateway.node.elapsed_ms())?), _address: address };
         Ok(Self { share: gateway.budget.of(&user), reader: Some(user), tickets })
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn read(
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let turn = caller.turn(&api, most(limit, ANSWER_BYTES)).await?;
     let key = InboxKey { reader: api.intern(&user).await?, feed };
-    api.gateway.touches.note(key);
+    api.gateway.node.touches.note(key);
     let after = match after {
         Some(position) => position,
         None => Position { offset: 0, ..api.feeds().head(key).await? },

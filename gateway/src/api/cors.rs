@@ -37,7 +37,7 @@ pub(super) async fn share(State(api): State<Arc<Api>>, request: Request, next: N
     if !path.is_some_and(|path| FOR_READERS.contains(&path.as_str())) {
         return next.run(request).await;
     }
-    let allowed = allowed(request.headers(), &api.gateway.parts.settings.allowed_origins);
+    let allowed = allowed(request.headers(), &api.gateway.node.settings.allowed_origins);
     let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match (&allowed, asked) {
         (Some(_), Some(_)) if request.method() == Method::OPTIONS => permission(),

@@ -29,7 +29,7 @@ pub(super) async fn page(
     let turn = caller.turn(&api, most(limit + 1, ANSWER_BYTES)).await?;
     let reader = api.intern(&user).await?;
     let key = InboxKey { reader, feed };
-    api.gateway.touches.note(key);
+    api.gateway.node.touches.note(key);
     let page = api.feeds().page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
     Ok(turn.answer(&PageJson::from(page)))
 }

@@ -18,7 +18,7 @@ pub(super) struct Health {
 
 /// `GET /healthz`: the process makes progress. A broken store is no reason to restart it.
 pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
-    if api.gateway.vitals.stuck(api.gateway.elapsed_ms()) {
+    if api.gateway.node.vitals.stuck(api.gateway.node.elapsed_ms()) {
         return Err(Problem::new(Kind::Unavailable, "nothing has gone on here for a minute; restart this process"));
     }
     Ok(Json(Health { status: "alive" }))
@@ -28,9 +28,9 @@ pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Jso
 pub(super) async fn ready(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
     let why = if api.gateway.stopping.is_cancelled() {
         "this node is going away".to_owned()
-    } else if let Some(away) = api.gateway.vitals.away() {
+    } else if let Some(away) = api.gateway.node.vitals.away() {
         away
-    } else if !api.gateway.may_push() {
+    } else if !api.gateway.node.may_push() {
         "this node's lease in the session pool has lapsed; its sessions wait until it is renewed".to_owned()
     } else {
         return Ok(Json(Health { status: "ready" }));

@@ -65,11 +65,11 @@ struct Api {
 
 impl Api {
     fn feeds(&self) -> &Feeds {
-        &self.gateway.parts.feeds
+        &self.gateway.node.feeds
     }
 
     fn archive(&self) -> &dyn Archive {
-        &**self.gateway.parts.feeds.archive()
+        &**self.gateway.node.feeds.archive()
     }
 
     /// Accepts writes, each by itself; an item goes to the feed that claims its kind. Whatever keeps them from being told
@@ -83,7 +83,7 @@ impl Api {
         }
         let gateway = self.gateway.clone();
         let accepting = self.gateway.tasks.spawn(async move {
-            let written = gateway.parts.publisher.accept(writes, clock::now()).await?;
+            let written = gateway.publisher.accept(writes, clock::now()).await?;
             gateway.relay.tell(jobs_of(&written)).await;
             Ok(written)
         });

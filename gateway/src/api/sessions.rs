@@ -42,7 +42,7 @@ pub(super) async fn list(
     caller.may_read(&user)?;
     let turn = caller.turn(&api, LIST_BYTES).await?;
     let found = match api.user_no(&user).await? {
-        Some(user) => api.gateway.parts.sessions.list(user).await?,
+        Some(user) => api.gateway.node.sessions.list(user).await?,
         None => vec![],
     };
     let line = |s: feedgate_common::sessions::SessionInfo| Line {
@@ -63,11 +63,11 @@ pub(super) async fn kick(
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let Some(number) = api.user_no(&user).await? else { return Err(no_session(&user, &device)) };
-    let revoked = api.gateway.parts.sessions.revoke(number, &device).await?;
+    let revoked = api.gateway.node.sessions.revoke(number, &device).await?;
     // Also one that the session pool has forgotten and this node has not.
-    let here = api.gateway.pool.kick(number, &device);
+    let here = api.gateway.node.pool.kick(number, &device);
     match revoked {
-        Some((node, connection)) => api.gateway.close(&node, number, connection, Closing::Kicked).await,
+        Some((node, connection)) => api.gateway.node.close(&node, number, connection, Closing::Kicked).await,
         None if here == 0 => return Err(no_session(&user, &device)),
         None => {}
     }

@@ -55,14 +55,14 @@ struct Work {
 
 /// `GET /v1/stats`
 pub(super) async fn read(_: Backend, State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Stats>, Problem> {
-    let parts = &api.gateway.parts;
+    let node = &api.gateway.node;
     let archive = api.archive().counts().await?;
     let inboxes = api.feeds().inboxes().counts().await?;
-    let pending = parts.jobs.pending().await?;
-    let online = api.gateway.pool.counts();
+    let pending = node.jobs.pending().await?;
+    let online = node.pool.counts();
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
-        node: parts.node.clone(),
+        node: node.name.clone(),
         uptime_ms: u64::try_from(api.started.elapsed().as_millis()).unwrap_or(u64::MAX),
         sessions: Online {
             users: online.users,

@@ -45,6 +45,6 @@ pub(super) async fn mint(
     };
     let expires_at = clock::now() / 1000 + ttl;
     let exp = u64::try_from(expires_at).expect("the clock is after 1970");
-    let token = api.gateway.parts.keys.mint(&user, device.as_ref(), exp);
+    let token = api.gateway.keys.mint(&user, device.as_ref(), exp);
     Ok(([(header::CACHE_CONTROL, "no-store")], Json(Minted { token, expires_at: expires_at * 1000 })))
 }

@@ -21,7 +21,7 @@ pub(crate) async fn clean_up(
     answering: Option<Answering>,
 ) {
     if let (Some(who), None) = (&who, &answering) {
-        gateway.pool.leave(who.user.no, slot.connection);
+        gateway.node.pool.leave(who.user.no, slot.connection);
     }
     // A command in flight is run to its end: a claim that it makes has to be released.
     if let Some(answering) = answering {
@@ -32,9 +32,9 @@ pub(crate) async fn clean_up(
         }
     }
     let Some(who) = who else { return };
-    gateway.pool.leave(who.user.no, slot.connection);
-    acked.iter().for_each(|(feed, _)| gateway.positions.forget(slot.connection, *feed));
-    let sessions = &gateway.parts.sessions;
+    gateway.node.pool.leave(who.user.no, slot.connection);
+    acked.iter().for_each(|(feed, _)| gateway.node.positions.forget(slot.connection, *feed));
+    let sessions = &gateway.node.sessions;
     let saving: Vec<_> = acked.into_iter().filter_map(|(feed, position)| who.saving(feed, position)).collect();
     if !saving.is_empty()
         && let Err(error) = bounded(sessions.save(saving, clock::now())).await
@@ -45,6 +45,6 @@ pub(crate) async fn clean_up(
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await
     {
         tracing::warn!(%error, "a session could not be released; it is looked for again until it is gone");
-        gateway.ghosts.note(who.user.no);
+        gateway.node.ghosts.note(who.user.no);
     }
 }

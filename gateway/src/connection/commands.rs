@@ -97,7 +97,7 @@ impl Connection {
         if self.channels.session(feed).is_some() {
             return self.conclude(id, Err(ErrorCode::AlreadySubscribed.into()));
         }
-        self.gateway.touches.note(who.inbox(feed));
+        self.gateway.node.touches.note(who.inbox(feed));
         let start = subscribe::start_of(asked.from);
         self.subscribing = Some(Box::new(Subscribing { id, asked, start }));
         match start {
@@ -147,22 +147,22 @@ impl Connection {
     }
 
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
-        self.gateway.touches.note(who.inbox(FeedId::MAIN));
+        self.gateway.node.touches.note(who.inbox(FeedId::MAIN));
         self.who = Some(who);
         if let Some(stay) = &mut self.stay {
             stay.known();
         }
-        self.socket.allow(self.gateway.parts.settings.message_max_bytes);
+        self.socket.allow(self.gateway.node.settings.message_max_bytes);
         let ttl = self.expire_at(expires_at);
-        let settings = &self.gateway.parts.settings;
-        let now = self.gateway.elapsed_ms();
+        let settings = &self.gateway.node.settings;
+        let now = self.gateway.node.elapsed_ms();
         // Devices that came in one instant are not pinged in one instant for ever.
         let spread = scattered(self.slot.connection) % 512;
         let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
         self.deadlines.connect = NEVER;
         self.deadlines.ping = now + part(settings.ping_interval_secs);
         self.deadlines.reread = now + part(settings.reread_interval_secs);
-        let client = client_name(&self.gateway.parts.node, self.slot.connection);
+        let client = client_name(&self.gateway.node.name, self.slot.connection);
         Reply::Connect(Connected {
             session: client.clone(),
             client,
@@ -171,20 +171,20 @@ impl Connection {
             pong: true,
             expires: true,
             ttl,
-            node: self.gateway.parts.node.clone(),
+            node: self.gateway.node.name.clone(),
         })
     }
 
     fn refreshed(&mut self, expires_at: u64) -> Reply {
-        let client = client_name(&self.gateway.parts.node, self.slot.connection);
+        let client = client_name(&self.gateway.node.name, self.slot.connection);
         Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
     }
 
     /// Arms the expiry; answers with the seconds that the token has left, at least 1.
     fn expire_at(&mut self, expires_at: u64) -> u64 {
         let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
-        let grace_ms = u64::from(self.gateway.parts.settings.refresh_grace_secs) * 1000;
-        self.deadlines.expiry = self.gateway.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
+        let grace_ms = u64::from(self.gateway.node.settings.refresh_grace_secs) * 1000;
+        self.deadlines.expiry = self.gateway.node.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
         (left_ms / 1000).clamp(1, u64::from(u32::MAX))
     }
 }

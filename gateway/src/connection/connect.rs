@@ -35,32 +35,32 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
     };
     let no = bounded(number_of(&gateway, &claims.user)).await?;
     let who = Identity::new(User { no, id: claims.user }, device, durable, clock::now());
-    if gateway.pool.enter(&who, &slot).is_err() {
+    if gateway.node.pool.enter(&who, &slot).is_err() {
         return Err(Stop::Close(Close::ConnectionLimit));
     }
-    let claim = who.claim(&gateway.parts.node, slot.connection);
-    let claimed = match bounded(gateway.parts.sessions.claim(claim)).await {
+    let claim = who.claim(&gateway.node.name, slot.connection);
+    let claimed = match bounded(gateway.node.sessions.claim(claim)).await {
         Ok(claimed) => claimed,
         Err(error) => {
-            gateway.pool.leave(no, slot.connection);
-            gateway.ghosts.note(no);
+            gateway.node.pool.leave(no, slot.connection);
+            gateway.node.ghosts.note(no);
             return Err(error.into());
         }
     };
     who.claimed(claimed.token);
     if let Some((node, connection)) = claimed.replaced {
-        gateway.close(&node, no, connection, Closing::Replaced).await;
+        gateway.node.close(&node, no, connection, Closing::Replaced).await;
     }
     Ok(Then::Connected(who, claims.expires_at))
 }
 
 fn nameless(gateway: &Gateway, slot: &Slot) -> Result<DeviceId, Stop> {
-    let name = client_name(&gateway.parts.node, slot.connection);
+    let name = client_name(&gateway.node.name, slot.connection);
     name.parse().map_err(|error| bad(format!("connect: name a device in data.device_id; {error}")))
 }
 
 async fn number_of(gateway: &Gateway, user: &UserId) -> feedgate_common::error::Result<UserNo> {
-    let archive = gateway.parts.feeds.archive();
+    let archive = gateway.node.feeds.archive();
     let names = std::slice::from_ref(user);
     match archive.user_nos(names).await?[0] {
         Some(no) => Ok(no),

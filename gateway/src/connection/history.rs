@@ -19,11 +19,11 @@ use crate::protocol::{ErrorCode, History, HistoryReply, Large, Reply, push};
 /// device goes on from the last offset it got.
 pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
     let key = who.inbox(asked.feed);
-    gateway.touches.note(key);
-    let limit = asked.limit.min(gateway.parts.settings.batch);
+    gateway.node.touches.note(key);
+    let limit = asked.limit.min(gateway.node.settings.batch);
     let mut held = gateway.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
-    let _turn = gateway.turn().await;
-    let Some((entries, head)) = stretch(&gateway.parts.feeds, key, &asked, limit).await? else {
+    let _turn = gateway.node.turn().await;
+    let Some((entries, head)) = stretch(&gateway.node.feeds, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
     let mut json = Vec::new();

@@ -136,7 +136,7 @@ enum End {
 impl Connection {
     pub(crate) fn new(gateway: Arc<Gateway>, arrival: Arrival) -> Self {
         let Arrival { tcp, early, asked_ms, slot, stay } = arrival;
-        let settings = &gateway.parts.settings;
+        let settings = &gateway.node.settings;
         let connect_at = asked_ms + u64::from(settings.connect_within_secs) * 1000;
         Self {
             socket: Socket::new(tcp, &early, settings.message_max_bytes.min(MESSAGE_MAX_BEFORE_CONNECT)),
@@ -150,7 +150,7 @@ impl Connection {
             commands: Allowance::default(),
             reads: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
-            timer: Box::pin(tokio::time::sleep_until(gateway.at(connect_at))),
+            timer: Box::pin(tokio::time::sleep_until(gateway.node.at(connect_at))),
             ending: None,
             gateway,
             stay,
@@ -176,7 +176,7 @@ impl Connection {
     /// Ready when a deadline has come.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let due = self.deadlines.next();
-        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.gateway.at(due) };
+        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.gateway.node.at(due) };
         if self.timer.deadline() != at {
             self.timer.as_mut().reset(at);
         }
@@ -227,10 +227,10 @@ impl Connection {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        let (gateway, settings) = (&*self.gateway, &self.gateway.parts.settings);
+        let (gateway, settings) = (&*self.gateway, &self.gateway.node.settings);
         // As long as a device that takes nothing at all would be waited for: it does not see the next ping.
         let patience = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
-        let flushed = self.socket.poll_flush(cx, patience, || gateway.elapsed_ms());
+        let flushed = self.socket.poll_flush(cx, patience, || gateway.node.elapsed_ms());
         if let (Poll::Pending, Some(who)) = (&flushed, &self.who) {
             self.socket.count(|| gateway.budget.of(&who.user.id));
         }
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     fn keep_deadlines(&mut self) -> Result<bool, End> {
-        let now = self.gateway.elapsed_ms();
+        let now = self.gateway.node.elapsed_ms();
         if now < self.deadlines.next() {
             return Ok(false);
         }
@@ -255,7 +255,7 @@ impl Connection {
         if now >= self.deadlines.slow {
             return Err(End::Close(Close::Slow));
         }
-        let settings = &self.gateway.parts.settings;
+        let settings = &self.gateway.node.settings;
         if now >= self.deadlines.ping {
             self.socket.text(|out| out.extend_from_slice(push::PING));
             self.deadlines.pinged(now, settings);
@@ -290,8 +290,8 @@ impl Connection {
         if line.trim().is_empty() {
             return Ok(());
         }
-        match protocol::decode(line, self.gateway.parts.feeds.named()) {
-            Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.parts.settings) => Ok(()),
+        match protocol::decode(line, self.gateway.node.feeds.named()) {
+            Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.node.settings) => Ok(()),
             Ok(Line::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
             Ok(Line::Command(command)) => {
                 self.waiting.push_back(command);
@@ -307,8 +307,8 @@ impl Connection {
     }
 
     fn charge(&mut self) -> Result<(), End> {
-        let now = self.gateway.elapsed_ms();
-        let fair = self.commands.take(1, now, Rate::twice(self.gateway.parts.settings.commands_per_sec));
+        let now = self.gateway.node.elapsed_ms();
+        let fair = self.commands.take(1, now, Rate::twice(self.gateway.node.settings.commands_per_sec));
         if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
     }
 
@@ -322,7 +322,7 @@ impl Connection {
 
     /// Frames that carry no message, such as empty continuations, never come up here; what was read for them does.
     fn charge_reads(&mut self) -> Result<(), End> {
-        let (now, rate) = (self.gateway.elapsed_ms(), self.gateway.parts.settings.reads());
+        let (now, rate) = (self.gateway.node.elapsed_ms(), self.gateway.node.settings.reads());
         match self.socket.take_reads() {
             0 => Ok(()),
             reads if self.reads.take(reads, now, rate) => Ok(()),
@@ -331,7 +331,7 @@ impl Connection {
     }
 
     fn is_clogged(&self) -> bool {
-        self.socket.unsent() > self.gateway.parts.settings.write_buffer_max_bytes
+        self.socket.unsent() > self.gateway.node.settings.write_buffer_max_bytes
     }
 }
 
@@ -351,9 +351,9 @@ impl Future for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(who) = &self.who {
-            self.gateway.pool.leave(who.user.no, self.slot.connection);
+            self.gateway.node.pool.leave(who.user.no, self.slot.connection);
         }
-        self.gateway.pool.depart(&self.slot);
+        self.gateway.node.pool.depart(&self.slot);
     }
 }
 

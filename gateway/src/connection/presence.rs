@@ -27,7 +27,7 @@ pub(crate) async fn presence_stats(gateway: Arc<Gateway>, who: Arc<Identity>) ->
 }
 
 async fn others(gateway: &Gateway, who: &Identity) -> feedgate_common::error::Result<Vec<SessionInfo>> {
-    let mut sessions = gateway.parts.sessions.list(who.user.no).await?;
+    let mut sessions = gateway.node.sessions.list(who.user.no).await?;
     sessions.retain(|session| session.device != who.device);
     Ok(sessions)
 }

@@ -1,7 +1,7 @@
 //! What a session asks of the log, done: the read, the items behind its references, the bytes for
 //! the wire.
 //!
-//! Bounds: as many reads at once in this node, by WebSocket and by HTTP, as [`READS_MAX`], the rest wait their turn; and
+//! Bounds: as many reads at once in this node, by WebSocket and by HTTP, as the node has [turns](crate::node::Node::turn) for, the rest wait their turn; and
 //! as many bytes in hand as there is room for in the [`budget`], of which a session takes one slice, plus one change.
 
 use std::sync::Arc;
@@ -16,9 +16,6 @@ use crate::limits::budget::{self, Held};
 use crate::node::identity::Identity;
 use crate::protocol::push;
 use crate::session::{Ask, Found};
-
-/// Reads of the store at once, when many devices return in one second.
-pub(crate) const READS_MAX: usize = 256;
 
 /// A push frame ends once it holds this many bytes: what a slow device holds in memory here.
 const SLICE_BYTES: usize = 64 * 1024;
@@ -42,19 +39,19 @@ pub(crate) async fn read(
     live: Option<Position>,
 ) -> Result<Reading> {
     let key = who.inbox(feed);
-    let told = &gateway.pool.told;
+    let told = &gateway.node.pool.told;
     let found = match ask {
         Ask::After(own) => return changes(&gateway, &who, key, own, live.is_some()).await,
         Ask::Head => match live.and_then(|own| told.head_after(key, own)) {
             Some(head) => Found::Head(head),
             None => {
-                let _turn = gateway.turn().await;
-                Found::Head(gateway.parts.feeds.head(key).await?)
+                let _turn = gateway.node.turn().await;
+                Found::Head(gateway.node.feeds.head(key).await?)
             }
         },
         Ask::Serves(own) => {
-            let _turn = gateway.turn().await;
-            match gateway.parts.feeds.read(key, own, 1).await? {
+            let _turn = gateway.node.turn().await;
+            match gateway.node.feeds.read(key, own, 1).await? {
                 Read::Entries { head, .. } => Found::Head(Position { epoch: own.epoch, offset: head }),
                 Read::Gone { head } => Found::Gone(head),
                 Read::Missing => unreachable_missing()?,
@@ -66,15 +63,15 @@ pub(crate) async fn read(
 
 /// The changes after `own`, as pushes. `live`: what the doorbell told may do.
 async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
-    let batch = gateway.parts.settings.batch;
-    let told = if live { gateway.pool.told.after(key, own, batch) } else { None };
+    let batch = gateway.node.settings.batch;
+    let told = if live { gateway.node.pool.told.after(key, own, batch) } else { None };
     let room = |entries| budget::most(entries, SLICE_BYTES);
     let most = room(told.as_ref().map_or(batch, |(entries, _)| entries.len()));
     let mut held = gateway.budget.of(&who.user.id).reserve(most).await?;
-    let _turn = gateway.turn().await;
+    let _turn = gateway.node.turn().await;
     let read = match told {
         Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
-        None => gateway.parts.feeds.read(key, own, batch).await?,
+        None => gateway.node.feeds.read(key, own, batch).await?,
     };
     let (entries, head) = match read {
         Read::Entries { entries, head, .. } => (entries, head),
@@ -82,7 +79,7 @@ async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position
         Read::Missing => unreachable_missing()?,
     };
     held.shrink(room(entries.len()));
-    let channel = gateway.channel(key.feed);
+    let channel = gateway.node.channel(key.feed);
     let push = |out: &mut Vec<u8>, offset, json: &[u8]| push::push(out, channel, offset, json);
     let mut frame = Vec::new();
     let last = encode(gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
@@ -104,7 +101,7 @@ pub(crate) async fn encode(
 ) -> Result<Option<u64>> {
     let mut last = None;
     for chunk in entries.chunks(FETCH) {
-        let changes = gateway.parts.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
+        let changes = gateway.node.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
         for (numbered, change) in chunk.iter().zip(&changes) {
             if out.len() >= bytes_max {
                 return Ok(last);

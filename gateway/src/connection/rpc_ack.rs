@@ -12,7 +12,7 @@ use crate::node::identity::Identity;
 
 /// Checks `at` against the feed's log.
 pub(crate) async fn ack(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {
-    let head = gateway.parts.feeds.head(who.inbox(feed)).await?;
+    let head = gateway.node.feeds.head(who.inbox(feed)).await?;
     within(at, head)?;
     Ok(Then::Acked(feed, at))
 }

@@ -24,10 +24,10 @@ pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<P
         Err(why) => return Err(bad(format!("rpc page: {why}"))),
     };
     let key = who.inbox(asked.feed);
-    gateway.touches.note(key);
+    gateway.node.touches.note(key);
     let mut held = gateway.budget.of(&who.user.id).reserve(most(limit + 1, REPLY_BYTES)).await?;
-    let _turn = gateway.turn().await;
-    let page = gateway.parts.feeds.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
+    let _turn = gateway.node.turn().await;
+    let page = gateway.node.feeds.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
     let mut json = serde_json::to_vec(&PageJson::from(page)).expect("a page is plain data");
     one_line(&mut json);
     held.shrink(json.capacity());

@@ -24,6 +24,6 @@ pub(crate) async fn stored(gateway: Arc<Gateway>, who: Arc<Identity>, feed: Feed
     if !who.durable {
         return Ok(Then::Start(Start::Lost));
     }
-    let stored = gateway.parts.sessions.position(who.user.no, &who.device, feed, clock::now()).await?;
+    let stored = gateway.node.sessions.position(who.user.no, &who.device, feed, clock::now()).await?;
     Ok(Then::Start(stored.map_or(Start::Lost, Start::At)))
 }

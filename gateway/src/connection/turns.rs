@@ -77,7 +77,7 @@ impl Connection {
         let feed = self.channels.turn();
         match read {
             // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
-            Ok(_) if !self.gateway.may_push() => self.drive(feed, Event::Failed, &[]),
+            Ok(_) if !self.gateway.node.may_push() => self.drive(feed, Event::Failed, &[]),
             Ok(Reading { found, frame, held }) => {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
@@ -123,10 +123,10 @@ impl Connection {
             Action::RefuseUnrecovered => self.refuse(feed, ErrorCode::UnrecoverablePosition.into()),
             Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal.into()),
             Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
-            Action::Behind(head) => self.socket.text(|out| push::behind(out, self.gateway.channel(feed), head)),
+            Action::Behind(head) => self.socket.text(|out| push::behind(out, self.gateway.node.channel(feed), head)),
             Action::Retry => {
                 let wait = self.channels.of(feed).backoff.failed(self.slot.connection);
-                self.deadlines.reread = self.deadlines.reread.min(self.gateway.elapsed_ms() + wait);
+                self.deadlines.reread = self.deadlines.reread.min(self.gateway.node.elapsed_ms() + wait);
             }
             Action::Close(close) => return Err(End::Close(close)),
         }
@@ -148,7 +148,7 @@ impl Connection {
         }
         *acked = Some(position);
         if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(feed, position)) {
-            self.gateway.positions.note(self.slot.connection, saving);
+            self.gateway.node.positions.note(self.slot.connection, saving);
         }
     }
 }

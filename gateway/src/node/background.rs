@@ -1,4 +1,4 @@
-//! What a gateway does besides serving, once, however many ports it serves.
+//! What a node does besides serving, once, however many ports it serves.
 //!
 //! ```text
 //!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes that may have been lost
@@ -11,7 +11,7 @@ use futures_util::future::{join, join3};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{ghosts, keeper, positions, pull_news, touches, vitals};
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
 
@@ -25,32 +25,32 @@ const REREAD_MAX: Duration = Duration::from_secs(64);
 const AT_ONCE: usize = 16;
 
 /// Forever. Of several at a time one works, and another goes on when that one ends. Cancel it at any time.
-pub(crate) async fn run(gateway: &Gateway) {
-    let _alone = gateway.background.lock().await;
-    join3(keeper::begin(gateway), vitals::probe(gateway), pull_news::begin(gateway)).await;
-    gateway.begun.cancel();
+pub(crate) async fn run(node: &Node) {
+    let _alone = node.background.lock().await;
+    join3(keeper::begin(node), vitals::probe(node), pull_news::begin(node)).await;
+    node.begun.cancel();
     join3(
-        join3(keeper::keep(gateway), ghosts::keep_sweeping(gateway), vitals::keep_probing(gateway)),
-        join(positions::keep_saving(gateway), touches::keep_touching(gateway)),
-        join(make_up_for_the_missed(gateway), pull_news::keep_joining(gateway)),
+        join3(keeper::keep(node), ghosts::keep_sweeping(node), vitals::keep_probing(node)),
+        join(positions::keep_saving(node), touches::keep_touching(node)),
+        join(make_up_for_the_missed(node), pull_news::keep_joining(node)),
     )
     .await;
 }
 
 /// Wakes every session and confirms it in the session pool, paced, each time any wake or close may have been lost.
-async fn make_up_for_the_missed(gateway: &Gateway) {
+async fn make_up_for_the_missed(node: &Node) {
     let mut pace = Pace::default();
     loop {
-        gateway.pool.told_missed().await;
+        node.pool.told_missed().await;
         let time = pace.begin(Instant::now());
-        let seats = gateway.pool.seated();
+        let seats = node.pool.seated();
         let woken = paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK));
-        let ((), confirmed) = join(woken, keeper::confirm(gateway, time)).await;
+        let ((), confirmed) = join(woken, keeper::confirm(node, time)).await;
         pace.ended = Some(Instant::now());
         if let Err(error) = confirmed {
             tracing::debug!(%error, "sessions could not be confirmed after closes may have been lost; trying again");
             sleep(keeper::AGAIN).await;
-            gateway.pool.missed();
+            node.pool.missed();
         }
     }
 }

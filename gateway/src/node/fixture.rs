@@ -1,8 +1,8 @@
-//! For tests: a gateway over real stores that serves no port, and readers who sit there without a socket.
+//! For tests: a node over real stores that serves no port, and readers who sit there without a socket.
 
 use std::sync::Arc;
 
-use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::feed::Feeds;
 use feedgate_common::named::{NamedFeed, NamedFeeds};
 use feedgate_common::sessions::User;
 use feedgate_common::{FeedId, UserId};
@@ -10,7 +10,8 @@ use feedgate_embedded::Embedded;
 
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
-use crate::{Gateway, Keys, Parts, Settings};
+use crate::node::{Node, Stores};
+use crate::settings::Settings;
 
 pub(crate) const LIKES: FeedId = FeedId(1);
 pub(crate) const STORIES: FeedId = FeedId(2);
@@ -24,28 +25,22 @@ pub(crate) fn likes_and_stories() -> NamedFeeds {
     NamedFeeds::new(vec![feed(LIKES, "likes", "like"), feed(STORIES, "stories", "story")]).unwrap()
 }
 
-pub(crate) fn gateway(stores: &Embedded, feeds: Feeds) -> Arc<Gateway> {
-    let Embedded { archive, sessions, jobs, doorbell, .. } = stores;
-    Gateway::new(Parts {
-        feeds: Arc::new(feeds),
-        publisher: Arc::new(Publisher::new(archive.clone(), jobs.clone())),
-        sessions: sessions.clone(),
-        doorbell: doorbell.clone(),
-        jobs: jobs.clone(),
-        keys: Keys::new("api-key", b"0123456789abcdef0123456789abcdef"),
-        settings: Settings { pull_wakes_per_sec: 1_000_000, ..Settings::default() },
-        node: "node".to_owned(),
-    })
+pub(crate) fn node(stores: &Embedded, feeds: Feeds) -> Arc<Node> {
+    let Embedded { sessions, jobs, doorbell, .. } = stores;
+    let stores =
+        Stores { feeds: Arc::new(feeds), sessions: sessions.clone(), doorbell: doorbell.clone(), jobs: jobs.clone() };
+    let settings = Settings { pull_wakes_per_sec: 1_000_000, ..Settings::default() };
+    Node::new("node".to_owned(), stores, Arc::new(settings))
 }
 
 /// So many readers with a session here, by the name `who` and a number.
-pub(crate) async fn seated(gateway: &Gateway, who: &str, count: usize) -> Vec<(UserId, Arc<Slot>)> {
+pub(crate) async fn seated(node: &Node, who: &str, count: usize) -> Vec<(UserId, Arc<Slot>)> {
     let names: Vec<UserId> = (0..count).map(|n| format!("{who}{n}").parse().unwrap()).collect();
-    let numbers = gateway.parts.feeds.archive().intern(&names).await.unwrap();
+    let numbers = node.feeds.archive().intern(&names).await.unwrap();
     let seat = |(id, no): (&UserId, _)| {
-        let slot = gateway.pool.arrive().unwrap();
+        let slot = node.pool.arrive().unwrap();
         let user = User { id: id.clone(), no };
-        gateway.pool.enter(&Identity::new(user, "phone".parse().unwrap(), true, 0), &slot).unwrap();
+        node.pool.enter(&Identity::new(user, "phone".parse().unwrap(), true, 0), &slot).unwrap();
         (id.clone(), slot)
     };
     names.iter().zip(numbers).map(seat).collect()

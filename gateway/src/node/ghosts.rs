@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::bounded::bounded;
 
 /// Users who may be noted; 24 bytes each.
@@ -56,33 +56,32 @@ impl Ghosts {
 }
 
 /// Forever. Cancel it at any time.
-pub(crate) async fn keep_sweeping(gateway: &Gateway) {
+pub(crate) async fn keep_sweeping(node: &Node) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         due.tick().await;
-        let users: Vec<UserNo> = gateway.ghosts.0.lock().keys().copied().collect();
-        stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(gateway, user)).await;
+        let users: Vec<UserNo> = node.ghosts.0.lock().keys().copied().collect();
+        stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(node, user)).await;
     }
 }
 
-async fn look_at(gateway: &Gateway, user: UserNo) {
+async fn look_at(node: &Node, user: UserNo) {
     let asked = Instant::now();
-    match sweep(gateway, user).await {
-        Ok(()) => gateway.ghosts.looked_at(user, asked),
+    match sweep(node, user).await {
+        Ok(()) => node.ghosts.looked_at(user, asked),
         Err(error) => {
             tracing::debug!(%error, "sessions that may have been left in the pool could not be looked at");
-            gateway.ghosts.note(user);
+            node.ghosts.note(user);
         }
     }
 }
 
 /// Releases every session of the user that is said to be here and is not. One that sits here may be claimed just now.
-async fn sweep(gateway: &Gateway, user: UserNo) -> Result<()> {
-    let sessions = &gateway.parts.sessions;
+async fn sweep(node: &Node, user: UserNo) -> Result<()> {
+    let sessions = &node.sessions;
     let mut listed = bounded(sessions.list(user)).await?;
-    listed
-        .retain(|session| session.node == gateway.parts.node && gateway.pool.seat(user, session.connection).is_none());
+    listed.retain(|session| session.node == node.name && node.pool.seat(user, session.connection).is_none());
     for ghost in listed {
         bounded(sessions.release(user, &ghost.device, ghost.token)).await?;
         tracing::debug!(?user, connection = ghost.connection, "a session that was left in the pool is released");

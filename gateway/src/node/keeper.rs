@@ -16,7 +16,7 @@ use feedgate_common::error::Result;
 use futures_util::future::join;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::background::turn;
 use crate::node::bounded::{CALL, bounded};
 use crate::node::pool::Seat;
@@ -28,34 +28,34 @@ const CHUNK: usize = 500;
 pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
 /// Forever. Cancel it at any time.
-pub(crate) async fn keep(gateway: &Gateway) {
-    join(renew_on_time(gateway), confirm_all(gateway)).await;
+pub(crate) async fn keep(node: &Node) {
+    join(renew_on_time(node), confirm_all(node)).await;
 }
 
 /// Renews once, and settles the doubt if there is nothing to confirm: how a node begins.
-pub(crate) async fn begin(gateway: &Gateway) {
-    renew(gateway).await;
-    if let Some(doubt) = gateway.lease.doubt()
-        && confirm(gateway, Duration::ZERO).await.is_ok()
+pub(crate) async fn begin(node: &Node) {
+    renew(node).await;
+    if let Some(doubt) = node.lease.doubt()
+        && confirm(node, Duration::ZERO).await.is_ok()
     {
-        gateway.lease.settle(doubt);
+        node.lease.settle(doubt);
     }
 }
 
-async fn renew_on_time(gateway: &Gateway) {
+async fn renew_on_time(node: &Node) {
     loop {
         let asked = Instant::now();
-        let renewed = renew(gateway).await;
-        gateway.vitals.kept(gateway.elapsed_ms());
+        let renewed = renew(node).await;
+        node.vitals.kept(node.elapsed_ms());
         sleep_until(asked + if renewed { CALL } else { AGAIN }).await;
     }
 }
 
 /// Whether it was renewed.
-async fn renew(gateway: &Gateway) -> bool {
-    let asked = gateway.lease_ms();
-    match bounded(gateway.parts.sessions.renew(&gateway.parts.node)).await {
-        Ok(renewed) => gateway.lease.renewed(asked, gateway.lease_ms(), renewed),
+async fn renew(node: &Node) -> bool {
+    let asked = node.lease_ms();
+    match bounded(node.sessions.renew(&node.name)).await {
+        Ok(renewed) => node.lease.renewed(asked, node.lease_ms(), renewed),
         Err(error) => {
             tracing::warn!(%error, "the node's lease could not be renewed; nothing is pushed once it has lapsed");
             return false;
@@ -64,21 +64,21 @@ async fn renew(gateway: &Gateway) -> bool {
     true
 }
 
-async fn confirm_all(gateway: &Gateway) {
-    let interval = Duration::from_secs(gateway.parts.settings.reread_interval_secs.into());
+async fn confirm_all(node: &Node) {
+    let interval = Duration::from_secs(node.settings.reread_interval_secs.into());
     loop {
-        let doubt = gateway.lease.doubt();
+        let doubt = node.lease.doubt();
         let confirmed = match doubt {
-            Some(_) => confirm(gateway, Duration::ZERO).await,
+            Some(_) => confirm(node, Duration::ZERO).await,
             None => tokio::select! {
-                confirmed = confirm_in_turn(gateway, interval) => confirmed,
-                () = gateway.lease.doubted() => continue,
+                confirmed = confirm_in_turn(node, interval) => confirmed,
+                () = node.lease.doubted() => continue,
             },
         };
         match (confirmed, doubt) {
             (Ok(()), Some(doubt)) => {
-                gateway.lease.settle(doubt);
-                gateway.pool.missed();
+                node.lease.settle(doubt);
+                node.pool.missed();
             }
             (Ok(()), None) => {}
             (Err(error), _) => {
@@ -90,36 +90,35 @@ async fn confirm_all(gateway: &Gateway) {
 }
 
 /// Confirms every session there is now, spread over `time`, and ends with the last of them.
-pub(crate) async fn confirm(gateway: &Gateway, time: Duration) -> Result<()> {
+pub(crate) async fn confirm(node: &Node, time: Duration) -> Result<()> {
     let started = Instant::now();
-    let seats = gateway.pool.seated();
+    let seats = node.pool.seated();
     for (n, chunk) in seats.chunks(CHUNK).enumerate() {
         turn(started, time, n * CHUNK, seats.len()).await;
-        confirm_some(gateway, chunk).await?;
+        confirm_some(node, chunk).await?;
     }
     Ok(())
 }
 
 /// Confirms every session there is now, spread over `interval`, and ends when the next round is due.
-async fn confirm_in_turn(gateway: &Gateway, interval: Duration) -> Result<()> {
+async fn confirm_in_turn(node: &Node, interval: Duration) -> Result<()> {
     let started = Instant::now();
-    confirm(gateway, interval).await?;
+    confirm(node, interval).await?;
     turn(started, interval, 1, 1).await;
     Ok(())
 }
 
 /// Asks whether these are still their devices' sessions, and closes those that are not. One whose claim has no
 /// answer yet is left to that.
-pub(crate) async fn confirm_some(gateway: &Gateway, seats: &[Seat]) -> Result<()> {
-    let node = &gateway.parts.node;
-    let held = |seat: &Seat| seat.who.held(node, seat.slot.connection);
+pub(crate) async fn confirm_some(node: &Node, seats: &[Seat]) -> Result<()> {
+    let held = |seat: &Seat| seat.who.held(&node.name, seat.slot.connection);
     let (seats, held): (Vec<&Seat>, Vec<_>) = seats.iter().filter_map(|seat| Some((seat, held(seat)?))).unzip();
     if held.is_empty() {
         return Ok(());
     }
-    let kept = bounded(gateway.parts.sessions.confirm(held)).await?;
+    let kept = bounded(node.sessions.confirm(held)).await?;
     for (seat, _) in seats.iter().zip(kept).filter(|(_, kept)| !kept) {
-        gateway.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
+        node.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
     }
     Ok(())
 }
@@ -142,15 +141,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
-        let mut gateway = fixture::gateway(&stores, feeds);
-        Arc::get_mut(&mut gateway).unwrap().suspended_ms = || SUSPENDED.load(Ordering::Relaxed);
-        begin(&gateway).await;
-        assert!(gateway.may_push());
+        let mut node = fixture::node(&stores, feeds);
+        Arc::get_mut(&mut node).unwrap().suspended_ms = || SUSPENDED.load(Ordering::Relaxed);
+        begin(&node).await;
+        assert!(node.may_push());
         SUSPENDED.fetch_add(LEASE.as_millis() as u64, Ordering::Relaxed);
-        assert!(!gateway.may_push(), "the pool has let it go meanwhile");
-        renew(&gateway).await;
-        assert!(!gateway.may_push(), "nothing was confirmed since");
-        begin(&gateway).await;
-        assert!(gateway.may_push());
+        assert!(!node.may_push(), "the pool has let it go meanwhile");
+        renew(&node).await;
+        assert!(!node.may_push(), "nothing was confirmed since");
+        begin(&node).await;
+        assert!(node.may_push());
     }
 }

@@ -9,7 +9,7 @@
 //!   goes forward, also while the machine is suspended.
 //! - Once lapsed it stands again only after every session was confirmed in a pass that began after a renewal.
 //!
-//! Times are those of [`Gateway::lease_ms`](crate::Gateway). Reading it takes no lock.
+//! Times are those of [`Node::lease_ms`](super::Node). Reading it takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

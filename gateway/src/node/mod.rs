@@ -15,3 +15,164 @@ pub(crate) mod pull_news;
 pub(crate) mod slot;
 pub(crate) mod touches;
 pub(crate) mod vitals;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::doorbell::{Closing, Heard, Listening};
+use feedgate_common::feed::Feeds;
+use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::settings::Settings;
+use bounded::bounded;
+use ghosts::Ghosts;
+use growth::Told;
+use lease::Lease;
+use pool::Pool;
+use positions::Positions;
+use pull_news::Hot;
+use touches::Touches;
+use vitals::Vitals;
+
+/// Reads of the store at once, when many devices return in one second.
+const READS_MAX: usize = 256;
+
+/// The stores that a node works with.
+pub(crate) struct Stores {
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) sessions: Arc<dyn Sessions>,
+    pub(crate) doorbell: Arc<dyn Doorbell>,
+    pub(crate) jobs: Arc<dyn Jobs>,
+}
+
+/// This node: its stores and what it knows of its own sessions. All who serve a peer share it.
+pub(crate) struct Node {
+    /// In the session pool.
+    pub(crate) name: String,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) sessions: Arc<dyn Sessions>,
+    pub(crate) doorbell: Arc<dyn Doorbell>,
+    pub(crate) jobs: Arc<dyn Jobs>,
+    /// Who is online here.
+    pub(crate) pool: Arc<Pool>,
+    /// Acknowledged positions on their way to the store.
+    pub(crate) positions: Positions,
+    /// Inboxes that are read, on their way to the store.
+    pub(crate) touches: Touches,
+    /// Sessions that may have been left in the pool.
+    pub(crate) ghosts: Ghosts,
+    /// Authors with news that their followers pull.
+    pub(crate) hot: Arc<Hot>,
+    /// Whether this node's sessions count.
+    pub(crate) lease: Lease,
+    /// What `/readyz` and `/healthz` answer from.
+    pub(crate) vitals: Vitals,
+    /// Bounds the reads of the store at once.
+    pub(crate) reads: Semaphore,
+    /// Held by whoever runs the [`background`].
+    pub(crate) background: Mutex<()>,
+    /// Cancelled when the background has gone round once: the first connections find a lease.
+    pub(crate) begun: CancellationToken,
+    started: Instant,
+    suspended_ms: fn() -> u64,
+    _listening: Listening,
+}
+
+impl Node {
+    /// A node of this name. From now on wakes reach its sessions.
+    pub(crate) fn new(name: String, stores: Stores, settings: Arc<Settings>) -> Arc<Self> {
+        let Stores { feeds, sessions, doorbell, jobs } = stores;
+        let told = Told::new(settings.inline_changes);
+        let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, told));
+        let hot = Arc::new(Hot::default());
+        let (heard_feeds, heard_pool, heard_hot) = (feeds.clone(), pool.clone(), hot.clone());
+        let listening = doorbell.listen(Arc::new(move |heard| hear(heard, &heard_feeds, &heard_pool, &heard_hot)));
+        Arc::new(Self {
+            name,
+            settings,
+            feeds,
+            sessions,
+            doorbell,
+            jobs,
+            pool,
+            positions: Positions::default(),
+            touches: Touches::default(),
+            ghosts: Ghosts::default(),
+            hot,
+            lease: Lease::new(),
+            vitals: Vitals::new(),
+            reads: Semaphore::new(READS_MAX),
+            background: Mutex::new(()),
+            begun: CancellationToken::new(),
+            started: Instant::now(),
+            suspended_ms: clock::suspended_ms,
+            _listening: listening,
+        })
+    }
+
+    /// Ends a session wherever it is. On another node this may be lost, and is then made up for when that node
+    /// confirms its sessions.
+    pub(crate) async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+        if node == self.name {
+            return self.pool.end(user, connection, why);
+        }
+        let told = async {
+            self.doorbell.close(node, user, connection, why).await;
+            Ok(())
+        };
+        if let Err(error) = bounded(told).await {
+            tracing::warn!(%error, node, "another node could not be told to close a connection");
+        }
+    }
+
+    /// What devices call the feed; for one that they could name.
+    pub(crate) fn channel(&self, feed: FeedId) -> &str {
+        self.feeds.named().name(feed).expect("the protocol knows no channel but those that are configured")
+    }
+
+    /// Waits until the stores may be read.
+    pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.reads.acquire().await.expect("the semaphore is never closed")
+    }
+
+    /// Whether this node's sessions count now: only then may anything be pushed to them.
+    pub(crate) fn may_push(&self) -> bool {
+        self.lease.stands(self.lease_ms())
+    }
+
+    /// Milliseconds since this node was made: the clock of deadlines.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The clock of the lease: it goes on while the machine is suspended, as that of the session pool does.
+    pub(crate) fn lease_ms(&self) -> u64 {
+        self.elapsed_ms() + (self.suspended_ms)()
+    }
+
+    /// The instant that [`Node::elapsed_ms`] will show as `ms`.
+    pub(crate) fn at(&self, ms: u64) -> Instant {
+        self.started + Duration::from_millis(ms)
+    }
+}
+
+/// Does what the doorbell says. Quick, never blocks.
+fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &Hot) {
+    match heard {
+        Heard::Growth(growth) => pool.grown(growth),
+        Heard::Hot(head) => {
+            feeds.heard_pull(head.pull_seq);
+            hot.hear(head);
+        }
+        Heard::Missed => {
+            hot.missed();
+            pool.missed();
+        }
+        Heard::Close { user, connection, why } => pool.end(user, connection, why),
+    }
+}

@@ -16,10 +16,11 @@ use feedgate_common::sessions::SavePosition;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::Node;
 use super::keeper;
+use crate::clock;
 use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
-use crate::{Gateway, clock};
 
 /// Positions saved in one call.
 const CHUNK: usize = 1000;
@@ -44,12 +45,12 @@ impl Positions {
 
     /// Saves all that waits. What could not be saved, or was refused by a pool that then did not say why, waits on,
     /// unless something later has come.
-    pub(crate) async fn save(&self, gateway: &Gateway) -> Result<()> {
+    pub(crate) async fn save(&self, node: &Node) -> Result<()> {
         let waiting: Vec<(Key, SavePosition)> = self.0.lock().drain().collect();
         for (n, chunk) in waiting.chunks(CHUNK).enumerate() {
             let positions = chunk.iter().map(|(_, position)| position.clone()).collect();
-            let done = match bounded(gateway.parts.sessions.save(positions, clock::now())).await {
-                Ok(saved) => look_again(gateway, chunk, &saved).await,
+            let done = match bounded(node.sessions.save(positions, clock::now())).await {
+                Ok(saved) => look_again(node, chunk, &saved).await,
                 Err(error) => Err(error),
             };
             if let Err(error) = done {
@@ -65,20 +66,20 @@ impl Positions {
 }
 
 /// A position that was not stored lies behind the stored one, or its session has been replaced: then that is closed.
-async fn look_again(gateway: &Gateway, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
+async fn look_again(node: &Node, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
     let refused = chunk.iter().zip(saved).filter(|(_, saved)| !**saved);
     let seats: Vec<Seat> =
-        refused.filter_map(|(((connection, _), position), _)| gateway.pool.seat(position.user, *connection)).collect();
-    keeper::confirm_some(gateway, &seats).await
+        refused.filter_map(|(((connection, _), position), _)| node.pool.seat(position.user, *connection)).collect();
+    keeper::confirm_some(node, &seats).await
 }
 
 /// Saves forever. Cancel it at any time; [`Positions::save`] then saves the rest.
-pub(crate) async fn keep_saving(gateway: &Gateway) {
-    let mut due = tokio::time::interval(Duration::from_secs(gateway.parts.settings.save_interval_secs.into()));
+pub(crate) async fn keep_saving(node: &Node) {
+    let mut due = tokio::time::interval(Duration::from_secs(node.settings.save_interval_secs.into()));
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         due.tick().await;
-        if let Err(error) = gateway.positions.save(gateway).await {
+        if let Err(error) = node.positions.save(node).await {
             tracing::warn!(%error, "positions could not be saved; trying again");
         }
     }

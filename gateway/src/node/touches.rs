@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
 
@@ -45,27 +45,27 @@ impl Touches {
 }
 
 /// Forever. Cancel it at any time.
-pub(crate) async fn keep_touching(gateway: &Gateway) {
+pub(crate) async fn keep_touching(node: &Node) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in (0..ALL_EVERY).cycle() {
         due.tick().await;
-        touch(gateway, round == ALL_EVERY - 1).await;
+        touch(node, round == ALL_EVERY - 1).await;
     }
 }
 
 /// What was noted; and, if `all`, every inbox with a session here.
-async fn touch(gateway: &Gateway, all: bool) {
+async fn touch(node: &Node, all: bool) {
     if all {
-        let named = gateway.parts.feeds.named();
-        for Seat { who, slot } in gateway.pool.seated() {
+        let named = node.feeds.named();
+        for Seat { who, slot } in node.pool.seated() {
             let listened = named.iter().map(|feed| feed.id).filter(|feed| slot.listens(*feed));
-            std::iter::once(FeedId::MAIN).chain(listened).for_each(|feed| gateway.touches.note(who.inbox(feed)));
+            std::iter::once(FeedId::MAIN).chain(listened).for_each(|feed| node.touches.note(who.inbox(feed)));
         }
     }
-    let noted: Vec<InboxKey> = gateway.touches.0.lock().drain().collect();
+    let noted: Vec<InboxKey> = node.touches.0.lock().drain().collect();
     for chunk in noted.chunks(CHUNK) {
-        if let Err(error) = bounded(gateway.parts.feeds.touch(chunk)).await {
+        if let Err(error) = bounded(node.feeds.touch(chunk)).await {
             tracing::warn!(%error, "inboxes that are read could not be touched; some may be rebuilt early");
         }
     }
@@ -99,7 +99,7 @@ mod tests {
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL)
             .with_retention(Duration::from_secs(24 * 3600), Arc::new(move || clock.load(Ordering::Relaxed)))
             .with_named(fixture::likes_and_stories());
-        let gateway = fixture::gateway(&stores, feeds);
+        let node = fixture::node(&stores, feeds);
         let names = ["seated0", "asks", "sleeps"].map(|name| name.parse().unwrap());
         let readers: Vec<UserNo> = stores.archive.intern(&names).await.unwrap();
         let in_feed = |reader, feed| InboxKey { reader, feed };
@@ -111,19 +111,19 @@ mod tests {
             in_feed(readers[0], STORIES),
         ];
         for key in &keys {
-            gateway.parts.feeds.head(*key).await.unwrap();
+            node.feeds.head(*key).await.unwrap();
         }
-        let seated = fixture::seated(&gateway, "seated", 1).await;
+        let seated = fixture::seated(&node, "seated", 1).await;
         seated[0].1.listen(&[LIKES]);
 
         now.store(20 * HOUR, Ordering::Relaxed);
-        gateway.touches.note(keys[2]);
-        touch(&gateway, true).await;
+        node.touches.note(keys[2]);
+        touch(&node, true).await;
         assert_eq!(kept(&*stores.inboxes, &keys, 23 * HOUR).await, [true; 5]);
         assert_eq!(kept(&*stores.inboxes, &keys, 25 * HOUR).await, [true, true, true, false, false]);
 
         now.store(40 * HOUR, Ordering::Relaxed);
-        touch(&gateway, false).await;
+        touch(&node, false).await;
         assert_eq!(kept(&*stores.inboxes, &keys, 45 * HOUR).await, [false; 5], "touched once, at 20");
     }
 

@@ -15,7 +15,7 @@ use futures_util::future::join5;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::bounded::within;
 
 /// A store that does not answer a small read within this is away, and how often it is asked.
@@ -78,23 +78,23 @@ impl Vitals {
 }
 
 /// Forever. Cancel it at any time.
-pub(crate) async fn keep_probing(gateway: &Gateway) {
+pub(crate) async fn keep_probing(node: &Node) {
     loop {
         let asked = Instant::now();
-        probe(gateway).await;
+        probe(node).await;
         sleep_until(asked + PROBE).await;
     }
 }
 
 /// Asks every store once.
-pub(crate) async fn probe(gateway: &Gateway) {
-    let (parts, vitals) = (&gateway.parts, &gateway.vitals);
+pub(crate) async fn probe(node: &Node) {
+    let vitals = &node.vitals;
     let answers = join5(
-        within(PROBE, parts.feeds.archive().ping()),
-        within(PROBE, parts.feeds.inboxes().ping()),
-        within(PROBE, parts.sessions.ping()),
-        within(PROBE, parts.jobs.ping()),
-        within(PROBE, parts.doorbell.ping()),
+        within(PROBE, node.feeds.archive().ping()),
+        within(PROBE, node.feeds.inboxes().ping()),
+        within(PROBE, node.sessions.ping()),
+        within(PROBE, node.jobs.ping()),
+        within(PROBE, node.doorbell.ping()),
     );
     let (archive, inboxes, sessions, jobs, doorbell) = answers.await;
     let all: [Result<()>; STORES.len()] = [archive, inboxes, sessions, jobs, doorbell];
@@ -114,10 +114,10 @@ pub(crate) async fn probe(gateway: &Gateway) {
         _ => None,
     });
     vitals.away.store(away, Ordering::Release);
-    vitals.probed_ms.store(gateway.elapsed_ms(), Ordering::Release);
+    vitals.probed_ms.store(node.elapsed_ms(), Ordering::Release);
     // Sessions whose reads have failed try again by themselves, but ever more slowly.
     if before & READ_FROM != 0 && away & READ_FROM == 0 {
-        gateway.pool.missed();
+        node.pool.missed();
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct Acceptor {
 impl Acceptor {
     /// Forever. Cancel it at any time.
     pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
-        self.gateway.begun.cancelled().await;
+        self.gateway.node.begun.cancelled().await;
         loop {
             let (stream, peer) = arrivals.next().await;
             self.receive(stream, peer.ip()).await;
@@ -75,13 +75,13 @@ impl Acceptor {
     }
 
     fn count(&self, client: Client) -> Result<Option<Stay>, TooMany> {
-        client.0.map(|key| self.gateway.shares.enter(key, self.gateway.elapsed_ms())).transpose()
+        client.0.map(|key| self.gateway.shares.enter(key, self.gateway.node.elapsed_ms())).transpose()
     }
 
     /// Says why, if it has not said so too often, and hangs up.
     fn refuse(&self, stream: &TcpStream, client: Client, too_many: TooMany) {
         let Gateway { shares, .. } = &*self.gateway;
-        if client.0.is_some_and(|key| shares.may_hear_why(key, self.gateway.elapsed_ms())) {
+        if client.0.is_some_and(|key| shares.may_hear_why(key, self.gateway.node.elapsed_ms())) {
             // There is room for it in a buffer that is still empty.
             let _ = SockRef::from(stream).send(refusal(too_many).as_bytes());
         } else {
@@ -96,7 +96,7 @@ impl Acceptor {
         let _ = stream.set_nodelay(true);
         let (guest, stopping) = (seat.guest.clone(), self.gateway.stopping.clone());
         let late = stopping.is_cancelled();
-        let connect_within = Duration::from_secs(self.gateway.parts.settings.connect_within_secs.into());
+        let connect_within = Duration::from_secs(self.gateway.node.settings.connect_within_secs.into());
         let within = if late { LATE } else { connect_within };
         let named = tokio::select! {
             named = timeout(within, self.named(&mut stream, peer)) => named??,
@@ -168,7 +168,7 @@ impl Acceptor {
             request.extensions_mut().insert(client);
             request.extensions_mut().insert(guest.clone());
             let is_upgrade = request.uri().path() == upgrade::PATH;
-            let door = is_upgrade.then(|| Door { asked_ms: gateway.elapsed_ms(), gateway: gateway.clone() });
+            let door = is_upgrade.then(|| Door { asked_ms: gateway.node.elapsed_ms(), gateway: gateway.clone() });
             let api = api.clone();
             async move {
                 let answer = match door {

@@ -44,10 +44,10 @@ pub async fn serve(
     // Connections have what their listener has.
     SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER)?;
     let router = crate::routes(&gateway).layer(Extension(surface));
-    let lobby = Lobby::new(gateway.parts.settings.http_connections as usize);
+    let lobby = Lobby::new(gateway.node.settings.http_connections as usize);
     let node = Node { acceptor: Acceptor { gateway: gateway.clone(), router, lobby }, gateway };
     let mut arrivals = Arrivals::of(listener);
-    let (accepting, background) = (node.acceptor.accept_all(&mut arrivals), background::run(&node.gateway));
+    let (accepting, background) = (node.acceptor.accept_all(&mut arrivals), background::run(&node.gateway.node));
     tokio::pin!(accepting, background);
     tokio::select! {
         () = &mut accepting => {}
@@ -74,8 +74,8 @@ impl Node {
     /// `/readyz` says so and no new one is let in.
     async fn drain(&self) {
         self.gateway.stopping.cancel();
-        let spread = Duration::from_millis(self.gateway.parts.settings.drain_ms.into());
-        paced(&self.gateway.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
+        let spread = Duration::from_millis(self.gateway.node.settings.drain_ms.into());
+        paced(&self.gateway.node.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
         self.gateway.tasks.close();
         if timeout(GOODBYE, self.gateway.tasks.wait()).await.is_err() {
             tracing::warn!(left = self.gateway.tasks.len(), "connections did not end in time");
@@ -84,13 +84,13 @@ impl Node {
 
     /// Saves what is left to save; then, as the last port, gives the lease back.
     async fn leave(&self) {
-        let Gateway { parts, positions, ports, .. } = &*self.gateway;
+        let Gateway { node, ports, .. } = &*self.gateway;
         // Each connection has saved its own as it left; this is for those that did not end.
-        if let Err(error) = positions.save(&self.gateway).await {
+        if let Err(error) = node.positions.save(node).await {
             tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
         }
         if ports.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Err(error) = bounded(parts.sessions.retire(&parts.node)).await
+            && let Err(error) = bounded(node.sessions.retire(&node.name)).await
         {
             tracing::warn!(%error, "the node's lease could not be given back; it lapses by itself");
         }

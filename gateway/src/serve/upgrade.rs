@@ -42,7 +42,7 @@ pub(crate) struct Door {
 
 /// Answers the request; if with 101, a session follows.
 pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Body> {
-    let settings = &door.gateway.parts.settings;
+    let settings = &door.gateway.node.settings;
     let counted = match count(door, &request) {
         Ok(counted) => counted,
         Err(too_many) => return Refused::too_many(too_many).response(),
@@ -51,19 +51,19 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
         Ok(key) => key,
         Err(refused) => {
             let gateway = &door.gateway;
-            let (now, client) = (gateway.elapsed_ms(), Client::of(request.extensions()));
+            let (now, client) = (gateway.node.elapsed_ms(), Client::of(request.extensions()));
             gateway.refused_upgrades.tell(now, client, "a request for a WebSocket", refused.why);
             return refused.response();
         }
     };
-    let Ok(slot) = door.gateway.pool.arrive() else {
+    let Ok(slot) = door.gateway.node.pool.arrive() else {
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node holds as many connections as it may")
             .with(header::RETRY_AFTER, "1")
             .response();
     };
     // Looked at only now: whoever arrived before the drain began is among those that it closes.
     if door.gateway.stopping.is_cancelled() {
-        door.gateway.pool.depart(&slot);
+        door.gateway.node.pool.depart(&slot);
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node is going away")
             .with(header::RETRY_AFTER, "1")
             .response();
@@ -90,7 +90,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
 /// proxy, which carries those of many.
 fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMany> {
     let Client(Some(key)) = Client::of(request.extensions()) else { return Ok(None) };
-    let (shares, now) = (&door.gateway.shares, door.gateway.elapsed_ms());
+    let (shares, now) = (&door.gateway.shares, door.gateway.node.elapsed_ms());
     shares.upgrade(key, now)?;
     let is_counted = Guest::of(request.extensions()).is_some_and(|guest| guest.is_counted());
     if is_counted { Ok(None) } else { shares.enter(key, now).map(Some) }
@@ -103,7 +103,7 @@ async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hy
         Ok(upgraded) => upgraded.downcast::<TokioIo<Patient>>(),
         Err(error) => {
             tracing::debug!(%error, "an upgrade was not finished");
-            return gateway.pool.depart(&slot);
+            return gateway.node.pool.depart(&slot);
         }
     };
     let parts = parts.expect("the accept loop serves nothing else");

@@ -14,7 +14,7 @@ use feedgate_common::change::Class;
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, UserNo};
 
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::background::paced;
 use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
@@ -24,36 +24,36 @@ use crate::node::slot::Wake;
 const BATCH: usize = 500;
 
 /// Wakes the author's followers among the readers of this node. Repeating it is harmless.
-pub(super) async fn wake(gateway: &Gateway, author: UserNo) -> Result<()> {
-    let readers = gateway.pool.users();
+pub(super) async fn wake(node: &Node, author: UserNo) -> Result<()> {
+    let readers = node.pool.users();
     if readers.is_empty() {
         return Ok(());
     }
-    let archive = gateway.parts.feeds.archive();
+    let archive = node.feeds.archive();
     let about = bounded(archive.author(author)).await?;
     if about.class != Class::Everyone && about.followers < readers.len() as u64 {
-        return wake_each_follower(gateway, author).await;
+        return wake_each_follower(node, author).await;
     }
     for some in readers.chunks(BATCH) {
-        wake_all(gateway, bounded(archive.followers_among(author, some)).await?).await;
+        wake_all(node, bounded(archive.followers_among(author, some)).await?).await;
     }
     Ok(())
 }
 
-async fn wake_each_follower(gateway: &Gateway, author: UserNo) -> Result<()> {
-    let feeds = &gateway.parts.feeds;
+async fn wake_each_follower(node: &Node, author: UserNo) -> Result<()> {
+    let feeds = &node.feeds;
     let (archive, buckets) = (feeds.archive(), feeds.inboxes().buckets());
     let readers = |some: &[Recipient]| some.iter().map(|to| to.reader).collect();
     let few = bounded(archive.all_recipients(author, BATCH)).await?;
     if few.len() < BATCH {
-        wake_all(gateway, readers(&few)).await;
+        wake_all(node, readers(&few)).await;
         return Ok(());
     }
     for bucket in (0..buckets).map(Bucket) {
         let mut after = None;
         loop {
             let some = bounded(archive.recipients(author, bucket, buckets, after, BATCH)).await?;
-            wake_all(gateway, readers(&some)).await;
+            wake_all(node, readers(&some)).await;
             if some.len() < BATCH {
                 break;
             }
@@ -64,9 +64,9 @@ async fn wake_each_follower(gateway: &Gateway, author: UserNo) -> Result<()> {
 }
 
 /// Wakes every session of these readers that sits here, not all of them at once.
-async fn wake_all(gateway: &Gateway, readers: Vec<UserNo>) {
-    let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| gateway.pool.seats_of(reader)).collect();
-    let per_sec = gateway.parts.settings.pull_wakes_per_sec;
+async fn wake_all(node: &Node, readers: Vec<UserNo>) {
+    let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| node.pool.seats_of(reader)).collect();
+    let per_sec = node.settings.pull_wakes_per_sec;
     let time = Duration::from_secs(seats.len() as u64) / per_sec;
     paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
     // A store that answers at once would keep the thread for as long as there are readers.
@@ -92,8 +92,8 @@ mod tests {
         format!("{who}{n}").parse().unwrap()
     }
 
-    fn gateway(stores: &Embedded) -> Arc<Gateway> {
-        fixture::gateway(stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL))
+    fn node(stores: &Embedded) -> Arc<Node> {
+        fixture::node(stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL))
     }
 
     async fn write(archive: &dyn Archive, writes: impl Iterator<Item = Write>) {
@@ -102,9 +102,9 @@ mod tests {
         }
     }
 
-    async fn woken(gateway: &Gateway, author: &str, seats: &[(UserId, Arc<Slot>)]) -> BTreeSet<UserId> {
-        let author = gateway.parts.feeds.archive().intern(&[author.parse().unwrap()]).await.unwrap()[0];
-        wake(gateway, author).await.unwrap();
+    async fn woken(node: &Node, author: &str, seats: &[(UserId, Arc<Slot>)]) -> BTreeSet<UserId> {
+        let author = node.feeds.archive().intern(&[author.parse().unwrap()]).await.unwrap()[0];
+        wake(node, author).await.unwrap();
         let woken = seats.iter().filter(|(_, slot)| slot.take_wake() == Some(Wake::LOOK));
         woken.map(|(id, _)| id.clone()).collect()
     }
@@ -113,9 +113,9 @@ mod tests {
     async fn whichever_side_is_smaller_exactly_the_followers_who_are_here_are_woken() {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 4).unwrap();
-        let (gateway, archive) = (gateway(&stores), &*stores.archive);
-        assert!(woken(&gateway, "few", &[]).await.is_empty(), "nobody is here");
-        let seats = fixture::seated(&gateway, "here", 3 * BATCH).await;
+        let (node, archive) = (node(&stores), &*stores.archive);
+        assert!(woken(&node, "few", &[]).await.is_empty(), "nobody is here");
+        let seats = fixture::seated(&node, "here", 3 * BATCH).await;
         let follow = |reader: UserId, author: &str| Write::Follow { reader, author: author.parse().unwrap() };
         let every = |step: usize, author: &'static str| {
             (0..3 * BATCH).step_by(step).map(move |n| follow(name("here", n), author))
@@ -127,7 +127,7 @@ mod tests {
         for (author, step) in [("few", 20), ("many", 2), ("most", 3), ("none", usize::MAX)] {
             let expected: BTreeSet<UserId> = (0..3 * BATCH).step_by(step).map(|n| name("here", n)).collect();
             let expected = if author == "none" { BTreeSet::new() } else { expected };
-            assert_eq!(woken(&gateway, author, &seats).await, expected, "{author}");
+            assert_eq!(woken(&node, author, &seats).await, expected, "{author}");
         }
     }
 
@@ -135,8 +135,8 @@ mod tests {
     async fn where_everyone_follows_all_are_woken_but_those_who_said_otherwise() {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 4).unwrap();
-        let gateway = gateway(&stores);
-        let seats = fixture::seated(&gateway, "here", BATCH + 3).await;
+        let node = node(&stores);
+        let seats = fixture::seated(&node, "here", BATCH + 3).await;
         let news: UserId = "news".parse().unwrap();
         let writes = [
             Write::Classify { author: news.clone(), class: Class::Everyone },
@@ -146,6 +146,6 @@ mod tests {
         write(&*stores.archive, writes.into_iter()).await;
         let expected: BTreeSet<UserId> =
             (0..BATCH + 3).filter(|n| ![1, 2].contains(n)).map(|n| name("here", n)).collect();
-        assert_eq!(woken(&gateway, "news", &seats).await, expected);
+        assert_eq!(woken(&node, "news", &seats).await, expected);
     }
 }

@@ -30,7 +30,7 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::bounded::bounded;
 
 /// Authors that may wait for their join.
@@ -145,60 +145,60 @@ impl State {
 }
 
 /// Learns how far pull records go: only from then on does a read know whether it has taken them in.
-pub(crate) async fn begin(gateway: &Gateway) {
-    if gateway.hot.state.lock().asked.is_none()
-        && let Err(error) = learn(gateway).await
+pub(crate) async fn begin(node: &Node) {
+    if node.hot.state.lock().asked.is_none()
+        && let Err(error) = learn(node).await
     {
         tracing::warn!(%error, "it is not known yet how far the items that readers pull go; trying again");
     }
 }
 
-async fn learn(gateway: &Gateway) -> Result<()> {
-    let feeds = &gateway.parts.feeds;
+async fn learn(node: &Node) -> Result<()> {
+    let feeds = &node.feeds;
     let head = bounded(feeds.archive().pull_head()).await?;
     feeds.heard_pull(head);
-    gateway.hot.state.lock().asked = Some(head);
+    node.hot.state.lock().asked = Some(head);
     Ok(())
 }
 
 /// Forever. Cancel it only when the node ends: who is being joined is not joined again.
-pub(crate) async fn keep_joining(gateway: &Gateway) {
-    let every = Duration::from_secs(gateway.parts.settings.pull_repair_interval_secs.into());
-    let (hot, mut due) = (&gateway.hot, interval(every));
+pub(crate) async fn keep_joining(node: &Node) {
+    let every = Duration::from_secs(node.settings.pull_repair_interval_secs.into());
+    let (hot, mut due) = (&node.hot, interval(every));
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut work = FuturesUnordered::new();
     loop {
         tokio::select! {
             () = hot.heard.notified() => {}
-            () = hot.missed.notified() => work.push(Either::Left(ask(gateway))),
-            _ = due.tick() => work.push(Either::Left(ask(gateway))),
+            () = hot.missed.notified() => work.push(Either::Left(ask(node))),
+            _ = due.tick() => work.push(Either::Left(ask(node))),
             Some(()) = work.next() => {}
         }
         while work.len() < JOINS
             && let Some(head) = hot.next()
         {
-            work.push(Either::Right(join(gateway, head)));
+            work.push(Either::Right(join(node, head)));
         }
     }
 }
 
 /// Asks for what nobody has told of.
-async fn ask(gateway: &Gateway) {
-    if let Err(error) = ask_once(gateway).await {
+async fn ask(node: &Node) {
+    if let Err(error) = ask_once(node).await {
         tracing::warn!(%error, "authors with news could not be asked for; trying again");
     }
 }
 
-async fn ask_once(gateway: &Gateway) -> Result<()> {
-    let (hot, feeds) = (&gateway.hot, &gateway.parts.feeds);
+async fn ask_once(node: &Node) -> Result<()> {
+    let (hot, feeds) = (&node.hot, &node.feeds);
     let (asked, room) = {
         let state = hot.state.lock();
         (state.asked, state.room())
     };
     let Some(after) = asked else {
-        learn(gateway).await?;
+        learn(node).await?;
         // Those who sit here have read without knowing.
-        gateway.pool.missed();
+        node.pool.missed();
         return Ok(());
     };
     // With what nobody is told of: it is history, yet whoever reads is to find it.
@@ -216,10 +216,10 @@ async fn ask_once(gateway: &Gateway) -> Result<()> {
 }
 
 /// Wakes the author's followers among the readers of this node.
-async fn join(gateway: &Gateway, head: PullHead) {
-    if let Err(error) = followers::wake(gateway, head.author).await {
+async fn join(node: &Node, head: PullHead) {
+    if let Err(error) = followers::wake(node, head.author).await {
         tracing::warn!(%error, "an author's followers could not be told of news; trying again");
         sleep(AGAIN).await;
-        gateway.hot.failed(head);
+        node.hot.failed(head);
     }
 }

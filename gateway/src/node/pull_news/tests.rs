@@ -76,29 +76,28 @@ fn history(author: &str, id: u64) -> Write {
 async fn of_history_nobody_is_told_yet_whoever_reads_finds_it_and_what_comes_behind_it_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let stores = Embedded::open(dir.path(), 4).unwrap();
-    let gateway =
-        fixture::gateway(&stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
+    let node = fixture::node(&stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL));
     let authors: Vec<String> = (0..=ASKED).map(|n| format!("author{n}")).collect();
     let pull = |author: &String| Write::Classify { author: author.parse().unwrap(), class: Class::Pull };
     let follow = Write::Follow { reader: "ann".parse().unwrap(), author: authors[0].parse().unwrap() };
     stores.archive.write(authors.iter().map(pull).chain([follow]).collect(), 1).await.unwrap();
     let ann = stores.archive.intern(&["ann".parse().unwrap()]).await.unwrap()[0];
-    let (feeds, key) = (&gateway.parts.feeds, InboxKey::main(ann));
-    begin(&gateway).await;
+    let (feeds, key) = (&node.feeds, InboxKey::main(ann));
+    begin(&node).await;
     assert_eq!(feeds.page(key, None, 9).await.unwrap().items.len(), 0);
 
     let lines = authors.iter().zip(1..).map(|(author, id)| history(author, id));
     stores.archive.write(lines.collect(), 2).await.unwrap();
-    ask_once(&gateway).await.unwrap();
+    ask_once(&node).await.unwrap();
     let page = feeds.page(key, None, 9).await.unwrap();
     assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [ItemId(1)]);
-    assert_eq!(gateway.hot.next(), None, "nobody is told");
+    assert_eq!(node.hot.next(), None, "nobody is told");
 
     // The first of many more authors in the order of their numbers, all of them history but the last.
     let Write::Import(Import::Item { publish, .. }) = history("author1", 10_000) else { panic!() };
     let lines = authors.iter().zip(1_000..).map(|(author, id)| history(author, id));
     stores.archive.write(lines.chain([Write::Publish(publish)]).collect(), 3).await.unwrap();
-    ask_once(&gateway).await.unwrap();
+    ask_once(&node).await.unwrap();
     let author = stores.archive.intern(&["author1".parse().unwrap()]).await.unwrap()[0];
-    assert_eq!(gateway.hot.next().map(|head| head.author), Some(author));
+    assert_eq!(node.hot.next().map(|head| head.author), Some(author));
 }
