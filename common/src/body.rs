@@ -30,7 +30,7 @@ impl Body {
         check(body.get()).map(|()| body)
     }
 
-    /// Takes JSON text that a store has kept: an earlier version may have accepted what [`Self::parse`] refuses today.
+    /// Takes JSON text that a store has kept. It was checked by [`Self::parse`] when it was accepted: here it must only be JSON.
     pub fn stored(json: String) -> Result<Self, String> {
         RawValue::from_string(json).map(|raw| Self(raw.into())).map_err(|e| format!("a body must be JSON: {e}"))
     }

@@ -32,7 +32,7 @@ pub enum Job {
         author: UserNo,
     },
     /// This edge has changed: bring the reader's inboxes to its current generation and state. A queue holds it as
-    /// [`Job::Edges`] of the reader; one of an earlier version may hold it as it is.
+    /// [`Job::Edges`] of the reader. Outsiders are told of it as it is.
     Edge {
         /// Whose inboxes.
         reader: UserNo,

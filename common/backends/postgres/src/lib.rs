@@ -16,10 +16,6 @@
 //! - What is pulled is numbered by one counter of the store, in commit order (see `write`).
 //! - No call takes longer than some seconds, whatever the server or the network does.
 //!
-//! Versions: nodes of the version before this one go on beside it over the same tables while they are replaced one by
-//! one. Until the last of them is gone, keep the pull threshold beyond every author and use no classes, audiences,
-//! shields and named feeds; `migrations/0002_doors.sql` says why, and what the tables refuse if somebody does.
-//!
 //! A standby that takes over must have everything that was accepted (`synchronous_standby_names`): numbers given twice
 //! would be the least of it.
 

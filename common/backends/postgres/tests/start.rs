@@ -52,7 +52,7 @@ async fn a_store_keeps_the_number_of_buckets_it_was_made_with() {
     }
 }
 
-/// The version before this one goes on beside it during a deploy.
+/// During a deploy processes of this version go on beside those of a later one, whose migrations only add.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_of_a_later_version_are_left_as_they_are() {
     let url = server().database("later");

@@ -8,8 +8,7 @@
 //!   FEED         feed.event.>   what was accepted, for outsiders; the oldest goes first
 //! ```
 //!
-//! Edges have a stream of their own, so that many of them delay no post. A version that knows of one stream only goes on
-//! with that: the edges it puts into `FEED_WORK` are worked off by whoever takes them there.
+//! Edges have a stream of their own, so that many of them delay no post.
 //!
 //! Invariant: setting up is idempotent, so any number of processes may do it at once, at start and whenever the
 //! server's store turns out to be gone.

@@ -1,16 +1,15 @@
 //! A job as NATS carries it: its subject, and JSON with a version.
 //!
-//! Invariant: this version reads what it and the one before it write. A newer one is told apart from garbage, so
-//! that its jobs wait for a newer worker instead of being lost. For that a version whose jobs an older worker cannot
-//! read puts them under subjects of its own: an older put must not be merged with what only a newer worker can do.
+//! Invariant: a message of a newer version is told apart from garbage, so that its jobs wait for a newer worker instead of
+//! being lost. For that a version whose jobs an older worker cannot read puts them under subjects of its own: an older
+//! put must not be merged with what only a newer worker can do.
 
 use feedgate_common::UserNo;
 use feedgate_common::jobs::Job;
 use serde::{Deserialize, Serialize};
 
-/// What this build writes at most: each kind goes out in the version that brought it, so that older workers go on with
-/// theirs.
-const VERSION: u32 = 3;
+/// The version of messages that this build reads and writes.
+const VERSION: u32 = 1;
 
 /// A message that is no job to us.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,21 +35,10 @@ struct Message {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Body {
-    FanOut {
-        author: UserNo,
-    },
-    Edge {
-        reader: UserNo,
-        author: UserNo,
-    },
-    /// Since version 2.
-    Direct {
-        reader: UserNo,
-    },
-    /// Since version 3.
-    Edges {
-        reader: UserNo,
-    },
+    FanOut { author: UserNo },
+    Edge { reader: UserNo, author: UserNo },
+    Direct { reader: UserNo },
+    Edges { reader: UserNo },
 }
 
 /// The job's own subject below `root`, which ends in a dot.
@@ -64,28 +52,28 @@ pub(crate) fn subject(root: &str, job: Job) -> String {
 }
 
 pub(crate) fn encode(job: Job) -> Vec<u8> {
-    let (v, body) = match job {
-        Job::FanOut { author } => (1, Body::FanOut { author }),
-        Job::Edge { reader, author } => (1, Body::Edge { reader, author }),
-        Job::Direct { reader } => (2, Body::Direct { reader }),
-        Job::Edges { reader } => (3, Body::Edges { reader }),
+    let body = match job {
+        Job::FanOut { author } => Body::FanOut { author },
+        Job::Edge { reader, author } => Body::Edge { reader, author },
+        Job::Direct { reader } => Body::Direct { reader },
+        Job::Edges { reader } => Body::Edges { reader },
     };
-    serde_json::to_vec(&Message { v, body }).expect("numbers and fixed names are JSON")
+    serde_json::to_vec(&Message { v: VERSION, body }).expect("numbers and fixed names are JSON")
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Job, Unreadable> {
     match serde_json::from_slice(bytes) {
         Ok(Version { v }) if v > VERSION => return Err(Unreadable::Newer(v)),
-        Ok(Version { v: 1..=VERSION }) => {}
+        Ok(Version { v: VERSION }) => {}
         Ok(_) | Err(_) => return Err(Unreadable::Garbage),
     }
-    match serde_json::from_slice::<Message>(bytes) {
-        Ok(Message { body: Body::FanOut { author }, .. }) => Ok(Job::FanOut { author }),
-        Ok(Message { body: Body::Edge { reader, author }, .. }) => Ok(Job::Edge { reader, author }),
-        Ok(Message { v: 2.., body: Body::Direct { reader } }) => Ok(Job::Direct { reader }),
-        Ok(Message { v: 3.., body: Body::Edges { reader } }) => Ok(Job::Edges { reader }),
-        Ok(_) | Err(_) => Err(Unreadable::Garbage),
-    }
+    let message: Message = serde_json::from_slice(bytes).map_err(|_| Unreadable::Garbage)?;
+    Ok(match message.body {
+        Body::FanOut { author } => Job::FanOut { author },
+        Body::Edge { reader, author } => Job::Edge { reader, author },
+        Body::Direct { reader } => Job::Direct { reader },
+        Body::Edges { reader } => Job::Edges { reader },
+    })
 }
 
 #[cfg(test)]
@@ -102,8 +90,8 @@ mod tests {
         for (job, subject_, bytes) in [
             (fan_out, "feed.work.fan-out.7", &include_bytes!("wire/fan-out.v1.json")[..]),
             (edge, "feed.work.edge.3.7", &include_bytes!("wire/edge.v1.json")[..]),
-            (direct, "feed.work.direct.3", &include_bytes!("wire/direct.v2.json")[..]),
-            (edges, "feed.work.edges.3", &include_bytes!("wire/edges.v3.json")[..]),
+            (direct, "feed.work.direct.3", &include_bytes!("wire/direct.v1.json")[..]),
+            (edges, "feed.work.edges.3", &include_bytes!("wire/edges.v1.json")[..]),
         ] {
             assert_eq!(decode(bytes), Ok(job));
             assert_eq!(String::from_utf8(encode(job)).unwrap(), String::from_utf8_lossy(bytes).trim_end());
@@ -113,16 +101,15 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_told_from_garbage() {
-        assert_eq!(decode(br#"{"v":4,"kind":"new","what":[]}"#), Err(Unreadable::Newer(4)));
+        assert_eq!(decode(br#"{"v":2,"kind":"new","what":[]}"#), Err(Unreadable::Newer(2)));
         for garbage in [
             r#""#,
             r#"{}"#,
             r#"{"v":0}"#,
             r#"{"v":1,"kind":"new"}"#,
             r#"{"v":1,"kind":"fan-out"}"#,
-            r#"{"v":1,"kind":"direct","reader":3}"#,
-            r#"{"v":2,"kind":"direct","author":7}"#,
-            r#"{"v":2,"kind":"edges","reader":3}"#,
+            r#"{"v":1,"kind":"direct","author":7}"#,
+            r#"{"v":1,"kind":"edges","author":7}"#,
         ] {
             assert_eq!(decode(garbage.as_bytes()), Err(Unreadable::Garbage), "{garbage}");
         }

@@ -11,9 +11,7 @@
 //!
 //! An inbox expires when Redis is told it may; a build in flight an hour after it began.
 //!
-//! A bucket of an earlier version has no life under this one: it gets one, as after any loss, and what it holds counts
-//! as missing, for kind and epoch of a header stay where they are. A later version's is refused, so that two versions
-//! side by side do not take each other's inboxes in turn.
+//! A bucket of another layout is refused, so that two versions side by side do not take each other's inboxes in turn.
 //!
 //! Invariants: sequence ids are dense because they are places in a list; an inbox is one key, so it is there as a whole or not at all;
 //! everything of a bucket lies in one slot; watermarks are part of the header, so no log is there without its own. What scripts compare as numbers fits a double.
@@ -29,7 +27,7 @@ use feedgate_common::{
 };
 
 /// Raised whenever anything of this changes its meaning.
-const VERSION: u32 = 4;
+const VERSION: u32 = 1;
 
 /// Numbers are less: Lua's are doubles.
 const LIMIT: u64 = 1 << 53;

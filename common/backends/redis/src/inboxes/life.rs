@@ -1,7 +1,7 @@
 //! A script on a bucket, in the bucket's life.
 //!
 //! ```text
-//!   script ─▶ answer                       no life: Redis is new, has another past, or an earlier version wrote there
+//!   script ─▶ answer                       no life: Redis is new, or has another past
 //!     ▲  └ "life" ─▶ one call at a time ─▶ "life" again ─▶ an epoch after a claim ─▶ renewed ─┐
 //!     └───────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -54,7 +54,7 @@ impl RedisInboxes {
             }
             "layout" => Err(StoreError::corrupt(format_args!(
                 "Redis holds inboxes of layout {} (version/buckets) and this process is set to {}: set the same number of buckets \
-                 everywhere and run no version earlier than the newest, or empty this Redis",
+                 everywhere and run the version that made them, or empty this Redis",
                 String::from_utf8_lossy(&reply.bytes()?),
                 self.layout
             ))),
@@ -81,8 +81,7 @@ impl RedisInboxes {
                         ),
                         _ => tracing::warn!(
                             ?bucket,
-                            "Redis was restarted, replaced or rolled back, or an earlier version wrote there: inboxes are rebuilt as \
-                             readers come"
+                            "Redis was restarted, replaced or rolled back: inboxes are rebuilt as readers come"
                         ),
                     }
                     return Ok(());

@@ -31,7 +31,7 @@ pub(super) struct Scripts {
 impl Scripts {
     /// `long`: the length of a list, header included, beyond which a log is to be cut.
     pub(super) fn new(long: usize) -> Self {
-        let bucket = concat!(include_str!("scripts/layout.lua"), include_str!("scripts/bucket.lua"));
+        let bucket = include_str!("scripts/bucket.lua");
         let script = |flags: &str, text: &str| {
             Script::new(format!(
                 "#!lua{flags}\nlocal LONG, MARKS_MAX, NOTES_MAX = {long}, {MARKS_MAX}, {NOTES_MAX}\n{bucket}{text}"
@@ -51,11 +51,7 @@ impl Scripts {
             stands: script(" flags=no-writes", include_str!("scripts/stands.lua")),
             touch: Script::new(concat!("#!lua flags=allow-oom\n", include_str!("scripts/touch.lua"))),
             progress: script(" flags=no-writes", include_str!("scripts/progress.lua")),
-            renew: Script::new(concat!(
-                "#!lua\n",
-                include_str!("scripts/layout.lua"),
-                include_str!("scripts/renew.lua")
-            )),
+            renew: Script::new(concat!("#!lua\n", include_str!("scripts/renew.lua"))),
         }
     }
 }

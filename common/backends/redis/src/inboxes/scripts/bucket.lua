@@ -8,7 +8,7 @@ local call, find, parse, pack = redis.call, string.find, struct.unpack, struct.p
 local held = call('HMGET', KEYS[1], 'layout', 'life', 'epoch', ARGV[2] or 'epoch')
 local replication = call('INFO', 'replication')
 if not find(replication, 'role:master', 1, true) then return {'replica'} end
-if held[1] and held[1] ~= ARGV[1] then return earlier(held[1], ARGV[1]) and {'life'} or {'layout', held[1]} end
+if held[1] and held[1] ~= ARGV[1] then return {'layout', held[1]} end
 if not held[2] or not find(replication, held[2], 1, true) then return {'life'} end
 -- Inboxes of a lower epoch are of an earlier life: they count as missing.
 local least = tonumber(held[3])
@@ -17,7 +17,7 @@ local progress = held[4] or ''
 -- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, the watermarks (pull, direct), floor
 -- (17 bytes), then marks of 11 bytes: an author, and the generation that the author's follow step has brought since the
 -- build; or, with the highest bit set, the record up to which the inbox was built ahead of push. A
--- build in flight has the kind 0 and its token as epoch, and nothing else. Kind and epoch stand where they always did.
+-- build in flight has the kind 0 and its token as epoch, and nothing else.
 --
 -- The elements behind a token are notes, what push has brought since: author (as in a mark), generation and counter as the
 -- recipient had them, number of the record, then the entry.

@@ -7,8 +7,8 @@
 local held = redis.call('HMGET', KEYS[1], 'layout', 'life', 'epoch', 'claim')
 local replication = redis.call('INFO', 'replication')
 if not string.find(replication, 'role:master', 1, true) then return {'replica'} end
-if held[1] and held[1] ~= ARGV[1] and not earlier(held[1], ARGV[1]) then return {'layout', held[1]} end
-if held[1] == ARGV[1] and held[2] and string.find(replication, held[2], 1, true) then return {'alive'} end
+if held[1] and held[1] ~= ARGV[1] then return {'layout', held[1]} end
+if held[2] and string.find(replication, held[2], 1, true) then return {'alive'} end
 if not held[4] or held[4] ~= ARGV[3] then
   local claim = held[4] or ARGV[2]
   redis.call('HSET', KEYS[1], 'claim', claim)
@@ -17,6 +17,5 @@ end
 if tonumber(held[3] or 0) >= tonumber(ARGV[2]) then return {'back', held[3]} end
 local life = string.match(replication, 'master_replid:%x+')
 redis.call('HSET', KEYS[1], 'layout', ARGV[1], 'life', life, 'epoch', ARGV[2])
--- Version 1 kept counts.
-redis.call('HDEL', KEYS[1], 'claim', 'inboxes', 'entries')
+redis.call('HDEL', KEYS[1], 'claim')
 return {'renewed', held[2] and 1 or 0}
