@@ -16,7 +16,7 @@ use crate::{Entry, InboxKey, Position, Record, UserNo};
 /// Inboxes that have grown by the same records of one author.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Growth {
-    /// Whose records.
+    /// The author of the records.
     pub author: UserNo,
     /// What the inboxes have taken in, in outbox order; empty if that is not told.
     pub records: Vec<Record>,
@@ -57,17 +57,17 @@ pub enum Closing {
 pub enum Heard<'a> {
     /// These inboxes have grown.
     Growth(&'a Growth),
-    /// An author who is pulled has news: whoever follows them and is online may take it in.
+    /// An author who is pulled has news: followers who are online may take it in.
     Hot(PullHead),
     /// Wakes may have been lost: any inbox may have grown.
     Missed,
     /// One of this node's connections is to be closed.
     Close {
-        /// Whose.
+        /// The user whose connection it is.
         user: UserNo,
         /// Its number within the node.
         connection: u64,
-        /// Why.
+        /// The reason, which the client is told.
         why: Closing,
     },
 }
@@ -78,7 +78,7 @@ pub type OnHeard = Arc<dyn Fn(Heard<'_>) + Send + Sync>;
 /// Best effort by contract: there is nothing to handle when a wake is lost.
 #[async_trait]
 pub trait Doorbell: Send + Sync + 'static {
-    /// Wakes whoever serves these inboxes. Called after the append has committed.
+    /// Wakes the nodes that serve these inboxes. Called after the append has committed.
     async fn ring(&self, growth: &Growth);
 
     /// Tells every node, this one too, that an author who is pulled has news.
@@ -96,7 +96,7 @@ pub trait Doorbell: Send + Sync + 'static {
     async fn ping(&self) -> Result<()>;
 }
 
-/// Listens until dropped.
+/// A guard: the node listens until it is dropped.
 pub struct Listening(Option<Box<dyn FnOnce() + Send + Sync>>);
 
 impl Listening {

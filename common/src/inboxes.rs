@@ -41,7 +41,7 @@ pub const NOTES_MAX: usize = 4096;
 pub struct Numbered {
     /// Its place in the log.
     pub seq: u64,
-    /// The change.
+    /// The change that stands there.
     pub entry: Entry,
 }
 
@@ -54,9 +54,9 @@ pub struct Numbered {
 /// most [`NOTES_MAX`].
 #[derive(Debug, Clone)]
 pub struct Advance {
-    /// Whose outbox.
+    /// The author whose records these are.
     pub author: UserNo,
-    /// Which readers.
+    /// The bucket to which all recipients belong.
     pub bucket: Bucket,
     /// Which of their inboxes.
     pub feed: FeedId,
@@ -91,7 +91,7 @@ impl Advance {
 /// An inbox that has grown in a push step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grown {
-    /// Which.
+    /// The inbox that has grown.
     pub key: InboxKey,
     /// Where its log stood right after.
     pub head: Position,
@@ -118,18 +118,18 @@ pub enum Advanced {
 /// the adds, and sets the author's entry to the generation.
 #[derive(Debug, Clone)]
 pub struct EdgeStep {
-    /// Whose inbox.
+    /// The inbox that takes in the edge.
     pub key: InboxKey,
-    /// Whose edge.
+    /// The author whom the reader follows, or has left.
     pub author: UserNo,
-    /// The edge's generation.
+    /// The generation of the edge: it grows with each change of it.
     pub generation: Generation,
     /// Whether the edge is on; if it is off there are no adds and the cut is not compared.
     pub on: bool,
     /// Where the adds were cut: the progress of (author, the reader's bucket) and the inbox's own watermark, as they
     /// were read before the adds were.
     pub expected: Cut,
-    /// In outbox order.
+    /// The items that the follow brings, in outbox order.
     pub adds: Vec<Entry>,
 }
 
@@ -157,7 +157,7 @@ pub enum EdgeStepped {
 /// step will bring it, for it compares the watermark.
 #[derive(Debug, Clone)]
 pub struct Take {
-    /// Whose inbox.
+    /// The inbox that takes in the entries.
     pub key: InboxKey,
     /// The inbox's epoch as it was read.
     pub epoch: Epoch,
@@ -165,14 +165,14 @@ pub struct Take {
     pub expected: Watermarks,
     /// The watermarks after this step; none below the expected one.
     pub next: Watermarks,
-    /// In order.
+    /// What to append, in the order of the log.
     pub entries: Vec<Entry>,
-    /// As [`Recipient::counter`], read with the entries.
+    /// The edge counter of the reader, as [`Recipient::counter`], read in one snapshot with the entries.
     pub counter: Generation,
 }
 
 impl Take {
-    /// As [`Advance::check`].
+    /// Checks that the step keeps the contract; every home calls this before it does anything.
     ///
     /// # Panics
     /// If the step is none.
@@ -224,7 +224,7 @@ pub struct Begun {
 /// A rebuilt inbox, to be swapped in whole.
 #[derive(Debug, Clone)]
 pub struct Build {
-    /// Whose.
+    /// The inbox that was built.
     pub key: InboxKey,
     /// The token of [`Inboxes::begin_build`]; becomes the inbox's epoch.
     pub epoch: Epoch,
@@ -238,9 +238,9 @@ pub struct Build {
     pub taken: Watermarks,
     /// Authors of whom the entries hold more than push had brought to the bucket, each up to which record.
     pub ahead: Vec<(UserNo, OutboxSeq)>,
-    /// As [`Begun::notes`].
+    /// The number of [`Begun::notes`]: older notes are in the entries already.
     pub notes_from: u64,
-    /// As of [`Inboxes::touch`].
+    /// The inbox is kept at least until this time, as by [`Inboxes::touch`].
     pub until: Millis,
 }
 
@@ -266,7 +266,7 @@ pub enum Read {
     Missing,
 }
 
-/// One whole log.
+/// All that one log keeps, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// Epoch and last sequence id.
@@ -295,16 +295,21 @@ pub fn floor_of_cut(log: impl Iterator<Item = Entry>, cut: usize) -> Option<Disp
     gone.into_iter().map(|(_, key, _)| key).max()
 }
 
-/// Counts for `/v1/stats`.
+/// The numbers that `/v1/stats` shows of the inboxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InboxCounts {
-    /// Inboxes that exist.
+    /// How many inboxes there are.
     pub inboxes: u64,
-    /// Entries they hold.
+    /// How many entries the logs hold in all.
     pub entries: u64,
 }
 
-/// See the module.
+/// The change logs of all readers, by reader and feed.
+///
+/// A method changes one bucket or one inbox in one atomic step, which is durable when it answers. A dropped future leaves
+/// the step done or not done, never half of it. While the store cannot work every method fails with `Unavailable` or
+/// `Down`, which leave the step done or not done as well, or with `Overloaded`, which leaves it not done; `Corrupt` says
+/// that the store holds what cannot have been written.
 #[async_trait]
 pub trait Inboxes: Send + Sync + 'static {
     /// How many buckets this store has; fixed when it was made.
@@ -316,20 +321,21 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The progress of several (author, bucket).
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>>;
 
-    /// The push step.
+    /// Takes a push step: appends the records to the inboxes and moves the progress, in one atomic step. Nothing is done if
+    /// the progress is not the expected one, or if an inbox knows of later edges.
     async fn advance(&self, step: Advance) -> Result<Advanced>;
 
     /// Follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as if they were
     /// taken one after another in this order, and is answered in its place. All of them answer that there is no inbox, or none.
     async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>>;
 
-    /// One follow step.
+    /// Takes one follow step; see [`Self::step_edges`].
     async fn step_edge(&self, step: EdgeStep) -> Result<EdgeStepped> {
         let stepped = self.step_edges(vec![step]).await?.pop();
         stepped.ok_or_else(|| StoreError::corrupt("no answer for the follow step that was asked for"))
     }
 
-    /// The step for what no push brings.
+    /// Appends what no push brings and moves the watermarks, in one atomic step.
     async fn take(&self, step: Take) -> Result<Taken>;
 
     /// Where inboxes stand; `None` where there is none.
@@ -351,7 +357,8 @@ pub trait Inboxes: Send + Sync + 'static {
     /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one, with how many
     /// changes are noted beside it. So builds of several nodes do not take each other's. `None` if the inbox exists.
     ///
-    /// Whoever comes with a token that was given before the store lost anything does not join a build: the swap will be refused.
+    /// A builder that comes with a token that was given before the store lost anything does not join a
+    /// build: the swap will be refused.
     async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>>;
 
     /// Swaps the inbox in if its token still stands; false if not. Then the changes noted beside the token from `notes_from` on

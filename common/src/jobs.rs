@@ -28,25 +28,25 @@ use crate::error::Result;
 pub enum Job {
     /// Advance the author's outbox in every bucket to its head.
     FanOut {
-        /// Whose outbox.
+        /// The author whose outbox it is.
         author: UserNo,
     },
     /// This edge has changed: bring the reader's inboxes to its current generation and state. A queue holds it as
     /// [`Job::Edges`] of the reader. Outsiders are told of it as it is.
     Edge {
-        /// Whose inboxes.
+        /// The reader whose inboxes are behind.
         reader: UserNo,
-        /// Whose items.
+        /// The author at the other end of the edge.
         author: UserNo,
     },
     /// Bring what is addressed to the reader to the reader's inboxes.
     Direct {
-        /// Whose inboxes.
+        /// The reader whose inboxes are behind.
         reader: UserNo,
     },
     /// Edges of this reader have changed: bring the reader's inboxes to all that are outstanding.
     Edges {
-        /// Whose inboxes.
+        /// The reader whose inboxes are behind.
         reader: UserNo,
     },
 }
@@ -54,19 +54,19 @@ pub enum Job {
 /// A queue of its own: what waits in one lane delays nothing in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// What was published.
+    /// Work of items that were published.
     Posts,
     /// Edges that have changed.
     Edges,
 }
 
 impl Lane {
-    /// Both of them.
+    /// Every lane there is.
     pub const ALL: [Self; 2] = [Self::Posts, Self::Edges];
 }
 
 impl Job {
-    /// Where it waits.
+    /// The lane in which this job waits.
     pub fn lane(self) -> Lane {
         match self {
             Self::FanOut { .. } | Self::Direct { .. } => Lane::Posts,
@@ -98,18 +98,21 @@ impl From<Event> for Job {
 /// A job handed to a worker. Not acknowledged, it comes again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delivery {
-    /// What to acknowledge.
+    /// The number by which the job is acknowledged or given back.
     pub id: u64,
-    /// What to do.
+    /// The work to be done.
     pub job: Job,
 }
 
-/// See the module.
+/// The queue of fan-out work.
+///
+/// Every method fails with `Unavailable` or `Down` while the queue cannot work. A dropped future of a method other than
+/// [`take`](Self::take) leaves it done or not done.
 #[async_trait]
 pub trait Jobs: Send + Sync + 'static {
     /// Adds work, [merged](Job::merged); durable against a crash of the process when it answers. A job equal to one that
-    /// waits or is in flight may be merged with it: whoever works it off sees to what came meanwhile
-    /// by looking again after its ack.
+    /// waits or is in flight may be merged with it: its worker sees what came meanwhile, because it looks again
+    /// after its ack.
     async fn put(&self, jobs: &[Job]) -> Result<()>;
 
     /// Waits for work of this lane, which is delivered in the order in which it was put. Cancel safe: a cancelled call
@@ -121,7 +124,7 @@ pub trait Jobs: Send + Sync + 'static {
     /// its own. An id that is not in flight is nothing.
     async fn ack(&self, id: u64) -> Result<()>;
 
-    /// The work was not done; whoever takes next gets the job.
+    /// Gives a job back whose work was not done: the next call of [`take`](Self::take) gets it.
     async fn nack(&self, id: u64) -> Result<()>;
 
     /// Says each time that the queue was away and is back. What was put meanwhile was refused, and what waited may be

@@ -63,9 +63,9 @@ pub struct Token {
 /// A live connection that wants to be the one session of its device.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// Whose device.
+    /// The user to whom the device belongs.
     pub user: UserNo,
-    /// Which device.
+    /// The device, by the id that the client gave it.
     pub device: DeviceId,
     /// False for a device that gave no id of its own: it is never stored.
     pub durable: bool,
@@ -73,7 +73,7 @@ pub struct Claim {
     pub node: String,
     /// The connection within the node.
     pub connection: u64,
-    /// When it connected.
+    /// When the connection was made.
     pub since: Millis,
 }
 
@@ -89,28 +89,28 @@ pub struct Claimed {
 /// One line of a user's session list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// The device.
+    /// The device of the session.
     pub device: DeviceId,
     /// The node that holds it.
     pub node: String,
     /// The connection within the node.
     pub connection: u64,
-    /// What its claim was answered with, or would have been: whoever shows it [releases](Sessions::release) it.
+    /// What its claim was answered with, or would have been: the session is [released](Sessions::release) with it.
     pub token: Token,
     /// What it has acknowledged in the main feed, if anything.
     pub position: Option<Position>,
-    /// When it connected.
+    /// When the connection was made.
     pub since: Millis,
 }
 
 /// A position to store.
 #[derive(Debug, Clone)]
 pub struct SavePosition {
-    /// Whose device.
+    /// The user to whom the device belongs.
     pub user: UserNo,
-    /// Which device.
+    /// The device, by the id that the client gave it.
     pub device: DeviceId,
-    /// The saver's claim.
+    /// The token of the session that saves.
     pub token: Token,
     /// In which of the user's feeds.
     pub feed: FeedId,
@@ -118,7 +118,10 @@ pub struct SavePosition {
     pub position: Position,
 }
 
-/// See the module.
+/// The pool of sessions: which connection is the one of a device, and what devices have acknowledged.
+///
+/// Every method fails with `Unavailable` or `Down` while the pool cannot work. Each change of one session is atomic; a dropped
+/// future leaves it done or not done.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
     /// Makes this connection the device's session. Its node has [renewed](Self::renew) its lease before: until then
@@ -128,7 +131,7 @@ pub trait Sessions: Send + Sync + 'static {
     /// Ends the session if the token is still the newest. Its stored positions stay.
     async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()>;
 
-    /// Ends the device's session, whoever holds it: where it was, or `None` if there was none. From now
+    /// Ends the device's session, on whichever node it is: where it was, or `None` if there was none. From now
     /// on its token changes nothing and is not confirmed.
     async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>>;
 
@@ -165,8 +168,8 @@ pub trait Sessions: Send + Sync + 'static {
 /// A user by name and number, as they travel together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {
-    /// Outside.
+    /// The name by which clients and backends know the user.
     pub id: UserId,
-    /// Inside.
+    /// The number by which the stores know the user.
     pub no: UserNo,
 }

@@ -77,6 +77,76 @@ fn every_link_of_a_document_leads_to_a_file() {
     }
 }
 
+/// Width of a line of Markdown, in characters.
+const MARKDOWN_WIDTH: usize = 100;
+
+#[test]
+fn no_line_of_a_document_is_longer_than_100_characters_but_in_tables_and_code() {
+    let mut long = Vec::new();
+    for (path, text) in files(".md") {
+        let mut in_code = false;
+        for (n, line) in text.lines().enumerate() {
+            let is_fence = line.trim_start().starts_with("```");
+            in_code ^= is_fence;
+            let may_be_long = in_code || is_fence || line.trim_start().starts_with('|');
+            if !may_be_long && line.chars().count() > MARKDOWN_WIDTH {
+                long.push(format!("{path}:{}", n + 1));
+            }
+        }
+    }
+    assert!(long.is_empty(), "longer than {MARKDOWN_WIDTH} characters: {long:?}");
+}
+
+/// The directories and files whose comments have been gone through; the list grows until it is the whole tree.
+const PLAIN: [&str; 8] = [
+    "timeline/src/",
+    "common/backends/redis/src/",
+    "common/backends/nats/src/",
+    "common/src/feed/",
+    "common/src/inboxes.rs",
+    "common/src/jobs.rs",
+    "common/src/doorbell.rs",
+    "common/src/sessions.rs",
+];
+
+/// Words that send the reader elsewhere for the subject of a sentence.
+const RIDDLES: [&str; 4] = ["See the module", "The same", "Whoever", "It is."];
+
+/// The comments of a source, each the text of neighbouring lines that hold nothing but comment, with the number of its
+/// first line.
+fn comments(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut last = None;
+    for (n, line) in text.lines().enumerate() {
+        let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
+        let words = comment.trim_start_matches(['/', '!']).trim();
+        match found.last_mut() {
+            Some((_, whole)) if last.is_some_and(|last| last + 1 == n) => *whole += &format!(" {words}"),
+            _ => found.push((n + 1, words.to_owned())),
+        }
+        last = Some(n);
+    }
+    found
+}
+
+#[test]
+fn every_comment_that_was_gone_through_can_be_understood_by_itself() {
+    let sources = files(".rs").into_iter().filter(|(path, _)| PLAIN.iter().any(|plain| path.starts_with(plain)));
+    let mut riddles = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for (path, text) in sources {
+        seen.extend(PLAIN.iter().find(|plain| path.starts_with(**plain)).copied());
+        for (line, comment) in comments(&text) {
+            let is_short = comment.split_whitespace().count() <= 3 && !comment.starts_with('#');
+            if is_short || RIDDLES.iter().any(|riddle| comment.contains(riddle)) {
+                riddles.push(format!("{path}:{line}: {comment}"));
+            }
+        }
+    }
+    assert!(riddles.is_empty(), "name the subject, and say what it is or does:\n{}", riddles.join("\n"));
+    assert_eq!(seen.len(), PLAIN.len(), "each name of the list is in the tree: {seen:?}");
+}
+
 #[test]
 fn every_test_in_the_list_of_hostile_clients_is_where_the_list_says() {
     let (path, list) = files("docs/hostile.md").remove(0);

@@ -53,7 +53,7 @@ impl Work {
 
 /// How a turn ended.
 enum Turn {
-    /// Worked off.
+    /// The job is done and acknowledged.
     Done,
     /// To be tried again later, not before the wait that the store asked for.
     Failed { error: String, at_least: Duration },
@@ -61,7 +61,7 @@ enum Turn {
     CutShort,
 }
 
-/// See the module.
+/// The jobs that a worker has in hand, each as a task.
 pub(crate) struct Crew<'a> {
     worker: &'a Worker,
     turns: JoinSet<(Work, Turn)>,

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// No work waits.
+/// The value of [`Pulse::waiting`] while no work waits.
 const RESTS: u64 = u64::MAX;
 
-/// Felt by whoever judges whether the worker is alive: whether it takes jobs and sweeps. A cleaner that hangs drops no
-/// inboxes; that kills nobody.
+/// The signs of life of a worker, from which `/healthz` is answered: whether it takes jobs and sweeps. A
+/// cleaner that hangs drops no inboxes, and the worker stays healthy.
 #[derive(Debug)]
 pub struct Pulse {
     born: Instant,
@@ -42,7 +42,7 @@ impl Pulse {
         }
     }
 
-    /// There is work.
+    /// Notes that work waits from now on, if none did before.
     pub(crate) fn waits(&self) {
         _ = self.waiting.compare_exchange(RESTS, self.now(), Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 pub(crate) struct Backoff {
     /// After the first failure.
     pub(crate) first: Duration,
-    /// Never longer.
+    /// No wait is longer than this.
     pub(crate) max: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Backoff {
 /// How long no retry begins after one that failed, so that thousands that fail take little from the others.
 const PACE: Duration = Duration::from_millis(20);
 
-/// See the module.
+/// The jobs that have failed, each with the time at which it is tried again.
 #[derive(Debug)]
 pub(crate) struct Retries {
     backoff: Backoff,
@@ -80,7 +80,7 @@ impl Retries {
         self.due.insert((due, job));
     }
 
-    /// `job` has succeeded.
+    /// Forgets the failures of `job`, which has succeeded.
     pub(crate) fn succeeded(&mut self, job: Job) {
         if let Some(failed) = self.failed.remove(&job) {
             failed.due.map(|due| self.due.remove(&(due, job)));

@@ -31,7 +31,7 @@ pub struct Round {
     pub grown: Vec<Growth>,
     /// The author, if records of route pull stood ahead: readers who are online may take them in.
     pub hot: Option<PullHead>,
-    /// What is left.
+    /// What is left to do after this call.
     pub left: Left,
 }
 

@@ -13,7 +13,7 @@ use crate::{Entry, FeedId, Item, ItemId, Op, UserId, UserNo};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Change {
-    /// An item appears.
+    /// An item appears in the feed.
     Add {
         /// As it is now, which may be a later version than was published.
         item: Arc<Item>,
@@ -25,12 +25,12 @@ pub enum Change {
     },
     /// An item is gone; unknown to the device is fine.
     Delete {
-        /// Which.
+        /// The item that is gone.
         item_id: ItemId,
     },
     /// Everything of an author leaves the feed.
     Forget {
-        /// Who.
+        /// The author whose items all leave the feed.
         author: UserId,
     },
 }

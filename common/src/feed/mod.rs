@@ -102,23 +102,23 @@ impl Feeds {
         }
     }
 
-    /// The same, in which an inbox that nobody reads for `unread` may be dropped. `clock` gives the time.
+    /// Lets an inbox that nobody reads for `unread` be dropped. `clock` gives the time.
     pub fn with_retention(self, unread: Duration, clock: Arc<dyn Fn() -> Millis + Send + Sync>) -> Self {
         Self { retention: Some(Retention { unread, clock }), ..self }
     }
 
-    /// The same, which put the fan-out that a rebuild has reopened on this queue at once. Without it, or while the queue is
-    /// away, the next sweep finds that work.
+    /// Gives these feeds a queue on which they put at once the fan-out that a rebuild has reopened. Without it,
+    /// or while the queue is away, the next sweep finds that work.
     pub fn with_jobs(self, jobs: Arc<dyn Jobs>) -> Self {
         Self { jobs: Some(jobs), ..self }
     }
 
-    /// The same, of which some have names. Without a [clock](Self::with_retention) nothing is too old for one.
+    /// Gives these feeds the settings of the named ones. Without a [clock](Self::with_retention) nothing is too old for one.
     pub fn with_named(self, named: NamedFeeds) -> Self {
         Self { named, ..self }
     }
 
-    /// The same with at most `step_max` recipients and appends in a push step, and entries in a take; at least 1, at
+    /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1, at
     /// most [`STEP_MAX`].
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
@@ -135,7 +135,7 @@ impl Feeds {
         &self.archive
     }
 
-    /// The logs.
+    /// The change logs of all readers.
     pub fn inboxes(&self) -> &Arc<dyn Inboxes> {
         &self.inboxes
     }

@@ -154,8 +154,8 @@ impl Feeds {
         Err(contended(DELIVERY))
     }
 
-    /// The same for one inbox, which was seen to stand here: its feed, up to where it has taken in what is addressed, and
-    /// where its log stands.
+    /// Brings one inbox what is addressed to its reader; `stand` is where the inbox was seen to stand. Answers its feed,
+    /// the number up to which the inbox now has what is addressed, and how it has grown.
     async fn take_direct_of(
         &self,
         key: InboxKey,
@@ -183,7 +183,7 @@ impl Feeds {
                         return Ok((feed, finished, grown));
                     }
                 }
-                // Whoever builds it from now on brings all that was read here.
+                // A build that begins from now on brings all that was read here.
                 Taken::Missing => return Ok((feed, finished, grown)),
                 Taken::Overtaken => overtaken += 1,
                 // It may have read before the item was there.

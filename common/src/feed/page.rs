@@ -34,7 +34,7 @@ const READ_MAX: usize = 1000;
 /// A stretch of a feed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// Newest first.
+    /// The items of the page, the newest first.
     pub items: Vec<Arc<Item>>,
     /// Where the next page begins (strictly below); `None` at the end.
     pub next: Option<DisplayKey>,

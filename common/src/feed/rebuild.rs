@@ -26,10 +26,10 @@ use crate::inboxes::{Begun, Build, KEEP};
 use crate::{Entry, InboxKey, Op, OutboxSeq, UserNo, failpoint};
 
 impl Feeds {
-    /// Makes sure that the inbox exists.
+    /// Makes sure that the inbox exists: builds it from the Archive if it is missing.
     pub async fn rebuild(&self, key: InboxKey) -> Result<()> {
         let _one_at_a_time = self.build_lock(key).lock().await;
-        // Whoever had the lock before has mostly built it.
+        // The task that held the lock before has mostly built the inbox.
         if self.inboxes.stand(key).await?.is_some() {
             return Ok(());
         }

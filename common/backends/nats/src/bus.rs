@@ -53,7 +53,7 @@ pub enum BusError {
     /// Nobody answers there, or refuses us.
     #[error("no connection to nats-server at {at}: {why}")]
     Unreachable {
-        /// Host and port.
+        /// The host and port that were tried.
         at: String,
         /// In the client's words.
         why: String,
@@ -70,14 +70,14 @@ pub enum BusError {
          in its configuration (and `jetstream: enabled` in the account, where accounts are used)"
     )]
     NoJetStream {
-        /// Host and port.
+        /// The host and port that were tried.
         at: String,
         /// In the server's words.
         why: String,
     },
 }
 
-/// See the module. Cloning it is cheap.
+/// One connection to NATS, shared by its clones. Cloning it is cheap.
 #[derive(Clone)]
 pub struct Bus {
     client: Client,

@@ -104,7 +104,7 @@ impl Link {
         self.within(None, self.send(&ping, None)).await.map(drop)
     }
 
-    /// One command.
+    /// Sends one command and answers its reply; fails like any call of this link, within its timeout.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
         let key = key_of(command);
         self.within(key, self.send(command, key)).await

@@ -8,7 +8,7 @@
 use super::window::{Reading, just_above};
 use crate::DisplayKey;
 
-/// See the module.
+/// Where a feed that shows a limited number of adds ends.
 pub(super) enum End {
     /// This is the last add that is shown; `None`: the feed ends by itself.
     At(Option<DisplayKey>),

@@ -13,7 +13,7 @@ use crate::DisplayKey;
 use crate::archive::FeedAdd;
 use crate::inboxes::Log;
 
-/// What comes next.
+/// The next part of the way down through a feed.
 pub(super) enum Leg {
     /// These, newest first; at least one.
     Keys(Vec<DisplayKey>),
@@ -23,7 +23,7 @@ pub(super) enum Leg {
     End,
 }
 
-/// See the module.
+/// The way down through a feed: first what the log shows, then what the Archive has below its floor.
 pub(super) struct Descent<'a> {
     log: &'a Log,
     /// What the log still has to give, oldest first.

@@ -27,7 +27,7 @@ impl Weighter<InboxKey, Kept> for ByBytes {
     }
 }
 
-/// See the module.
+/// The windows that are kept, by inbox.
 pub(in crate::feed) struct Windows(Cache<InboxKey, Kept, ByBytes>);
 
 impl Default for Windows {

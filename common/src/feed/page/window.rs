@@ -66,7 +66,7 @@ pub(super) struct Reading {
     pub(super) limit: usize,
 }
 
-/// See the module.
+/// A stretch of a feed below the floor of its log, as it was read from the Archive.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
     position: Position,

@@ -41,7 +41,7 @@ const HOT: &str = "feed.hot.";
 /// Readers looked up at a time.
 const LOOKUP_MAX: usize = 1000;
 
-/// See the module.
+/// The NATS home of [`Doorbell`], as one node uses it.
 pub struct NatsDoorbell {
     bus: Bus,
     node: String,
@@ -127,7 +127,7 @@ impl Doorbell for NatsDoorbell {
     }
 }
 
-/// Where `node` listens.
+/// The subject to which `node` listens. All but letters, digits, `-` and `_` is encoded.
 fn subject(node: &str) -> String {
     let mut subject = String::from("feed.node.");
     for byte in node.bytes() {

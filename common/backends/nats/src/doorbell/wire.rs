@@ -99,7 +99,7 @@ pub(super) fn hot(head: PullHead) -> Vec<u8> {
     out
 }
 
-/// What `message` says.
+/// Decodes a message of another node; fails if it is of another version or cut off.
 pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
     let mut read = Reader(message);
     let told = match (read.u8()?, read.u8()?) {

@@ -48,7 +48,7 @@ struct Asked {
     connection: u64,
 }
 
-/// See the module.
+/// Asks the server for jobs of one lane, as many as there are calls that wait for one.
 pub(crate) struct Feeder {
     lane: Lane,
     streams: Streams,
@@ -65,7 +65,7 @@ impl Feeder {
         Self { lane, streams, shared, inbox, asked: VecDeque::new(), paused_until: Instant::now() }
     }
 
-    /// Until `closed`.
+    /// Runs until `closed` says that the handle was dropped.
     pub(crate) async fn run(mut self, mut closed: watch::Receiver<()>) {
         let mut signs_of_work = interval(self.streams.settings().ack_wait / 3);
         signs_of_work.set_missed_tick_behavior(MissedTickBehavior::Delay);

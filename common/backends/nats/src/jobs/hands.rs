@@ -46,7 +46,7 @@ impl Held {
     }
 }
 
-/// See the module.
+/// The jobs that this process holds: those that wait for a call, and those that were handed out.
 #[derive(Default)]
 pub(crate) struct Hands {
     held: BTreeMap<u64, Held>,

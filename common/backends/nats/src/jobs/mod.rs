@@ -77,7 +77,7 @@ impl Default for Settings {
     }
 }
 
-/// See the module. Any number of processes may each have one.
+/// The NATS home of [`Jobs`]. Any number of processes may each have one.
 pub struct NatsJobs {
     streams: Streams,
     shared: Arc<Shared>,
@@ -89,7 +89,7 @@ pub struct NatsJobs {
 #[derive(Default)]
 pub(crate) struct Shared {
     pub(crate) hands: Mutex<Hands>,
-    /// Something is ready.
+    /// Tells the calls that wait that a job has arrived.
     pub(crate) arrived: Notify,
     /// A call waits for a job, of this lane each.
     wanted: [Notify; Lane::ALL.len()],

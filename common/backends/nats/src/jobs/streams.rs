@@ -59,7 +59,7 @@ pub(crate) fn next(lane: Lane) -> String {
     format!("CONSUMER.MSG.NEXT.{}.{CONSUMER}", stream(lane))
 }
 
-/// See the module.
+/// The work streams of JetStream and their settings.
 #[derive(Clone)]
 pub(crate) struct Streams {
     pub(crate) bus: Bus,

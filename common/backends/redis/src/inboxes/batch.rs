@@ -19,7 +19,7 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// See `scripts/stands.lua`.
+    /// Reads the five numbers that `scripts/stands.lua` answers for one inbox; `None` if there is no inbox.
     pub(super) fn of(numbers: &[u64]) -> Option<Self> {
         let &[epoch, offset, kept, pull, direct] = numbers else { return None };
         let at = Stand { head: Position { epoch: Epoch(epoch), offset }, taken: Watermarks { pull, direct } };

@@ -52,7 +52,7 @@ const SLACK: usize = 256;
 /// The length of a list that is to be cut: a log and its header.
 const LONG: usize = KEEP + SLACK + 1;
 
-/// The Redis home of [`Inboxes`]. See the module.
+/// The Redis home of [`Inboxes`].
 pub struct RedisInboxes {
     link: Link,
     epochs: Arc<dyn Epochs>,
@@ -63,7 +63,7 @@ pub struct RedisInboxes {
 }
 
 impl RedisInboxes {
-    /// The inboxes behind `link`, in so many buckets. Whoever shares them must name the same number.
+    /// The inboxes behind `link`, in so many buckets. Every process that shares them must name the same number.
     ///
     /// # Errors
     /// `Corrupt` if they were made with another number of buckets, or by a later version of this; `Unavailable` if Redis or

@@ -84,7 +84,7 @@ pub(super) fn pack_short(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// A number.
+/// Appends a number in the MessagePack format.
 pub(super) fn pack(out: &mut Vec<u8>, n: u64) {
     match n {
         0..0x80 => out.push(n as u8),

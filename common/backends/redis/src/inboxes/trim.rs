@@ -24,7 +24,8 @@ const AT_ONCE: usize = 64;
 const ABREAST: usize = 8;
 
 impl RedisInboxes {
-    /// Cuts some of these logs. Whoever has taken the step that made them long need not know whether it worked.
+    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until the next step; the step that
+    /// made it long is not told, for it has succeeded.
     pub(super) async fn trim_all(&self, long: Vec<InboxKey>) {
         let trims = long.into_iter().take(AT_ONCE).map(async |key| {
             if let Err(error) = self.trim(key).await {

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// So many failures in a row open it.
 const FAILURES: u32 = 3;
-/// The first pause.
+/// The pause after the breaker has opened for the first time.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// No pause is longer.
 pub(super) const LONGEST: Duration = Duration::from_millis(800);
 
-/// See the module.
+/// Whether calls to a server are let through, refused, or tried one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Breaker {
     Closed { failures: u32 },

@@ -39,7 +39,7 @@ const MOVING: Duration = Duration::from_millis(20);
 /// The view of the cluster is renewed at most this often.
 const RENEW: Duration = Duration::from_millis(250);
 
-/// See the module.
+/// The connections to the nodes of a Redis Cluster, and the last known map of its slots.
 pub(super) struct Cluster {
     /// The nodes that the URL names.
     seeds: Vec<Address>,

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::Timeouts;
 
-/// One server.
+/// A connection to one Redis server, shared by all calls.
 pub(super) struct Single {
     client: Client,
     config: AsyncConnectionConfig,
@@ -15,7 +15,7 @@ pub(super) struct Single {
 
 impl Single {
     pub(super) fn new(client: Client, timeouts: Timeouts) -> Self {
-        // Whoever calls limits how long the whole call may take.
+        // The caller limits how long the whole call may take.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(Some(timeouts.connect)).set_response_timeout(None);
         Self { client, config, current: Mutex::default() }

@@ -67,12 +67,12 @@ impl Slots {
         self.ranges.get(range).filter(|(first, ..)| *first <= slot).map(|(.., master)| master)
     }
 
-    /// Every master, once.
+    /// The addresses of all masters, each once.
     pub(super) fn masters(&self) -> BTreeSet<&Address> {
         self.ranges.iter().map(|(.., master)| master).collect()
     }
 
-    /// Every node, once.
+    /// The addresses of all masters and replicas, each once.
     pub(super) fn nodes(&self) -> BTreeSet<&Address> {
         self.masters().into_iter().chain(&self.replicas).collect()
     }

@@ -14,7 +14,7 @@ const CHUNK: usize = 256;
 /// Buckets that are called at the same time.
 const AT_ONCE: usize = 8;
 
-/// One script's share.
+/// The part of a batch that one call of a script carries.
 pub(super) struct Chunk {
     /// Where its items stand in the batch.
     places: Vec<usize>,

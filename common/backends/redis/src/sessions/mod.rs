@@ -73,7 +73,7 @@ impl Default for Spans {
     }
 }
 
-/// See the module.
+/// The Redis home of [`Sessions`].
 ///
 /// What it costs, with a node's name of 23 characters and a device's of 15, Redis 7.0 on a busy machine of two cores:
 ///
