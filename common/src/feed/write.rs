@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use crate::archive::{Refused, Write, Written};
 use crate::error::Result;
+use crate::import::Import;
 use crate::jobs::Job;
+use crate::named::NamedFeeds;
 use crate::{Archive, Jobs, Millis, failpoint};
 
 /// The door for everything that changes the truth.
@@ -21,16 +23,33 @@ impl Publisher {
         Self { archive, jobs }
     }
 
-    /// [`Archive::write`]: what it answers is durable. What it [leaves to do](jobs_of) is to be relayed then.
-    pub async fn accept(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
+    /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind. What the
+    /// answer says is durable. What it [leaves to do](jobs_of) is to be relayed then. If the future is dropped, the
+    /// writes may or may not be carried out.
+    pub async fn accept(
+        &self,
+        mut writes: Vec<Write>,
+        feeds: &NamedFeeds,
+        now: Millis,
+    ) -> Result<Vec<std::result::Result<Written, Refused>>> {
+        for write in &mut writes {
+            if let Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) = write {
+                publish.feed = feeds.of_kind(publish.kind.as_deref());
+            }
+        }
+        self.commit(writes, now).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let written = self.archive.write(writes, now).await?;
         failpoint::hit("archive-committed");
         Ok(written)
     }
 
-    /// Both, however long it takes. What the queue does not take is left to the sweep.
+    /// Commits writes whose items know their feed, and relays what they leave to do, however
+    /// long it takes. What the queue does not take is left to the sweep.
     pub async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
-        let written = self.accept(writes, now).await?;
+        let written = self.commit(writes, now).await?;
         let jobs = jobs_of(&written);
         if !jobs.is_empty()
             && let Err(error) = self.jobs.put(&jobs).await

@@ -48,7 +48,6 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::feed::{Feeds, jobs_of};
 use feedgate_common::graph::Shield;
-use feedgate_common::import::Import;
 use feedgate_common::{Archive, StoreError, UserId, UserNo, error};
 use tokio::sync::Semaphore;
 
@@ -72,18 +71,13 @@ impl Api {
         &**self.gateway.node.feeds.archive()
     }
 
-    /// Accepts writes, each by itself; an item goes to the feed that claims its kind. Whatever keeps them from being told
+    /// Accepts writes, each by itself. Whatever keeps them from being told
     /// to the workers keeps back neither the answer nor for long the telling. Both are a task of their own: what is
     /// committed after its caller has gone is told all the same.
-    async fn write(&self, mut writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        for write in &mut writes {
-            if let Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) = write {
-                publish.feed = self.feeds().named().of_kind(publish.kind.as_deref());
-            }
-        }
+    async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
         let gateway = self.gateway.clone();
         let accepting = self.gateway.tasks.spawn(async move {
-            let written = gateway.publisher.accept(writes, clock::now()).await?;
+            let written = gateway.publisher.accept(writes, gateway.node.feeds.named(), clock::now()).await?;
             gateway.relay.tell(jobs_of(&written)).await;
             Ok(written)
         });

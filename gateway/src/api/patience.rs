@@ -23,7 +23,7 @@ use super::problem::{Kind, Problem};
 /// From when a request is whole.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Told by whoever reads a request's body that it is whole.
+/// RecentGrowth by whoever reads a request's body that it is whole.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Whole(Arc<Notify>);
 

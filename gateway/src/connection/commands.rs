@@ -32,11 +32,11 @@ impl Connection {
             self.waiting.shrink_to_fit();
             return Ok(false);
         };
-        self.obey(id, verb)?;
+        self.execute(id, verb)?;
         Ok(true)
     }
 
-    fn obey(&mut self, id: u32, verb: Verb) -> Result<(), End> {
+    fn execute(&mut self, id: u32, verb: Verb) -> Result<(), End> {
         let gateway = self.gateway.clone();
         let Some(who) = self.who.clone() else {
             return match verb {

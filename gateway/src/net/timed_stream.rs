@@ -26,7 +26,7 @@ use crate::limits::pace::Pace;
 use crate::net::lobby::Guest;
 
 /// See the module.
-pub(crate) struct Patient {
+pub(crate) struct TimedStream {
     tcp: TcpStream,
     patience: Duration,
     /// What times are counted from.
@@ -47,7 +47,7 @@ pub(crate) struct Patient {
     listening: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl TimedStream {
     /// A write fails if the peer takes nothing for as long as `patience`, or takes too little for too long; a read ends
     /// if the head of a request takes as long, or none begins for as long as `guest` may rest.
     pub(crate) fn new(tcp: TcpStream, patience: Duration, guest: Arc<Guest>) -> Self {
@@ -113,7 +113,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for TimedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.requests != this.guest.requests() {
@@ -134,7 +134,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for TimedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.tcp).poll_write(cx, buf);
@@ -186,7 +186,7 @@ mod tests {
         let peer = tokio::net::TcpSocket::new_v4().unwrap();
         peer.set_recv_buffer_size(4096).unwrap();
         let (peer, ours) = tokio::join!(peer.connect(to), listener.accept());
-        let mut patient = Patient::new(ours.unwrap().0, Duration::from_secs(10), Arc::new(Guest::new(None)));
+        let mut patient = TimedStream::new(ours.unwrap().0, Duration::from_secs(10), Arc::new(Guest::new(None)));
         let writing = tokio::spawn(async move { patient.write_all(&vec![0; 4 << 20]).await });
         let (peer, mut some) = (peer.unwrap(), vec![0; step]);
         for second in 0..3600 {

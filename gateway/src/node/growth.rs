@@ -29,7 +29,7 @@ const TOLD_MAX: usize = 32;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// See the module.
-pub(crate) struct Told(Option<Cache<InboxKey, Arc<Stretch>, ByBytes>>);
+pub(crate) struct RecentGrowth(Option<Cache<InboxKey, Arc<Stretch>, ByBytes>>);
 
 /// The end of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Weighter<InboxKey, Arc<Stretch>> for ByBytes {
     }
 }
 
-impl Told {
+impl RecentGrowth {
     /// One that keeps nothing unless `on`.
     pub(crate) fn new(on: bool) -> Self {
         Self(on.then(|| Cache::with_weighter((BYTES_MAX / 256) as usize, BYTES_MAX, ByBytes)))
@@ -109,20 +109,20 @@ mod tests {
         Position { epoch: Epoch(epoch), offset }
     }
 
-    fn tell(told: &Told, head: Position, count: u64) {
+    fn tell(told: &RecentGrowth, head: Position, count: u64) {
         let entry = Entry::forget(UserNo(2), 0);
         let seqs = head.offset - count + 1..=head.offset;
         let entries: Vec<_> = seqs.map(|seq| Numbered { seq, entry }).collect();
         told.tell(KEY, head, entries.into_iter());
     }
 
-    fn after(told: &Told, own: Position, limit: usize) -> Option<(Vec<u64>, u64)> {
+    fn after(told: &RecentGrowth, own: Position, limit: usize) -> Option<(Vec<u64>, u64)> {
         told.after(KEY, own, limit).map(|(some, head)| (some.iter().map(|n| n.seq).collect(), head))
     }
 
     #[test]
     fn what_follows_without_a_hole_is_joined_and_anything_else_begins_anew() {
-        let told = Told::new(true);
+        let told = RecentGrowth::new(true);
         tell(&told, at(1, 5), 2);
         tell(&told, at(1, 6), 1);
         assert_eq!(after(&told, at(1, 3), 9), Some((vec![4, 5, 6], 6)));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn i18_of_one_inbox_only_the_last_changes_are_kept() {
-        let told = Told::new(true);
+        let told = RecentGrowth::new(true);
         (1..=100).for_each(|seq| tell(&told, at(1, seq), 1));
         assert_eq!(after(&told, at(1, 67), 100), None);
         assert_eq!(after(&told, at(1, 68), 100).map(|(some, _)| some.len()), Some(TOLD_MAX));

@@ -30,11 +30,11 @@ use crate::clock;
 use crate::settings::Settings;
 use bounded::bounded;
 use ghosts::Ghosts;
-use growth::Told;
+use growth::RecentGrowth;
 use lease::Lease;
 use pool::Pool;
 use positions::Positions;
-use pull_news::Hot;
+use pull_news::PullNews;
 use touches::Touches;
 use vitals::Vitals;
 
@@ -67,7 +67,7 @@ pub(crate) struct Node {
     /// Sessions that may have been left in the pool.
     pub(crate) ghosts: Ghosts,
     /// Authors with news that their followers pull.
-    pub(crate) hot: Arc<Hot>,
+    pub(crate) hot: Arc<PullNews>,
     /// Whether this node's sessions count.
     pub(crate) lease: Lease,
     /// What `/readyz` and `/healthz` answer from.
@@ -87,9 +87,9 @@ impl Node {
     /// A node of this name. From now on wakes reach its sessions.
     pub(crate) fn new(name: String, stores: Stores, settings: Arc<Settings>) -> Arc<Self> {
         let Stores { feeds, sessions, doorbell, jobs } = stores;
-        let told = Told::new(settings.inline_changes);
+        let told = RecentGrowth::new(settings.inline_changes);
         let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, told));
-        let hot = Arc::new(Hot::default());
+        let hot = Arc::new(PullNews::default());
         let (heard_feeds, heard_pool, heard_hot) = (feeds.clone(), pool.clone(), hot.clone());
         let listening = doorbell.listen(Arc::new(move |heard| hear(heard, &heard_feeds, &heard_pool, &heard_hot)));
         Arc::new(Self {
@@ -162,7 +162,7 @@ impl Node {
 }
 
 /// Does what the doorbell says. Quick, never blocks.
-fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &Hot) {
+fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &PullNews) {
     match heard {
         Heard::Growth(growth) => pool.grown(growth),
         Heard::Hot(head) => {

@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tokio::sync::Notify;
 
-use crate::node::growth::Told;
+use crate::node::growth::RecentGrowth;
 use crate::node::identity::Identity;
 use crate::node::slot::{Slot, Wake};
 use crate::protocol::Close;
@@ -62,7 +62,7 @@ pub(crate) struct Pool {
     /// Every session is to look at its log; see [`Pool::missed`].
     missed: Notify,
     /// How the inboxes of those who sit here have grown.
-    pub(crate) told: Told,
+    pub(crate) told: RecentGrowth,
     users: AtomicUsize,
     devices: AtomicUsize,
     sessions: AtomicUsize,
@@ -72,7 +72,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(connections_max: usize, per_user_max: usize, told: Told) -> Self {
+    pub(crate) fn new(connections_max: usize, per_user_max: usize, told: RecentGrowth) -> Self {
         Self {
             seats: DashMap::default(),
             slots: std::array::from_fn(|_| Mutex::default()),
@@ -178,7 +178,7 @@ impl Pool {
             let Some(seats) = self.seats.get(&grown.key.reader) else { continue };
             let listen = || seats.iter().filter(|seat| seat.slot.listens(grown.key.feed));
             if listen().next().is_some() {
-                // Told before anybody is woken who would ask for it.
+                // RecentGrowth before anybody is woken who would ask for it.
                 self.told.tell(grown.key, grown.head, growth.entries(grown));
                 listen().for_each(|seat| seat.slot.wake(Wake::growth(grown.key.feed)));
             }
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn counts_are_exact_through_arrivals_and_departures() {
-        let pool = Pool::new(10, 10, Told::new(true));
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
         let (phone, tablet, other) = (seated(&pool, 1, "phone"), seated(&pool, 1, "tablet"), seated(&pool, 2, "phone"));
         let nobody = pool.arrive().unwrap();
         assert_eq!(pool.counts(), Counts { users: 2, devices: 3, sessions: 3, connections: 4 });
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_late_goodbye_does_not_unseat_the_newer_connection_of_the_device() {
-        let pool = Pool::new(10, 10, Told::new(true));
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
         let (older, newer) = (seated(&pool, 1, "phone"), seated(&pool, 1, "phone"));
         assert_eq!(pool.counts(), Counts { users: 1, devices: 1, sessions: 2, connections: 2 });
         pool.end(UserNo(1), older.connection, Closing::Replaced);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn limits_refuse_the_next_and_a_replaced_device_needs_no_room() {
-        let pool = Pool::new(3, 1, Told::new(false));
+        let pool = Pool::new(3, 1, RecentGrowth::new(false));
         let _phone = seated(&pool, 1, "phone");
         let second = pool.arrive().unwrap();
         assert_eq!(pool.enter(&who(1, "tablet"), &second), Err(Full));
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn growth_wakes_the_reader_who_listens_to_that_feed_and_nobody_else() {
-        let pool = Pool::new(10, 10, Told::new(true));
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
         let [both, main, other] =
             [(7, "phone"), (7, "tablet"), (8, "phone")].map(|(user, name)| seated(&pool, user, name));
         let likes = InboxKey { reader: UserNo(7), feed: FeedId(3) };
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_first_close_stands() {
-        let pool = Pool::new(10, 10, Told::new(true));
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
         let slot = seated(&pool, 7, "phone");
         assert_eq!(pool.kick(UserNo(7), &device("phone")), 1);
         slot.close(Close::Shutdown);

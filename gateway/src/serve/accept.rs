@@ -28,7 +28,7 @@ use crate::net::address::shares::{Stay, TooMany};
 use crate::net::address::{Client, proxy_protocol};
 use crate::net::arrivals::Arrivals;
 use crate::net::lobby::{Lobby, Seat, Standing};
-use crate::net::timed_stream::Patient;
+use crate::net::timed_stream::TimedStream;
 
 /// For the head of a request on a connection that was accepted during the drain.
 const LATE: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ impl Acceptor {
             .header_read_timeout(None)
             .max_buf_size(HEAD_MAX)
             .serve_connection(
-                TokioIo::new(Patient::new(stream, within, seat.guest.clone())),
+                TokioIo::new(TimedStream::new(stream, within, seat.guest.clone())),
                 self.service(peer, named, &seat),
             )
             .with_upgrades();

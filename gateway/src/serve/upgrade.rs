@@ -23,7 +23,7 @@ use crate::connection::{Arrival, Connection};
 use crate::net::address::Client;
 use crate::net::address::shares::{Stay, TooMany};
 use crate::net::lobby::Guest;
-use crate::net::timed_stream::Patient;
+use crate::net::timed_stream::TimedStream;
 use crate::node::slot::Slot;
 
 /// Where sessions connect.
@@ -100,7 +100,7 @@ fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMa
 async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hyper::upgrade::OnUpgrade) {
     let Door { gateway, asked_ms } = door;
     let parts = match upgrade.await {
-        Ok(upgraded) => upgraded.downcast::<TokioIo<Patient>>(),
+        Ok(upgraded) => upgraded.downcast::<TokioIo<TimedStream>>(),
         Err(error) => {
             tracing::debug!(%error, "an upgrade was not finished");
             return gateway.node.pool.depart(&slot);

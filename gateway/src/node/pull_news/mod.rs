@@ -47,7 +47,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Hot {
+pub(crate) struct PullNews {
     state: Mutex<State>,
     /// There may be something to join.
     heard: Notify,
@@ -67,7 +67,7 @@ struct State {
     asked: Option<PullSeq>,
 }
 
-impl Hot {
+impl PullNews {
     /// The author has news. Quick, never blocks.
     pub(crate) fn hear(&self, head: PullHead) {
         if self.state.lock().add(head) {
