@@ -88,8 +88,7 @@ CREATE TABLE readers (
 ) WITH (fillfactor = 70);
 CREATE INDEX readers_due ON readers (direct_due, reader) WHERE direct_due IS NOT NULL;
 
--- Outboxes. The op of a record of a named feed stands with its sign turned, so that indexes of the main feed hold nothing
--- of named ones.
+-- Outboxes.
 CREATE TABLE records (
     author     integer  NOT NULL,
     seq        bigint   NOT NULL,
@@ -112,22 +111,17 @@ CREATE TABLE records (
     -- It was imported: nobody is told of it.
     history    boolean  NOT NULL DEFAULT false,
     PRIMARY KEY (author, seq),
-    CONSTRAINT records_fed CHECK ((op < 0) = (feed <> 0)),
     CONSTRAINT records_pulled CHECK ((route = 2) = (pull_seq IS NOT NULL))
 );
 -- Adds in outbox order: the backfill of a follow.
-CREATE INDEX records_adds ON records (author, seq) WHERE op = 1;
+CREATE INDEX records_adds ON records (author, feed, seq) WHERE op = 1;
 -- Living adds in display order: every page.
-CREATE INDEX records_shown ON records (author, lane, rank, item) INCLUDE (seq, route)
+CREATE INDEX records_shown ON records (author, feed, lane, rank, item) INCLUDE (seq, route)
     WHERE op = 1 AND deleted_by IS NULL;
 CREATE INDEX records_pull ON records (author, feed, pull_seq) WHERE pull_seq IS NOT NULL;
--- Of named feeds, what records_adds and records_shown are of the main one.
-CREATE INDEX records_named_adds ON records (author, feed, seq) WHERE op = -1;
-CREATE INDEX records_named_shown ON records (author, feed, lane, rank, item) INCLUDE (seq, route)
-    WHERE op = -1 AND deleted_by IS NULL;
 
 -- What the items say. A deleted one keeps its row, so that its id and its idempotency key stay taken. Route 0 and seq 0
--- are those of a direct item. The route of any other of a named feed stands with its sign turned.
+-- are those of a direct item.
 CREATE TABLE items (
     id           bigint   PRIMARY KEY,
     author       integer  NOT NULL,
@@ -143,8 +137,7 @@ CREATE TABLE items (
     foreign_id   text     COLLATE "C" UNIQUE,
     -- JSON to the byte as it came; null once it is deleted.
     body         text,
-    feed         smallint NOT NULL DEFAULT 0,
-    CONSTRAINT items_fed CHECK (route = 0 OR (route < 0) = (feed <> 0))
+    feed         smallint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 90);
 CREATE INDEX items_direct ON items (id) WHERE route = 0;
 

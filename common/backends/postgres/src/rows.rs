@@ -54,20 +54,13 @@ pub(crate) fn feed_of(column: i16) -> Result<FeedId, Error> {
     u16::try_from(column).map(FeedId).map_err(|_| corrupt(format_args!("{column} where a feed's number stands")))
 }
 
-/// What a record or an item of an outbox has in a column whose sign tells whether it is of the main feed.
-pub(crate) fn signed(column: i16, feed: FeedId) -> i16 {
-    if feed == FeedId::MAIN { column } else { -column }
-}
-
-/// Whatever the feed.
 pub(crate) fn op_of(column: i16) -> Result<Op, Error> {
-    let op = u8::try_from(column.unsigned_abs()).ok().and_then(Op::from_u8);
+    let op = u8::try_from(column).ok().and_then(Op::from_u8);
     op.ok_or_else(|| corrupt(format_args!("{column} where the op of a record stands")))
 }
 
-/// Whatever the feed.
 pub(crate) fn route_of(column: i16) -> Result<Route, Error> {
-    let route = [Route::Push, Route::Pull].into_iter().find(|route| *route as u16 == column.unsigned_abs());
+    let route = [Route::Push, Route::Pull].into_iter().find(|route| *route as i16 == column);
     route.ok_or_else(|| corrupt(format_args!("{column} where the route of a record stands")))
 }
 

@@ -17,7 +17,6 @@ const COUNTS: &str = "
 SELECT ARRAY[
     (SELECT value FROM counters WHERE name = 'users'),
     (SELECT count(*) FROM (SELECT 1 FROM records WHERE op = 1 AND deleted_by IS NULL LIMIT $1) AS found),
-    (SELECT count(*) FROM (SELECT 1 FROM records WHERE op = -1 AND deleted_by IS NULL LIMIT $1) AS found),
     (SELECT CASE WHEN count(*) < $1 THEN count(body) ELSE $1 END
      FROM (SELECT body FROM items WHERE route = 0 LIMIT $1) AS found),
     (SELECT count(*) FROM (SELECT 1 FROM edges WHERE is_on LIMIT $1) AS found),
@@ -26,15 +25,8 @@ SELECT ARRAY[
     (SELECT count(*) FROM (SELECT 1 FROM readers WHERE direct_due IS NOT NULL LIMIT $1) AS found)]";
 
 /// In the order of `COUNTS`, but for users.
-const INDEXES: [&str; 7] = [
-    "records_shown",
-    "records_named_shown",
-    "items_direct",
-    "edges_recipients",
-    "authors_due",
-    "edges_due",
-    "readers_due",
-];
+const INDEXES: [&str; 6] =
+    ["records_shown", "items_direct", "edges_recipients", "authors_due", "edges_due", "readers_due"];
 
 const ESTIMATE: &str = "SELECT reltuples::bigint FROM pg_class WHERE oid = $1::regclass";
 
@@ -46,10 +38,10 @@ pub(crate) async fn counts(connection: &mut PgConnection) -> sqlx::Result<Archiv
         counts.push(count(connection, *counted, index).await?);
     }
     let users = rows::count_of(counted.first().copied().unwrap_or(0))?;
-    let [main, named, direct, edges, outboxes, changes, addressed] = counts[..] else {
+    let [shown, direct, edges, outboxes, changes, addressed] = counts[..] else {
         return Err(corrupt(format_args!("{} counts", counts.len())));
     };
-    Ok(ArchiveCounts { users, items: main + named + direct, edges, events: outboxes + changes + addressed })
+    Ok(ArchiveCounts { users, items: shown + direct, edges, events: outboxes + changes + addressed })
 }
 
 async fn count(connection: &mut PgConnection, counted: i64, index: &str) -> sqlx::Result<u64> {

@@ -21,7 +21,7 @@ use sqlx::PgConnection;
 
 use super::graph;
 use super::merge::{Sources, newest};
-use super::window::{Adds, Low, Lows, Shown, Window};
+use super::window::{Low, Lows, Shown, Window};
 use crate::rows;
 
 /// The reader's edges in effect, with their outboxes.
@@ -41,26 +41,18 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-macro_rules! adds {
-    ($adds:literal) => {
-        concat!(
-            "SELECT asked.n, adds.seq, adds.rank, adds.item
-            FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
-                WITH ORDINALITY AS asked(author, low, from_seq, pushed, n)
-            CROSS JOIN LATERAL (
-                SELECT seq, rank, item FROM records
-                WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
-                  AND (seq <= asked.from_seq OR (route = 1 AND seq <= asked.pushed) OR pull_seq <= $5) AND ",
-            $adds,
-            "    ORDER BY seq LIMIT $6
-            ) adds"
-        )
-    };
-}
-
 /// Living adds of each window, the first of each in outbox order. Above `from` only those come by this door that push or pull
 /// is past.
-const ADDS: Adds = Adds { main: adds!("op = 1"), named: adds!("op = -1 AND feed = $7") };
+const ADDS: &str = "
+SELECT asked.n, adds.seq, adds.rank, adds.item
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
+    WITH ORDINALITY AS asked(author, low, from_seq, pushed, n)
+CROSS JOIN LATERAL (
+    SELECT seq, rank, item FROM records
+    WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
+      AND (seq <= asked.from_seq OR (route = 1 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
+    ORDER BY seq LIMIT $6
+) adds";
 
 /// An edge that is on, and the author's outbox.
 struct Followed {
@@ -171,7 +163,7 @@ async fn adds_of_some(
     let lows = lows.of(&mut *connection, feed, &shown).await?;
     let column =
         |of: &dyn Fn(&Asked) -> OutboxSeq| -> Vec<i64> { on.iter().map(|&at| rows::count(of(&some[at]))).collect() };
-    let mut read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(ADDS.of(feed))
+    let mut read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(ADDS)
         .bind(shown.iter().map(|shown| rows::user(shown.author)).collect::<Vec<i32>>())
         .bind(lows.iter().map(|low| rows::count(low.seq)).collect::<Vec<i64>>())
         .bind(column(&|asked| asked.edge.from))

@@ -15,31 +15,23 @@ use feedgate_common::archive::FeedAdd;
 use feedgate_common::{DisplayKey, FeedId, InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
 
-use super::window::{Adds, Window};
+use super::window::Window;
 use crate::rows;
 
-macro_rules! next {
-    ($adds:literal) => {
-        concat!(
-            "SELECT asked.n, next.seq, next.rank, next.item
-            FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-                        $7::bigint[], $8::bigint[])
-                WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, push_up_to, n)
-            CROSS JOIN LATERAL (
-                SELECT seq, rank, item FROM records r
-                WHERE r.author = asked.author AND r.lane = asked.lane AND r.deleted_by IS NULL
-                  AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
-                  AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
-                  AND r.seq >= asked.low AND (r.seq <= asked.push_up_to OR r.route = 2) AND ",
-            $adds,
-            "    ORDER BY r.rank DESC, r.item DESC LIMIT $9
-            ) next"
-        )
-    };
-}
-
 /// A stretch of each stream, downwards. Both bounds are inclusive. Adds by pull come at once, nobody pushes them.
-const NEXT: Adds = Adds { main: next!("r.op = 1"), named: next!("r.op = -1 AND r.feed = $10") };
+const NEXT: &str = "
+SELECT asked.n, next.seq, next.rank, next.item
+FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+            $7::bigint[], $8::bigint[])
+    WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, push_up_to, n)
+CROSS JOIN LATERAL (
+    SELECT seq, rank, item FROM records r
+    WHERE r.author = asked.author AND r.lane = asked.lane AND r.deleted_by IS NULL
+      AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
+      AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
+      AND r.seq >= asked.low AND (r.seq <= asked.push_up_to OR r.route = 2) AND r.op = 1 AND r.feed = $10
+    ORDER BY r.rank DESC, r.item DESC LIMIT $9
+) next";
 
 /// The same of what is addressed to a reader.
 const NEXT_DIRECT: &str = "
@@ -166,7 +158,7 @@ async fn in_lanes(
         return Ok(vec![]);
     }
     let column = |value: fn(&Asked) -> i64| asked.iter().map(value).collect::<Vec<i64>>();
-    let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT.of(feed))
+    let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
         .bind(asked.iter().map(|(_, window, ..)| rows::user(window.author)).collect::<Vec<_>>())
         .bind(asked.iter().map(|(_, _, lane, ..)| *lane).collect::<Vec<_>>())
         .bind(column(|(.., top, _)| top.rank))

@@ -11,48 +11,24 @@ use crate::rows;
 /// Where backfills begin, remembered: at most about 80 bytes each.
 const REMEMBERED: usize = 50_000;
 
-macro_rules! lows {
-    ($adds:literal) => {
-        concat!(
-            "SELECT asked.n, low.seq, first.rank, first.item
-            FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
-            CROSS JOIN LATERAL (
-                SELECT CASE WHEN asked.backfill = 0 THEN asked.past + 1 ELSE coalesce((
-                    SELECT seq FROM records
-                    WHERE author = asked.author AND seq <= asked.past
-                      AND (deleted_by IS NULL OR deleted_by > asked.past) AND ",
-            $adds,
-            "        ORDER BY seq DESC OFFSET greatest(asked.backfill - 1, 0) LIMIT 1
-                ), 1) END AS seq
-            ) low
-            LEFT JOIN LATERAL (
-                SELECT rank, item FROM records
-                WHERE author = asked.author AND lane = 0 AND seq >= low.seq AND ",
-            $adds,
-            "    ORDER BY seq LIMIT 1
-            ) first ON true"
-        )
-    };
-}
-
 /// For each (author, past, backfill): the oldest of the newest `backfill` adds up to `past` that no record up to `past`
 /// deletes, 1 if there are fewer, `past` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
-const LOWS: Adds = Adds { main: lows!("op = 1"), named: lows!("op = -1 AND feed = $4") };
-
-/// A statement over adds of one feed, whose number is its last parameter. It comes in two forms, for those of the main
-/// feed and those of named ones stand in indexes of their own: however many there are of the ones, the others are not
-/// slowed down.
-pub(super) struct Adds {
-    /// Has no use for the number.
-    pub(super) main: &'static str,
-    pub(super) named: &'static str,
-}
-
-impl Adds {
-    pub(super) fn of(&self, feed: FeedId) -> &'static str {
-        if feed == FeedId::MAIN { self.main } else { self.named }
-    }
-}
+const LOWS: &str = "
+SELECT asked.n, low.seq, first.rank, first.item
+FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN asked.backfill = 0 THEN asked.past + 1 ELSE coalesce((
+        SELECT seq FROM records
+        WHERE author = asked.author AND seq <= asked.past
+          AND (deleted_by IS NULL OR deleted_by > asked.past) AND op = 1 AND feed = $4
+        ORDER BY seq DESC OFFSET greatest(asked.backfill - 1, 0) LIMIT 1
+    ), 1) END AS seq
+) low
+LEFT JOIN LATERAL (
+    SELECT rank, item FROM records
+    WHERE author = asked.author AND lane = 0 AND seq >= low.seq AND op = 1 AND feed = $4
+    ORDER BY seq LIMIT 1
+) first ON true";
 
 /// An edge as far as reading a feed needs it.
 #[derive(Debug, Clone, Copy)]
@@ -145,7 +121,7 @@ async fn count_back(
     let authors: Vec<i32> = unknown.iter().map(|&at| rows::user(edges[at].author)).collect();
     let pasts: Vec<i64> = unknown.iter().map(|&at| rows::count(edges[at].past)).collect();
     let backfills: Vec<i64> = unknown.iter().map(|&at| rows::limit(edges[at].backfill)).collect();
-    let query = sqlx::query_as(LOWS.of(feed)).bind(&authors).bind(&pasts).bind(&backfills).bind(rows::feed(feed));
+    let query = sqlx::query_as(LOWS).bind(&authors).bind(&pasts).bind(&backfills).bind(rows::feed(feed));
     let read: Vec<(i64, i64, Option<i64>, Option<i64>)> = query.fetch_all(connection).await?;
     read.into_iter()
         .map(|(n, seq, rank, item)| {

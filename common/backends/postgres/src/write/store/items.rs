@@ -99,7 +99,7 @@ async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
         .bind(column(&authors, |(_, row, _)| row.everyone_since.map(rows::count)))
         .bind(column(&pushed, |appended| rows::user(appended.author)))
         .bind(column(&pushed, |appended| rows::count(appended.record.seq)))
-        .bind(column(&pushed, |appended| rows::signed(appended.record.op as i16, appended.record.feed)))
+        .bind(column(&pushed, |appended| appended.record.op as i16))
         .bind(column(&pushed, |appended| rows::feed(appended.record.feed)))
         .bind(column(&pushed, |appended| i16::from(appended.aside)))
         .bind(column(&pushed, |appended| appended.record.key.rank))
@@ -118,7 +118,7 @@ fn row<'b>(batch: &'b Batch<'_>, id: ItemId) -> Option<&'b ItemRow> {
 
 fn route(item: &ItemRow) -> i16 {
     match item.door {
-        Door::Outbox(route) => rows::signed(route as i16, item.feed),
+        Door::Outbox(route) => route as i16,
         Door::Direct(_) => rows::DIRECT,
     }
 }

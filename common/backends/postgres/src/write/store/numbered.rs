@@ -97,7 +97,7 @@ async fn pull(connection: &mut PgConnection, batch: &Batch<'_>, pulled: &[&Appen
         .bind(column(&last, |(_, (_, told))| *told))
         .bind(column(pulled, |appended| rows::user(appended.author)))
         .bind(column(pulled, |appended| rows::count(appended.record.seq)))
-        .bind(column(pulled, |appended| rows::signed(appended.record.op as i16, appended.record.feed)))
+        .bind(column(pulled, |appended| appended.record.op as i16))
         .bind(column(pulled, |appended| rows::feed(appended.record.feed)))
         .bind(column(pulled, |appended| i16::from(appended.aside)))
         .bind(column(pulled, |appended| appended.record.key.rank))
