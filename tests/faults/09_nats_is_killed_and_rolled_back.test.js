@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 
-const options = { start: cluster({ shipped: true }), decides: ["I4", "I6"] };
+const options = { start: cluster(), decides: ["I4", "I6"] };
 
 judged("i4_i6_nats_is_killed_under_load", options, async ({ load, fault, home }) => {
   for (let i = 0; i < 3; i += 1) {

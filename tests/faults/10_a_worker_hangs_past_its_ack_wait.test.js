@@ -9,7 +9,7 @@ import { judged } from "./judged.js";
 /** The AckWait of a job is 1.5 s. */
 const HANGS_MS = 6_000;
 
-judged("i3_i11_a_worker_hangs_past_its_ack_wait", { start: cluster({ shipped: true }), decides: ["I2", "I3", "I11", "I14"] }, async ({ load, fault, home }) => {
+judged("i3_i11_a_worker_hangs_past_its_ack_wait", { start: cluster(), decides: ["I2", "I3", "I11", "I14"] }, async ({ load, fault, home }) => {
   await load.flows(30);
   const [worker] = home.workers;
   await fault("pause", worker.name, () => worker.pause());

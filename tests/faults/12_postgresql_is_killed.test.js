@@ -4,7 +4,7 @@
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 
-const options = { start: cluster({ shipped: true }), decides: ["I4", "I6"] };
+const options = { start: cluster(), decides: ["I4", "I6"] };
 
 judged("i6_postgresql_is_killed_under_load", options, async ({ load, fault, home }) => {
   for (let i = 0; i < 2; i += 1) {

@@ -1,5 +1,6 @@
-// Fault 26: the disk of Redis fills up under load and is emptied again. Every process says what has no room, takes posts all
-// the while, and goes on by itself. The disk is a file system of its own in memory, so the test needs to be root, as in CI.
+// Fault 26: the disk of Redis or of PostgreSQL fills up under load and is emptied again. Processes that were refused say what
+// has no room, and all go on by themselves. Without Redis' disk posts are taken all the while; without PostgreSQL's, which
+// holds the truth, none is. The disk is a file system of its own in memory, so the test needs to be root, as in CI.
 
 import assert from "node:assert/strict";
 
@@ -7,25 +8,46 @@ import { until } from "../actors/until.js";
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";
 
-/** What Redis may still write. */
+/** What the engine may still write, in bytes. */
 const LEFT = 64 * 1024;
 
-const options = { start: cluster({ disks: { redis: "64m" } }), decides: ["I4", "I6"] };
+const ready = async (member) => {
+  const { status, body } = await member.request("GET", "/readyz");
+  return `${status} ${body.detail}`;
+};
 
-judged("i4_i6_the_disk_of_redis_is_full_under_load", options, async ({ load, fault, home }) => {
-  const ready = async (member) => {
-    const { status, body } = await member.request("GET", "/readyz");
-    return `${status} ${body.detail}`;
-  };
-  const all = () => Promise.all(home.members.map(ready));
+const all = (members) => Promise.all(members.map(ready));
+
+/** Every process becomes ready again, and none has ended. */
+async function goOn({ members }) {
+  await until("every process is ready", async () => (await all(members)).every((answer) => /^200/.test(answer)), { seen: () => all(members) });
+  for (const member of members) assert.equal(member.ended, null, `${member.name} has not ended`);
+}
+
+judged("i4_i6_the_disk_of_redis_is_full_under_load", { start: cluster({ disks: { redis: "64m" } }), decides: ["I4", "I6"] }, async ({ load, fault, home }) => {
   await load.flows(30);
   await fault("fill the disk", "redis", () => home.redis.fill(LEFT));
   const says = (answer) => /^503 .*Redis: .*No space left on device/.test(answer);
-  await until("every process says that Redis has no room", async () => (await all()).every(says), { seen: all });
+  await until("every process says that Redis has no room", async () => (await all(home.members)).every(says), { seen: () => all(home.members) });
   for (const member of home.members) assert.equal((await member.request("GET", "/healthz")).status, 200, "it lives");
   await load.flows(20);
   await fault("empty the disk", "redis", () => home.redis.empty());
-  await until("every process is ready", async () => (await all()).every((answer) => /^200/.test(answer)), { seen: all });
-  for (const member of home.members) assert.equal(member.ended, null, `${member.name} has not ended`);
+  await goOn(home);
+  await load.flows(30);
+});
+
+judged("i4_i6_the_disk_of_postgresql_is_full_under_load", { start: cluster({ disks: { postgres: "256m" } }), decides: ["I4", "I6"] }, async ({ load, fault, home }) => {
+  await load.flows(30);
+  await fault("fill the disk", "postgresql", () => home.postgres.fill(LEFT));
+  const says = (answer) => /^503 .*PostgreSQL/.test(answer);
+  await until("both gateways say what is wrong with PostgreSQL", async () => (await all(home.gateways)).every(says), { seen: () => all(home.gateways) });
+  const post = await home.request("POST", "/v1/items", { author: "ann", body: {} });
+  assert.equal(post.status, 503, JSON.stringify(post.body));
+  assert.match(post.body.detail, /no room left on its disk|PostgreSQL/);
+  for (const member of home.members) assert.equal((await member.request("GET", "/healthz")).status, 200, "it lives");
+  await fault("empty the disk", "postgresql", () => home.postgres.empty());
+  // A server that had no room for its own log has ended; whoever runs it starts it again.
+  if (home.postgres.ended) await home.postgres.restart();
+  await goOn(home);
   await load.flows(30);
 });

@@ -31,7 +31,7 @@ const PAUSE_MS = 50;
 const reader = (n) => `bulk-${n % READERS}`;
 const author = (n) => `followed-${n % AUTHORS}`;
 
-judged("20,000 follows by batch delay nobody else", { start: cluster({ shipped: true }), sizes: { authors: 2, readers: 3 } }, async ({ load, fault, home, t }) => {
+judged("20,000 follows by batch delay nobody else", { start: cluster(), sizes: { authors: 2, readers: 3 } }, async ({ load, fault, home, t }) => {
   const backend = home;
   await inBatches("/v1/items/batch", AUTHORS, (n) => ({ author: author(n), body: { text: "there" } }), backend);
   await backend.follow("neighbour-reader", "neighbour");

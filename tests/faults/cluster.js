@@ -1,6 +1,5 @@
-// What faults are tested on. What a sweep repairs after a while it repairs soon, but where a test is about the timings that
-// are shipped; a follow brings few items, so that the
-// rule for the others is at work too.
+// What faults are tested on: a cluster with the settings that are shipped, but for two sizes. A follow brings few items, and
+// few followers make an author one who is pulled, so that a small load meets every rule.
 
 import { Cluster } from "../actors/cluster.js";
 
@@ -13,28 +12,11 @@ export const PULL_ABOVE = 5;
 /** The named feeds, and the kinds of each. */
 export const FEEDS = { likes: ["like"] };
 
-const base = (timings) => `
+export const CONFIG = `
 backfill = ${BACKFILL}
 pull_above = ${PULL_ABOVE}
 
-[gateway]
-reread_interval_secs = 3
-ping_interval_secs = 5
-pong_within_secs = 5
-drain_ms = 300
-${timings}
 ${Object.entries(FEEDS).map(([name, kinds]) => `[feeds.${name}]\nkinds = ${JSON.stringify(kinds)}\n`).join("")}`;
 
-/** What a sweep repairs is repaired soon. */
-const SOON = `
-[timeline]
-sweep_every_ms = 500
-overdue_ms = 2000
-retry_max_ms = 1000
-`;
-
-/** Of everything, with such timings. */
-export const CONFIG = base(SOON);
-
-/** For `judged`: two gateways and two workers. `shipped`: workers have the timings that are shipped; `options`: those of Cluster.start. */
-export const cluster = ({ shipped = false, ...options } = {}) => (t) => Cluster.start(t, { config: shipped ? base("") : CONFIG, ...options });
+/** For `judged`: two gateways and two workers. `options`: those of Cluster.start. */
+export const cluster = (options = {}) => (t) => Cluster.start(t, { config: CONFIG, ...options });

@@ -10,6 +10,9 @@ use feedgate_common::StoreError;
 use sqlx::Error;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
+/// SQLSTATE `disk_full`.
+const DISK_FULL: &str = "53100";
+
 /// What was read cannot be what was written.
 pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
     Error::Decode(what.to_string().into())
@@ -38,6 +41,11 @@ pub(crate) fn is_lost(error: &Error) -> bool {
     }
 }
 
+/// The server has no room on its disk for what was to be written.
+pub(crate) fn is_disk_full(error: &Error) -> bool {
+    database(error).is_some_and(|error| error.code() == DISK_FULL)
+}
+
 /// For the caller.
 pub(crate) fn store_error(error: Error) -> StoreError {
     if let Some(error) = database(&error) {
@@ -59,7 +67,7 @@ fn refused(error: &PgDatabaseError) -> StoreError {
         "28P01" | "28000" => "check user and password in archive_url, and pg_hba.conf",
         "3D000" => "create the database, or name another in archive_url",
         "53300" => "raise max_connections of the server or lower Feedgate's",
-        "53100" => return StoreError::down("PostgreSQL has no room left on its disk"),
+        DISK_FULL => return StoreError::down("PostgreSQL has no room left on its disk"),
         "57P01" | "57P02" | "57P03" => "it is stopping or starting",
         "57014" => "a statement took too long; it was given up and changed nothing",
         "25006" => "archive_url must name the primary; this server only reads",

@@ -288,7 +288,8 @@ impl Archive for PostgresArchive {
     }
 
     async fn ping(&self) -> Result<()> {
-        self.pool.read(work!(|connection| sqlx::query("SELECT 1").execute(connection))).await.map(drop)
+        self.pool.read(work!(|connection| sqlx::query("SELECT 1").execute(connection))).await?;
+        self.pool.has_room().await
     }
 
     async fn counts(&self) -> Result<ArchiveCounts> {

@@ -8,10 +8,12 @@
 //! Invariants:
 //! - A connection that failed, or whose caller went away in the middle, is closed and never used again.
 //! - A call ends within [`CALL`], whatever the network does.
+//! - Once the server has refused a write because its disk is full, [`Pool::has_room`] fails until it takes writes again.
 //!
 //! Not sqlx's own pool: that asks the server once more for every connection given back, and a server that refuses
 //! connections shows as a pool that timed out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use feedgate_common::StoreError;
@@ -35,6 +37,12 @@ const TRUSTED: Duration = Duration::from_secs(1);
 
 /// How often a read is asked again after its connection was lost.
 const AGAIN: usize = 2;
+
+/// Makes the server's files larger by 1 MiB, and gives that back. A row of 2,000 bytes is stored as it is.
+const TAKE_ROOM: &str = "BEGIN;
+    CREATE TEMPORARY TABLE room (filler text) ON COMMIT DROP;
+    INSERT INTO room SELECT repeat('x', 2000) FROM generate_series(1, 512);
+    ROLLBACK";
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
@@ -60,6 +68,8 @@ pub(crate) struct Pool {
     permits: Semaphore,
     /// Newest last.
     idle: Mutex<Vec<Idle>>,
+    /// Whether the server has refused a write because its disk is full, and has taken none since.
+    full: AtomicBool,
 }
 
 struct Idle {
@@ -69,7 +79,7 @@ struct Idle {
 
 impl Pool {
     pub(crate) fn new(options: PgConnectOptions, size: u32) -> Self {
-        Self { options, size, permits: Semaphore::new(size as usize), idle: Mutex::default() }
+        Self { options, size, permits: Semaphore::new(size as usize), idle: Mutex::default(), full: AtomicBool::new(false) }
     }
 
     /// Reads with one statement. Asked again if a connection was lost in the middle, so `work` must not write.
@@ -118,6 +128,21 @@ impl Pool {
             lease.judge(answer).map_err(in_doubt)
         };
         timeout(CALL, writing).await.unwrap_or_else(|_| Err(no_reply()))
+    }
+
+    /// Fails while the server's disk is full. It asks the server only if a write was refused for that reason before; it
+    /// then tries to take some room, because a server without room may stay without writes that would notice the end.
+    pub(crate) async fn has_room(&self) -> Result<()> {
+        if !self.full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let taken = self.write(work!(|connection| sqlx::raw_sql(TAKE_ROOM).execute(connection))).await;
+        if let Err(error @ StoreError::Down(_)) = taken {
+            return Err(error);
+        }
+        // There is room, or this user may not take any in this way. The next write that is refused says so again.
+        self.full.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// A connection that works, as far as one can know.
@@ -214,6 +239,7 @@ impl Lease<'_> {
             Ok(_) => self.keep = true,
             // A restart breaks all of them at once.
             Err(error) if fault::is_lost(error) => self.pool.idle.lock().clear(),
+            Err(error) if fault::is_disk_full(error) => self.pool.full.store(true, Ordering::Relaxed),
             Err(_) => {}
         }
         answer
