@@ -1,5 +1,5 @@
-// Fault 26: the disk of Redis or of PostgreSQL fills up under load and is emptied again. Processes that were refused say what
-// has no room, and all go on by themselves. Without Redis' disk posts are taken all the while; without PostgreSQL's, which
+// Fault 26: the disk of Redis or of PostgreSQL fills up under load and is emptied again. Processes that were refused say what has no room,
+// and all go on by themselves. Without Redis' disk posts are taken all the while; without PostgreSQL's, which
 // holds the truth, none is. The disk is a file system of its own in memory, so the test needs to be root, as in CI.
 
 import assert from "node:assert/strict";
