@@ -79,7 +79,13 @@ struct Idle {
 
 impl Pool {
     pub(crate) fn new(options: PgConnectOptions, size: u32) -> Self {
-        Self { options, size, permits: Semaphore::new(size as usize), idle: Mutex::default(), full: AtomicBool::new(false) }
+        Self {
+            options,
+            size,
+            permits: Semaphore::new(size as usize),
+            idle: Mutex::default(),
+            full: AtomicBool::new(false),
+        }
     }
 
     /// Reads with one statement. Asked again if a connection was lost in the middle, so `work` must not write.
