@@ -35,6 +35,8 @@ enum Step {
     Sync(Inbox),
     Walk(Inbox),
     Sleep(Inbox),
+    /// All work is done. Without it, children die before work that comes rarely, such as an edge, reaches its point.
+    Settle,
     /// Killed where it stands, and then at this point.
     Kill(String),
 }
@@ -48,7 +50,8 @@ fn imagine(seed: u64) -> Vec<Step> {
         match rng.random_range(0..100) {
             // Each point in turn.
             0..7 => Step::Kill(format!("{}:{}", points[(seed as usize + at) % points.len()], rng.random_range(1..4))),
-            7..65 => Step::Write(history.op(&mut rng)),
+            7..11 => Step::Settle,
+            11..65 => Step::Write(history.op(&mut rng)),
             65..90 => Step::Sync(inbox),
             90..94 => Step::Walk(inbox),
             _ => Step::Sleep(inbox),
@@ -73,6 +76,7 @@ fn live(steps: &[Step]) -> BTreeMap<String, u64> {
             Step::Sync(inbox) => _ = block_on(devices.entry(*inbox).or_default().sync(&survivor, *inbox, 2, 3)),
             Step::Walk(inbox) => _ = block_on(walk(&survivor, *inbox, 2)),
             Step::Sleep(inbox) => _ = survivor.ask(&Ask::Sleep(*inbox)),
+            Step::Settle => _ = survivor.ask(&Ask::Settle),
             Step::Kill(failpoint) => survivor.kill(Some(failpoint.clone())),
         }
     }
