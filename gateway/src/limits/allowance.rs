@@ -1,23 +1,24 @@
 //! What a peer may do per second, as one number: the moment at which all it has done so far would have been fair (the
 //! leaky bucket known as GCRA).
 
-/// See the module. A new one is as good as one that was not used for long.
+/// What one peer has done so far, as the moment from which it may do more. A new allowance equals one that was unused
+/// for long.
 #[derive(Debug, Default)]
 pub(crate) struct Allowance {
     fair_at_us: u64,
 }
 
-/// How much an [`Allowance`] allows.
+/// The rate that an [`Allowance`] allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// In the long run; at least 1.
+    /// How many a second are allowed in the long run; at least 1.
     pub(crate) per_sec: u32,
-    /// At once, after a pause.
+    /// How many are allowed at once after a pause.
     pub(crate) burst: u32,
 }
 
 impl Rate {
-    /// `per_sec` a second, and as many again in a burst.
+    /// Allows `per_sec` a second, and twice as many at once after a pause.
     pub(crate) fn twice(per_sec: u32) -> Self {
         Self { per_sec, burst: per_sec.saturating_mul(2) }
     }
@@ -28,7 +29,7 @@ impl Rate {
 }
 
 impl Allowance {
-    /// Takes `count` at `now_ms`; false, and nothing is taken, if that is more than is fair.
+    /// Takes `count` at `now_ms`. Gives false, and takes nothing, if that would be more than `rate` allows.
     pub(crate) fn take(&mut self, count: u32, now_ms: u64, rate: Rate) -> bool {
         let now_us = now_ms * 1000;
         let next = self.fair_at_us.max(now_us) + rate.us(count);
@@ -39,12 +40,12 @@ impl Allowance {
         true
     }
 
-    /// Puts back `count` of what was taken.
+    /// Puts back `count` of those taken before.
     pub(crate) fn give_back(&mut self, count: u32, rate: Rate) {
         self.fair_at_us = self.fair_at_us.saturating_sub(rate.us(count));
     }
 
-    /// Whether at `now_ms` it is as if nothing had ever been taken.
+    /// Whether at `now_ms` the whole burst may be taken, as from a new allowance.
     pub(crate) fn is_full(&self, now_ms: u64) -> bool {
         self.fair_at_us <= now_ms * 1000
     }

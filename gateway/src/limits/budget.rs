@@ -1,4 +1,5 @@
-//! The bytes that answers may take in this node's memory, by HTTP and by WebSocket, until their peers have taken them.
+//! Counts the bytes that answers take in this node's memory, by HTTP and by WebSocket, until their peers have received
+//! them.
 //!
 //! ```text
 //!   reserve(the most it can take) ──▶ read, encode ──▶ shrink(to what it has taken) ──▶ written: dropped
@@ -7,8 +8,9 @@
 //!
 //! Invariants:
 //! - Bytes are counted before they are in memory, and until they are given back to the allocator.
-//! - One user's answers never hold more than a share, on however many connections; the others find the rest.
-//! - A user of whom nothing is held costs nothing here.
+//! - The answers to one user never hold more than one share, on however many connections; the rest is left for other
+//!   users.
+//! - A user for whom no bytes are counted takes no memory here.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,38 +21,39 @@ use feedgate_common::{Body, StoreError, UserId};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-/// The part of the node's bytes that one user's answers may hold is one in so many.
+/// The answers to one user may hold this fraction (one sixteenth) of the node's bytes.
 const SHARES: usize = 16;
 
-/// The least that a node may be given: a share has room for the largest answer while it is put together.
+/// The least bytes that a node may be given: one share then has room for the largest answer while it is put together.
 pub(crate) const NODE_MIN: usize = SHARES * 4 * 1024 * 1024;
 
-/// An answer by HTTP ends once its bodies hold this many bytes: a thousand of the largest would be 64 MiB.
+/// An answer by HTTP ends once its bodies hold this many bytes: a thousand bodies of the largest size would take 64
+/// MiB.
 pub(crate) const ANSWER_BYTES: usize = 1024 * 1024;
 
 /// A reply by WebSocket ends once it holds this many bytes.
 pub(crate) const REPLY_BYTES: usize = 256 * 1024;
 
-/// How long an answer waits for room.
+/// How long an answer waits for room before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const NEVER_CLOSED: &str = "the semaphore is never closed";
 
-/// The most bytes of one item in JSON, its change around it: the body, names, numbers.
+/// The most bytes that one item takes in JSON with its change around it: the body, names and numbers.
 pub(crate) const ITEM_MAX: usize = Body::MAX_BYTES + 4 * 1024;
 
-/// The most memory that it takes to put an answer with so many items together, if it ends once it holds `cut` bytes:
-/// the bodies that are fetched at a time, and the answer.
+/// The most bytes that it takes to put together an answer of `items` items that ends once it holds `cut` bytes: the
+/// bodies that are fetched at a time, and the answer.
 pub(crate) fn most(items: usize, cut: usize) -> usize {
     items.min(FETCH) * Body::MAX_BYTES + items.saturating_mul(ITEM_MAX).min(cut + ITEM_MAX)
 }
 
-/// No room came in time. Nothing was read.
+/// An answer found no room in time. Nothing was read for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// This user's other answers hold the user's share.
+    /// Other answers to this user hold the user's share.
     Share,
-    /// The answers of all hold what the node has.
+    /// The answers to all users hold what the node has.
     Node,
 }
 
@@ -60,29 +63,29 @@ impl From<Full> for StoreError {
     }
 }
 
-/// See the module.
+/// The bytes that all answers of one node may hold, and what each user may hold of them.
 pub(crate) struct Budget {
     node: Arc<Node>,
     share_bytes: usize,
-    /// Of all who come with the API key, together: half of the node's.
+    /// The share of all who come with the API key, together: half of the node's bytes.
     backends: Arc<Share>,
 }
 
 struct Node {
     room: Semaphore,
-    /// Of the users of whom something is held.
+    /// The shares of the users for whom bytes are counted, or an answer is about to be.
     shares: DashMap<UserId, Weak<Share>>,
 }
 
-/// What one user's answers may hold.
+/// The bytes that the answers to one user, or to all backends together, may hold.
 pub(crate) struct Share {
     node: Arc<Node>,
-    /// `None`: the backends.
+    /// The user of this share; `None` for the share of the backends.
     user: Option<UserId>,
     room: Semaphore,
 }
 
-/// Bytes that are counted until this is dropped.
+/// Counted bytes. Dropping this gives them back to the share and to the node.
 pub(crate) struct Held {
     share: Arc<Share>,
     bytes: usize,
@@ -95,14 +98,14 @@ impl std::fmt::Debug for Held {
 }
 
 impl Budget {
-    /// Of a node whose answers may hold so many bytes, at least [`NODE_MIN`].
+    /// The budget of a node whose answers may hold `bytes` bytes, at least [`NODE_MIN`].
     pub(crate) fn new(bytes: usize) -> Self {
         let node = Arc::new(Node { room: Semaphore::new(bytes), shares: DashMap::new() });
         let backends = Share { node: node.clone(), user: None, room: Semaphore::new(bytes / 2) };
         Self { node, share_bytes: bytes / SHARES, backends: Arc::new(backends) }
     }
 
-    /// The user's share.
+    /// The share of `user`. It is made if nobody holds it.
     pub(crate) fn of(&self, user: &UserId) -> Arc<Share> {
         let mut known = self.node.shares.entry(user.clone()).or_default();
         known.upgrade().unwrap_or_else(|| {
@@ -113,14 +116,15 @@ impl Budget {
         })
     }
 
-    /// The share of those with the API key.
+    /// The share of all who come with the API key.
     pub(crate) fn of_backends(&self) -> Arc<Share> {
         self.backends.clone()
     }
 }
 
 impl Share {
-    /// Waits for room for so many bytes, for a while.
+    /// Counts `bytes` bytes. Waits up to [`PATIENCE`] for room, and counts nothing if there is none then, or if the
+    /// future is dropped.
     pub(crate) async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Held, Full> {
         if let Some(held) = self.try_reserve(bytes) {
             return Ok(held);
@@ -138,7 +142,7 @@ impl Share {
         if self.user.is_some() { Full::Share } else { Full::Node }
     }
 
-    /// Reserves so many bytes at once; `None` if there is no room now.
+    /// Counts `bytes` bytes at once; `None`, and nothing is counted, if there is no room now.
     pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Held> {
         let wanted = u32::try_from(bytes).ok()?;
         let own = self.room.try_acquire_many(wanted).ok()?;
@@ -150,30 +154,30 @@ impl Share {
 }
 
 impl Held {
-    /// How many.
+    /// The number of bytes that are counted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives back all but so many.
+    /// Gives back all but `bytes` bytes.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let _rest = self.split(self.bytes.saturating_sub(bytes));
     }
 
-    /// Takes so many out, or all if there are fewer.
+    /// Takes `bytes` bytes out of these, or all if there are fewer. Both parts stay counted.
     pub(crate) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         Self { share: self.share.clone(), bytes }
     }
 
-    /// Puts those of the same user together.
+    /// Adds the bytes of `other`, which must be of this share.
     pub(crate) fn merge(&mut self, mut other: Self) {
         debug_assert!(Arc::ptr_eq(&self.share, &other.share), "bytes of two users");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Counts exactly so many; false if there is no room for more.
+    /// Makes the count exactly `bytes`. Gives false, and changes nothing, if there is no room for more.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         match bytes.checked_sub(self.bytes) {
             Some(0) => true,

@@ -1,4 +1,5 @@
-//! What a peer may do, and how much of this node it may hold. Counting only: nothing here knows what it is that is counted.
+//! What a peer may do, and how much of this node it may hold. This module only counts, and does not know what it
+//! counts.
 
 pub(crate) mod allowance;
 pub(crate) mod budget;

@@ -1,15 +1,15 @@
-//! How slowly a peer may take what is written to it, once it makes the writer wait.
+//! How slowly a peer may receive what is written to it, once it makes the writer wait.
 //!
-//! Not "anything at all from time to time": a peer that takes a byte now and then would hold its answer in memory for
-//! ever. It has some time in hand at first; what it takes earns more, at the least rate, but never more than it had at
-//! first.
+//! It is not enough to receive a byte from time to time: such a peer would keep its answer in memory for ever. So a
+//! peer begins with some time; every byte that it receives adds time at the least rate, but never to more than it began
+//! with.
 
 use std::time::Duration;
 
-/// What a peer must take at least, in bytes per second: about what a phone has on a bad mobile network.
+/// The bytes per second that a peer must receive at least: about what a phone has on a bad mobile network.
 const LEAST_PER_SEC: u64 = 8 * 1024;
 
-/// See the module. Times are milliseconds of any one clock.
+/// Until when one peer is waited for. Times are milliseconds of any one clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
     until: u64,
@@ -17,19 +17,20 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The peer makes the writer wait for the first time. It may take nothing for as long as `patience`.
+    /// Begins when the peer makes the writer wait for the first time. It may then receive nothing for as long as
+    /// `patience`.
     pub(crate) fn begin(now: u64, patience: Duration) -> Self {
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         Self { until: now.saturating_add(patience), patience }
     }
 
-    /// The peer has taken so many bytes.
+    /// Adds time for `bytes` bytes that the peer has received at `now`.
     pub(crate) fn took(&mut self, now: u64, bytes: usize) {
         let earned = bytes as u64 * 1000 / LEAST_PER_SEC;
         self.until = self.until.saturating_add(earned).min(now.saturating_add(self.patience));
     }
 
-    /// When the peer has been too slow, unless it takes something before.
+    /// The time at which the peer is too slow, unless it receives something before.
     pub(crate) fn until(&self) -> u64 {
         self.until
     }

@@ -1,7 +1,7 @@
 //! How many reads by HTTP each user, or each address, may have at once and begin per second.
 //!
-//! Invariant: what is remembered is bounded by those who are reading or have just read: whoever is neither is forgotten
-//! as the others become twice as many.
+//! Invariant: memory is bounded by the number of keys that are reading or have just read. Others are forgotten when the
+//! number of known keys reaches a bound, which is then set to twice the number that is left.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -12,19 +12,19 @@ use parking_lot::Mutex;
 
 use crate::limits::allowance::{Allowance, Rate};
 
-/// Nothing is forgotten while so few are known.
+/// Keys are not forgotten while fewer than this are known.
 const KNOWN_MIN: usize = 1024;
 
 /// Why a read may not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMany {
-    /// So many that have begun have not ended.
+    /// The key already has this many reads that have not ended.
     AtOnce(u32),
-    /// So many may begin per second.
+    /// The key may begin only this many reads per second.
     PerSec(u32),
 }
 
-/// See the module.
+/// The reads of each key, and how many a key may have.
 pub(crate) struct Quotas<K> {
     at_once: u32,
     per_sec: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Quotas<K> {
 
 struct Known<K> {
     quotas: HashMap<K, Quota, RandomState>,
-    /// How many are known when the idle are forgotten.
+    /// When this many keys are known, the idle ones are forgotten.
     full: usize,
 }
 
@@ -43,20 +43,20 @@ struct Quota {
     allowance: Allowance,
 }
 
-/// A read that has begun; dropped when it has ended.
+/// A read that has begun. Dropping this ends it.
 pub(crate) struct Ticket<K: Hash + Eq> {
     quotas: Arc<Quotas<K>>,
     key: K,
 }
 
 impl<K: Hash + Eq + Clone> Quotas<K> {
-    /// So many `at_once`, and `per_sec` with as many again in a burst, for each.
+    /// Allows each key `at_once` reads at a time and `per_sec` new ones a second, twice as many of these after a pause.
     pub(crate) fn new(at_once: u32, per_sec: u32) -> Arc<Self> {
         let known = Known { quotas: HashMap::default(), full: KNOWN_MIN };
         Arc::new(Self { at_once, per_sec, known: Mutex::new(known) })
     }
 
-    /// A read begins at `now_ms`, if it may.
+    /// Begins a read of `key` at `now_ms`, or says which limit is reached; then nothing is counted.
     pub(crate) fn begin(self: &Arc<Self>, key: K, now_ms: u64) -> Result<Ticket<K>, TooMany> {
         let mut known = self.known.lock();
         if known.quotas.len() >= known.full {

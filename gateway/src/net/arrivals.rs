@@ -1,5 +1,5 @@
-//! The connections that come to one port: in turns, so that a flood of them leaves time for everything else, and on and on,
-//! also when there was no descriptor left for one.
+//! Accepts the connections that come to one port. Other tasks get their turn during a flood of connections, and
+//! accepting goes on after the process has run out of descriptors.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
-/// Connections that are taken in before other tasks, and sockets that have something to say, get their turn.
+/// How many connections are accepted in a row before other tasks and other sockets get their turn.
 const TURN: u32 = 16;
 
-/// After accepting failed for want of resources.
+/// How long to wait after accepting failed for want of resources.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// Between two log lines about that.
+/// The least time between two log lines about such failures.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// See the module. Dropping it closes the port.
+/// The connections that come to one port. Dropping this closes the port.
 #[derive(Debug)]
 pub struct Arrivals {
     listener: TcpListener,
@@ -27,12 +27,12 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Of a port that listens.
+    /// Accepts from a port that already listens.
     pub fn of(listener: TcpListener) -> Self {
         Self { listener, left_of_turn: TURN, told: None }
     }
 
-    /// The next connection and its peer. Cancel safe.
+    /// Waits for the next connection, and gives it with the address of its peer. Cancel safe.
     pub async fn next(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             if self.left_of_turn == 0 {
@@ -48,7 +48,8 @@ impl Arrivals {
                         tracing::error!(%error, "connections cannot be accepted");
                         self.told = Some(Instant::now());
                     }
-                    // EMFILE and its kin pass as others hang up; spinning would only burn a core.
+                    // Errors such as EMFILE end when other connections close; trying again at once would only burn a
+                    // core.
                     sleep(BACKOFF).await;
                 }
             }

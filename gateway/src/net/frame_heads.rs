@@ -1,20 +1,20 @@
-//! Where the frames begin in what a peer sends, seen before the WebSocket parser takes it.
+//! Finds where the frames begin in what a peer sends, before the WebSocket parser gets the bytes.
 //!
-//! The parser does not tell of two things that the socket needs. An empty continuation frame never comes out of it, so a
-//! flood of them would cost the peer nothing. And it takes the close code 1014 (bad gateway), which IANA registered after
-//! RFC 6455 was written, for a forbidden one and answers 1002.
+//! The socket needs two things that the parser does not tell. The parser gives no message for an empty continuation
+//! frame, so a flood of them would cost the peer nothing. And it takes the close code 1014 (bad gateway), which IANA
+//! registered after RFC 6455 was written, for a forbidden code and answers 1002.
 //!
 //! ```text
 //!   bytes of a read ──▶ pass: counts the frames, writes 1013 for 1014 ──▶ the parser
 //! ```
 //!
-//! Invariants: a read may end anywhere, also within a head; only the code of a close frame is ever changed. Whether a frame
-//! is legal is for the parser to say.
+//! Invariants: a read may end anywhere, also within a head. Only the code of a close frame is ever changed. The parser
+//! decides whether a frame is legal.
 
 /// The opcode of a close frame.
 const CLOSE: u8 = 8;
 
-/// The second byte of the close codes 1013 and 1014; the first is the same.
+/// The first byte of both close codes, 1013 and 1014; the next two constants are their second bytes.
 const CODE_HIGH: u8 = (BAD_GATEWAY >> 8) as u8;
 const TRY_AGAIN_LOW: u8 = 0xF5;
 const BAD_GATEWAY_LOW: u8 = (BAD_GATEWAY & 0xFF) as u8;
@@ -22,11 +22,11 @@ const BAD_GATEWAY_LOW: u8 = (BAD_GATEWAY & 0xFF) as u8;
 /// The close code of a gateway whose upstream has failed.
 pub(crate) const BAD_GATEWAY: u16 = 1014;
 
-/// See the module. It has 12 bytes, since every connection has one.
+/// Follows the frames of one connection. It has 12 bytes, since every connection has one.
 #[derive(Debug, Default)]
 pub(crate) struct FrameHeads {
-    /// Bytes of the payload that are still to come, or what is known of its length; no more than fit, which is more than
-    /// the parser takes.
+    /// Bytes of the payload that are still to come; within a head, the length as far as it is read. A length that does
+    /// not fit is cut to the largest `u32`, which is more than the parser accepts.
     left: u32,
     part: Part,
     opcode: u8,
@@ -40,7 +40,7 @@ pub(crate) struct FrameHeads {
 /// Where in a frame the next byte stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// In the head, behind so many bytes.
+    /// In the head, after this many of its bytes.
     Head(u8),
     Payload,
 }
@@ -56,16 +56,16 @@ impl Default for Part {
 enum CloseCode {
     #[default]
     Unseen,
-    /// The first of its bytes is the one of 1014.
+    /// The first byte of the code is that of 1014.
     Half,
-    /// It is 1014, and the parser was given 1013.
+    /// The code is 1014, and the parser was given 1013.
     BadGateway,
     Other,
 }
 
 impl FrameHeads {
-    /// Follows what was read, and answers how many heads have ended in it. Changes the code 1014 of a close frame to 1013,
-    /// which the parser takes.
+    /// Follows `bytes`, which were just read, and gives how many heads have ended in them. Changes the code 1014 of a
+    /// close frame to 1013, which the parser accepts.
     pub(crate) fn pass(&mut self, bytes: &mut [u8]) -> u32 {
         let (mut at, mut frames) = (0, 0);
         while at < bytes.len() {
@@ -85,7 +85,7 @@ impl FrameHeads {
         self.close == CloseCode::BadGateway
     }
 
-    /// Takes byte `at` of a head, and answers whether it is the last.
+    /// Takes `byte` as byte number `at` of a head, and gives whether it is the head's last byte.
     fn pass_head(&mut self, at: u8, byte: u8) -> bool {
         match at {
             0 => (self.opcode, self.mask) = (byte & 0x0F, [0; 2]),
@@ -110,7 +110,7 @@ impl FrameHeads {
         is_last
     }
 
-    /// How many bytes behind the second hold the length.
+    /// How many bytes after the second byte of a head, `second`, hold the length.
     fn length_bytes(second: u8) -> u8 {
         match second & 0x7F {
             126 => 2,
@@ -119,12 +119,12 @@ impl FrameHeads {
         }
     }
 
-    /// Where the mask begins, if there is one.
+    /// The number of the head's byte at which the mask begins, if there is one.
     fn mask_at(&self) -> u8 {
         2 + Self::length_bytes(self.second)
     }
 
-    /// Passes what these bytes hold of the payload, and answers how many bytes that is.
+    /// Follows the part of the payload that is in `bytes`, and gives how many bytes that is.
     fn pass_payload(&mut self, bytes: &mut [u8]) -> usize {
         let passed = bytes.len().min(self.left as usize);
         if self.opcode == CLOSE {
@@ -137,7 +137,7 @@ impl FrameHeads {
         passed
     }
 
-    /// Takes a byte of a close frame; only those of the code matter.
+    /// Takes the next byte of a close frame; only the two bytes of the code matter.
     fn pass_code(&mut self, byte: &mut u8) {
         self.close = match self.close {
             CloseCode::Unseen if *byte ^ self.mask[0] == CODE_HIGH => CloseCode::Half,
@@ -182,7 +182,7 @@ mod tests {
         frame
     }
 
-    /// Passes the bytes in reads of these sizes, in turn.
+    /// Passes `bytes` in reads of the sizes `reads`, which repeat.
     fn pass(bytes: &mut [u8], reads: &[usize]) -> (u32, FrameHeads) {
         let mut heads = FrameHeads::default();
         let (mut frames, mut at) = (0, 0);

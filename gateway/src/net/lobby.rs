@@ -1,12 +1,12 @@
-//! The HTTP connections of one port: whoever has not become a WebSocket, readers with requests, and backends.
+//! The HTTP connections of one port: those of readers, of backends, and those that have not yet become a WebSocket.
 //!
 //! ```text
 //!   accept ──▶ enter ──▶ Seat ──▶ a request ──▶ credentials ──▶ ends, or becomes a WebSocket and leaves
 //!                └── no room: of the older half, the least known has to go
 //! ```
 //!
-//! Invariant: at most `room` are inside. Nobody keeps out a backend: its request is underway long before it is among the
-//! older half, and once its key was seen it is not asked to go.
+//! Invariant: at most `room` connections are inside. Readers cannot keep out a backend: it sends a request long before
+//! it is among the older half, and is not asked to leave once its key was seen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,50 +20,53 @@ use tokio::time::timeout;
 
 use crate::net::address::shares::Stay;
 
-/// How long a newcomer waits for one who was asked to leave, before the next is asked.
+/// How long a newcomer waits for a connection that was asked to leave, before the next one is asked.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a reader may pause between two requests: browsers, proxies and load balancers keep a connection for a minute.
+/// How long a reader may pause between two requests: browsers, proxies and load balancers keep a connection for a
+/// minute.
 const READER_RESTS: Duration = Duration::from_secs(75);
 
-/// And a backend: the load balancers of the large clouds keep one for ten minutes, most HTTP clients for less.
+/// How long a backend may pause between two requests: the load balancers of the large clouds keep a connection for ten
+/// minutes, most HTTP clients for less.
 const BACKEND_RESTS: Duration = Duration::from_secs(620);
 
 /// What a connection has shown so far, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Standing {
-    /// No request.
+    /// The connection has sent no request.
     Silent,
-    /// A request, no credentials.
+    /// The connection has sent a request without credentials.
     Stranger,
-    /// A reader's token.
+    /// The connection has shown a reader's token.
     Reader,
-    /// The API key.
+    /// The connection has shown the API key.
     Backend,
 }
 
-/// See the module.
+/// The connections of one port, by the number of their seat: the oldest first.
 pub(crate) struct Lobby {
     room: usize,
     guests: Mutex<BTreeMap<u64, Arc<Guest>>>,
-    /// Somebody has left.
+    /// Wakes the newcomer when a connection has left.
     left: Notify,
 }
 
-/// One connection.
+/// What is known of one connection.
 pub(crate) struct Guest {
     standing: AtomicU8,
     asked_to_leave: AtomicBool,
     leave: Notify,
-    /// Its share of its address; none if it has none.
+    /// What the connection counts for at its address; `None` if no limit per address holds for it.
     stay: Mutex<Option<Stay>>,
-    /// Requests whose head has come, and those of them whose answer has begun.
+    /// How many requests have come, counted when the head is complete. Wraps around.
     requests: AtomicU32,
+    /// How many answers have begun. Wraps around.
     answers: AtomicU32,
 }
 
-/// A request that is being answered, until this is dropped.
+/// A request without an answer yet. Dropping this counts it as answered.
 pub(crate) struct Asking(Arc<Guest>);
 
 impl Drop for Asking {
@@ -72,33 +75,35 @@ impl Drop for Asking {
     }
 }
 
-/// A guest's place, until this is dropped.
+/// The place of a connection in the lobby. Dropping this frees it.
 pub(crate) struct Seat {
     lobby: Arc<Lobby>,
     number: u64,
-    /// Who sits there. Travels with each request as an extension.
+    /// The connection in this seat. Each of its requests carries it as an extension.
     pub(crate) guest: Arc<Guest>,
 }
 
 impl Lobby {
-    /// For so many connections, at least one.
+    /// A lobby with room for `room` connections, at least one.
     pub(crate) fn new(room: usize) -> Arc<Self> {
         Arc::new(Self { room: room.max(1), guests: Mutex::default(), left: Notify::new() })
     }
 
-    /// A seat for one more, for which somebody else may have to leave. Cancel safe; one caller at a time.
+    /// Waits for a free seat and takes it. While there is none, asks one connection after another to leave. Cancel
+    /// safe, but a connection that was asked still leaves; for one caller at a time.
     pub(crate) async fn enter(self: &Arc<Self>, stay: Option<Stay>) -> Seat {
         let guest = Arc::new(Guest::new(stay));
         loop {
             if let Some(number) = self.try_enter(&guest) {
                 return Seat { lobby: self.clone(), number, guest };
             }
-            // Who is in the middle of an answer takes its time; then somebody else has to go.
+            // A connection that is in the middle of an answer ends it first; after this wait, another one is asked.
             let _ = timeout(PATIENCE, self.left.notified()).await;
         }
     }
 
-    /// The number of the seat, or somebody was asked to leave, if there is anybody to ask.
+    /// Takes a free seat and gives its number. Gives `None` if there is none, and asks one connection to leave, if any
+    /// may be asked.
     fn try_enter(&self, guest: &Arc<Guest>) -> Option<u64> {
         let mut guests = self.guests.lock();
         if guests.len() < self.room {
@@ -107,7 +112,8 @@ impl Lobby {
             return Some(number);
         }
         let may_go = |guest: &&Arc<Guest>| guest.standing() < Standing::Backend && !guest.is_leaving();
-        // The first of several that are equal is the oldest. Those who have just come have time to say something.
+        // Of several connections that are equal, the first is the oldest. The newer half is spared, to have time for a
+        // request.
         let least = |some: usize| guests.values().take(some).filter(may_go).min_by_key(|guest| guest.standing());
         if let Some(guest) = least(guests.len().div_ceil(2)).or_else(|| least(guests.len())) {
             guest.asked_to_leave.store(true, Ordering::Release);
@@ -136,14 +142,14 @@ impl Guest {
         }
     }
 
-    /// The head of a request has come.
+    /// Counts a request whose head has come.
     pub(crate) fn asks(self: &Arc<Self>) -> Asking {
         self.shows(Standing::Stranger);
         self.requests.fetch_add(1, Ordering::AcqRel);
         Asking(self.clone())
     }
 
-    /// Requests whose head has come; wraps around.
+    /// How many requests have come, counted when the head is complete; wraps around.
     pub(crate) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Acquire)
     }
@@ -153,7 +159,7 @@ impl Guest {
         self.requests() != self.answers.load(Ordering::Acquire)
     }
 
-    /// How long it may say nothing before the next request; `least` if it has not said who it is.
+    /// How long the connection may be silent before its next request; `least` if it has shown no credentials.
     pub(crate) fn may_rest(&self, least: Duration) -> Duration {
         match self.standing() {
             Standing::Silent | Standing::Stranger => least,
@@ -162,12 +168,13 @@ impl Guest {
         }
     }
 
-    /// Of the request, if a port brought it.
+    /// The connection of a request, from its extensions; `None` if the request came by no port.
     pub(crate) fn of(request: &Extensions) -> Option<&Arc<Self>> {
         request.get()
     }
 
-    /// It has shown this; what it has shown before counts on.
+    /// Raises the standing to `standing`, never lowers it. From a reader's token on, its address no longer counts it as
+    /// unauthenticated.
     pub(crate) fn shows(&self, standing: Standing) {
         self.standing.fetch_max(standing as u8, Ordering::AcqRel);
         if standing >= Standing::Reader
@@ -177,7 +184,7 @@ impl Guest {
         }
     }
 
-    /// What it has shown so far.
+    /// The most that the connection has shown so far.
     pub(crate) fn standing(&self) -> Standing {
         match self.standing.load(Ordering::Acquire) {
             0 => Standing::Silent,
@@ -191,22 +198,22 @@ impl Guest {
         self.asked_to_leave.load(Ordering::Acquire)
     }
 
-    /// When it has to go, so that another finds room. Cancel safe.
+    /// Waits until the connection is asked to leave to make room for another. Cancel safe.
     pub(crate) async fn asked_to_leave(&self) {
         self.leave.notified().await;
     }
 
-    /// From now on it counts for an address.
+    /// Counts the connection for an address, from now on.
     pub(crate) fn counts(&self, stay: Stay) {
         *self.stay.lock() = Some(stay);
     }
 
-    /// Whether it counts for an address.
+    /// Whether the connection counts for an address.
     pub(crate) fn is_counted(&self) -> bool {
         self.stay.lock().is_some()
     }
 
-    /// Its share of its address goes over to what it becomes.
+    /// Takes out what the connection counts for at its address, to hand it to the WebSocket that it becomes.
     pub(crate) fn take_stay(&self) -> Option<Stay> {
         self.stay.lock().take()
     }
@@ -218,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Lets a newcomer wait, and tells which of the guests is asked to leave for it.
+    /// Lets a newcomer wait, and gives which of the guests is asked to leave for it.
     async fn asked(lobby: &Arc<Lobby>, guests: &[Seat]) -> Option<usize> {
         let before: Vec<bool> = guests.iter().map(|seat| seat.guest.is_leaving()).collect();
         let mut waiting = Box::pin(lobby.enter(None));

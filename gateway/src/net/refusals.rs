@@ -1,15 +1,16 @@
-//! Refusals at the door, told to the log: an operator sees why nobody gets in, and nobody can fill the disk by being refused.
+//! Logs why connections are refused, so that an operator sees it; bounded, so that a flood of refusals does not fill
+//! the disk.
 
 use parking_lot::Mutex;
 
 use crate::net::address::Client;
 
-/// Lines about refusals of one sort in [`EVERY_MS`].
+/// The most lines about refusals of one sort in [`EVERY_MS`].
 const LINES: u32 = 10;
 
 const EVERY_MS: u64 = 10_000;
 
-/// Of one sort.
+/// The log lines about refusals of one sort.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<Window>);
 
@@ -21,8 +22,8 @@ struct Window {
 }
 
 impl Refusals {
-    /// Logs that `what` of `client` was refused at `now_ms` of the gateway's clock. `why` has nothing in it of what was sent:
-    /// no token, no header.
+    /// Logs that `what` of `client` was refused at `now_ms` of the gateway's clock, unless too many lines were written.
+    /// `why` must hold nothing that the client has sent: no token, no header.
     pub(crate) fn tell(&self, now_ms: u64, client: Client, what: &'static str, why: &'static str) {
         let Some(untold) = self.0.lock().admit(now_ms) else { return };
         tracing::info!(%client, why, untold, "{what} was refused");
@@ -30,7 +31,7 @@ impl Refusals {
 }
 
 impl Window {
-    /// Whether there is room for one more line; then, how many there was none for since the last.
+    /// Gives `None` if no more lines may be written now; otherwise how many were left out since the last line.
     fn admit(&mut self, now_ms: u64) -> Option<u64> {
         if now_ms >= self.begun_ms + EVERY_MS {
             (self.begun_ms, self.told) = (now_ms, 0);

@@ -6,16 +6,15 @@
 //! ```
 //!
 //! Invariants:
-//! - Every byte to the peer passes through `out`, in order; nothing is ever written in the middle of
-//!   a frame.
-//! - What waits to be written is counted in the user's share of the node's [budget](crate::limits::budget) as soon as the peer makes
-//!   it wait.
-//! - `out` is given back to the allocator as soon as it is written, and a reader's buffer that a large
-//!   message has stretched as soon as it is empty: an idle socket holds [`READ_BUFFER`] bytes.
-//! - Reading never waits for writing: a peer that does not read is still heard.
+//! - Every byte to the peer passes through `out`, in order; nothing is ever written in the middle of a frame.
+//! - What waits to be written is counted in the user's share of the node's [budget](crate::limits::budget) as soon as
+//!   the peer makes it wait.
+//! - `out` is given back to the allocator as soon as it is written; so is a reader's buffer that a large message has
+//!   stretched, once it is empty. An idle socket holds [`READ_BUFFER`] bytes.
+//! - Reading never waits for writing: messages of a peer that does not read are still received.
 //!
-//! tungstenite's context is driven directly rather than through its stream wrapper: that saves two
-//! waker proxies per connection, and its write buffer, which never shrinks.
+//! tungstenite's context is driven directly rather than through its stream wrapper: that saves two waker proxies per
+//! connection, and the wrapper's write buffer, which never shrinks.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -31,85 +30,86 @@ use crate::limits::budget::{Held, Share};
 use crate::limits::pace::Pace;
 use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
 
-/// The reader's buffer, per connection for life: room for a pong or an `ack`. A larger frame stretches
-/// it while it is read.
+/// The bytes of the reader's buffer, which a connection keeps for life: room for a pong or an `ack`. A larger frame
+/// stretches the buffer while it is read.
 pub(crate) const READ_BUFFER: usize = 256;
 
-/// Read calls for what a peer sends after our goodbye, a KiB at most each.
+/// The most read calls for what a peer sends after our close frame, each of a KiB at most.
 const READS_AFTER_CLOSE: u32 = 256;
 
-/// Read calls per poll, so that one flood of tiny fragments does not hold a thread.
+/// The most read calls per poll, so that a flood of tiny fragments does not hold a thread.
 const READS_PER_POLL: u32 = 64;
 
-/// What the peer sent.
+/// What was received from the peer.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// A text message.
+    /// A text message, with its payload.
     Text(Utf8Bytes),
-    /// A binary message.
+    /// A binary message, whose payload is dropped.
     Binary,
-    /// A ping (already answered) or pong of the WebSocket layer.
+    /// A ping, which was already answered, or a pong.
     Control,
-    /// The peer says goodbye (already answered).
+    /// A close frame of the peer, which was already answered.
     Goodbye,
 }
 
-/// Why nothing more comes.
+/// Why nothing more can be received.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// A message or a frame is larger than allowed; tell the peer.
+    /// A message or a frame is larger than allowed. The peer is still to be told.
     TooBig,
-    /// A text message is not UTF-8; tell the peer.
+    /// A text message is not UTF-8. The peer is still to be told.
     NotUtf8,
-    /// A frame breaks RFC 6455 in another way; tell the peer.
+    /// A frame breaks RFC 6455 in another way. The peer is still to be told.
     Protocol,
-    /// The connection is no more.
+    /// The connection is lost.
     Gone,
 }
 
-/// See the module.
+/// One WebSocket: the frames that are being read, and the bytes that wait to be written.
 #[derive(Debug)]
 pub(crate) struct Socket {
     context: WebSocketContext,
     wire: Wire,
-    /// Bytes of the messages that came out of the context, as frames of the shortest form. At most
-    /// what the context has taken; equal only if it holds nothing, not even the part of a frame. Both wrap around.
+    /// How many bytes the messages that came out of the context would take as frames of the shortest form. At most
+    /// `Wire::taken`; equal only if the context holds nothing, not even a part of a frame. Both wrap around.
     understood: u32,
-    /// A message has stretched the reader's buffer.
+    /// Whether a message has stretched the reader's buffer.
     stretched: bool,
-    /// The context was born with bytes that the stream will not tell of.
+    /// Whether the context still holds bytes that came before the upgrade; the stream does not become ready for these.
     early: bool,
 }
 
 #[derive(Debug)]
 struct Wire {
     tcp: TcpStream,
-    /// There while anything waits to be written.
+    /// The bytes that wait to be written; `None` if there are none.
     out: Option<Box<Outgoing>>,
-    /// Bytes handed to the context.
+    /// How many bytes were handed to the context. Wraps around.
     taken: u32,
-    /// Calls that have read something, and were not asked about yet. One in which several frames begin counts for each.
+    /// How many calls have read something since this was last asked. A call in which several frames begin counts for
+    /// each.
     reads: u32,
     heads: FrameHeads,
     reads_left: u32,
 }
 
-/// What waits to be written.
+/// The bytes that wait to be written.
 #[derive(Debug, Default)]
 struct Outgoing {
     bytes: Vec<u8>,
     written: usize,
-    /// Room for `bytes`, as far as it is counted.
+    /// The part of the room for `bytes` that is counted in the budget.
     held: Option<Held>,
-    /// There was no room to count all of `bytes`.
+    /// Whether there was no room to count all of `bytes`.
     uncounted: bool,
-    /// From the first write that had to wait.
+    /// How long the peer is waited for; set by the first write that had to wait.
     pace: Option<Pace>,
 }
 
 impl Socket {
-    /// `early`: bytes that came before the upgrade was done. No message or frame may exceed
-    /// `message_max` bytes.
+    /// Makes the WebSocket of a connection that was upgraded. `early` holds bytes of frames that came before the
+    /// upgrade was done. No message or frame may exceed `message_max` bytes.
     pub(crate) fn new(tcp: TcpStream, early: &[u8], message_max: usize) -> Self {
         let config = config(message_max);
         let (mut heads, mut read) = (FrameHeads::default(), early.to_vec());
@@ -123,26 +123,27 @@ impl Socket {
         Self { context, wire, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
-    /// Grants this poll of the task its share of reads. Call once at its start.
+    /// Allows this poll of the task its number of read calls. Call once at its start.
     pub(crate) fn begin_poll(&mut self) {
         self.wire.reads_left = READS_PER_POLL;
     }
 
-    /// From now on no message or frame may exceed `message_max` bytes.
+    /// Limits every message and frame to `message_max` bytes, from now on.
     pub(crate) fn allow(&mut self, message_max: usize) {
         self.context.set_config(|old| *old = config(message_max));
     }
 
-    /// How often something was read since this was last asked, [`READ_BUFFER`] bytes at most each time; or how many frames
-    /// began in it, if these are more.
+    /// How often something was read since this was last called, [`READ_BUFFER`] bytes at most each time; or how many
+    /// frames began in it, if these are more.
     pub(crate) fn take_reads(&mut self) -> u32 {
         std::mem::take(&mut self.wire.reads)
     }
 
-    /// The next message.
+    /// Reads the next message. Pending if none is complete, or if this poll has used its read calls; then the task is
+    /// woken again.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Incoming, Broken>> {
         loop {
-            // Asking for readiness first spares a system call on every wake that was not about reading.
+            // Asking for readiness first saves a system call on every wake that was not about reading.
             if !self.early && ready!(self.wire.tcp.poll_read_ready(cx)).is_err() {
                 return Poll::Ready(Err(Broken::Gone));
             }
@@ -161,7 +162,7 @@ impl Socket {
         }
     }
 
-    /// Gives a stretched buffer back if nothing is in it.
+    /// Gives a stretched buffer back to the allocator if nothing is in it.
     fn shrink(&mut self) {
         if self.stretched && self.understood == self.wire.taken && self.context.can_write() {
             self.context = WebSocketContext::new(Role::Server, Some(*self.context.get_config()));
@@ -176,7 +177,7 @@ impl Socket {
             Message::Text(text) => Incoming::Text(text),
             Message::Binary(_) | Message::Frame(_) => Incoming::Binary,
             Message::Ping(_) | Message::Pong(_) => {
-                // Moves the pong into `out`; that cannot fail.
+                // Moves the pong into `out`, which cannot fail.
                 let _ = self.context.flush(&mut self.wire);
                 Incoming::Control
             }
@@ -190,7 +191,7 @@ impl Socket {
     /// Moves the answer to a close frame into `out`.
     fn answer_close(&mut self) {
         let begins_at = self.wire.out().bytes.len();
-        // Reports that this was the end, which we know.
+        // The flush always fails, with the news that the connection is closed, which is known here.
         let _ = self.context.flush(&mut self.wire);
         if self.wire.heads.is_bad_gateway()
             && let Some(code) = self.wire.out().bytes.get_mut(begins_at + 2..begins_at + 4)
@@ -233,11 +234,11 @@ impl Socket {
             why => format!("{text}: {why}").into(),
         };
         let frame = CloseFrame { code: code.into(), reason };
-        // Fails only if the peer has closed already.
+        // Closing fails only if the peer has closed already.
         let _ = self.context.close(&mut self.wire, Some(frame));
     }
 
-    /// The bytes of what is sent next are counted in `held`, until all is written.
+    /// Counts what is sent next as `held`, until all is written.
     pub(crate) fn hold(&mut self, held: Held) {
         match &mut self.wire.out().held {
             Some(before) => before.merge(held),
@@ -266,18 +267,18 @@ impl Socket {
         self.wire.out.as_ref().is_some_and(|out| out.uncounted)
     }
 
-    /// Bytes that the peer's side has not taken yet.
+    /// How many bytes are not yet taken by this machine's network stack.
     pub(crate) fn unsent(&self) -> usize {
         self.wire.out.as_ref().map_or(0, |out| out.bytes.len() - out.written)
     }
 
-    /// When the peer has been too slow to take what waits; `None` if it does not make us wait.
+    /// The time, in milliseconds, at which the peer is too slow; `None` if it does not make us wait.
     pub(crate) fn too_slow_at(&self) -> Option<u64> {
         Some(self.wire.out.as_ref()?.pace?.until())
     }
 
-    /// Writes until all is written, then gives the buffer back. A peer that makes us wait has `patience` to take
-    /// something; `now` tells the time in milliseconds.
+    /// Writes until all is written, then gives the buffer back to the allocator. A peer that makes us wait may receive
+    /// nothing for `patience`; `now` gives the time in milliseconds.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -309,8 +310,8 @@ impl Socket {
         Poll::Ready(Ok(()))
     }
 
-    /// After the close frame: reads and drops what the peer still sends, until it ends. Closing with
-    /// unread bytes would reset the connection, and the peer might never see why. One that goes on and on is not heard out.
+    /// Reads and drops what the peer still sends after the close frame, until it ends: closing with unread bytes would
+    /// reset the connection, and the peer might never see why. Gives up after [`READS_AFTER_CLOSE`] reads.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut sink = [0; 1024];
         for _ in 0..READS_PER_POLL {
@@ -329,7 +330,7 @@ impl Socket {
         Poll::Pending
     }
 
-    /// Tells the peer's side that nothing more comes. Call when all is written.
+    /// Tells the peer that nothing more comes. Call when all is written.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let tcp = std::pin::Pin::new(&mut self.wire.tcp);
         tokio::io::AsyncWrite::poll_shutdown(tcp, cx).map(|_| ())
@@ -366,14 +367,14 @@ impl Write for Wire {
 fn config(message_max: usize) -> WebSocketConfig {
     WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
-        // Pongs and close frames pass on at once into `out`, which the connection bounds.
+        // Pongs and close frames are passed on at once into `out`, which the connection bounds.
         .write_buffer_size(0)
         .max_write_buffer_size(1024)
         .max_message_size(Some(message_max))
         .max_frame_size(Some(message_max))
 }
 
-/// The bytes of a masked frame with this much payload, when its length is written in the shortest way.
+/// The bytes of a masked frame with `payload` bytes of payload, when its length is written in the shortest way.
 fn shortest_frame(payload: usize) -> u64 {
     let head = match payload {
         0..=125 => 6,
@@ -409,7 +410,7 @@ mod tests {
         (Socket::new(listener.accept().await.unwrap().0, &[], 100_000), peer)
     }
 
-    /// A frame under a mask of zero.
+    /// A masked text frame of up to 65,535 bytes, with a mask of zero.
     fn frame(payload: &str) -> Vec<u8> {
         let mut frame = vec![0x81];
         match payload.len() {
@@ -432,7 +433,7 @@ mod tests {
         }
     }
 
-    /// Polls until everything that was sent has been taken, and nothing more is there.
+    /// Polls until all `sent` bytes have been taken, and nothing more is there.
     async fn drained(socket: &mut Socket, sent: u32) {
         poll_fn(|cx| {
             socket.begin_poll();

@@ -1,19 +1,19 @@
-//! What a port offers, so that what takes the API key can stay off the port that the world reaches.
+//! What a port offers, so that the routes for the API key can stay off the port that the world reaches.
 
 use axum::http::request::Parts;
 
-/// See the variants. Travels with each request as an extension.
+/// The routes that one port serves. Each request carries it as an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
-    /// Everything.
+    /// All routes, those for the API key too.
     All,
-    /// What devices and readers need: the WebSocket, the routes that a reader's token opens, health
-    /// and documentation. The API key is nothing here, not even something to guess at.
+    /// The routes that devices and readers need: the WebSocket, the routes that a reader's token opens, health and
+    /// documentation. The API key opens nothing here, so it cannot be guessed here either.
     Readers,
 }
 
 impl Surface {
-    /// Of the port that the request came in by.
+    /// The surface of the port that the request came in by; `All` if it came by no port.
     pub(crate) fn of(request: &Parts) -> Self {
         request.extensions.get().copied().unwrap_or(Self::All)
     }

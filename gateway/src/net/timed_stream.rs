@@ -1,4 +1,4 @@
-//! A TCP stream that waits for its peer to take something in or to say something, but not for ever, and not drop by drop.
+//! A TCP stream that ends if its peer receives nothing, or too little, or sends nothing for too long.
 //!
 //! ```text
 //!   silent ── first byte ──▶ a head ──▶ a request is being answered ──▶ silent again
@@ -6,11 +6,11 @@
 //!      └────▶ end ◀──── `patience` ─────────┘ (writes: see below)          the API key may pause for minutes
 //! ```
 //!
-//! A connection that is closed while its peer sends the next request costs that request its answer. So the wait between
-//! two requests is longer than clients and load balancers keep a connection for; see [`Guest::may_rest`].
+//! If the server closes a connection while its peer sends the next request, that request gets no answer. So the wait
+//! between two requests is longer than clients and load balancers keep a connection for, as [`Guest::may_rest`] says.
 //!
-//! An answer of the HTTP API stands in memory until its last byte has left; a peer that asks and does not read
-//! would keep it there as long as it likes. A WebSocket keeps its own [`Pace`] and takes the bare stream.
+//! An answer of the HTTP API stays in memory until its last byte has left; a peer that asks and does not read would
+//! keep it there for ever. A WebSocket has a [`Pace`] of its own and takes the bare stream.
 
 use std::io;
 use std::pin::Pin;
@@ -25,38 +25,38 @@ use tokio::time::{Instant, Sleep};
 use crate::limits::pace::Pace;
 use crate::net::lobby::Guest;
 
-/// See the module.
+/// A TCP stream with limits of time for its reads and writes.
 pub(crate) struct TimedStream {
     tcp: TcpStream,
     patience: Duration,
-    /// What times are counted from.
+    /// The moment that times are counted from.
     born: Instant,
-    /// From the first write that had to wait; kept as long as the peer has time in hand, so that a part of an answer that
-    /// was taken whole does not give it all of its time again.
+    /// Set by the first write that had to wait. It is kept while the peer has time left, so that a peer that has
+    /// received a part of an answer does not get all of its time again.
     pace: Option<Pace>,
-    /// Runs while a write waits.
+    /// The timer that runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
     guest: Arc<Guest>,
-    /// The requests that had begun when it was last read from.
+    /// How many requests had begun when this was last read from.
     requests: u32,
-    /// Since when the head of the next request is under way.
+    /// When the first byte of the next request came, while its head is not complete.
     head: Option<Instant>,
-    /// When something was last read or taken.
+    /// When something was last read or written.
     active: Instant,
-    /// Runs while a read waits.
+    /// The timer that runs while a read waits.
     listening: Option<Pin<Box<Sleep>>>,
 }
 
 impl TimedStream {
-    /// A write fails if the peer takes nothing for as long as `patience`, or takes too little for too long; a read ends
-    /// if the head of a request takes as long, or none begins for as long as `guest` may rest.
+    /// A write fails if the peer receives nothing for `patience`, or too little for too long. A read ends if the head
+    /// of a request takes as long as `patience`, or if none begins for as long as `guest` may rest.
     pub(crate) fn new(tcp: TcpStream, patience: Duration, guest: Arc<Guest>) -> Self {
         let (born, requests) = (Instant::now(), guest.requests());
         let (pace, waiting, head, listening) = (None, None, None, None);
         Self { tcp, patience, born, pace, waiting, guest, requests, head, active: born, listening }
     }
 
-    /// When the peer must have said more; `None` while it is answered.
+    /// When the peer must have sent more; `None` while a request is being answered.
     fn listens_until(&self) -> Option<Instant> {
         if self.guest.is_answered() {
             return None;
@@ -64,12 +64,12 @@ impl TimedStream {
         Some(self.head.map_or_else(|| self.active + self.guest.may_rest(self.patience), |head| head + self.patience))
     }
 
-    /// The stream itself.
+    /// Gives the stream without the limits of time.
     pub(crate) fn into_inner(self) -> TcpStream {
         self.tcp
     }
 
-    /// Ready once the peer has said nothing for too long.
+    /// Ready once the peer has sent nothing for too long.
     fn listen(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(until) = self.listens_until() else {
             self.listening = None;
@@ -107,7 +107,7 @@ impl TimedStream {
             }
         };
         ready!(waiting.as_mut().poll(cx));
-        // What the kernel still holds for the peer goes too.
+        // The kernel drops what it still holds for the peer, too.
         let _ = self.tcp.set_zero_linger();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -129,7 +129,7 @@ impl AsyncRead for TimedStream {
             return read;
         }
         ready!(this.listen(cx));
-        // As if the peer had ended it.
+        // Reading ends as if the peer had ended the stream.
         Poll::Ready(Ok(()))
     }
 }
@@ -158,7 +158,7 @@ impl AsyncWrite for TimedStream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.tcp).poll_flush(cx);
-        // Who found nothing to read while the answer was made does not read again until something wakes it.
+        // A server that found nothing to read during the answer reads again only when something wakes it.
         if flushed.is_ready() && this.listen(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// How long a peer that reads `step` bytes a second is waited for, in seconds of a clock of our own; at most an hour.
+    /// How many seconds of a paused clock a peer that reads `step` bytes a second is waited for; at most an hour.
     async fn waited_for(step: usize) -> u64 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         SockRef::from(&listener).set_send_buffer_size(4096).unwrap();

@@ -1,4 +1,4 @@
-//! The numbers a client acts on: error codes of replies, close codes of connections.
+//! The numbers that a client acts on: error codes of replies, close codes of connections.
 //!
 //! ```text
 //!   close < 3000 (but not 1009)   the SDK reconnects
@@ -6,8 +6,8 @@
 //!   3500-3999, 4500-4999          the SDK stops for good
 //! ```
 //!
-//! A close reason never parses as JSON (an SDK would act on it) and stays far below the 123 bytes a
-//! close frame has room for.
+//! A close reason never parses as JSON, since an SDK would act on that, and stays far below the 123 bytes that a close
+//! frame has room for.
 
 use std::borrow::Cow;
 
@@ -21,16 +21,16 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// All of them, ascending.
+            /// All variants, by ascending number.
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The number on the wire.
+            /// The number that is sent.
             $vis fn code(self) -> u16 {
                 self as u16
             }
 
-            /// The words that go with it.
+            /// The text that is sent with the number.
             $vis fn text(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -43,45 +43,45 @@ macro_rules! codes {
 codes! {
     /// Why the server ends a connection.
     pub Close {
-        /// A frame that breaks RFC 6455.
+        /// A frame breaks RFC 6455.
         Protocol = 1002, "protocol error";
-        /// A binary frame on a JSON connection.
+        /// A binary frame came on a JSON connection.
         Unsupported = 1003, "only text frames are understood here";
-        /// Text that is not UTF-8.
+        /// A text frame is not UTF-8.
         NotUtf8 = 1007, "text must be utf-8";
-        /// A message or frame above the limit.
+        /// A message or a frame is larger than the limit.
         TooBig = 1009, "message too big";
-        /// This node goes away; come back to another.
+        /// This node shuts down; the client is to connect again, to another node.
         Shutdown = 3001, "shutdown";
-        /// Something failed on our side.
+        /// Something failed on the server.
         ServerError = 3004, "server error";
-        /// The token ran out and nobody refreshed it.
+        /// The token has expired and was not refreshed.
         Expired = 3005, "expired";
         /// The peer asks for more than it reads.
         Slow = 3008, "slow";
         /// The position is gone: subscribe again to learn where the feed stands.
         InsufficientState = 3010, "insufficient state";
-        /// No pong came.
+        /// The peer did not answer a ping in time.
         NoPong = 3012, "no pong";
-        /// More commands per second than allowed.
+        /// The peer sends more commands per second than allowed.
         TooManyRequests = 3013, "too many requests";
-        /// The token is not one of ours.
+        /// The token was not issued for this server, or is not valid.
         InvalidToken = 3500, "invalid token";
-        /// The peer does not speak the protocol.
+        /// The peer does not follow the protocol.
         BadRequest = 3501, "bad request";
-        /// No `connect` came in time.
+        /// The peer did not send `connect` in time.
         Stale = 3502, "stale";
-        /// Somebody ended this session on purpose.
+        /// An operator or a backend has ended this session.
         ForceDisconnect = 3503, "force disconnect";
         /// The user holds as many connections as allowed.
         ConnectionLimit = 3504, "connection limit";
-        /// The same device connected elsewhere.
+        /// A newer connection of the same device has replaced this one.
         Replaced = 4500, "replaced by a newer connection of this device";
     }
 }
 
 impl Close {
-    /// The close with this number, if it is one that others may ask a connection for.
+    /// The close with this number, if it is one that another part of the gateway may ask a connection for.
     pub(crate) fn from_code(code: u16) -> Option<Self> {
         [Self::Shutdown, Self::ForceDisconnect, Self::Replaced].into_iter().find(|close| close.code() == code)
     }
@@ -90,50 +90,50 @@ impl Close {
 codes! {
     /// Why a command was refused.
     pub(crate) ErrorCode {
-        /// Something failed on our side; try again.
+        /// Something failed on the server; try again.
         Internal = 100, "internal server error";
-        /// There is no token.
+        /// The command came without a token.
         Unauthorized = 101, "unauthorized";
-        /// There is no such feed.
+        /// No feed has this name.
         UnknownChannel = 102, "unknown channel";
-        /// Not for this user, or not from here.
+        /// This user may not do it, or nobody may over a WebSocket.
         PermissionDenied = 103, "permission denied";
-        /// No such command or rpc.
+        /// The server knows no such command or rpc.
         MethodNotFound = 104, "method not found";
-        /// One subscription per channel and connection.
+        /// A connection may subscribe to a channel only once.
         AlreadySubscribed = 105, "already subscribed";
-        /// What was sent makes no sense; the message says why.
+        /// The arguments are wrong; the message says why.
         BadRequest = 107, "bad request";
-        /// The protocol has it, this server does not.
+        /// The protocol has this command, but this server does not.
         NotAvailable = 108, "not available";
-        /// The token was good once.
+        /// The token was valid, and has expired.
         TokenExpired = 109, "token expired";
-        /// Overload: try again later.
+        /// The server is overloaded; try again later.
         TooManyRequests = 111, "too many requests";
-        /// The position is gone: reload page one.
+        /// The position is gone: load the first page again.
         UnrecoverablePosition = 112, "unrecoverable position";
     }
 }
 
 impl ErrorCode {
-    /// Whether the SDK tries again by itself. At an expired token it does so anyway on `connect`, but on `refresh`
-    /// only if told: else it ends for good where asking the app once more would have done.
+    /// Whether the reply tells the SDK to try again by itself. After an expired token, an SDK does so on `connect` in
+    /// any case, but on `refresh` only if told; otherwise it ends for good instead of asking the app for a token.
     pub(crate) fn temporary(self) -> bool {
         matches!(self, Self::Internal | Self::TokenExpired | Self::TooManyRequests)
     }
 
-    /// A refusal that says precisely what was wrong and what would be right.
+    /// A refusal with this code and with `why`, which says what was wrong and what would be right.
     pub(crate) fn because(self, why: impl Into<Cow<'static, str>>) -> Refusal {
         Refusal { code: self, message: why.into() }
     }
 }
 
-/// A command that was not done. It changed nothing.
+/// A command that was refused. It has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// What the SDK acts on.
+    /// The code that the SDK acts on.
     pub(crate) code: ErrorCode,
-    /// What a person reads; never empty.
+    /// The text that a person reads; never empty.
     pub(crate) message: Cow<'static, str>,
 }
 

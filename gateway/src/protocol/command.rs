@@ -1,4 +1,4 @@
-//! What a device asks. A text frame holds one or more JSON objects, each on its line.
+//! The commands that a device sends. A text frame holds one or more JSON objects, each on its own line.
 //!
 //! ```text
 //!   {"id":2,"subscribe":{…}}     a command: an id and exactly one verb
@@ -6,10 +6,10 @@
 //!   {"id":3,"send":{…}}          a message nobody answers, even with an id
 //! ```
 //!
-//! A line that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose
-//! contents make no sense is answered with a precise [`Refusal`]. Unknown fields are ignored.
+//! A line that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose contents make no
+//! sense is answered with a precise [`Refusal`]. Unknown fields are ignored.
 //!
-//! A channel is the name of a feed: each means the inbox that the token's user has in it.
+//! A channel is the name of a feed, and stands for the inbox that the token's user has in that feed.
 
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{DeviceId, Epoch, FeedId, Position};
@@ -21,34 +21,35 @@ use super::codes::{ErrorCode, Refusal};
 #[cfg(test)]
 mod tests;
 
-/// The line is no command.
+/// The line is no command. The connection is closed with 3501.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// One line.
+/// One line of a text frame.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Line {
-    /// The answer to our ping.
+    /// The device's answer to our ping.
     Pong,
-    /// A message we do not answer.
+    /// A message that is not answered.
     Send,
-    /// Something to do and to answer.
+    /// A command, which is done and answered.
     Command(Command),
 }
 
-/// Something to do and to answer.
+/// A command, which is done and answered.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Command {
-    /// Greater than 0; the reply carries it.
+    /// Greater than 0; the reply carries the same number.
     pub(crate) id: u32,
-    /// What.
+    /// What the device asks for.
     pub(crate) verb: Verb,
 }
 
-/// What a device may ask. Each carries what it was asked with, checked.
+/// What a device may ask for, with the arguments checked.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verb {
-    /// If asked wrongly, with what to answer: nobody is there yet whose other commands would be answered.
+    /// Holds the refusal if its arguments are wrong. It is no [`Verb::Refused`], since that is answered only after a
+    /// `connect`.
     Connect(Result<Box<Connect>, Box<Refusal>>),
     Subscribe(Box<Subscribe>),
     Unsubscribe(FeedId),
@@ -59,48 +60,48 @@ pub(crate) enum Verb {
     PresenceStats,
     Refresh(Box<str>),
     Ping,
-    /// Asked wrongly: answer with this.
+    /// A command that cannot be done: answer with this.
     Refused(Box<Refusal>),
 }
 
-/// `connect`.
+/// The arguments of `connect`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Connect {
     pub(crate) token: String,
-    /// `data.device_id`.
+    /// The field `data.device_id`, if it is there.
     pub(crate) device: Option<DeviceId>,
 }
 
-/// `subscribe`.
+/// The arguments of `subscribe`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Subscribe {
     pub(crate) feed: FeedId,
     pub(crate) from: From,
     pub(crate) deliver: Deliver,
-    /// Refuse with 112 rather than start at the head.
+    /// Whether to refuse with error 112 rather than start at the head.
     pub(crate) reject_unrecovered: bool,
 }
 
-/// What a device wants to be told.
+/// What a device is sent of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deliver {
-    /// That it is behind; it fetches by itself.
+    /// Only that it is behind; it then fetches by itself.
     Notify,
     /// Every change, with its item.
     Items,
 }
 
-/// Where a device wants to start.
+/// The position that a device wants to start from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum From {
     Head,
-    /// `recover:true`; `None` if what it gave is no position of ours.
+    /// Its own, with `recover:true`; `None` if what it sent has no epoch of ours.
     Own(Option<Position>),
-    /// `data.resume:"stored"`.
+    /// The stored one, with `data.resume:"stored"`.
     Stored,
 }
 
-/// `rpc page`.
+/// The arguments of `rpc page`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct PageAsk {
     pub(crate) feed: FeedId,
@@ -108,17 +109,17 @@ pub(crate) struct PageAsk {
     pub(crate) cursor: Option<String>,
 }
 
-/// `history`.
+/// The arguments of `history`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct History {
     pub(crate) feed: FeedId,
     pub(crate) since: Option<Position>,
-    /// 0: only where the log stands.
+    /// The most changes to give; 0 asks only for the log's position.
     pub(crate) limit: usize,
     pub(crate) reverse: bool,
 }
 
-/// Reads one line. `feeds`: the channels that there are.
+/// Reads one line. `feeds` are the channels that exist.
 pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Line, Malformed> {
     let wire: Wire<'_> = serde_json::from_str(line).map_err(|_| Malformed)?;
     let verbs = [
@@ -127,7 +128,7 @@ pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Line, Malformed> 
         wire.unsubscribe.map(|raw| on_channel(raw, "unsubscribe", feeds).map(Verb::Unsubscribe)),
         wire.rpc.map(|raw| rpc(raw, feeds)),
         wire.history.map(|raw| history(raw, feeds)),
-        // The user's devices are the same in all of the user's feeds.
+        // All feeds of a user have the same devices, so the feed does not matter.
         wire.presence.map(|raw| on_channel(raw, "presence", feeds).map(|_| Verb::Presence)),
         wire.presence_stats.map(|raw| on_channel(raw, "presence_stats", feeds).map(|_| Verb::PresenceStats)),
         wire.refresh.map(refresh),
@@ -176,7 +177,7 @@ fn contents<'a, T: Deserialize<'a>>(raw: &'a RawValue, what: &str) -> Result<T, 
     serde_json::from_str(raw.get()).map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {error}")))
 }
 
-/// The feed that the channel names.
+/// The feed that `channel` names, or a refusal that lists the known ones.
 fn feed_of(channel: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
     feeds.by_name(channel).ok_or_else(|| {
         let named: String = channel.chars().take(64).collect();
@@ -197,7 +198,7 @@ fn connect(raw: &RawValue) -> Result<Connect, Refusal> {
         device_id: Option<DeviceId>,
     }
     let Params { token, data } = contents(raw, "connect")?;
-    // An app may put anything there; only an object can name a device.
+    // An app may put any value into `data`; only an object can name a device.
     let device = match data.filter(|data| data.get().starts_with('{')) {
         Some(data) => contents::<Data>(data, "connect.data")?.device_id,
         None => None,
@@ -206,7 +207,7 @@ fn connect(raw: &RawValue) -> Result<Connect, Refusal> {
 }
 
 fn subscribe(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
-    /// Bit 2 of `flag`: refuse instead of `recovered:false`.
+    /// Bit 2 of `flag`: refuse instead of answering `recovered:false`.
     const REJECT_UNRECOVERED: u64 = 2;
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -261,7 +262,7 @@ fn subscribe(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     Ok(Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, reject_unrecovered })))
 }
 
-/// The feed of a verb that names nothing but a channel.
+/// The feed of a verb whose only argument is a channel.
 fn on_channel(raw: &RawValue, what: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
     #[derive(Deserialize)]
     struct Params {
@@ -339,9 +340,9 @@ fn history(raw: &RawValue, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     let since = match asked.since {
         None => None,
         Some(at) => {
-            // Whatever is no epoch of ours names a log that is gone.
+            // An epoch that cannot be read is not ours, so its log is gone.
             let epoch = at.epoch.parse().map_err(|_| Refusal::from(ErrorCode::UnrecoverablePosition))?;
-            // Some SDKs leave a zero out.
+            // Some SDKs leave out an offset of zero.
             Some(Position { epoch, offset: at.offset.unwrap_or(0) })
         }
     };

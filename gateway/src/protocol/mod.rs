@@ -1,13 +1,12 @@
 //! The client protocol: a profile of Centrifuge v2, in JSON.
 //!
 //! ```text
-//!   text frame ──▶ command   what a device asks, several per frame
-//!   reply, push ──▶ text frame   what it gets; catch-up and live look the same
-//!   codes        the numbers it acts on
+//!   text frame ──▶ command       what a device asks for, several commands per frame
+//!   reply, push ──▶ text frame   what a device gets; catch-up and live look the same
+//!   codes                        the numbers that a client acts on
 //! ```
 //!
-//! Nothing else in this crate knows how a message is spelled, so that a second wire format finds
-//! its place here.
+//! No other module of this crate knows how a message is written, so that a second wire format would be added here.
 
 mod codes;
 mod command;

@@ -1,10 +1,10 @@
-//! JSON on one line, whatever is in it: a line of a text frame, or of NDJSON, is one message.
+//! Puts JSON on one line: each line of a text frame, or of NDJSON, is one message.
 //!
-//! A body is kept as its backend wrote it, so there may be line breaks between its tokens. What broke there would be read
-//! as lines of their own, and a body could be written so that one of them is somebody else's item.
+//! A body is kept as its backend wrote it, so there may be line breaks between its tokens. Each part would be read as a
+//! line of its own, and a body could be written so that one of these lines passes for an item of another author.
 
-/// Puts JSON on one line, changing nothing that it says. JSON escapes line breaks within a string, so wherever one
-/// stands a blank says the same.
+/// Replaces the line breaks in `json` by blanks, which does not change its meaning: JSON escapes line breaks in a
+/// string.
 pub(crate) fn one_line(json: &mut [u8]) {
     json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
 }

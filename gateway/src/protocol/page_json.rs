@@ -1,4 +1,4 @@
-//! A feed page as JSON, the same by HTTP and by `rpc page`, and the cursor that leads to the next.
+//! A feed page as JSON, the same by HTTP and by `rpc page`, and the cursor that leads to the next page.
 //!
 //! ```text
 //!   {"items":[{…}], "next":"AQAAA…" | null, "position":{"epoch":"7","offset":12}}
@@ -6,8 +6,8 @@
 //!   cursor = base64url( version 1 | rank i64 | item u64 | first 4 bytes of a digest of these )
 //! ```
 //!
-//! A cursor is opaque: clients hand it back as it came. The digest is no secret; it catches text
-//! that was never a cursor of ours, or was cut.
+//! A cursor is opaque: clients send it back as it came. The digest is no secret; it detects text that was never a
+//! cursor of ours, or was cut.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The most items on a page.
 pub(crate) const LIMIT_MAX: usize = 100;
 
-/// Items on a page when nobody says how many.
+/// The number of items on a page if the client names none.
 pub(crate) const LIMIT_DEFAULT: usize = 20;
 
 const VERSION: u8 = 1;
@@ -40,7 +40,7 @@ impl From<Page> for PageJson {
     }
 }
 
-/// The text of a cursor that goes on strictly below `key`.
+/// The text of a cursor whose page begins strictly below `key`.
 pub(crate) fn cursor_text(key: DisplayKey) -> String {
     let mut bytes = Vec::with_capacity(KEY_LEN + 4);
     bytes.push(VERSION);
@@ -50,7 +50,7 @@ pub(crate) fn cursor_text(key: DisplayKey) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Reads a cursor; `Err` says what would be right.
+/// Reads a cursor; the error says what would be right.
 pub(crate) fn parse_cursor(text: &str) -> Result<DisplayKey, &'static str> {
     const FOREIGN: &str = "a cursor is the `next` of an earlier page, unchanged; this one is not";
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| FOREIGN)?;

@@ -1,4 +1,4 @@
-//! What a device is answered. The result object is always there, even empty: some SDKs index it.
+//! The replies to a device's commands. The result object is always there, even if empty: some SDKs index it.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use serde::Serialize;
 use super::codes::{ErrorCode, Refusal};
 use crate::limits::budget::Held;
 
-/// One result, by verb.
+/// The result of a command, by its verb.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Connect(Connected),
     Subscribe(Opened),
     Unsubscribe,
-    /// `rpc ack`.
+    /// The result of `rpc ack`.
     Acked,
-    /// `rpc page`.
+    /// The result of `rpc page`.
     Page(Large),
     History(History),
     Presence(BTreeMap<CompactString, Presence>),
@@ -26,53 +26,53 @@ pub(crate) enum Reply {
     Pong,
 }
 
-/// `connect`: never a field empty or zero that an SDK looks at.
+/// The result of `connect`. No field that an SDK looks at is ever empty or zero.
 #[derive(Debug, Serialize)]
 pub(crate) struct Connected {
     pub(crate) client: CompactString,
     pub(crate) version: &'static str,
     /// Seconds between pings, at least 1.
     pub(crate) ping: u32,
-    /// Pings want an answer.
+    /// Whether pings are to be answered.
     pub(crate) pong: bool,
     pub(crate) expires: bool,
-    /// Seconds, at least 1.
+    /// Seconds until the token expires, at least 1.
     pub(crate) ttl: u64,
     pub(crate) session: CompactString,
     pub(crate) node: String,
 }
 
-/// How a subscription began: the reply to the device.
+/// The result of `subscribe`: how the subscription began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// The position it starts from.
+    /// The position that it starts from.
     pub position: Position,
-    /// Whether it had asked for one.
+    /// Whether the device asked to recover from a position.
     pub was_recovering: bool,
-    /// Whether it got it: then nothing is missing (I9).
+    /// Whether it was recovered: then no change is missing (I9).
     pub recovered: bool,
 }
 
-/// `refresh`.
+/// The result of `refresh`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Refreshed {
     pub(crate) client: CompactString,
     pub(crate) version: &'static str,
     pub(crate) expires: bool,
-    /// Seconds, at least 1.
+    /// Seconds until the token expires, at least 1.
     pub(crate) ttl: u64,
 }
 
-/// `history`.
+/// The result of `history`.
 #[derive(Debug)]
 pub(crate) struct History {
     pub(crate) epoch: Epoch,
     pub(crate) offset: u64,
-    /// The publications, comma between.
+    /// The publications, with commas between them.
     pub(crate) publications: Large,
 }
 
-/// JSON on one line that may be large, and the room in memory that is kept for it.
+/// JSON on one line that may be large, and the bytes of memory that are counted for it.
 #[derive(Debug)]
 pub(crate) struct Large {
     pub(crate) json: Vec<u8>,
@@ -87,7 +87,7 @@ pub(crate) struct Presence {
     pub(crate) conn_info: PresenceInfo,
 }
 
-/// What we know of it.
+/// What this server knows of the device.
 #[derive(Debug, Serialize)]
 pub(crate) struct PresenceInfo {
     pub(crate) device: String,
@@ -96,7 +96,7 @@ pub(crate) struct PresenceInfo {
 }
 
 impl Reply {
-    /// The room that is kept for it, if it may be large.
+    /// Takes out the bytes of memory that are counted for the reply, if it may be large.
     pub(crate) fn take_held(&mut self) -> Option<Held> {
         match self {
             Self::Page(large) | Self::History(History { publications: large, .. }) => large.held.take(),
@@ -105,7 +105,7 @@ impl Reply {
     }
 }
 
-/// Appends `{"id":…,"verb":{…}}`.
+/// Appends the line `{"id":…,"verb":{…}}` of a result.
 pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
     match reply {
         Reply::Connect(connected) => object(out, id, "connect", connected),
@@ -135,7 +135,7 @@ pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
     }
 }
 
-/// Appends `{"id":…,"error":{…}}`.
+/// Appends the line `{"id":…,"error":{…}}` of a refusal.
 pub(crate) fn error(out: &mut Vec<u8>, id: u32, refusal: &Refusal) {
     #[derive(Serialize)]
     struct Wire<'a> {
@@ -176,7 +176,7 @@ struct Stats {
 #[derive(Serialize)]
 struct Subscribed {
     recoverable: bool,
-    /// One SDK advances recovered positions only then.
+    /// One SDK advances recovered positions only if this is true.
     positioned: bool,
     epoch: Epoch,
     offset: u64,

@@ -1,4 +1,4 @@
-//! What goes over the wire, to the letter.
+//! Tests of replies and pushes, byte for byte as they are sent.
 
 use std::collections::BTreeMap;
 

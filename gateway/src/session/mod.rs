@@ -1,5 +1,5 @@
-//! One subscription of one device to its feed: a position that advances to the head. Pure: no await,
-//! no clock, no IO.
+//! One subscription of one device to its feed: a position that advances to the head of the log. Pure: no await, no
+//! clock, no IO.
 //!
 //! ```text
 //!             Wake, Writable, Found, Failed
@@ -9,11 +9,11 @@
 //! ```
 //!
 //! Invariants:
-//! - It holds a position, never a queue: whatever the device does not take stays in the log.
-//! - A wake is a bit, cleared when a read *starts*: a wake that overtakes a read in flight is kept.
+//! - A session holds a position, never a queue: changes that the device has not taken stay in the log.
+//! - A wake is a bit, cleared when a read *starts*: a wake that comes during a read is kept.
 //! - Nothing is read while the socket still holds what was pushed before (I18).
-//! - In items mode pushed offsets are contiguous; in notify mode they jump to the head (coalesced).
-//! - A position that the log no longer serves ends the session, never skips (I9).
+//! - In items mode pushed offsets are contiguous; in notify mode they jump to the head, which stands for all between.
+//! - If the log no longer serves the position, the session ends; it never skips changes (I9).
 
 use feedgate_common::{Epoch, Position};
 
@@ -26,47 +26,47 @@ mod tests;
 /// Where a subscription starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// At the head: the device has just loaded, or does not care.
+    /// At the head: the device has just loaded its feed, or needs no older changes.
     Head,
     /// At the device's own position.
     At(Position),
-    /// It asked to recover from what is no position of ours, or from a stored one that is not there.
+    /// The device asked to recover, but sent no position of ours, or has none stored.
     Lost,
 }
 
-/// What happened outside.
+/// What happened outside the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The log may have grown.
     Wake,
-    /// All that was pushed has left.
+    /// All that was pushed has been written to the peer.
     Writable,
     /// The answer to [`Action::Read`].
     Found(Found),
-    /// [`Action::Read`] got no answer.
+    /// The read of [`Action::Read`] failed.
     Failed,
 }
 
 /// The answer of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// The changes `first ..= last` are in hand (none if `last` < `first`); the log ends at `head`.
+    /// The changes `first ..= last` were read (none if `last` < `first`); the log ends at `head`.
     Changes {
-        /// One more than the position asked for.
+        /// The offset after the position that was asked about.
         first: u64,
-        /// The last in hand.
+        /// The offset of the last change that was read.
         last: u64,
-        /// The log's last sequence id.
+        /// The offset of the last change in the log.
         head: u64,
     },
-    /// Where the log stands.
+    /// The log's last position.
     Head(Position),
-    /// The position asked for is not served any more; the log stands there.
+    /// The log does not serve the position any more; its last position is given.
     Gone(Position),
 }
 
 impl Found {
-    /// Whether there are changes beyond those in hand.
+    /// Whether the log has changes after those that were read.
     pub(crate) fn is_cut(self) -> bool {
         matches!(self, Self::Changes { last, head, .. } if last < head)
     }
@@ -75,15 +75,15 @@ impl Found {
 /// What to ask the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask {
-    /// Where it stands.
+    /// The log's last position.
     Head,
-    /// Whether it serves this position, and where it stands.
+    /// Whether it still serves this position, and its last position.
     Serves(Position),
     /// The changes after this position.
     After(Position),
 }
 
-/// What to do outside, in the order given.
+/// What to do outside the session, in the order given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Ask the log; answer with [`Event::Found`] or [`Event::Failed`].
@@ -92,15 +92,15 @@ pub enum Action {
     Opened(Opened),
     /// Tell the device that its position cannot be recovered; the session is over.
     RefuseUnrecovered,
-    /// Tell the device that the log cannot be reached; the session is over.
+    /// Tell the device that the log could not be read; the session is over.
     RefuseFailed,
-    /// Push the changes in hand.
+    /// Push the changes that were read.
     Push,
-    /// Push that the log stands at this offset.
+    /// Push that the log's last offset is this.
     Behind(u64),
-    /// Wake the session again after a while: the log could not be reached.
+    /// Wake the session again after a while: the log could not be read.
     Retry,
-    /// Close the connection.
+    /// Close the connection with this code.
     Close(Close),
 }
 
@@ -136,7 +136,7 @@ enum State {
     Reading,
 }
 
-/// [`Start`], of which the position stands in the session.
+/// Where an opening session starts; an own position is in [`Session`] itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
     Head,
@@ -144,7 +144,7 @@ enum From {
     Lost,
 }
 
-/// See the module.
+/// The state of one subscription.
 #[derive(Debug)]
 pub struct Session {
     state: State,
@@ -156,8 +156,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Begins, and says what to read first. `reject_unrecovered`: the device would rather be refused
-    /// than start at the head.
+    /// Begins a session, and gives the first read. `reject_unrecovered`: refuse rather than start at the head if the
+    /// position cannot be recovered.
     pub fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
         const NONE: Position = Position { epoch: Epoch(0), offset: 0 };
         let (from, position, ask) = match (start, deliver) {
@@ -170,17 +170,17 @@ impl Session {
         (Self { state, deliver, reject_unrecovered, behind: false, writable: true, position }, Action::Read(ask))
     }
 
-    /// Up to where the device was sent changes, or told of them.
+    /// The position up to which the device was sent changes, or told of them.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Whether it waits for [`Event::Writable`].
+    /// Whether the session waits for [`Event::Writable`].
     pub fn awaits_writable(&self) -> bool {
         !self.writable
     }
 
-    /// See the module.
+    /// Takes an event, and gives what is to be done for it.
     #[must_use = "what it says is to be done"]
     pub fn on(&mut self, event: Event) -> Actions {
         match event {
@@ -202,7 +202,7 @@ impl Session {
         Actions::default().then(self.advance())
     }
 
-    /// Starts a read if there is a reason and room. Here the wake bit is cleared.
+    /// Starts a read if the session was woken and the socket has room. Clears the wake bit.
     fn advance(&mut self) -> Option<Action> {
         if self.state != State::Idle || !self.behind || !self.writable {
             return None;
@@ -242,7 +242,7 @@ impl Session {
         match found {
             Found::Changes { first, last, head } => {
                 if first != self.position.offset + 1 || last + 1 < first || head < last {
-                    // The log broke its promise; nothing of it is passed on.
+                    // The log broke its promise; nothing of its answer is passed on.
                     return Actions::one(Action::Close(Close::ServerError));
                 }
                 self.behind |= last < head;

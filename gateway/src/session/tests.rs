@@ -1,4 +1,4 @@
-//! Events in, actions out. The names are the specification.
+//! Tests of the session: events go in, actions come out. The names of the tests are the specification.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn opening(deliver: Deliver, start: Start) -> Session {
     Session::open(deliver, start, false).0
 }
 
-/// A session that has just begun at the head, 7.
+/// A session that has just begun at the head, offset 7.
 fn live(deliver: Deliver) -> Session {
     let mut session = opening(deliver, Start::Head);
     let actions: Vec<Action> = session.on(head(1, 7)).into_iter().collect();

@@ -1,4 +1,4 @@
-//! The hops that proxies have noted in a header: each appends the address it was asked from.
+//! The addresses that proxies have noted in a header: each proxy appends the address that its request came from.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,10 +9,11 @@ use super::ClientAddress;
 const FORWARDED: &str = "forwarded";
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// The hops of the header in use, the one that was appended last first; `None` stands for one that is no address.
+/// The addresses in the header that `told_by` names, the one that was appended last first; `None` stands for an element
+/// that holds no address.
 ///
-/// Elements are split at every comma, inside quotes too: so nothing that a client has written, such as a quote left open,
-/// changes how the elements behind it are read.
+/// Elements are split at every comma, inside quotes too: so nothing that a client has written, such as a quote left
+/// open, changes how the elements after it are read.
 pub(super) fn nearest_first(told_by: ClientAddress, headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
     let (name, read): (_, fn(&str) -> Option<IpAddr>) = match told_by {
         ClientAddress::Forwarded => (Some(FORWARDED), forwarded),
@@ -23,14 +24,14 @@ pub(super) fn nearest_first(told_by: ClientAddress, headers: &HeaderMap) -> impl
     lines.flat_map(|line| line.to_str().unwrap_or("not text").rsplit(',')).map(read)
 }
 
-/// Of an element of `Forwarded`: what its `for=` says.
+/// The address that `for=` names in an element of the header `Forwarded`.
 fn forwarded(element: &str) -> Option<IpAddr> {
     let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.into_iter().find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
     address(value.trim().trim_matches('"'))
 }
 
-/// An address, with a port or without one; an IPv6 address in brackets or without them.
+/// Reads an address, with a port or without one; an IPv6 address in brackets or without them.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = || text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text).parse().ok();

@@ -1,4 +1,4 @@
-//! Whom a connection counts for: the address behind it, as limits per address know it.
+//! Finds the address that a connection counts for, as limits per address know it.
 //!
 //! ```text
 //!   peer of the socket ── is not trusted ───────────────────────────────▶ its key
@@ -7,7 +7,8 @@
 //!                         └─ names nobody ─────────────────────────────▶ no limit: it is one of ours
 //! ```
 //!
-//! What an address holds and may hold, [`shares`] counts. The rest is pure: bytes and headers in, a key out.
+//! The module [`shares`] counts what an address holds, and says what it may hold. The rest is pure: bytes and headers
+//! in, a key out.
 
 mod hops;
 mod network;
@@ -22,18 +23,18 @@ use serde::{Deserialize, Serialize};
 
 use network::Network;
 
-/// What limits per address count by: an IPv4 address, or the /64 of an IPv6 address, of which one household or
-/// one phone has all addresses.
+/// What limits per address count by: an IPv4 address; or the /64 prefix of an IPv6 address, since one household or one
+/// phone has all addresses of that prefix.
 ///
-/// IPv4 addresses lie in the prefixes 0:0:a:b::/64, which are no host's.
+/// An IPv4 address is kept as a number below 2^32, which is no prefix of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct AddressKey(u64);
 
-/// The first 96 bits of an IPv6 address that stands for the IPv4 address in its last 32 (NAT64, RFC 6052).
+/// The prefix of 96 bits of IPv6 addresses that stand for the IPv4 address in their last 32 bits (NAT64, RFC 6052).
 const NAT64: u128 = 0x0064_ff9b << 96;
 
 impl AddressKey {
-    /// Of an address. An IPv4 address that is written as an IPv6 address is that IPv4 address.
+    /// The key of `address`. An IPv4 address that is written as an IPv6 address has the key of that IPv4 address.
     pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(v4) => Self(v4.to_bits().into()),
@@ -58,13 +59,13 @@ impl fmt::Debug for AddressKey {
     }
 }
 
-/// Whom a request or a WebSocket counts for. `None`: a proxy or a backend of the operator, for whom no limit per address
-/// holds. Travels with each request as an extension.
+/// The address that a request or a WebSocket counts for. `None` stands for a proxy or a backend of the operator, which
+/// no limit per address holds for. Each request carries it as an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Client(pub(crate) Option<AddressKey>);
 
 impl Client {
-    /// Of the request; one that no port brought counts for nobody.
+    /// The client of the request; one that came by no port has no limit.
     pub(crate) fn of(request: &Extensions) -> Self {
         request.get().copied().unwrap_or_default()
     }
@@ -83,18 +84,18 @@ impl fmt::Display for Client {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientAddress {
-    /// Not at all: what they carry is not limited per address.
+    /// Trusted proxies do not name it: no limit per address holds for what they pass on.
     #[default]
     Connection,
-    /// By the header `Forwarded` (RFC 7239).
+    /// Trusted proxies name it in the header `Forwarded` (RFC 7239).
     Forwarded,
-    /// By the header `X-Forwarded-For`.
+    /// Trusted proxies name it in the header `X-Forwarded-For`.
     XForwardedFor,
-    /// By the PROXY protocol, version 2.
+    /// Trusted proxies name it by the PROXY protocol, version 2.
     ProxyProtocol,
 }
 
-/// The operator's own machines, and how they name whom they speak for.
+/// The operator's own machines, and how they name the client that they pass on.
 #[derive(Debug, Clone)]
 pub(crate) struct Proxies {
     trusted: Vec<Network>,
@@ -102,29 +103,30 @@ pub(crate) struct Proxies {
 }
 
 impl Proxies {
-    /// `trusted`: networks such as "10.0.0.0/8", or single addresses. Otherwise what is wrong with which of them.
+    /// Reads `trusted`: networks such as "10.0.0.0/8", or single addresses. If one is wrong, the error names it.
     pub(crate) fn new(trusted: &[String], told_by: ClientAddress) -> Result<Self, String> {
         let trusted: Result<_, _> = trusted.iter().map(|network| network.parse()).collect();
         Ok(Self { trusted: trusted?, told_by })
     }
 
-    /// Whether the peer of a socket is one of them.
+    /// Whether the peer of a socket is one of the trusted machines.
     pub(crate) fn trust(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.trusted.iter().any(|network| network.contains(peer))
     }
 
-    /// Whether `peer` opens its connections with a PROXY header.
+    /// Whether `peer` begins its connections with a PROXY header.
     pub(crate) fn speak_proxy_protocol(&self, peer: IpAddr) -> bool {
         self.told_by == ClientAddress::ProxyProtocol && self.trust(peer)
     }
 
-    /// Whom a connection of `peer` counts for as far as its address tells.
+    /// The client that a connection of `peer` counts for, as far as its address alone tells.
     pub(crate) fn client(&self, peer: IpAddr) -> Client {
         Client((!self.trust(peer)).then(|| AddressKey::of(peer)))
     }
 
-    /// Whom a request of `peer` counts for: the hop nearest to us that is not trusted.
+    /// The client that a request of `peer` counts for: the nearest address, going back from this node, that is not
+    /// trusted.
     pub(crate) fn client_of(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
         if !self.trust(peer) {
             return Client(Some(AddressKey::of(peer)));
@@ -134,7 +136,7 @@ impl Proxies {
             match hop {
                 Some(address) if self.trust(address) => nearest = address,
                 Some(address) => return Client(Some(AddressKey::of(address))),
-                // A trusted proxy does not know, or does not say, whom it had this from.
+                // A trusted proxy does not know or does not say where this came from, so it counts for that proxy.
                 None => return Client(Some(AddressKey::of(nearest))),
             }
         }

@@ -3,16 +3,16 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// See the module.
+/// A network, as its first address and the length of its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network {
     first: IpAddr,
-    /// How many of the leading bits all its addresses share.
+    /// How many leading bits all addresses of the network share.
     prefix: u32,
 }
 
 impl Network {
-    /// `address` must be canonical: an IPv4 address is not written as an IPv6 address.
+    /// Whether `address` is in the network. It must be canonical: an IPv4 address is not written as an IPv6 address.
     pub(super) fn contains(&self, address: IpAddr) -> bool {
         let shares = |a: u128, b: u128, bits: u32| (a ^ b).checked_shr(bits - self.prefix).unwrap_or(0) == 0;
         match (self.first, address) {

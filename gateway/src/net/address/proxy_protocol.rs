@@ -1,7 +1,7 @@
 //! The PROXY protocol, version 2: a binary header before the first byte of a connection.
 //!
 //! ```text
-//!   signature (12) │ version, command (1) │ family, transport (1) │ length (2) │ source, destination, ports, more (length)
+//!   signature (12) │ version, command (1) │ family, transport (1) │ length (2) │ source, destination, ports … (length)
 //! ```
 
 use std::io;
@@ -14,14 +14,15 @@ use super::{AddressKey, Client};
 
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// What has a length of its own behind it.
+/// The bytes of the header's first part, whose length is fixed; its last two bytes are the length of the rest.
 const HEAD: usize = 16;
 
-/// The longest rest of a header that is read: addresses are 36 bytes, and proxies add little to them.
+/// The most bytes of the rest that are read: addresses are 36 bytes, and proxies add little to them.
 const REST_MAX: usize = 4096;
 
-/// Reads the header that a trusted `peer` opens its connection with, and tells whom the connection counts for. A peer
-/// that begins with a request instead speaks for itself. Ends with an error if the header is wrong.
+/// Reads the header that a trusted `peer` begins its connection with, and gives the client that the connection counts
+/// for. For a peer that begins with a request instead no limit holds, and its bytes stay unread. Fails if the header is
+/// wrong. If the future is dropped, a part of the header may be lost.
 pub(crate) async fn read(stream: &mut TcpStream, peer: IpAddr) -> io::Result<Client> {
     let mut first = [0];
     if stream.peek(&mut first).await? == 0 || first[0] != SIGNATURE[0] {
@@ -34,7 +35,7 @@ pub(crate) async fn read(stream: &mut TcpStream, peer: IpAddr) -> io::Result<Cli
     Ok(client(head, &rest, peer))
 }
 
-/// How many bytes follow the head.
+/// How many bytes follow the header's first part; an error if that is wrong.
 fn rest_of(head: [u8; HEAD]) -> Result<usize, &'static str> {
     let rest = usize::from(u16::from_be_bytes([head[14], head[15]]));
     match head[12] {

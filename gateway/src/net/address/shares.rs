@@ -1,5 +1,5 @@
-//! What each address holds of this node, and the most it may: connections, those among them that have not said who they
-//! are, how many of these come in a second, and upgrades a second.
+//! What each address holds of this node, and the most that it may hold: connections, unauthenticated connections among
+//! them, how many of these begin per second, and upgrades per second.
 //!
 //! ```text
 //!   accept ──▶ enter ──▶ Stay: unauthenticated ──▶ known ──▶ dropped as the connection ends
@@ -8,11 +8,11 @@
 //!   upgrade ─▶ may_upgrade, even if it is refused for something else
 //! ```
 //!
-//! Invariants: the counts are exact, because a [`Stay`] gives back what it took; an address that holds nothing and whose
-//! upgrades are forgotten takes no memory for long.
+//! Invariants: the counts are exact, because a [`Stay`] gives back what it took. An address that holds nothing and
+//! whose upgrades are forgotten takes no memory for long.
 //!
-//! What has not said who it is holds a head of at most 16 KiB, or a message of at most 4 KiB, so that its number bounds
-//! its memory.
+//! An unauthenticated connection holds a head of at most 16 KiB, or a message of at most 4 KiB, so their number bounds
+//! their memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,43 +23,44 @@ use rustc_hash::FxHashMap;
 use super::{AddressKey, Client};
 use crate::limits::allowance::{Allowance, Rate};
 
-/// Between two log lines about refusals, so that a flood does not fill the log.
+/// The least time between two log lines about refusals, so that a flood does not fill the log.
 const TELL_EVERY_MS: u64 = 10_000;
 
-/// Answers to refused connections of one address.
+/// How many refused connections of one address are answered.
 const REFUSALS: Rate = Rate { per_sec: 100, burst: 200 };
 
-/// A shard forgets those who hold nothing when it has grown to this many, and to twice as many as it then keeps.
+/// A shard forgets addresses that hold nothing when it has this many addresses, and again at twice the number that is
+/// left.
 const SWEEP_FROM: usize = 64;
 
 /// The most that one address may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Connections, whatever they are.
+    /// Connections of any kind at a time.
     pub(crate) connections: u32,
-    /// Connections that have not said who they are.
+    /// Unauthenticated connections at a time.
     pub(crate) unauthenticated: u32,
-    /// Connections that come and never say who they are.
+    /// How often connections may begin that never authenticate.
     pub(crate) strangers: Rate,
-    /// WebSockets asked for.
+    /// How often WebSockets may be asked for.
     pub(crate) upgrades: Rate,
 }
 
-/// Which limit is reached.
+/// The limit that is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooMany {
-    /// [`Limits::connections`].
+    /// The address holds [`Limits::connections`] connections.
     Connections,
-    /// [`Limits::unauthenticated`].
+    /// The address holds [`Limits::unauthenticated`] of them.
     Unauthenticated,
-    /// [`Limits::strangers`].
+    /// Connections come faster than [`Limits::strangers`] allows.
     Strangers,
-    /// [`Limits::upgrades`].
+    /// Upgrades come faster than [`Limits::upgrades`] allows.
     Upgrades,
 }
 
 impl TooMany {
-    /// In words for the client and the log, with the setting.
+    /// What is said to the client and in the log; it names the setting.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Connections => "this address holds as many connections as gateway.connections_per_address allows",
@@ -78,7 +79,7 @@ impl TooMany {
     }
 }
 
-/// See the module.
+/// What all addresses hold, in shards with a lock each.
 pub(crate) struct Shares {
     shards: [Mutex<Shard>; 16],
     limits: Limits,
@@ -100,7 +101,7 @@ struct Held {
 }
 
 impl Held {
-    /// Whether it is as that of an address that was never seen.
+    /// Whether nothing differs from an address that was never seen.
     fn is_nothing(&self, now_ms: u64) -> bool {
         let allowances = [&self.strangers, &self.upgrades, &self.refusals];
         self.connections == 0 && allowances.iter().all(|allowance| allowance.is_full(now_ms))
@@ -113,7 +114,7 @@ impl Shares {
         Arc::new(Self { shards: std::array::from_fn(shard), limits, told_ms: AtomicU64::new(0) })
     }
 
-    /// Counts one connection more, of somebody who has not said who they are.
+    /// Counts one unauthenticated connection more, or says which limit is reached; then it is not counted.
     pub(crate) fn enter(self: &Arc<Self>, key: AddressKey, now_ms: u64) -> Result<Stay, TooMany> {
         let entered = self.held(key, now_ms, |held| {
             if held.connections >= self.limits.connections {
@@ -133,13 +134,13 @@ impl Shares {
         Ok(Stay { shares: self.clone(), key, is_known: false })
     }
 
-    /// Counts one upgrade more.
+    /// Counts one upgrade more, or says that the limit is reached; then it is not counted.
     pub(crate) fn upgrade(&self, key: AddressKey, now_ms: u64) -> Result<(), TooMany> {
         let fair = self.held(key, now_ms, |held| held.upgrades.take(1, now_ms, self.limits.upgrades));
         self.told(key, now_ms, if fair { Ok(()) } else { Err(TooMany::Upgrades) })
     }
 
-    /// Whether somebody at this address who was refused is told so: a flood is not worth the answers.
+    /// Whether a refused connection of this address is answered: during a flood most are closed without an answer.
     pub(crate) fn may_hear_why(&self, key: AddressKey, now_ms: u64) -> bool {
         self.held(key, now_ms, |held| held.refusals.take(1, now_ms, REFUSALS))
     }
@@ -155,11 +156,11 @@ impl Shares {
     }
 
     fn shard(&self, key: AddressKey) -> &Mutex<Shard> {
-        // The low bits of neighbours differ, of IPv4 addresses as of prefixes.
+        // The low bits differ between neighbours, both of IPv4 addresses and of prefixes.
         &self.shards[key.0 as usize % self.shards.len()]
     }
 
-    /// Says in the log, now and then, that an address is refused something.
+    /// Warns in the log of a refusal, at most once per [`TELL_EVERY_MS`]; passes `answer` on.
     fn told<T>(&self, address: AddressKey, now_ms: u64, answer: Result<T, TooMany>) -> Result<T, TooMany> {
         if let Err(too_many) = &answer {
             let due = |told: u64| (told == 0 || now_ms >= told + TELL_EVERY_MS).then_some(now_ms.max(1));
@@ -172,7 +173,7 @@ impl Shares {
     }
 }
 
-/// A connection that is counted, until this is dropped.
+/// A counted connection. Dropping this gives back what it took.
 pub(crate) struct Stay {
     shares: Arc<Shares>,
     key: AddressKey,
@@ -180,7 +181,7 @@ pub(crate) struct Stay {
 }
 
 impl Stay {
-    /// It has said who it is.
+    /// Counts the connection as authenticated from now on.
     pub(crate) fn known(&mut self) {
         if !std::mem::replace(&mut self.is_known, true) {
             let rate = self.shares.limits.strangers;
@@ -191,7 +192,7 @@ impl Stay {
         }
     }
 
-    /// Whom it counts for.
+    /// The client that the connection counts for.
     pub(crate) fn client(&self) -> Client {
         Client(Some(self.key))
     }

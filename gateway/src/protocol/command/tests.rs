@@ -1,11 +1,11 @@
-//! Commands as devices write them: what is understood, and what is refused with which words.
+//! Tests of commands as devices write them: which are understood, and which are refused with which words.
 
 use feedgate_common::Epoch;
 use feedgate_common::named::NamedFeed;
 
 use super::*;
 
-/// There are two channels, "feed" and "notifications".
+/// Reads a line where there are two channels, "feed" and "notifications".
 fn decode(line: &str) -> Result<Line, Malformed> {
     let kinds = vec!["like".into()];
     let named = NamedFeed { id: FeedId(3), name: "notifications".into(), kinds, cap: 10, ttl: None };
