@@ -1,4 +1,4 @@
-//! What a node does besides serving, once, however many ports it serves.
+//! The work that a node does besides serving: once per node, however many ports it serves.
 //!
 //! ```text
 //!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes that may have been lost
@@ -15,16 +15,17 @@ use crate::node::Node;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
 
-/// Over how long all sessions are woken when any wake may have been lost.
+/// The time over which all sessions are woken when any wake may have been lost.
 const REREAD: Duration = Duration::from_secs(2);
 
-/// Over how long all sessions are woken at most, when such rounds follow each other without a rest.
+/// The most time over which all sessions are woken, when such rounds follow each other without a rest.
 const REREAD_MAX: Duration = Duration::from_secs(64);
 
-/// Woken or closed at a time.
+/// How many sessions are woken or closed at a time.
 const AT_ONCE: usize = 16;
 
-/// Forever. Of several at a time one works, and another goes on when that one ends. Cancel it at any time.
+/// Does the node's background work for ever. If it is called several times, one call works, and another goes on when
+/// that one ends. It may be dropped at any time.
 pub(crate) async fn run(node: &Node) {
     let _alone = node.background.lock().await;
     join3(keeper::begin(node), vitals::probe(node), pull_news::begin(node)).await;
@@ -37,7 +38,8 @@ pub(crate) async fn run(node: &Node) {
     .await;
 }
 
-/// Wakes every session and confirms it in the session pool, paced, each time any wake or close may have been lost.
+/// Wakes every session and confirms it in the session pool, spread over time, whenever a wake or a close may have been
+/// lost.
 async fn make_up_for_the_missed(node: &Node) {
     let mut pace = Pace::default();
     loop {
@@ -55,8 +57,8 @@ async fn make_up_for_the_missed(node: &Node) {
     }
 }
 
-/// How long rounds take: what all sessions read at once may be the reason why wakes are lost again, so a round that
-/// follows another without a rest as long as that one takes twice as long.
+/// How long a round takes. All sessions that read at once may be why wakes are lost again, so a round that follows
+/// another one without a rest takes twice as long as that one.
 #[derive(Default)]
 struct Pace {
     time: Duration,
@@ -64,7 +66,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// What the round takes that begins now.
+    /// The time that a round takes which begins at `now`.
     fn begin(&mut self, now: Instant) -> Duration {
         let rested = self.ended.is_none_or(|ended| now.duration_since(ended) > self.time);
         self.time = if rested { REREAD } else { (2 * self.time).min(REREAD_MAX) };
@@ -72,7 +74,8 @@ impl Pace {
     }
 }
 
-/// Does it to each, in order, evenly over `time` but for the last few.
+/// Calls `each` on all, in order, spread evenly over `time`; it does not wait after the last few. If dropped, the rest
+/// is left out.
 pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)) {
     let started = Instant::now();
     for (n, chunk) in all.chunks(AT_ONCE).enumerate() {
@@ -81,7 +84,7 @@ pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)
     }
 }
 
-/// Waits for the turn of the `n`th of `all`, which are spread evenly over `time`.
+/// Waits until element `n` of `all` is due, when they are spread evenly over `time`. Cancel safe.
 pub(crate) async fn turn(started: Instant, time: Duration, n: usize, all: usize) {
     let due = time.mul_f64(n as f64 / all as f64);
     if !due.is_zero() {

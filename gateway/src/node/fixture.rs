@@ -1,4 +1,4 @@
-//! For tests: a node over real stores that serves no port, and readers who sit there without a socket.
+//! For tests: a node over real stores that serves no port, and sessions of readers on it that have no socket.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::settings::Settings;
 pub(crate) const LIKES: FeedId = FeedId(1);
 pub(crate) const STORIES: FeedId = FeedId(2);
 
-/// Two feeds beside the main one.
+/// Two feeds besides the main one.
 pub(crate) fn likes_and_stories() -> NamedFeeds {
     let feed = |id, name: &str, kind: &str| {
         let (name, kinds) = (name.into(), vec![kind.into()]);
@@ -33,7 +33,7 @@ pub(crate) fn node(stores: &Embedded, feeds: Feeds) -> Arc<Node> {
     Node::new("node".to_owned(), stores, Arc::new(settings))
 }
 
-/// So many readers with a session here, by the name `who` and a number.
+/// Makes `count` readers with a session on the node, named `who` and a number.
 pub(crate) async fn seated(node: &Node, who: &str, count: usize) -> Vec<(UserId, Arc<Slot>)> {
     let names: Vec<UserId> = (0..count).map(|n| format!("{who}{n}").parse().unwrap()).collect();
     let numbers = node.feeds.archive().intern(&names).await.unwrap();

@@ -1,13 +1,15 @@
-//! Sessions that the pool may have and this node has not: a claim whose answer was lost, a release that failed.
+//! Releases sessions that the session pool may hold and this node has not: after a claim without an answer, or a
+//! release that failed.
 //!
 //! ```text
 //!   claim or release without an answer ──note──▶ its user ──every few seconds──▶ what does the pool say of this user?
 //!       a session of this node that sits nowhere here ──▶ released
 //! ```
 //!
-//! A call that was given up may still be carried out, as long as it waits somewhere on its way. So a user is looked at
-//! until the pool has answered for [`SETTLED`]. The other side, sessions that sit here and that the pool has not, is the
-//! [keeper's](crate::node::keeper). Bounded by [`NOTED_MAX`]: what finds no room stays in the pool until this node ends.
+//! A call that was given up may still be carried out, as long as it waits somewhere on its way. So the pool is asked
+//! about a user until it has answered for [`SETTLED`]. The [keeper](crate::node::keeper) handles the opposite case,
+//! sessions that are here and not in the pool. Bounded by [`NOTED_MAX`]: a session whose user finds no room stays in
+//! the pool until this node ends.
 
 use std::time::Duration;
 
@@ -21,24 +23,25 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use crate::node::Node;
 use crate::node::bounded::bounded;
 
-/// Users who may be noted; 24 bytes each.
+/// The most users that are noted; each takes 24 bytes.
 const NOTED_MAX: usize = 1 << 20;
 
-/// How often they are looked at.
+/// How often the pool is asked about them.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// So long after the last call that failed, a call that was given up is carried out no more.
+/// This long after the last call failed, no call that was given up is carried out any more.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// Users looked at at a time.
+/// How many users the pool is asked about at a time.
 const AT_ONCE: usize = 16;
 
-/// Who is noted, and when a call about them has failed last.
+/// The noted users, and when a call about each has failed last.
 #[derive(Default)]
 pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
 
 impl Ghosts {
-    /// A claim or a release of this user has no answer: it may have been carried out, or may be yet.
+    /// Notes that a claim or a release of this user has no answer: it may have been carried out, or may still be. Does
+    /// nothing if [`NOTED_MAX`] users are noted.
     pub(crate) fn note(&self, user: UserNo) {
         let mut noted = self.0.lock();
         if noted.len() < NOTED_MAX || noted.contains_key(&user) {
@@ -46,7 +49,7 @@ impl Ghosts {
         }
     }
 
-    /// The pool has answered for this user at `now`: nothing is left to be found out if that was long enough after.
+    /// The pool was asked at `now` and has answered: the user is forgotten if the last failure was [`SETTLED`] ago.
     fn looked_at(&self, user: UserNo, now: Instant) {
         let mut noted = self.0.lock();
         if noted.get(&user).is_some_and(|failed| now.duration_since(*failed) >= SETTLED) {
@@ -55,7 +58,7 @@ impl Ghosts {
     }
 }
 
-/// Forever. Cancel it at any time.
+/// Asks the pool about the noted users for ever. It may be dropped at any time.
 pub(crate) async fn keep_sweeping(node: &Node) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -77,7 +80,8 @@ async fn look_at(node: &Node, user: UserNo) {
     }
 }
 
-/// Releases every session of the user that is said to be here and is not. One that sits here may be claimed just now.
+/// Releases every session of the user that the pool lists for this node and that is not here. Sessions that are here
+/// may be in the middle of their claim, so they are left.
 async fn sweep(node: &Node, user: UserNo) -> Result<()> {
     let sessions = &node.sessions;
     let mut listed = bounded(sessions.list(user)).await?;

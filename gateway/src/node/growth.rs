@@ -1,19 +1,20 @@
-//! What the doorbell has told of how inboxes grew, so that a session that is nearly there needs no read of the store.
+//! Keeps what the doorbell told of how inboxes grew, so that a session that is nearly up to date needs no read of the
+//! store.
 //!
 //! ```text
 //!   Growth ──▶ told: inbox → head, and its last changes ──▶ wake ──▶ a live session one step behind: answered from here
 //!                                                              any other, and each look by itself: the log
 //! ```
 //!
-//! Only an optimisation: without it every device is told the same, some of it later.
+//! This is only an optimisation: without it every device gets the same changes, some of them later.
 //!
 //! Invariants:
-//! - Whatever stands here stands in the log, for the doorbell rings after the append has committed: dense sequence ids of
-//!   one epoch that end at the head that was told.
-//! - It is told before the session is woken.
-//! - A look at the log that is to make up for lost wakes never ends here; nor does a catch-up, for what was told may end
-//!   where nobody here listened any more.
-//! - Bounded: the last [`TOLD_MAX`] changes of an inbox with a session on this node, [`BYTES_MAX`] in all.
+//! - What is kept here is also in the log, since the doorbell rings after the append has committed: dense sequence ids
+//!   of one epoch that end at the head that was told.
+//! - Growth is kept here before the session is woken.
+//! - A look at the log that is to find lost wakes is never answered from here. Nor is a catch-up: nothing is told of an
+//!   inbox that has no session here, so what is kept may be old.
+//! - Bounded: the last [`TOLD_MAX`] changes of an inbox with a session on this node, [`BYTES_MAX`] bytes in all.
 
 use std::sync::Arc;
 
@@ -22,20 +23,20 @@ use feedgate_common::{InboxKey, Position};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// Changes kept of one inbox.
+/// The most changes that are kept of one inbox.
 const TOLD_MAX: usize = 32;
 
-/// What is kept at most.
+/// The most bytes that are kept in all.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// See the module.
+/// The last changes of inboxes with a session here; `None` if nothing is kept.
 pub(crate) struct RecentGrowth(Option<Cache<InboxKey, Arc<Stretch>, ByBytes>>);
 
-/// The end of a log.
+/// The end of one inbox's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stretch {
     head: Position,
-    /// Up to `head`, without a hole; empty if it was not told what they are.
+    /// The last changes up to `head`, without a hole; empty if the doorbell did not say what they are.
     entries: Vec<Numbered>,
 }
 
@@ -49,12 +50,13 @@ impl Weighter<InboxKey, Arc<Stretch>> for ByBytes {
 }
 
 impl RecentGrowth {
-    /// One that keeps nothing unless `on`.
+    /// Keeps changes if `on`, otherwise nothing.
     pub(crate) fn new(on: bool) -> Self {
         Self(on.then(|| Cache::with_weighter((BYTES_MAX / 256) as usize, BYTES_MAX, ByBytes)))
     }
 
-    /// The inbox has grown up to `head`, the last of it by `entries`. Of two that tell at a time one may be forgotten.
+    /// Notes that the inbox has grown up to `head`, and that `entries` are its last changes. Not atomic: if two calls
+    /// for one inbox overlap, one of them may be lost.
     pub(crate) fn tell(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
         let Some(told) = &self.0 else { return };
         let known = told.get(&key);
@@ -63,13 +65,14 @@ impl RecentGrowth {
         }
     }
 
-    /// Where the log stands, if that is known to be beyond `own`.
+    /// The log's last position, if it is known to be after `own`.
     pub(crate) fn head_after(&self, key: InboxKey, own: Position) -> Option<Position> {
         let head = self.0.as_ref()?.get(&key)?.head;
         (head.epoch == own.epoch && head.offset > own.offset).then_some(head)
     }
 
-    /// At least one and at most `limit` changes right after `own`, and the head beyond them.
+    /// Gives at least one and at most `limit` changes right after `own`, and the log's last sequence id; `None` if they
+    /// are not kept.
     pub(crate) fn after(&self, key: InboxKey, own: Position, limit: usize) -> Option<(Vec<Numbered>, u64)> {
         let stretch = self.0.as_ref()?.get(&key)?;
         let at = stretch.entries.iter().position(|numbered| numbered.seq == own.offset + 1)?;
@@ -79,7 +82,7 @@ impl RecentGrowth {
 }
 
 impl Stretch {
-    /// `known` and what came after it; `None` if that is nothing new.
+    /// `known` with `entries` added; `None` if `head` is not after that of `known`.
     fn grown(known: Option<&Self>, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) -> Option<Self> {
         let order = |position: Position| (position.epoch, position.offset);
         if known.is_some_and(|known| order(head) <= order(known.head)) {

@@ -1,4 +1,4 @@
-//! Who is at the other end, once `connect` has said so.
+//! The user and the device of a connection, known after its `connect`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,29 +6,29 @@ use compact_str::CompactString;
 use feedgate_common::sessions::{Claim, Held, SavePosition, Token, User};
 use feedgate_common::{DeviceId, FeedId, InboxKey, Millis, Position};
 
-/// Fixed for the life of the connection. 96 bytes, one per connected session, shared by its task and its seat
-/// in the pool.
+/// The user and the device of a connected session; they never change. 96 bytes, shared by the connection's task and its
+/// seat in the pool.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    /// The token's user.
+    /// The user that the token names.
     pub(crate) user: User,
-    /// The token's device, else the one `connect` named, else [`client_name`].
+    /// The device that the token names, else the one that `connect` named, else [`client_name`].
     pub(crate) device: DeviceId,
-    /// Whether the device has an id of its own: only then anything of it is stored.
+    /// Whether the device has an id of its own: only then anything is stored for it.
     pub(crate) durable: bool,
-    /// When it connected.
+    /// When the device connected.
     since: Millis,
-    /// Shown with every write to the session pool; there once that has answered the claim.
+    /// The token that the session pool has answered the claim with; it goes with every later write to the pool.
     token: OnceLock<Token>,
 }
 
 impl Identity {
-    /// Of a device that has not claimed its session yet.
+    /// The identity of a device that has not claimed its session yet.
     pub(crate) fn new(user: User, device: DeviceId, durable: bool, since: Millis) -> Arc<Self> {
         Arc::new(Self { user, device, durable, since, token: OnceLock::new() })
     }
 
-    /// What it claims for a connection of `node`.
+    /// The claim of its session, for a connection of `node`.
     pub(crate) fn claim(&self, node: &str, connection: u64) -> Claim {
         Claim {
             user: self.user.no,
@@ -40,12 +40,12 @@ impl Identity {
         }
     }
 
-    /// The claim was answered with `token`. Only the first counts.
+    /// Keeps the `token` that the claim was answered with. Only the first call counts.
     pub(crate) fn claimed(&self, token: Token) {
         self.token.get_or_init(|| token);
     }
 
-    /// What the claim was answered with, if it was.
+    /// The token that the claim was answered with; `None` before.
     pub(crate) fn token(&self) -> Option<Token> {
         self.token.get().copied()
     }
@@ -55,19 +55,19 @@ impl Identity {
         self.token().map(|token| Held { claim: self.claim(node, connection), token })
     }
 
-    /// The inbox that the feed's channel means here.
+    /// The user's inbox in this feed.
     pub(crate) fn inbox(&self, feed: FeedId) -> InboxKey {
         InboxKey { reader: self.user.no, feed }
     }
 
-    /// A position in a feed as this session may store it; `None` if nothing of this device is stored.
+    /// What to store so that this device is at `position` in the feed; `None` if nothing is stored for this device.
     pub(crate) fn saving(&self, feed: FeedId, position: Position) -> Option<SavePosition> {
         let token = self.token().filter(|_| self.durable)?;
         Some(SavePosition { user: self.user.no, device: self.device.clone(), token, feed, position })
     }
 }
 
-/// What a connection is called: also the device id of who brings none.
+/// The name of a connection, which is also the device id of a device that gives none.
 pub(crate) fn client_name(node: &str, connection: u64) -> CompactString {
     compact_str::format_compact!("{node}-{connection}")
 }

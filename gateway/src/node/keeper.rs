@@ -1,4 +1,4 @@
-//! Keeps this node's place in the session pool, and its sessions to what the pool says.
+//! Renews this node's lease in the session pool, and closes its sessions that the pool does not have.
 //!
 //! ```text
 //!   every LEASE / 4 ──▶ renew ──Kept──▶ the lease goes on
@@ -7,7 +7,7 @@
 //!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::node::background))
 //! ```
 //!
-//! A session that is not confirmed has been replaced: it is closed with 4500.
+//! A session that the pool does not confirm has been replaced by another one: it is closed with 4500.
 
 use std::time::Duration;
 
@@ -21,18 +21,18 @@ use crate::node::background::turn;
 use crate::node::bounded::{CALL, bounded};
 use crate::node::pool::Seat;
 
-/// Sessions confirmed in one call.
+/// How many sessions are confirmed in one call.
 const CHUNK: usize = 500;
 
-/// Before a call that has failed is tried again.
+/// How long to wait before a call that has failed is made again.
 pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
-/// Forever. Cancel it at any time.
+/// Renews the lease and confirms the sessions for ever. It may be dropped at any time.
 pub(crate) async fn keep(node: &Node) {
     join(renew_on_time(node), confirm_all(node)).await;
 }
 
-/// Renews once, and settles the doubt if there is nothing to confirm: how a node begins.
+/// Renews the lease once, and lets it stand if no session needs to be confirmed. A node calls this when it begins.
 pub(crate) async fn begin(node: &Node) {
     renew(node).await;
     if let Some(doubt) = node.lease.doubt()
@@ -51,7 +51,7 @@ async fn renew_on_time(node: &Node) {
     }
 }
 
-/// Whether it was renewed.
+/// Renews the lease; gives whether that was done.
 async fn renew(node: &Node) -> bool {
     let asked = node.lease_ms();
     match bounded(node.sessions.renew(&node.name)).await {
@@ -89,7 +89,8 @@ async fn confirm_all(node: &Node) {
     }
 }
 
-/// Confirms every session there is now, spread over `time`, and ends with the last of them.
+/// Confirms every session that is here now, spread over `time`. Ends with the last session, or with the first call that
+/// fails.
 pub(crate) async fn confirm(node: &Node, time: Duration) -> Result<()> {
     let started = Instant::now();
     let seats = node.pool.seated();
@@ -100,7 +101,7 @@ pub(crate) async fn confirm(node: &Node, time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Confirms every session there is now, spread over `interval`, and ends when the next round is due.
+/// Confirms every session that is here now, spread over `interval`, and ends when the next round is due.
 async fn confirm_in_turn(node: &Node, interval: Duration) -> Result<()> {
     let started = Instant::now();
     confirm(node, interval).await?;
@@ -108,8 +109,8 @@ async fn confirm_in_turn(node: &Node, interval: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Asks whether these are still their devices' sessions, and closes those that are not. One whose claim has no
-/// answer yet is left to that.
+/// Asks the pool whether these are still their devices' sessions, and closes those that are not. One whose claim has no
+/// answer yet is left out.
 pub(crate) async fn confirm_some(node: &Node, seats: &[Seat]) -> Result<()> {
     let held = |seat: &Seat| seat.who.held(&node.name, seat.slot.connection);
     let (seats, held): (Vec<&Seat>, Vec<_>) = seats.iter().filter_map(|seat| Some((seat, held(seat)?))).unzip();

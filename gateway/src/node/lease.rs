@@ -5,25 +5,25 @@
 //! ```
 //!
 //! Invariants:
-//! - It ends no later here than in the session pool: it counts from before a renewal was sent, on a clock that only
-//!   goes forward, also while the machine is suspended.
-//! - Once lapsed it stands again only after every session was confirmed in a pass that began after a renewal.
+//! - The lease ends no later here than in the session pool: its time begins before the renewal is sent, on a clock that
+//!   only goes forward, also while the machine is suspended.
+//! - Once it has lapsed, it stands again only after every session was confirmed in a pass that began after a renewal.
 //!
-//! Times are those of [`Node::lease_ms`](super::Node). Reading it takes no lock.
+//! Times are those of `Node::lease_ms`, in milliseconds. Reading the lease takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use feedgate_common::sessions::{LEASE, Renewed};
 use tokio::sync::Notify;
 
-/// See the module. A new one is in doubt.
+/// The lease of one node. A new one is in doubt, so it does not stand.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    /// When it lapses.
+    /// When the lease lapses.
     until: AtomicU64,
-    /// How often it was doubted.
+    /// How many doubts there were; the last one has this number.
     doubts: AtomicU64,
-    /// The last doubt that was settled.
+    /// The number of the last doubt that was settled.
     settled: AtomicU64,
     doubted: Notify,
 }
@@ -38,9 +38,10 @@ impl Lease {
         now < self.until.load(Ordering::Acquire) && self.doubt().is_none()
     }
 
-    /// A renewal that was sent at `asked` is answered at `now`.
+    /// Extends the lease after a renewal that was sent at `asked` and answered at `now`. Puts it in doubt if it had
+    /// lapsed, or if the pool began it anew.
     pub(crate) fn renewed(&self, asked: u64, now: u64, renewed: Renewed) {
-        // Doubted before it is extended, so that it never stands in between.
+        // The doubt comes before the extension, so that the lease never stands in between.
         if renewed == Renewed::Anew || self.until.load(Ordering::Acquire) <= now {
             self.doubts.fetch_add(1, Ordering::AcqRel);
             self.doubted.notify_one();
@@ -48,18 +49,19 @@ impl Lease {
         self.until.store(asked + LEASE.as_millis() as u64, Ordering::Release);
     }
 
-    /// The doubt that is not settled, if there is one.
+    /// The number of the doubt that is not settled, if there is one.
     pub(crate) fn doubt(&self) -> Option<u64> {
         let settled = self.settled.load(Ordering::Acquire);
         Some(self.doubts.load(Ordering::Acquire)).filter(|doubt| *doubt != settled)
     }
 
-    /// Every session was confirmed, from after [`Lease::doubt`] answered `doubt`. A later doubt stays.
+    /// Settles `doubt` after every session was confirmed in a pass that began after [`Lease::doubt`] gave it. A later
+    /// doubt stays.
     pub(crate) fn settle(&self, doubt: u64) {
         self.settled.fetch_max(doubt, Ordering::AcqRel);
     }
 
-    /// When there may be a new doubt. Cancel safe.
+    /// Waits until there may be a new doubt. Cancel safe.
     pub(crate) async fn doubted(&self) {
         self.doubted.notified().await;
     }

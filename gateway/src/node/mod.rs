@@ -1,4 +1,4 @@
-//! This node: who is online here, its place in the session pool, and the work it does besides serving.
+//! This node: the users who are online here, its lease in the session pool, and the work it does besides serving.
 
 pub(crate) mod background;
 pub(crate) mod bounded;
@@ -38,7 +38,7 @@ use pull_news::PullNews;
 use touches::Touches;
 use vitals::Vitals;
 
-/// Reads of the store at once, when many devices return in one second.
+/// How many reads of the store run at once, also when many devices return in one second.
 const READS_MAX: usize = 256;
 
 /// The stores that a node works with.
@@ -49,22 +49,22 @@ pub(crate) struct Stores {
     pub(crate) jobs: Arc<dyn Jobs>,
 }
 
-/// This node: its stores and what it knows of its own sessions. All who serve a peer share it.
+/// This node: its stores and what it knows of its own sessions. All tasks that serve a peer share it.
 pub(crate) struct Node {
-    /// In the session pool.
+    /// The node's name in the session pool.
     pub(crate) name: String,
     pub(crate) settings: Arc<Settings>,
     pub(crate) feeds: Arc<Feeds>,
     pub(crate) sessions: Arc<dyn Sessions>,
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) jobs: Arc<dyn Jobs>,
-    /// Who is online here.
+    /// The sessions on this node.
     pub(crate) pool: Arc<Pool>,
-    /// Acknowledged positions on their way to the store.
+    /// Acknowledged positions that are not stored yet.
     pub(crate) positions: Positions,
-    /// Inboxes that are read, on their way to the store.
+    /// Inboxes that are read, for the store to keep them.
     pub(crate) touches: Touches,
-    /// Sessions that may have been left in the pool.
+    /// Sessions that the session pool may hold and this node has not.
     pub(crate) ghosts: Ghosts,
     /// Authors with news that their followers pull.
     pub(crate) hot: Arc<PullNews>,
@@ -72,11 +72,11 @@ pub(crate) struct Node {
     pub(crate) lease: Lease,
     /// What `/readyz` and `/healthz` answer from.
     pub(crate) vitals: Vitals,
-    /// Bounds the reads of the store at once.
+    /// Limits how many reads of the store run at once.
     pub(crate) reads: Semaphore,
-    /// Held by whoever runs the [`background`].
+    /// Held by the call of `background::run` that does the work.
     pub(crate) background: Mutex<()>,
-    /// Cancelled when the background has gone round once: the first connections find a lease.
+    /// Cancelled when the first renewal, the first probe and the first look at pull records are done.
     pub(crate) begun: CancellationToken,
     started: Instant,
     suspended_ms: fn() -> u64,
@@ -84,7 +84,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node of this name. From now on wakes reach its sessions.
+    /// Makes a node with this name. From now on wakes reach its sessions.
     pub(crate) fn new(name: String, stores: Stores, settings: Arc<Settings>) -> Arc<Self> {
         let Stores { feeds, sessions, doorbell, jobs } = stores;
         let told = RecentGrowth::new(settings.inline_changes);
@@ -115,7 +115,7 @@ impl Node {
         })
     }
 
-    /// Ends a session wherever it is. On another node this may be lost, and is then made up for when that node
+    /// Ends a session on whichever node it is. Another node may not hear of it; it then ends the session when it
     /// confirms its sessions.
     pub(crate) async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
         if node == self.name {
@@ -130,12 +130,12 @@ impl Node {
         }
     }
 
-    /// What devices call the feed; for one that they could name.
+    /// The name of the feed's channel. The feed must be one that the protocol knows.
     pub(crate) fn channel(&self, feed: FeedId) -> &str {
         self.feeds.named().name(feed).expect("the protocol knows no channel but those that are configured")
     }
 
-    /// Waits until the stores may be read.
+    /// Waits until another read of the stores may begin; the read lasts until the permit is dropped. Cancel safe.
     pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
         self.reads.acquire().await.expect("the semaphore is never closed")
     }
@@ -150,18 +150,19 @@ impl Node {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The clock of the lease: it goes on while the machine is suspended, as that of the session pool does.
+    /// Milliseconds on the clock of the lease: like that of the session pool, it goes on while the machine is
+    /// suspended.
     pub(crate) fn lease_ms(&self) -> u64 {
         self.elapsed_ms() + (self.suspended_ms)()
     }
 
-    /// The instant that [`Node::elapsed_ms`] will show as `ms`.
+    /// The instant at which [`Node::elapsed_ms`] will be `ms`.
     pub(crate) fn at(&self, ms: u64) -> Instant {
         self.started + Duration::from_millis(ms)
     }
 }
 
-/// Does what the doorbell says. Quick, never blocks.
+/// Handles a message of the doorbell. Never blocks.
 fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &PullNews) {
     match heard {
         Heard::Growth(growth) => pool.grown(growth),

@@ -1,4 +1,4 @@
-//! Who is online on this node.
+//! The sessions and sockets that are on this node.
 //!
 //! ```text
 //!   user ──1:n── seat (Identity, Slot) ──1:1── connection task
@@ -7,10 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! - A slot is seated before its session's first read, so that no wake falls between.
-//! - Leaving is by connection number, so a late goodbye cannot unseat the device's newer connection.
+//! - A slot is seated before its session's first read, so that no wake is lost in between.
+//! - A seat is left by the number of its connection, so the end of an old connection cannot unseat the device's newer
+//!   one.
 //! - The counts are exact: they change under the lock of the user they count.
-//! - No lock is held across an await; waking a task takes no lock of ours.
+//! - No lock is held across an await; waking a task takes no lock of this module.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,38 +31,38 @@ use crate::protocol::Close;
 /// A session of this node: 16 bytes.
 #[derive(Clone)]
 pub(crate) struct Seat {
-    /// Who sits there.
+    /// The user and the device of the session.
     pub(crate) who: Arc<Identity>,
-    /// How to reach its connection.
+    /// How to reach the session's connection.
     pub(crate) slot: Arc<Slot>,
 }
 
-/// Exact counts of this node.
+/// How many users, devices, sessions and sockets are on this node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Users with at least one seat.
     pub(crate) users: usize,
     /// Devices with at least one seat.
     pub(crate) devices: usize,
-    /// Seats: connections that have said who they are.
+    /// Seats: connections that are authenticated.
     pub(crate) sessions: usize,
-    /// Sockets, with those that have not yet said who they are.
+    /// Sockets, also those that are not yet authenticated.
     pub(crate) connections: usize,
 }
 
-/// The node holds, or the user holds, as many connections as it may.
+/// The node, or the user, holds as many connections as it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// See the module.
+/// The sessions by user, and the sockets by connection number.
 pub(crate) struct Pool {
     seats: DashMap<UserNo, Vec<Seat>, FxBuildHasher>,
-    /// Every socket from upgrade to end, so that a drain finds those without a seat too.
+    /// Every socket from upgrade to end, so that a drain also finds those without a seat.
     slots: [Mutex<FxHashMap<u64, Arc<Slot>>>; 16],
     next: AtomicU64,
-    /// Every session is to look at its log; see [`Pool::missed`].
+    /// Wakes the task that makes every session look at its log; see [`Pool::missed`].
     missed: Notify,
-    /// How the inboxes of those who sit here have grown.
+    /// How the inboxes of the sessions on this node have grown lately.
     pub(crate) told: RecentGrowth,
     users: AtomicUsize,
     devices: AtomicUsize,
@@ -88,7 +89,7 @@ impl Pool {
         }
     }
 
-    /// A slot for a new socket.
+    /// Counts a new socket and gives it a slot; fails if the node holds as many sockets as it may.
     pub(crate) fn arrive(&self) -> Result<Arc<Slot>, Full> {
         let room = |n: usize| (n < self.connections_max).then_some(n + 1);
         self.connections.fetch_update(Ordering::AcqRel, Ordering::Acquire, room).map_err(|_| Full)?;
@@ -97,7 +98,7 @@ impl Pool {
         Ok(slot)
     }
 
-    /// The socket has ended. Its seat must be empty.
+    /// Forgets a socket that has ended. It must have no seat.
     pub(crate) fn depart(&self, slot: &Slot) {
         if self.shelf(slot.connection).lock().remove(&slot.connection).is_some() {
             self.connections.fetch_sub(1, Ordering::AcqRel);
@@ -108,8 +109,8 @@ impl Pool {
         &self.slots[connection as usize % self.slots.len()]
     }
 
-    /// Seats a connection under its user. The device's older connection keeps its seat until
-    /// [`Pool::end`] or its own end takes it, and does not count against the limit.
+    /// Seats a connection under its user; fails if the user has as many as allowed. An older connection of the device
+    /// keeps its seat until [`Pool::end`] or its own end, and does not count against the limit.
     pub(crate) fn enter(&self, who: &Arc<Identity>, slot: &Arc<Slot>) -> Result<(), Full> {
         let mut seats = match self.seats.entry(who.user.no) {
             Entry::Occupied(seats) => seats.into_ref(),
@@ -130,13 +131,13 @@ impl Pool {
         Ok(())
     }
 
-    /// Unseats a connection; false if it had no seat (any more).
+    /// Unseats a connection; false if it had no seat, or has none any more.
     pub(crate) fn leave(&self, user: UserNo, connection: u64) -> bool {
         self.unseat(user, connection).is_some()
     }
 
-    /// Unseats a connection and closes it: with 4500 if a newer one of its device has replaced it, with 3503 if
-    /// somebody has ended its session.
+    /// Unseats a connection and closes it: with 4500 if a newer one of its device has replaced it, with 3503 if an
+    /// operator or a backend has ended its session.
     pub(crate) fn end(&self, user: UserNo, connection: u64, why: Closing) {
         if let Some(slot) = self.unseat(user, connection) {
             slot.close(match why {
@@ -161,7 +162,7 @@ impl Pool {
         Some(gone.slot)
     }
 
-    /// Ends a device's sessions on this node for good (3503). How many there were.
+    /// Ends a device's sessions on this node with 3503, and gives how many there were.
     pub(crate) fn kick(&self, user: UserNo, device: &DeviceId) -> usize {
         let of_device = |seat: &&Seat| seat.who.device == *device;
         let connections: Vec<u64> = match self.seats.get(&user) {
@@ -172,31 +173,31 @@ impl Pool {
         connections.len()
     }
 
-    /// Wakes whoever reads these inboxes. Never blocks on a session.
+    /// Wakes the sessions that read these inboxes. Never blocks on a session.
     pub(crate) fn grown(&self, growth: &Growth) {
         for grown in &growth.inboxes {
             let Some(seats) = self.seats.get(&grown.key.reader) else { continue };
             let listen = || seats.iter().filter(|seat| seat.slot.listens(grown.key.feed));
             if listen().next().is_some() {
-                // RecentGrowth before anybody is woken who would ask for it.
+                // The growth is kept before a session is woken that would ask for it.
                 self.told.tell(grown.key, grown.head, growth.entries(grown));
                 listen().for_each(|seat| seat.slot.wake(Wake::growth(grown.key.feed)));
             }
         }
     }
 
-    /// Any inbox may have grown: every session is to look at its log, not all of them at once. Said again before
-    /// that is done, it is done once more.
+    /// Says that any inbox may have grown, so every session is to look at its log, spread over time. If this is said
+    /// again before that is done, it is done once more.
     pub(crate) fn missed(&self) {
         self.missed.notify_one();
     }
 
-    /// When [`Pool::missed`] was said. Cancel safe.
+    /// Waits until [`Pool::missed`] is called. Cancel safe.
     pub(crate) async fn told_missed(&self) {
         self.missed.notified().await;
     }
 
-    /// Every session of this node as it is now.
+    /// Every session that is on this node now.
     pub(crate) fn seated(&self) -> Vec<Seat> {
         self.seats.iter().flat_map(|seats| seats.clone()).collect()
     }
@@ -206,12 +207,12 @@ impl Pool {
         self.seats.iter().map(|seats| *seats.key()).collect()
     }
 
-    /// A user's sessions on this node.
+    /// The sessions of a user on this node.
     pub(crate) fn seats_of(&self, user: UserNo) -> Vec<Seat> {
         self.seats.get(&user).map_or_else(Vec::new, |seats| seats.clone())
     }
 
-    /// The session that sits there, if it does.
+    /// The session of this user and connection; `None` if it is not here.
     pub(crate) fn seat(&self, user: UserNo, connection: u64) -> Option<Seat> {
         self.seats.get(&user)?.iter().find(|seat| seat.slot.connection == connection).cloned()
     }
@@ -221,7 +222,7 @@ impl Pool {
         self.slots.iter().flat_map(|shelf| shelf.lock().values().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// See [`Counts`].
+    /// How many users, devices, sessions and sockets there are now.
     pub(crate) fn counts(&self) -> Counts {
         Counts {
             users: self.users.load(Ordering::Acquire),

@@ -1,12 +1,12 @@
-//! What devices have acknowledged, on its way to the store.
+//! Keeps the positions that devices have acknowledged until they are stored.
 //!
 //! ```text
 //!   ack, recover (items), history ──note──▶ one entry per connection and feed ──every save_interval──▶ Sessions::save
 //!                                                  └── goodbye: saved at once, before the release
 //! ```
 //!
-//! Stored late, never early: a crash costs a device at most repeated changes. Bounded by the number
-//! of connections and feeds: a later position of a connection takes the place of its earlier one in the same feed.
+//! A position is stored late, never early: a crash costs a device at most some repeated changes. Bounded by the number
+//! of connections and feeds: a later position of a connection replaces its earlier one in the same feed.
 
 use std::time::Duration;
 
@@ -22,29 +22,29 @@ use crate::clock;
 use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
 
-/// Positions saved in one call.
+/// How many positions are saved in one call.
 const CHUNK: usize = 1000;
 
-/// See the module.
+/// The positions that wait to be stored, one per connection and feed.
 #[derive(Default)]
 pub(crate) struct Positions(Mutex<FxHashMap<Key, SavePosition>>);
 
-/// A connection, and in which feed.
+/// The number of a connection, and a feed.
 type Key = (u64, FeedId);
 
 impl Positions {
-    /// To be saved soon. Positions of one connection in one feed come in rising order.
+    /// Keeps a position until the next save. Positions of one connection in one feed must come in rising order.
     pub(crate) fn note(&self, connection: u64, position: SavePosition) {
         self.0.lock().insert((connection, position.feed), position);
     }
 
-    /// What waits for this connection in this feed is saved otherwise.
+    /// Drops the position that waits for this connection in this feed, since it is stored in another way.
     pub(crate) fn forget(&self, connection: u64, feed: FeedId) {
         self.0.lock().remove(&(connection, feed));
     }
 
-    /// Saves all that waits. What could not be saved, or was refused by a pool that then did not say why, waits on,
-    /// unless something later has come.
+    /// Saves all that waits, some per call. If a call fails, its positions and those after it wait on, unless a later
+    /// one has come for the same key. If the future is dropped, positions that it has not stored yet may be lost.
     pub(crate) async fn save(&self, node: &Node) -> Result<()> {
         let waiting: Vec<(Key, SavePosition)> = self.0.lock().drain().collect();
         for (n, chunk) in waiting.chunks(CHUNK).enumerate() {
@@ -65,7 +65,8 @@ impl Positions {
     }
 }
 
-/// A position that was not stored lies behind the stored one, or its session has been replaced: then that is closed.
+/// Confirms the sessions whose position was refused: either a later position is stored, or the session was replaced,
+/// which is closed then.
 async fn look_again(node: &Node, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
     let refused = chunk.iter().zip(saved).filter(|(_, saved)| !**saved);
     let seats: Vec<Seat> =
@@ -73,7 +74,8 @@ async fn look_again(node: &Node, chunk: &[(Key, SavePosition)], saved: &[bool]) 
     keeper::confirm_some(node, &seats).await
 }
 
-/// Saves forever. Cancel it at any time; [`Positions::save`] then saves the rest.
+/// Saves for ever. It may be dropped at any time, and loses at most what it is saving then; [`Positions::save`] saves
+/// the rest.
 pub(crate) async fn keep_saving(node: &Node) {
     let mut due = tokio::time::interval(Duration::from_secs(node.settings.save_interval_secs.into()));
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

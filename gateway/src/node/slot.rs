@@ -1,9 +1,9 @@
-//! What the rest of the node can tell a connection: "behind", and in which feed, or "close".
+//! What the rest of the node can tell a connection: that it is behind, and in which feed; or that it is to close.
 //!
 //! Invariants:
-//! - Only what the connection listens to wakes it, or a look at everything. It listens before its first read of a feed,
-//!   so that no growth falls between.
-//! - A bit that is set stays until it is taken, as the read that it is for is about to start.
+//! - A connection is woken by growth of the feeds that it listens to, and by a look at all feeds. It listens before its
+//!   first read of a feed, so that no growth is lost in between.
+//! - A bit that is set stays until the connection takes it, when the read for it is about to start.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
@@ -12,14 +12,14 @@ use futures_util::task::AtomicWaker;
 
 use crate::protocol::Close;
 
-/// See the module. 56 bytes with its counts.
+/// What one connection is to be told. 56 bytes, with the counts of its `Arc`.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// The connection's number within the node, never used twice.
+    /// The number of the connection within the node, which is never used twice.
     pub(crate) connection: u64,
-    /// A [`Wake`], and above it the code to close with (0: none).
+    /// The bits of a [`Wake`], and above them the code to close with (0: none).
     bits: AtomicU32,
-    /// The [`Wake`]s by growth that are of use.
+    /// The bits of the feeds whose growth wakes the connection.
     listens: AtomicU16,
     task: AtomicWaker,
 }
@@ -28,22 +28,22 @@ pub(crate) struct Slot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wake(u16);
 
-/// Bits of [`Wake`] that named feeds share out.
+/// How many bits of [`Wake`] the named feeds share.
 const NAMED: u16 = 14;
 
 const CLOSE_SHIFT: u32 = 16;
 
 impl Wake {
-    /// Only the log itself will do, of every feed: wakes may have been lost, or there is something to pull.
+    /// The log of every feed is to be read: wakes may have been lost, or there is something to pull.
     pub(crate) const LOOK: Self = Self(1 << 15);
 
-    /// An inbox of this feed has grown; the doorbell may have told by what. Named feeds whose numbers lie far apart may
-    /// share a bit: then one is read for the other in vain.
+    /// An inbox of this feed has grown. Named feeds whose numbers differ by a multiple of [`NAMED`] share a bit: then
+    /// one is read in vain for the other.
     pub(crate) fn growth(feed: FeedId) -> Self {
         Self(if feed == FeedId::MAIN { 1 } else { 2 << (feed.0 % NAMED) })
     }
 
-    /// Whether [`Wake::LOOK`] is among the reasons. It counts before what is told.
+    /// Whether [`Wake::LOOK`] is among the reasons. Then the log is read, whatever the other reasons are.
     pub(crate) fn is_look(self) -> bool {
         self.0 & Self::LOOK.0 != 0
     }
@@ -55,12 +55,12 @@ impl Wake {
 }
 
 impl Slot {
-    /// Of a connection that listens to nothing.
+    /// The slot of a connection that listens to nothing yet.
     pub(crate) fn new(connection: u64) -> Self {
         Self { connection, bits: AtomicU32::new(0), listens: AtomicU16::new(0), task: AtomicWaker::new() }
     }
 
-    /// From now on the connection is woken by growth of these feeds and no others.
+    /// From now on the connection is woken by growth of these feeds and of no others.
     pub(crate) fn listen(&self, feeds: &[FeedId]) {
         let bits = feeds.iter().fold(0, |bits, feed| bits | Wake::growth(*feed).0);
         self.listens.store(bits, Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl Slot {
         self.listens.load(Ordering::SeqCst) & Wake::growth(feed).0 != 0
     }
 
-    /// Sets its bits; only those that were not set yet wake the task.
+    /// Adds the reasons `why`, and wakes the task if one of them is new.
     pub(crate) fn wake(&self, why: Wake) {
         let bits = u32::from(why.0);
         if self.bits.fetch_or(bits, Ordering::AcqRel) & bits != bits {
@@ -79,7 +79,7 @@ impl Slot {
         }
     }
 
-    /// Asks the connection to close. The first code stands.
+    /// Asks the connection to close with this code, unless it was asked before.
     pub(crate) fn close(&self, close: Close) {
         let code = u32::from(close.code()) << CLOSE_SHIFT;
         let first = |bits: u32| (bits >> CLOSE_SHIFT == 0).then_some(bits | code);
@@ -88,12 +88,12 @@ impl Slot {
         }
     }
 
-    /// From now on this task is woken. Register before looking at the bits.
+    /// From now on this task is woken. Call it before looking at the bits.
     pub(crate) fn register(&self, task: &std::task::Waker) {
         self.task.register(task);
     }
 
-    /// Takes the bits, if one is set. Call before the read starts, never after it.
+    /// Takes the reasons to wake, if there are any. Call it before the read starts, never after it.
     pub(crate) fn take_wake(&self) -> Option<Wake> {
         const WAKES: u32 = (1 << CLOSE_SHIFT) - 1;
         if self.bits.load(Ordering::Acquire) & WAKES == 0 {
@@ -103,7 +103,7 @@ impl Slot {
         (taken != 0).then_some(Wake(taken as u16))
     }
 
-    /// The code to close with, if somebody asked.
+    /// The code to close with, if the connection was asked to close.
     pub(crate) fn asked_to_close(&self) -> Option<Close> {
         Close::from_code((self.bits.load(Ordering::Acquire) >> CLOSE_SHIFT) as u16)
     }

@@ -1,11 +1,12 @@
-//! Inboxes that somebody reads, on their way to the store, which keeps them for the whole time again.
+//! Keeps which inboxes are read, and tells the store, which then keeps them for their whole lifetime again.
 //!
 //! ```text
 //!   connect, subscribe, reads by HTTP ──note──▶ one key per inbox ──every minute──▶ Feeds::touch
 //!   every few hours: every inbox with a session here ────┘
 //! ```
 //!
-//! What is lost on the way costs a rebuild at worst. Bounded by [`NOTED_MAX`]: what finds no room is lost.
+//! An inbox that the store is not told of is at worst rebuilt. Bounded by [`NOTED_MAX`]: inboxes that find no room are
+//! not told.
 
 use std::time::Duration;
 
@@ -18,24 +19,25 @@ use crate::node::Node;
 use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
 
-/// Inboxes that may wait; 16 bytes each.
+/// The most inboxes that wait; each takes 16 bytes.
 const NOTED_MAX: usize = 1 << 20;
 
-/// How often they are told to the store.
+/// How often the store is told of them.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Of which so many times all sessions are noted: every four hours, where an inbox is kept for a day at least.
+/// After this many rounds all inboxes with a session here are told: every four hours, where an inbox is kept for at
+/// least a day.
 const ALL_EVERY: u32 = 240;
 
-/// Touched in one call.
+/// How many inboxes the store is told of in one call.
 const CHUNK: usize = 1000;
 
-/// See the module.
+/// The inboxes that were read since the store was told last.
 #[derive(Default)]
 pub(crate) struct Touches(Mutex<FxHashSet<InboxKey>>);
 
 impl Touches {
-    /// Somebody reads it.
+    /// Notes that an inbox is read. Does nothing if [`NOTED_MAX`] inboxes wait.
     pub(crate) fn note(&self, key: InboxKey) {
         let mut noted = self.0.lock();
         if noted.len() < NOTED_MAX {
@@ -44,7 +46,7 @@ impl Touches {
     }
 }
 
-/// Forever. Cancel it at any time.
+/// Tells the store for ever. It may be dropped at any time; inboxes that the store is being told of may be lost then.
 pub(crate) async fn keep_touching(node: &Node) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,7 +56,7 @@ pub(crate) async fn keep_touching(node: &Node) {
     }
 }
 
-/// What was noted; and, if `all`, every inbox with a session here.
+/// Tells the store of the inboxes that were noted and, if `all`, of every inbox with a session here.
 async fn touch(node: &Node, all: bool) {
     if all {
         let named = node.feeds.named();

@@ -1,4 +1,5 @@
-//! What `/readyz` and `/healthz` answer from: verdicts kept in memory, so that both answer at once, whatever hangs.
+//! What `/readyz` and `/healthz` answer from: findings kept in memory, so that both answer at once even if a store
+//! hangs.
 //!
 //! ```text
 //!   prober: every second a small read of each store, bounded ──▶ which are away, why ──▶ /readyz   fails fast
@@ -18,47 +19,47 @@ use tokio::time::{Instant, sleep_until};
 use crate::node::Node;
 use crate::node::bounded::within;
 
-/// A store that does not answer a small read within this is away, and how often it is asked.
+/// A store is away if it does not answer a small read within this time; it is asked again after the same time.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// A process in which the keeper or the prober has not come round for this long is stuck.
+/// The process is stuck if the keeper or the prober has not completed a round for this long.
 const STUCK_MS: u64 = 60_000;
 
-/// In the order of their bits.
+/// The names of the stores, in the order of their bits.
 const STORES: [&str; 5] = ["archive", "inboxes", "sessions", "jobs", "doorbell"];
 
-/// The stores that a session's read waits for.
+/// The bits of the stores that a session's read needs.
 const READ_FROM: u64 = 0b11;
 
-/// See the module. In a new one nothing was asked yet.
+/// Which stores are away, and when the background has last made progress.
 pub(crate) struct Vitals {
-    /// A bit for each of [`STORES`].
+    /// One bit for each of [`STORES`], set if that store is away.
     away: AtomicU64,
-    /// Why each of them is away, if it says so itself.
+    /// Why each store is away, if the store has said so itself.
     whys: Mutex<[Option<Arc<str>>; STORES.len()]>,
     kept_ms: AtomicU64,
     probed_ms: AtomicU64,
 }
 
 impl Vitals {
-    /// All are away until they have answered.
+    /// All stores are away until they have answered.
     pub(crate) fn new() -> Self {
         let away = AtomicU64::new((1 << STORES.len()) - 1);
         Self { away, whys: Mutex::default(), kept_ms: AtomicU64::new(0), probed_ms: AtomicU64::new(0) }
     }
 
-    /// The keeper has come round at `now`.
+    /// Notes that the keeper has completed a round at `now`.
     pub(crate) fn kept(&self, now: u64) {
         self.kept_ms.store(now, Ordering::Release);
     }
 
-    /// What is wrong with the stores that are away, in words for whoever asks; `None` if all are there.
+    /// Says in words which stores are away and why; `None` if all are there.
     pub(crate) fn away(&self) -> Option<String> {
         let away = self.away.load(Ordering::Acquire);
         let (mut whys, mut silent) = (Vec::new(), Vec::new());
         for (bit, why) in self.whys.lock().iter().enumerate().filter(|(bit, _)| away >> bit & 1 == 1) {
             match why {
-                // Stores that share a disk give the same reason.
+                // Stores that share a disk give the same reason, which is said once.
                 Some(why) if whys.iter().any(|told| *told == **why) => {}
                 Some(why) => whys.push(why.to_string()),
                 None => silent.push(STORES[bit]),
@@ -70,14 +71,14 @@ impl Vitals {
         (!whys.is_empty()).then(|| whys.join("; "))
     }
 
-    /// Whether the background has not come round for so long that only a new process will help.
+    /// Whether the background has made no progress for so long that only a new process will help.
     pub(crate) fn stuck(&self, now: u64) -> bool {
         let last = self.kept_ms.load(Ordering::Acquire).min(self.probed_ms.load(Ordering::Acquire));
         now >= last + STUCK_MS
     }
 }
 
-/// Forever. Cancel it at any time.
+/// Asks the stores for ever. It may be dropped at any time.
 pub(crate) async fn keep_probing(node: &Node) {
     loop {
         let asked = Instant::now();
@@ -86,7 +87,7 @@ pub(crate) async fn keep_probing(node: &Node) {
     }
 }
 
-/// Asks every store once.
+/// Asks every store once, and wakes all sessions if the stores that they read from are back.
 pub(crate) async fn probe(node: &Node) {
     let vitals = &node.vitals;
     let answers = join5(
@@ -115,7 +116,7 @@ pub(crate) async fn probe(node: &Node) {
     });
     vitals.away.store(away, Ordering::Release);
     vitals.probed_ms.store(node.elapsed_ms(), Ordering::Release);
-    // Sessions whose reads have failed try again by themselves, but ever more slowly.
+    // Sessions whose reads have failed try again by themselves, but after longer and longer waits.
     if before & READ_FROM != 0 && away & READ_FROM == 0 {
         node.pool.missed();
     }

@@ -1,11 +1,12 @@
-//! Followers ∩ readers of this node, and their wakes.
+//! Finds the followers of an author among the readers of this node, and wakes them.
 //!
 //! ```text
 //!   fewer followers than readers here:  page through the followers, look each up in the pool
 //!   else, and where everyone follows:   ask about the readers here, so many at a time
 //! ```
 //!
-//! An edge that is set on meanwhile begins behind what the wake is for, and one that is set off may wake for nothing.
+//! If a follow is added meanwhile, its reader starts after this news; if one is removed, its reader may be woken in
+//! vain.
 
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
 
-/// Readers asked for in one call, of either side.
+/// How many followers or readers are asked for in one call.
 const BATCH: usize = 500;
 
-/// Wakes the author's followers among the readers of this node. Repeating it is harmless.
+/// Wakes the author's followers among the readers of this node. Not atomic: if it fails or is dropped, some are not
+/// woken. It may be repeated.
 pub(super) async fn wake(node: &Node, author: UserNo) -> Result<()> {
     let readers = node.pool.users();
     if readers.is_empty() {
@@ -63,13 +65,13 @@ async fn wake_each_follower(node: &Node, author: UserNo) -> Result<()> {
     Ok(())
 }
 
-/// Wakes every session of these readers that sits here, not all of them at once.
+/// Wakes every session of these readers on this node, spread over time.
 async fn wake_all(node: &Node, readers: Vec<UserNo>) {
     let seats: Vec<Seat> = readers.into_iter().flat_map(|reader| node.pool.seats_of(reader)).collect();
     let per_sec = node.settings.pull_wakes_per_sec;
     let time = Duration::from_secs(seats.len() as u64) / per_sec;
     paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK)).await;
-    // A store that answers at once would keep the thread for as long as there are readers.
+    // With a store that answers at once, this task would never give up its thread otherwise.
     tokio::task::yield_now().await;
 }
 
@@ -120,7 +122,8 @@ mod tests {
         let every = |step: usize, author: &'static str| {
             (0..3 * BATCH).step_by(step).map(move |n| follow(name("here", n), author))
         };
-        // Of `few` one page holds all, `many` takes several of each bucket, `most` has more followers than are here.
+        // One page holds all followers of `few`; those of `many` take several pages per bucket; `most` has more
+        // followers than there are readers here.
         write(archive, every(20, "few").chain((0..5).map(|n| follow(name("away", n), "few")))).await;
         write(archive, every(2, "many").chain((0..BATCH).map(|n| follow(name("away", n), "many")))).await;
         write(archive, every(3, "most").chain((0..3 * BATCH).map(|n| follow(name("away", n), "most")))).await;

@@ -1,4 +1,4 @@
-//! News of authors who are pulled, brought to those of their followers who are online here.
+//! Brings news of pulled authors to those of their followers who are online here.
 //!
 //! ```text
 //!   Hot(author, number) ──▶ waiting ──▶ join: followers ∩ readers of this node ──▶ wakes, paced ──▶ each session reads
@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Invariants:
-//! - Reads know of a number before anybody is joined for it: who sits here by then is woken, who comes later reads it
-//!   anyway.
-//! - A number is asked past only when its author waits, or was joined for it.
-//! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. What finds no room was not
-//!   asked past, so it is asked for.
+//! - Reads know of a number before its author is joined: a session that is here by then is woken, and one that comes
+//!   later reads the news without a wake.
+//! - A number is asked past (left behind by `asked`) only when its author waits, or was joined for it.
+//! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. News that finds no room is
+//!   not asked past, so it is asked for again.
 
 mod followers;
 #[cfg(test)]
@@ -33,49 +33,49 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::node::Node;
 use crate::node::bounded::bounded;
 
-/// Authors that may wait for their join.
+/// The most authors that wait for their join.
 const WAITING_MAX: usize = 4096;
 
-/// Authors joined at a time, so that a few followers do not wait behind a million.
+/// How many authors are joined at a time, so that an author with few followers need not wait for one with a million.
 const JOINS: usize = 4;
 
-/// Authors asked for in one call.
+/// The most authors that are asked for in one call.
 const ASKED: usize = 500;
 
-/// After a call has failed.
+/// How long to wait after a call has failed.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// The authors with news for which followers are still to be woken.
 #[derive(Default)]
 pub(crate) struct PullNews {
     state: Mutex<State>,
-    /// There may be something to join.
+    /// Wakes the task when there may be something to join.
     heard: Notify,
-    /// Broadcasts may have been lost.
+    /// Wakes the task when broadcasts may have been lost.
     missed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// To be joined, and for which number.
+    /// The authors to be joined, each with the pull number that it waits for.
     waiting: FxHashMap<UserNo, PullSeq>,
-    /// In which order; the keys of `waiting`.
+    /// The keys of `waiting`, in the order in which they are joined.
     order: VecDeque<UserNo>,
-    /// Joined for numbers that were not asked past yet. One that is missing here is joined twice.
+    /// The authors that were joined, with numbers after `asked`. One that is missing here may be joined twice.
     joined: FxHashMap<UserNo, PullSeq>,
-    /// All up to here was asked for; `None` until it is known where to begin.
+    /// All numbers up to this one were asked for; `None` until it is known where to begin.
     asked: Option<PullSeq>,
 }
 
 impl PullNews {
-    /// The author has news. Quick, never blocks.
+    /// Takes the news of an author; never blocks.
     pub(crate) fn hear(&self, head: PullHead) {
         if self.state.lock().add(head) {
             self.heard.notify_one();
         }
     }
 
-    /// Broadcasts may have been lost: what is new is asked for at once.
+    /// Says that broadcasts may have been lost: the archive is asked for news at once.
     pub(crate) fn missed(&self) {
         self.missed.notify_one();
     }
@@ -90,7 +90,7 @@ impl PullNews {
 }
 
 impl State {
-    /// False if there is nothing to do for it, or no room.
+    /// Adds the author to those that wait; false if it was joined already, or if there is no room.
     fn add(&mut self, PullHead { author, pull_seq }: PullHead) -> bool {
         let done = self.joined.get(&author).copied().max(self.asked).unwrap_or(0);
         if pull_seq <= done || (self.room() == 0 && !self.waiting.contains_key(&author)) {
@@ -128,8 +128,8 @@ impl State {
         self.put(author, pull_seq);
     }
 
-    /// These, in the order of their numbers, are all that is new beyond what was asked for before, or the first of
-    /// it. If they are all, what else there is up to `upto` is history. True if all found room.
+    /// Takes `heads`, which are all news after `asked` in the order of their numbers, or the first of these. `upto` is
+    /// given if they are all: other numbers up to it are history, which wakes nobody. True if all found room.
     fn asked(&mut self, heads: &[PullHead], upto: Option<PullSeq>) -> bool {
         for head in heads {
             let known = self.joined.get(&head.author).is_some_and(|joined| *joined >= head.pull_seq);
@@ -144,7 +144,7 @@ impl State {
     }
 }
 
-/// Learns how far pull records go: only from then on does a read know whether it has taken them in.
+/// Reads how far pull records go, if this is not known: only then can a read know whether it has seen them all.
 pub(crate) async fn begin(node: &Node) {
     if node.hot.state.lock().asked.is_none()
         && let Err(error) = learn(node).await
@@ -161,7 +161,7 @@ async fn learn(node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// Forever. Cancel it only when the node ends: who is being joined is not joined again.
+/// Joins for ever. Drop it only when the node ends: an author whose join is not complete is not joined again.
 pub(crate) async fn keep_joining(node: &Node) {
     let every = Duration::from_secs(node.settings.pull_repair_interval_secs.into());
     let (hot, mut due) = (&node.hot, interval(every));
@@ -182,7 +182,7 @@ pub(crate) async fn keep_joining(node: &Node) {
     }
 }
 
-/// Asks for what nobody has told of.
+/// Asks the archive for news, which finds lost broadcasts.
 async fn ask(node: &Node) {
     if let Err(error) = ask_once(node).await {
         tracing::warn!(%error, "authors with news could not be asked for; trying again");
@@ -197,11 +197,11 @@ async fn ask_once(node: &Node) -> Result<()> {
     };
     let Some(after) = asked else {
         learn(node).await?;
-        // Those who sit here have read without knowing.
+        // Until now, sessions have read without knowing how far pull records go, so they look again.
         node.pool.missed();
         return Ok(());
     };
-    // With what nobody is told of: it is history, yet whoever reads is to find it.
+    // This number includes history, which no broadcast tells of, but reads are to find it.
     let head = bounded(feeds.archive().pull_head()).await?;
     feeds.heard_pull(head);
     let limit = room.min(ASKED);
@@ -215,7 +215,7 @@ async fn ask_once(node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// Wakes the author's followers among the readers of this node.
+/// Wakes the author's followers among the readers of this node. If that fails, the author waits for another join.
 async fn join(node: &Node, head: PullHead) {
     if let Err(error) = followers::wake(node, head.author).await {
         tracing::warn!(%error, "an author's followers could not be told of news; trying again");

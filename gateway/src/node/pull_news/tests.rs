@@ -1,4 +1,4 @@
-//! What waits, what was joined, what was asked past.
+//! Tests of which authors wait, which were joined, and up to which number was asked.
 
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
@@ -61,7 +61,7 @@ fn i18_what_finds_no_room_is_not_asked_past() {
     assert_eq!(state.asked, Some(beyond));
 }
 
-/// An item of this author by its id, as history has it.
+/// Imports an item of this author with this id, which is history and no news.
 fn history(author: &str, id: u64) -> Write {
     let publish = Publish {
         id: Some(ItemId(id)),
@@ -93,7 +93,7 @@ async fn of_history_nobody_is_told_yet_whoever_reads_finds_it_and_what_comes_beh
     assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [ItemId(1)]);
     assert_eq!(node.hot.next(), None, "nobody is told");
 
-    // The first of many more authors in the order of their numbers, all of them history but the last.
+    // The first of many more authors by their numbers; the items of all but the last are history.
     let Write::Import(Import::Item { publish, .. }) = history("author1", 10_000) else { panic!() };
     let lines = authors.iter().zip(1_000..).map(|(author, id)| history(author, id));
     stores.archive.write(lines.chain([Write::Publish(publish)]).collect(), 3).await.unwrap();
