@@ -1,8 +1,8 @@
-//! Who may come in: backends by the API key, readers by a JWT.
+//! Checks credentials: backends have the API key, readers a JWT.
 //!
-//! The algorithm list is fixed to HS256, whatever a token's header says; `exp` is required, and `nbf` is kept to
-//! where a token has one. A header that calls anything critical is refused, and where an audience is set, so is a token
-//! that is not for it.
+//! The only algorithm is HS256, whatever a token's header says. `exp` is required, and `nbf` is respected if a token
+//! has one. A token whose header calls anything critical is refused; so is one for another audience, if an audience is
+//! set.
 
 use std::str::FromStr;
 
@@ -14,39 +14,39 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The two secrets of an installation.
+/// The two secrets of an installation, and the audience of its tokens.
 #[derive(Clone)]
 pub struct Keys {
     api_key_digest: [u8; 32],
     encoding: EncodingKey,
     decoding: DecodingKey,
-    /// What `aud` has to name; `None`: whatever.
+    /// The name that `aud` must contain; `None` allows any.
     audience: Option<Box<str>>,
 }
 
 /// What a valid token says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
-    /// `sub`.
+    /// The user, from `sub`.
     pub user: UserId,
-    /// `device_id`.
+    /// The device, from `device_id`.
     pub device: Option<DeviceId>,
-    /// `exp`, in Unix seconds.
+    /// When the token expires, from `exp`: a Unix time in seconds.
     pub expires_at: u64,
 }
 
-/// Why a token was refused. The words are safe to tell whoever brought it, and the log: nothing of a token is in them.
+/// Why a token was refused. Its text holds nothing of the token, so it may be told to the client and to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.why())]
 pub enum TokenError {
-    /// It was good once: ask the app for a new one.
+    /// The token was valid once: ask the app for a new one.
     Expired,
-    /// It never was good; the text says what is wrong.
+    /// The token never was valid; the text says what is wrong.
     Invalid(&'static str),
 }
 
 impl TokenError {
-    /// What is wrong with it.
+    /// What is wrong with the token.
     pub fn why(self) -> &'static str {
         match self {
             Self::Expired => "token has expired",
@@ -55,7 +55,7 @@ impl TokenError {
     }
 }
 
-/// How far the clock of whoever signs may be ahead of ours, in seconds: a token that begins now is good at once.
+/// How many seconds the signer's clock may be ahead of ours, so that a token whose `nbf` is now is valid at once.
 const AHEAD_MAX_SECS: u64 = 60;
 
 /// The claims of a token that is made here.
@@ -69,7 +69,7 @@ struct Minted<'a> {
     device_id: Option<&'a str>,
 }
 
-/// The claims of a token that is brought, each in whatever shape it has.
+/// The claims of a token that was received; each may be any JSON value.
 #[derive(Deserialize)]
 struct Brought {
     sub: Option<Value>,
@@ -80,7 +80,7 @@ struct Brought {
 }
 
 impl Keys {
-    /// From the secrets' bytes as they stand in `<data>/secrets`.
+    /// Makes the keys from the secrets' bytes as they are in `<data>/secrets`. Tokens may have any audience.
     pub fn new(api_key: &str, token_key: &[u8]) -> Self {
         Self {
             api_key_digest: Sha256::digest(api_key.as_bytes()).into(),
@@ -90,7 +90,7 @@ impl Keys {
         }
     }
 
-    /// Takes only tokens whose `aud` names `audience`; any token if `audience` is empty.
+    /// Accepts only tokens whose `aud` names `audience`; any token if `audience` is empty.
     pub fn for_audience(self, audience: &str) -> Self {
         Self { audience: (!audience.is_empty()).then(|| audience.into()), ..self }
     }
@@ -101,7 +101,7 @@ impl Keys {
         digest.ct_eq(&self.api_key_digest).into()
     }
 
-    /// Reads a token at `now` (Unix seconds). Nothing of a refused token is used.
+    /// Reads a token at `now`, a Unix time in seconds. Nothing of a refused token is used.
     pub fn verify(&self, token: &str, now: u64) -> Result<Claims, TokenError> {
         let Brought { sub, exp, nbf, aud, device_id } = self.claims(token)?;
         let exp = exp.ok_or(TokenError::Invalid("token has no exp"))?;
@@ -123,21 +123,21 @@ impl Keys {
         Ok(Claims { user, device: device.transpose()?, expires_at })
     }
 
-    /// What a token claims that was signed with our key.
+    /// The claims of a token that is signed with our key; nothing else of it is checked.
     fn claims(&self, token: &str) -> Result<Brought, TokenError> {
         let header =
             jsonwebtoken::decode_header(token).map_err(|_| TokenError::Invalid("token is not a signed JWT"))?;
         if header.alg != Algorithm::HS256 {
             return Err(TokenError::Invalid("token's alg is not HS256"));
         }
-        // RFC 7515: what a token calls critical has to be understood, and no extension is understood here.
+        // RFC 7515: a reader must understand what a token calls critical, and no extension is understood here.
         if header.crit.is_some() {
             return Err(TokenError::Invalid("token's crit names what is not understood"));
         }
         let mut rules = Validation::new(Algorithm::HS256);
         rules.required_spec_claims.clear();
         rules.validate_aud = false;
-        // Checked against the caller's clock.
+        // The caller checks this against its own clock.
         rules.validate_exp = false;
         let read = jsonwebtoken::decode(token, &self.decoding, &rules);
         read.map(|read| read.claims).map_err(|error| match error.kind() {
@@ -147,7 +147,7 @@ impl Keys {
         })
     }
 
-    /// Makes a token for `user` that expires at `expires_at` (Unix seconds).
+    /// Makes a token for `user` that expires at `expires_at`, a Unix time in seconds.
     pub fn mint(&self, user: &UserId, device: Option<&DeviceId>, expires_at: u64) -> String {
         let (aud, device_id) = (self.audience.as_deref(), device.map(DeviceId::as_str));
         let claims = Minted { sub: user.as_str(), exp: expires_at, aud, device_id };
@@ -156,12 +156,12 @@ impl Keys {
     }
 }
 
-/// A NumericDate of RFC 7519, which may have a fraction, in whole seconds; one before 1970 is as old as any.
+/// A NumericDate of RFC 7519, which may have a fraction, in whole seconds; 0 for a date before 1970.
 fn seconds(date: &Value) -> Option<u64> {
     date.as_u64().or_else(|| date.as_f64().map(|secs| secs as u64))
 }
 
-/// Whether `aud`, of RFC 7519 a text or a list of them, names the audience.
+/// Whether `aud`, which is a text or a list of texts (RFC 7519), names the audience.
 fn names(aud: Option<&Value>, audience: &str) -> bool {
     match aud {
         Some(Value::Array(several)) => several.iter().any(|one| one == audience),

@@ -1,21 +1,21 @@
-//! The edge where time enters.
+//! Reads the clocks of the machine.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use feedgate_common::Millis;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Now, in Unix milliseconds.
+/// The time now, in Unix milliseconds.
 pub fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// How long this machine has been suspended since it started, in milliseconds. The clock of timers and of
-/// [`Instant`](std::time::Instant) stands meanwhile.
+/// [`Instant`](std::time::Instant) stands still while it is suspended.
 pub(crate) fn suspended_ms() -> u64 {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
-    // In this order, so that what passes between them makes it no less.
+    // The clocks are read in this order, so that the time between the two reads never makes the difference smaller.
     let awake = read(ClockId::Monotonic);
     let all = read(ClockId::Boottime);
     u64::try_from(all.saturating_sub(awake).as_millis()).unwrap_or(u64::MAX)
@@ -25,7 +25,7 @@ pub(crate) fn suspended_ms() -> u64 {
 mod tests {
     use super::*;
 
-    /// Seconds since the machine started, suspended or not, as the kernel says them elsewhere.
+    /// Seconds since the machine started, including suspended time, from another source of the kernel.
     fn uptime() -> f64 {
         let text = std::fs::read_to_string("/proc/uptime").unwrap();
         text.split(' ').next().unwrap().parse().unwrap()

@@ -1,12 +1,11 @@
-//! Devices and backends talk to this crate: WebSocket sessions on one side, the HTTP API on the
-//! other, on one port.
+//! The gateway serves devices and backends: WebSocket sessions and the HTTP API, on one port.
 //!
 //! ```text
 //!   serve          a port: accepts, answers HTTP, upgrades to WebSocket, drains
 //!   api            the HTTP API         connection     one WebSocket: the task that carries between the rooms below
 //!   node           this node: who is online, its lease, positions, news of authors who are pulled
 //!   session        one subscription: rules only, pure
-//!   protocol       words: what devices say and are told
+//!   protocol       words: what devices send and are sent
 //!   net            bytes: connections, addresses, frames
 //!   limits         what a peer may do, and hold in memory
 //! ```
@@ -14,8 +13,8 @@
 //! A room imports only from the rooms below it; `tests/tests/tidy.rs` reads the imports. `auth`, `clock` and
 //! `settings` are no rooms. Only `api`, `connection` and `serve` know the whole [`Gateway`].
 //!
-//! The gateway holds no truth: it reads feeds, hands writes to the [`Publisher`] and keeps the
-//! sessions. It does not know the timeline worker.
+//! The gateway holds no data of its own that must not be lost: it reads feeds, hands writes to the [`Publisher`] and
+//! keeps the sessions. It does not know the timeline worker.
 
 pub mod api;
 pub mod auth;
@@ -55,22 +54,21 @@ use net::address::{AddressKey, Client, Proxies};
 use net::refusals::Refusals;
 use node::{Node, Stores};
 
-/// What a gateway is made of; every part is an argument, so that a test or another binary can bring
-/// its own.
+/// The parts that a gateway is made of; a test or another binary can bring its own.
 pub struct Parts {
     /// Reads and pages of every feed.
     pub feeds: Arc<Feeds>,
-    /// The door for writes.
+    /// Accepts the writes of backends.
     pub publisher: Arc<Publisher>,
     /// The session pool of all nodes.
     pub sessions: Arc<dyn Sessions>,
-    /// Rings when inboxes have grown.
+    /// Tells this node when inboxes have grown.
     pub doorbell: Arc<dyn Doorbell>,
-    /// What the workers are told by; and counted, for the stats.
+    /// The queue of the workers' jobs; also counted for the stats.
     pub jobs: Arc<dyn Jobs>,
-    /// Who may come in.
+    /// The secrets that credentials are checked with.
     pub keys: Keys,
-    /// Limits and times.
+    /// The limits and times of the gateway.
     pub settings: Settings,
     /// This node's name in the session pool.
     pub node: String,
@@ -80,13 +78,13 @@ pub struct Parts {
 pub struct Gateway {
     /// This node, and its stores.
     pub(crate) node: Arc<Node>,
-    /// The door for writes.
+    /// Accepts the writes of backends.
     pub(crate) publisher: Arc<Publisher>,
-    /// Who may come in.
+    /// The secrets that credentials are checked with.
     pub(crate) keys: Keys,
-    /// Whose address counts.
+    /// The trusted proxies, which say for whom a connection counts.
     pub(crate) proxies: Proxies,
-    /// What each address holds.
+    /// The connections and upgrades that are counted for each address.
     pub(crate) shares: Arc<Shares>,
     /// Every task that serves a peer; a drain waits for them.
     pub(crate) tasks: TaskTracker,
@@ -94,23 +92,24 @@ pub struct Gateway {
     pub(crate) bodies: Bodies,
     /// Tells the workers of accepted writes.
     pub(crate) relay: Arc<Relay>,
-    /// Bounds the bytes of answers in memory.
+    /// Limits the bytes of answers in memory.
     pub(crate) budget: Budget,
-    /// Bounds what each user reads by HTTP.
+    /// Limits what each user reads by HTTP.
     pub(crate) users: Arc<Quotas<UserId>>,
-    /// Bounds what is read by HTTP from each address.
+    /// Limits what is read by HTTP from each address.
     pub(crate) addresses: Arc<Quotas<AddressKey>>,
-    /// Requests for a WebSocket that were refused, and tokens.
+    /// Bounds the log lines about refused requests for a WebSocket.
     pub(crate) refused_upgrades: Refusals,
+    /// Bounds the log lines about refused tokens.
     pub(crate) refused_tokens: Refusals,
     /// Cancelled when the drain begins.
     pub(crate) stopping: CancellationToken,
-    /// Ports that are served.
+    /// How many ports are served.
     pub(crate) ports: AtomicUsize,
 }
 
 impl Gateway {
-    /// Composes the parts. From now on wakes reach this node's sessions.
+    /// Makes a gateway from its parts. From now on wakes reach this node's sessions.
     pub fn new(parts: Parts) -> Arc<Self> {
         let Parts { feeds, publisher, sessions, doorbell, jobs, keys, settings, node } = parts;
         let limits = Arc::new(settings);
@@ -135,7 +134,7 @@ impl Gateway {
         })
     }
 
-    /// Who the token says is there, now. That it was refused is logged, with the client that brought it.
+    /// Checks a token now, and gives its claims. A refusal is logged with the client that brought the token.
     pub(crate) fn verify(&self, token: &str, client: Client) -> Result<Claims, TokenError> {
         let now = u64::try_from(clock::now() / 1000).unwrap_or(0);
         let verified = self.keys.verify(token, now);
@@ -143,7 +142,7 @@ impl Gateway {
     }
 }
 
-/// Every route but the WebSocket.
+/// Every route but that of the WebSocket.
 fn routes(gateway: &Arc<Gateway>) -> axum::Router {
     api::router(gateway.clone())
 }

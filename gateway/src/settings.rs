@@ -1,4 +1,5 @@
-//! The limits and times of a gateway. Values only; each has an owner that enforces it and a test.
+//! The limits and times of a gateway. This file holds only the values; the code that enforces each one has a test for
+//! it.
 
 use std::time::Duration;
 
@@ -10,75 +11,74 @@ use crate::net::address::shares::Limits;
 use crate::net::address::{ClientAddress, Proxies};
 use crate::net::socket::READ_BUFFER;
 
-/// See the fields. [`Settings::default`] is what a small team runs with.
+/// The limits and times of a gateway. [`Settings::default`] suits a small team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// A device must have sent `connect` this many seconds after it asked for the WebSocket, an HTTP connection the head
-    /// of its first request, and any request its head this many seconds after its first byte; and who takes nothing of an
-    /// answer for as long is cut. Between two requests, readers may pause for 75 s and backends for 620 s.
+    /// How many seconds a device has to send `connect` after it asked for the WebSocket; an HTTP connection to send the
+    /// head of its first request; and a head to arrive after its first byte. A peer that receives nothing of an answer
+    /// for as long is cut. Between two requests, readers may pause for 75 s and backends for 620 s.
     pub connect_within_secs: u32,
-    /// The server pings this often; at least 1.
+    /// Seconds between two pings of the server; at least 1.
     pub ping_interval_secs: u32,
-    /// A pong must have come this long after a ping.
+    /// How many seconds after a ping its pong must have come.
     pub pong_within_secs: u32,
-    /// After a token has expired, how long a refresh may take.
+    /// How many seconds a refresh may come after the token has expired.
     pub refresh_grace_secs: u32,
-    /// The largest WebSocket message (and frame) a device may send, in bytes.
+    /// The largest WebSocket message, and the largest frame, that a device may send, in bytes.
     pub message_max_bytes: usize,
-    /// The most the gateway buffers for one device that does not read, in bytes. A single batch may
-    /// exceed it once.
+    /// The most bytes that the gateway buffers for one device that does not read. A single batch may exceed it once.
     pub write_buffer_max_bytes: usize,
-    /// Commands a device may send per second, with as many again in a burst. A frame without a command counts as one.
+    /// How many commands a device may send per second; twice as many in a burst. A frame without a command counts as
+    /// one.
     pub commands_per_sec: u32,
-    /// Connections one user may hold on this node.
+    /// How many connections one user may hold on this node.
     pub connections_per_user: u32,
-    /// WebSockets this node holds in all.
+    /// How many WebSockets this node holds in all.
     pub connections: u32,
-    /// The most memory that answers may hold until their peers have taken them, over HTTP and WebSocket together, in bytes;
-    /// those of one user a sixteenth of it. At least 64 MiB.
+    /// The most bytes of memory that answers may hold until their peers have received them, over HTTP and WebSocket
+    /// together; at least 64 MiB. The answers to one user may hold a sixteenth of it.
     pub responses_max_bytes: usize,
-    /// Reads by HTTP that one user may have at once on this node, each until its answer is taken; more get 429. Those with
-    /// the API key are not counted.
+    /// How many reads by HTTP one user may have at once on this node, each until its answer is received; more get 429.
+    /// Reads with the API key are not counted.
     pub reads_per_user: u32,
-    /// Reads by HTTP that one user may begin per second on this node, with as many again in a burst; more get 429.
+    /// How many reads by HTTP one user may begin per second on this node; twice as many in a burst; more get 429.
     pub reads_per_user_per_sec: u32,
-    /// Reads by HTTP that one address may have in flight on this node, whoever's tokens come from it; more get 429.
+    /// How many reads by HTTP one address may have at once on this node, with all users' tokens; more get 429.
     pub reads_per_address: u32,
-    /// Reads by HTTP that one address may begin per second on this node, with as many again in a burst; more get 429.
+    /// How many reads by HTTP one address may begin per second on this node; twice as many in a burst; more get 429.
     pub reads_per_address_per_sec: u32,
-    /// Connections a port holds in all that are no WebSockets: of backends, of readers, and of those who have not
-    /// said anything. If there are more, those go that have said least.
+    /// How many connections that are not WebSockets a port holds in all: of backends, of readers, and unauthenticated
+    /// ones. If there are more, those that have shown least are closed.
     pub http_connections: u32,
-    /// Connections one address may hold on this node, whatever they are. An IPv6 address counts by its /64.
+    /// How many connections of any kind one address may hold on this node. An IPv6 address counts by its /64 prefix.
     pub connections_per_address: u32,
-    /// Connections one address may hold that have not said who they are; at most half of what the node has room for. As
-    /// many may come and go in a second and never say so, with as many again in a burst.
+    /// How many unauthenticated connections one address may hold; at most half of what the node has room for. As many
+    /// may begin per second without ever authenticating; twice as many in a burst.
     pub unauthenticated_per_address: u32,
-    /// WebSockets that one address may ask for per second, with as many again in a burst.
+    /// How many WebSockets one address may ask for per second; twice as many in a burst.
     pub upgrades_per_sec_per_address: u32,
-    /// Changes read and sent at a time during catch-up.
+    /// How many changes are read and sent at a time during catch-up.
     pub batch: usize,
-    /// Whether what the doorbell tells of changes spares sessions a read of the store. Changes nothing of what
-    /// devices are told.
+    /// Whether changes that the doorbell tells save sessions a read of the store. Devices get the same either way.
     pub inline_changes: bool,
-    /// Every session re-reads its head this often, should every wake have been lost.
+    /// Every session reads the head of its log again after this many seconds, in case every wake was lost.
     pub reread_interval_secs: u32,
-    /// Should every broadcast of an author with news have been lost, those who pull the author hear of it this soon.
+    /// After this many seconds at most, the readers who pull an author learn of news even if every broadcast was lost.
     pub pull_repair_interval_secs: u32,
-    /// Sessions woken per second for an author with news, so that not all of them read at once.
+    /// How many sessions are woken per second for an author with news, so that not all of them read at once.
     pub pull_wakes_per_sec: u32,
-    /// Acknowledged positions are stored this often.
+    /// Acknowledged positions are stored every so many seconds.
     pub save_interval_secs: u32,
-    /// On shutdown, closes are spread over this long, in milliseconds.
+    /// On shutdown, sessions are closed spread over this many milliseconds.
     pub drain_ms: u32,
-    /// Origins whose pages may connect, and read by HTTP what a reader's token opens; empty: any. A request without
-    /// `Origin` is a mobile app and always allowed.
+    /// The origins whose pages may connect, and may read by HTTP what a reader's token opens; empty allows any. A
+    /// request without `Origin` comes from a mobile app and is always allowed.
     pub allowed_origins: Vec<String>,
-    /// What the `aud` of every reader's token must name; empty: whatever. Tokens from the API name it.
+    /// What the `aud` of every reader's token must name; empty allows any. Tokens that the API makes name it.
     pub token_audience: String,
-    /// Networks, such as "10.0.0.0/8", of the operator's own proxies and backends. No limit per address holds for
-    /// them; those for whom they speak are counted instead, see `client_address`.
+    /// The networks, such as "10.0.0.0/8", of the operator's own proxies and backends. No limit per address holds for
+    /// them; the clients that they name are counted instead, see `client_address`.
     pub trusted_proxies: Vec<String>,
     /// How trusted proxies name the client.
     pub client_address: ClientAddress,
@@ -121,20 +121,21 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How often the server pings.
+    /// The time between two pings of the server.
     pub fn ping_interval(&self) -> Duration {
         Duration::from_secs(self.ping_interval_secs.into())
     }
 
-    /// How often a device may be read from, up to 256 bytes at a time: four times for each command, and once more for
-    /// the largest message.
+    /// How often a device may be read from, up to 256 bytes at a time: four times for each command, and in a burst
+    /// besides as often as the largest message needs.
     pub(crate) fn reads(&self) -> Rate {
         let Rate { per_sec, burst } = Rate::twice(self.commands_per_sec.saturating_mul(4));
         let largest = u32::try_from(self.message_max_bytes.div_ceil(READ_BUFFER)).unwrap_or(u32::MAX);
         Rate { per_sec, burst: burst.saturating_add(largest) }
     }
 
-    /// What one address may hold. On a small node nobody keeps half of it busy without having said who they are.
+    /// What one address may hold. On a small node, one address can hold at most half of the room without
+    /// authenticating.
     pub(crate) fn shares(&self) -> Limits {
         let half = (self.connections.min(self.http_connections) / 2).max(1);
         let unauthenticated = self.unauthenticated_per_address.min(half);
@@ -146,7 +147,7 @@ impl Settings {
         }
     }
 
-    /// What is wrong with these values, if anything: the name, the value, and what would be right.
+    /// Checks all values; the error names the first wrong one, its value, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         let at_least_one: [(&str, u64); 21] = [
             ("connect_within_secs", self.connect_within_secs.into()),
@@ -182,7 +183,7 @@ impl Settings {
         }
     }
 
-    /// The proxies that are trusted.
+    /// Reads the trusted proxies from the settings; fails if one of the networks is wrong.
     pub(crate) fn proxies(&self) -> Result<Proxies, String> {
         let proxies = Proxies::new(&self.trusted_proxies, self.client_address);
         proxies.map_err(|wrong| format!("gateway.trusted_proxies must be a list of networks, {wrong}"))

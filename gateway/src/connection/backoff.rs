@@ -1,32 +1,33 @@
-//! How long a session waits before it reads again after a failure: longer each time, and no two alike, so that those
-//! who wait for the same store do not come back in one instant.
+//! How long a session waits before it reads again after a failure: longer each time, and differently for each session,
+//! so that sessions that wait for the same store do not all come back in one instant.
 
 const FIRST_MS: u64 = 1000;
 
-/// The longest wait is `FIRST_MS << DOUBLINGS_MAX`: 16 s. Whoever sees that the store is back wakes all before that.
+/// The longest wait is `FIRST_MS << DOUBLINGS_MAX`, which is 16 s. The prober wakes all sessions earlier if it sees
+/// that the store is back.
 const DOUBLINGS_MAX: u8 = 4;
 
-/// See the module.
+/// The number of failures in a row of one session's reads.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u8,
 }
 
 impl Backoff {
-    /// It failed once more: the wait in milliseconds. `seed` is the session's own.
+    /// Counts a failure, and gives the time to wait in milliseconds. `seed` is the session's own.
     pub(crate) fn failed(&mut self, seed: u64) -> u64 {
         let most = FIRST_MS << self.failures.min(DOUBLINGS_MAX);
         self.failures = self.failures.saturating_add(1);
         most / 2 + scattered(seed.wrapping_add(u64::from(self.failures) << 32)) % (most / 2 + 1)
     }
 
-    /// It did not fail.
+    /// Counts a success: the next failure is the first again.
     pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
     }
 }
 
-/// 32 bits that look random, from what counts up (Fibonacci hashing).
+/// Makes 32 bits that look random from a `seed` that counts up (Fibonacci hashing).
 pub(crate) fn scattered(seed: u64) -> u64 {
     (seed ^ seed >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
 }

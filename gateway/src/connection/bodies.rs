@@ -1,8 +1,8 @@
-//! A change is encoded once, on one line, however many readers get it.
+//! Keeps changes as JSON on one line, so that a change is encoded once, however many readers get it.
 //!
-//! Only the offset differs from inbox to inbox; the rest, `{"op":"add","item":{…}}`, is kept here by
-//! item and version. A version never changes what it says, so nothing here is ever stale; whether an
-//! item still lives was decided by who made the [`Change`].
+//! Only the offset differs from inbox to inbox; the rest, `{"op":"add","item":{…}}`, is kept here by item and version.
+//! A version never changes its contents, so what is kept is never out of date. Whether an item is still there was
+//! decided by the code that made the [`Change`].
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use quick_cache::sync::Cache;
 
 use crate::protocol::one_line::one_line;
 
-/// What is kept at most, in bytes of JSON.
+/// The most bytes of JSON that are kept.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// An item's `add` stands at one place of one outbox only, so an id that is used again after a
-/// delete is another key. What is direct stands in none, and has few readers: it is not kept.
+/// What a change is kept by. An item's `add` has one place in one outbox only, so an id that is used again after a
+/// delete has another key. A direct item is in no outbox and has few readers: it is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     add: bool,
@@ -36,7 +36,7 @@ impl Weighter<Key, Arc<[u8]>> for ByBytes {
     }
 }
 
-/// See the module.
+/// The JSON of changes that were encoded lately.
 pub(crate) struct Bodies(Cache<Key, Arc<[u8]>, ByBytes>);
 
 impl Bodies {
@@ -44,7 +44,7 @@ impl Bodies {
         Self(Cache::with_weighter((BYTES_MAX / 512) as usize, BYTES_MAX, ByBytes))
     }
 
-    /// Hands the JSON of a change to `write`.
+    /// Calls `write` with the JSON of a change, and gives what it returns.
     pub(crate) fn with<R>(&self, change: &Change, write: impl FnOnce(&[u8]) -> R) -> R {
         match change {
             Change::Add { item } if !item.direct => write(&self.kept(Key::of(true, item), change)),

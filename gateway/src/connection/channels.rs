@@ -1,4 +1,5 @@
-//! The feeds that one connection has to do with: the main one, which nearly every device has, in its place, and named ones
+//! The feeds that one connection has used: the main one, which nearly every device has, in a field of its own; named
+//! feeds are added when they are first used.
 //! as they come.
 //!
 //! ```text
@@ -6,9 +7,9 @@
 //! ```
 //!
 //! Invariants:
-//! - A feed that has come stays until the connection ends, so what was acknowledged in it is saved then: as many as are
-//!   configured at most.
-//! - A channel that wants to read waits for no more turns than there are others.
+//! - A feed that was added stays until the connection ends, so what was acknowledged in it is saved then. There are at
+//!   most as many as are configured.
+//! - A channel that wants to read waits for at most one turn of each other channel.
 
 use std::iter::once;
 
@@ -18,28 +19,28 @@ use super::backoff::Backoff;
 use crate::node::slot::Wake;
 use crate::session::Session;
 
-/// One feed.
+/// One feed of a connection.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) feed: FeedId,
-    /// There while the device is subscribed.
+    /// The subscription, while the device has one.
     pub(super) session: Option<Session>,
-    /// The device has everything up to here.
+    /// The device has all changes up to this position.
     pub(super) acked: Option<Position>,
     pub(super) backoff: Backoff,
-    /// The log may have grown since the last read began.
+    /// Whether the log may have grown since the last read began.
     pub(super) woken: bool,
-    /// Only the log itself will do for the next read: wakes may have been lost, there is something to pull, or the last
-    /// read did not come to the end.
+    /// Whether the next read must ask the log itself: wakes may have been lost, there is something to pull, or the last
+    /// read did not reach the end.
     pub(super) looking: bool,
 }
 
-/// See the module.
+/// All feeds that one connection has used.
 #[derive(Debug)]
 pub(super) struct Channels {
     main: Channel,
     named: Vec<Channel>,
-    /// Whose read is in flight, or was the last.
+    /// The feed whose read is in flight, or was the last.
     turn: FeedId,
 }
 
@@ -60,7 +61,7 @@ impl Default for Channels {
 }
 
 impl Channels {
-    /// Those that there are.
+    /// All feeds that were used.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> + Clone {
         once(&self.main).chain(&self.named)
     }
@@ -70,7 +71,7 @@ impl Channels {
         self.iter().find(|channel| channel.feed == feed)?.session.as_ref()
     }
 
-    /// The channel of this feed.
+    /// The channel of this feed; it is added if it was not used before.
     pub(super) fn of(&mut self, feed: FeedId) -> &mut Channel {
         if feed == FeedId::MAIN {
             return &mut self.main;
@@ -83,7 +84,7 @@ impl Channels {
         &mut self.named[at]
     }
 
-    /// Whoever is concerned wants a turn.
+    /// Lets each channel that `why` concerns want a turn.
     pub(super) fn wake(&mut self, why: Wake) {
         for channel in once(&mut self.main).chain(&mut self.named).filter(|channel| why.concerns(channel.feed)) {
             channel.woken = true;
@@ -91,19 +92,20 @@ impl Channels {
         }
     }
 
-    /// Whose read is in flight, or was the last.
+    /// The feed whose read is in flight, or was the last.
     pub(super) fn turn(&self) -> FeedId {
         self.turn
     }
 
-    /// A subscription begins, and it is its turn.
+    /// Begins a subscription, and gives it the turn.
     pub(super) fn begin(&mut self, feed: FeedId, session: Session) {
         let channel = self.of(feed);
         *channel = Channel { session: Some(session), acked: channel.acked, ..Channel::new(feed) };
         self.turn = feed;
     }
 
-    /// The next who wants a turn, after the last who had one; it is theirs now.
+    /// Gives the turn to the next channel that wants one, counted from the one that had it last; `None` if there is
+    /// none.
     pub(super) fn take_turn(&mut self) -> Option<FeedId> {
         let last = self.iter().position(|channel| channel.feed == self.turn).unwrap_or(0);
         let others_first = self.iter().cycle().skip(last + 1).take(1 + self.named.len());
@@ -112,7 +114,7 @@ impl Channels {
         next
     }
 
-    /// What was acknowledged, by feed.
+    /// The acknowledged positions, by feed.
     pub(super) fn acked(&self) -> Vec<(FeedId, Position)> {
         self.iter().filter_map(|channel| Some((channel.feed, channel.acked?))).collect()
     }
@@ -127,14 +129,14 @@ mod tests {
     const LIKES: FeedId = FeedId(3);
     const STORIES: FeedId = FeedId(4);
 
-    /// A connection with these subscriptions, none of which has anything to read.
+    /// The channels of a connection with these subscriptions, none of which has anything to read.
     fn subscribed(feeds: &[FeedId]) -> Channels {
         let mut channels = Channels::default();
         feeds.iter().for_each(|feed| channels.begin(*feed, Session::open(Deliver::Items, Start::Head, false).0));
         channels
     }
 
-    /// Whose turn it is, who has it then.
+    /// Gives a turn as `take_turn` does, after which the channel wants none; gives its feed.
     fn turn(channels: &mut Channels) -> Option<FeedId> {
         let feed = channels.take_turn()?;
         channels.of(feed).woken = false;
@@ -151,7 +153,7 @@ mod tests {
             turns.push(turn(&mut channels).unwrap());
         }
         assert_eq!(turns, [MAIN, LIKES, STORIES, MAIN, LIKES, STORIES]);
-        // One that always has more does not keep the others from theirs.
+        // A channel that always has more to read does not keep the others from their turns.
         channels = subscribed(&[MAIN, STORIES, LIKES]);
         channels.wake(Wake::growth(STORIES));
         let busy = |channels: &mut Channels| {

@@ -1,4 +1,4 @@
-//! What is left to do when a connection has ended, however it ended.
+//! What is done at the stores after a connection has ended, for whatever reason.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 use crate::{Gateway, clock};
 
-/// Ends the claim: the seat first, so that counts are right at once; then the last acknowledged
-/// positions, while the claim still allows it; then the claim.
+/// Ends the session: first leaves the seat, so that counts are right at once; then saves the last acknowledged
+/// positions, which needs the claim; then releases the claim. If it is dropped, the rest is not done: positions may be
+/// lost, and the claim lasts until the device claims again or the node's lease lapses.
 pub(crate) async fn clean_up(
     gateway: Arc<Gateway>,
     slot: Arc<Slot>,
@@ -23,7 +24,7 @@ pub(crate) async fn clean_up(
     if let (Some(who), None) = (&who, &answering) {
         gateway.node.pool.leave(who.user.no, slot.connection);
     }
-    // A command in flight is run to its end: a claim that it makes has to be released.
+    // A command in flight is run to its end, because a claim that it makes has to be released.
     if let Some(answering) = answering {
         match answering.await.1 {
             Ok(Then::Connected(identity, _)) => who = Some(identity),

@@ -1,4 +1,4 @@
-//! Commands, carried out one after another, and what follows from each.
+//! Starts the commands of a connection, one after another, and does what follows from each outcome.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::net::address::Client;
 use crate::node::identity::{Identity, client_name};
 use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
 
-/// What `connect` reports as the server's version.
+/// The server's version, as `connect` tells it.
 const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
 
 impl Connection {
-    /// Starts the next command, unless one is in flight or its reply would find no room.
+    /// Starts the next command, unless one is in flight or its reply would find no room. Gives whether one was started.
     pub(super) fn next_command(&mut self) -> Result<bool, End> {
         if self.answering.is_some() || self.subscribing.is_some() {
             return Ok(false);
@@ -55,7 +55,7 @@ impl Connection {
                 self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
             }
             Verb::Ack(feed, at) => match self.channels.session(feed) {
-                // What was sent is within the log; no need to look.
+                // A position that was sent is within the log, so the log need not be read.
                 Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
                     self.conclude(id, Ok(Then::Acked(feed, at)))
                 }
@@ -74,12 +74,12 @@ impl Connection {
         }
     }
 
-    /// Whom it counts for.
+    /// The client that the connection counts for.
     fn client(&self) -> Client {
         self.stay.as_ref().map_or(Client::default(), |stay| stay.client())
     }
 
-    /// A command that may be dropped at any time: it is refused for now if it takes too long.
+    /// Runs a command that may be dropped at any time; it is refused if it takes longer than [`PATIENCE`].
     fn answer(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
         self.run(id, async {
             let refused = |_| Err(ErrorCode::Internal.because("a store does not answer; try again").into());
@@ -106,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// What follows from a command that has been carried out, or not.
+    /// Does what follows from the outcome of a command, and sends the reply.
     pub(super) fn conclude(&mut self, id: u32, outcome: Outcome) -> Result<(), End> {
         let reply = match outcome {
             Ok(Then::Start(start)) => {
@@ -127,7 +127,7 @@ impl Connection {
             Err(Stop::Close(close)) => return Err(End::Close(close)),
             Err(Stop::BadToken(why)) => return Err(End::BadToken(why)),
             Err(Stop::Refused(refusal)) => {
-                // A subscribe that never came to a session ends here.
+                // A subscribe that was refused before it had a session ends here.
                 self.subscribing = None;
                 self.socket.text(|out| reply::error(out, id, &refusal));
                 return Ok(());
@@ -137,7 +137,7 @@ impl Connection {
         Ok(())
     }
 
-    /// A reply, whose bytes are counted if it is a large one.
+    /// Sends a reply; the bytes of a large one stay counted until they are written.
     fn send(&mut self, id: u32, mut reply: Reply) {
         let held = reply.take_held();
         self.socket.text(|out| reply::result(out, id, &reply));
@@ -156,7 +156,7 @@ impl Connection {
         let ttl = self.expire_at(expires_at);
         let settings = &self.gateway.node.settings;
         let now = self.gateway.node.elapsed_ms();
-        // Devices that came in one instant are not pinged in one instant for ever.
+        // Devices that connect in one instant get different times, so that they are not pinged in one instant for ever.
         let spread = scattered(self.slot.connection) % 512;
         let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
         self.deadlines.connect = NEVER;
@@ -180,7 +180,7 @@ impl Connection {
         Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
     }
 
-    /// Arms the expiry; answers with the seconds that the token has left, at least 1.
+    /// Sets the deadline of expiry. Gives the seconds that the token has left, at least 1.
     fn expire_at(&mut self, expires_at: u64) -> u64 {
         let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
         let grace_ms = u64::from(self.gateway.node.settings.refresh_grace_secs) * 1000;

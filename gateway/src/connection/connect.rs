@@ -1,11 +1,11 @@
-//! `connect`: who are you, and are you the newest connection of your device?
+//! Carries out `connect`: reads the token, and makes this connection the one of its device.
 //!
 //! ```text
 //!   token ──▶ user number ──▶ seat in the pool ──▶ claim ──▶ close whom it replaced (4500), on whatever node
 //! ```
 //!
-//! The seat comes before the claim, so that a later claim's answer always finds it; and before the
-//! first read, so that no wake falls between.
+//! The seat comes before the claim, so that the answer to a later claim always finds it; and before the first read, so
+//! that no wake is lost in between.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::node::slot::Slot;
 use crate::protocol::{Close, Connect, ErrorCode};
 use crate::{Gateway, clock};
 
-/// Carries it out. Must be run to its end once begun: a claim that was made is to be released.
+/// Carries out `connect`. It must be run to its end once begun: if it is dropped, a claim that it made is not released.
 pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<Connect>, client: Client) -> Outcome {
     if asked.token.is_empty() {
         return Err(ErrorCode::Unauthorized.because("connect needs a token: the JWT of a user").into());

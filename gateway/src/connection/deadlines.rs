@@ -1,54 +1,54 @@
-//! When a connection must do something by itself. One timer runs for the earliest of these.
+//! When a connection must do something by itself. One timer runs for the earliest deadline.
 //!
-//! Times are milliseconds since the gateway started; [`NEVER`] is not armed.
+//! Times are milliseconds since the node was made; a deadline that is [`NEVER`] is not set.
 
 use crate::settings::Settings;
 
-/// Not armed.
+/// The value of a deadline that is not set.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// See the module.
+/// The deadlines of one connection.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// `connect` must have come.
+    /// By when `connect` must have come.
     pub(crate) connect: u64,
-    /// The next ping goes out, whatever else is sent.
+    /// When the next ping is sent, whatever else is sent.
     pub(crate) ping: u64,
-    /// The pong must have come.
+    /// By when the next pong must have come.
     pub(crate) pong: u64,
-    /// Pings that have no pong yet: more than one if pongs may take longer than the next ping.
+    /// How many pings have no pong yet: more than one if a pong may take longer than the next ping.
     pub(crate) unanswered: u32,
-    /// The device has been too slow to take what waits to be written.
+    /// When the device is too slow to receive what waits to be written.
     pub(crate) slow: u64,
-    /// The token and its grace are over: no frame after this.
+    /// When the token and its grace are over: no frame is sent after this.
     pub(crate) expiry: u64,
-    /// The session looks at its log again: every wake may have been lost, or a read has failed.
+    /// When the sessions look at their logs again, since wakes may have been lost, or a read has failed.
     pub(crate) reread: u64,
-    /// The goodbye has taken long enough.
+    /// When a connection that is ending is cut.
     pub(crate) goodbye: u64,
 }
 
 impl Deadlines {
-    /// Only `connect` is armed.
+    /// The deadlines of a new connection: only `connect` is set.
     pub(crate) fn until_connect(connect: u64) -> Self {
         let [ping, pong, slow, expiry, reread, goodbye] = [NEVER; 6];
         Self { connect, ping, pong, unanswered: 0, slow, expiry, reread, goodbye }
     }
 
-    /// The earliest.
+    /// The earliest of all deadlines.
     pub(crate) fn next(&self) -> u64 {
         let Self { connect, ping, pong, unanswered: _, slow, expiry, reread, goodbye } = *self;
         connect.min(ping).min(pong).min(slow).min(expiry).min(reread).min(goodbye)
     }
 
-    /// A ping has gone out at `now`; times of `settings`, in milliseconds.
+    /// Notes that a ping was sent at `now`, in milliseconds.
     pub(crate) fn pinged(&mut self, now: u64, settings: &Settings) {
         self.ping = now + u64::from(settings.ping_interval_secs) * 1000;
         self.pong = self.pong.min(now + u64::from(settings.pong_within_secs) * 1000);
         self.unanswered += 1;
     }
 
-    /// A pong has come, for the oldest ping without one; false if there is none.
+    /// Notes that a pong has come, for the oldest ping without one; false if there is no such ping.
     pub(crate) fn ponged(&mut self, settings: &Settings) -> bool {
         let Some(left) = self.unanswered.checked_sub(1) else { return false };
         let interval = u64::from(settings.ping_interval_secs) * 1000;

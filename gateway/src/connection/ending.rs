@@ -1,4 +1,4 @@
-//! The end of a connection: what is left to do at the stores, and meanwhile the last bytes to the peer.
+//! The end of a connection: the clean-up at the stores, and meanwhile the last bytes to the peer.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
@@ -8,16 +8,16 @@ use super::deadlines::{Deadlines, NEVER};
 use super::{Boxed, Connection, End, cleanup};
 use crate::protocol::Close;
 
-/// What a goodbye may take: writing out, and hearing the peer's.
+/// The most milliseconds for the goodbye: to write what waits, and to receive what the peer still sends.
 const GOODBYE_MS: u64 = 1000;
 
-/// What is left to do.
+/// What a connection that is ending still has to do.
 pub(super) struct Ending {
     cleanup: Option<Boxed<()>>,
     socket: SocketEnd,
 }
 
-/// Write out, say that nothing more comes, hear the peer out.
+/// The steps at the socket: write what waits, say that nothing more comes, read until the peer ends.
 enum SocketEnd {
     Flush,
     Shutdown,
@@ -28,7 +28,7 @@ enum SocketEnd {
 impl Connection {
     pub(super) fn end(&mut self, end: End) {
         let socket = match end {
-            // Whatever waits to be sent would arrive after the token's end.
+            // What waits to be sent would arrive after the token has expired.
             End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
             End::Close(close) => {
                 self.socket.close(close.code(), close.text(), "");

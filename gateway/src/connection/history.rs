@@ -1,5 +1,5 @@
-//! `history`: a stretch of the change log, with items. What a device names as `since` it has taken
-//! in, so that is acknowledged too.
+//! Carries out `history`: gives a part of the change log, with items. A device has taken in all changes up to the
+//! position that it names as `since`, so that position is acknowledged too.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::limits::budget::{REPLY_BYTES, most};
 use crate::node::identity::Identity;
 use crate::protocol::{ErrorCode, History, HistoryReply, Large, Reply, push};
 
-/// Carries it out. `limit` is cut to `settings.batch`, and a reply may hold fewer than that: the
-/// device goes on from the last offset it got.
+/// Carries out `history`. `limit` is cut to `settings.batch`, and a reply may hold fewer entries than that: the device
+/// goes on from the last offset it got. May be dropped at any time.
 pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
     let key = who.inbox(asked.feed);
     gateway.node.touches.note(key);
@@ -37,7 +37,7 @@ pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Bo
     })
 }
 
-/// The entries asked for and the log's head; `None` if `since` is not served any more.
+/// The entries asked for and the log's last position; `None` if `since` is not served any more.
 async fn stretch(
     feeds: &Feeds,
     key: InboxKey,
@@ -45,7 +45,7 @@ async fn stretch(
     limit: usize,
 ) -> Result<Option<(Vec<Numbered>, Position)>> {
     if let (Some(since), false) = (asked.since, asked.reverse) {
-        // At least one, so that a position that is gone is told also to who wants no entries.
+        // At least one entry is read, so that a device that wants none also learns that its position is gone.
         return Ok(match feeds.read(key, since, limit.max(1)).await? {
             Read::Entries { mut entries, head, .. } => {
                 entries.truncate(limit);

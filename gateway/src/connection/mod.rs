@@ -1,4 +1,4 @@
-//! One connection: the task that carries bytes and times to where the rules are.
+//! One connection: the task that moves bytes, wakes and deadlines between the socket, the stores and the rules.
 //!
 //! ```text
 //!   socket ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
@@ -6,23 +6,22 @@
 //!   timer ──▶ pings, pongs, expiry, a look at the log now and then
 //! ```
 //!
-//! The task is this struct itself, polled: no rules beyond the order of things live here.
+//! The task is this struct itself, polled. It holds no rules besides the order in which things are done.
 //!
 //! Invariants:
-//! - Commands are carried out one after another, in the order they came; pongs and pushes do not
-//!   wait for them.
+//! - Commands are carried out one after another, in the order they came; pongs and pushes do not wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
 //!   bytes up to `write_buffer_max_bytes` plus one reply and two slices: what was being read when a subscribe came, and
-//!   what that begins with (I18). All of them are counted in the user's share of the node's [budget](crate::limits::budget), and
-//!   while that is full no command is carried out whose reply might have to wait.
-//! - Deadlines are looked at before anything is sent: no frame after the token and its grace.
-//! - However it ends, the seat is emptied, the positions saved and the claim released; the seat even
-//!   if the task is dropped.
+//!   what that begins with (I18). All of them are counted in the user's share of the node's
+//!   [budget](crate::limits::budget), and while that is full no command is carried out whose reply might have to wait.
+//! - Deadlines are looked at before anything is sent: no frame is sent after the token and its grace.
+//! - When a connection ends, its seat is left, its positions are saved and its claim is released. If the task is
+//!   dropped, only the seat is left.
 //!
-//! Memory of an idle, authenticated, subscribed session: 1.8 KB over 10,000 of them, pool entry included
-//! (`cargo bench -p feedgate-tests --bench sessions`), of which this struct is 632 bytes, the
-//! reader's buffer 256, the timer 112, the slot 56 and the identity 96; the rest is the runtime's
-//! registration of the socket, the task's frame and what the allocator rounds up to.
+//! An idle, authenticated, subscribed session takes 1.8 KB of memory, measured over 10,000 of them with their pool
+//! entries (`cargo bench -p feedgate-tests --bench sessions`). This struct takes 632 bytes of it, the reader's buffer
+//! 256, the timer 112, the slot 56 and the identity 96. The rest is the runtime's registration of the socket, the
+//! task's frame and what the allocator rounds up to.
 
 mod backoff;
 pub(crate) mod bodies;
@@ -66,40 +65,40 @@ use crate::node::identity::Identity;
 use crate::node::slot::{Slot, Wake};
 use crate::protocol::{self, Close, Command, Line, Verb, push};
 
-/// Commands that may wait behind the one in flight before no more is read; a single frame may bring
-/// more, up to the allowance.
+/// No more is read while this many commands wait behind the one in flight; a single frame may bring more, up to the
+/// allowance.
 const WAITING_MAX: usize = 16;
 
-/// The largest message of a peer that has not said who it is, in bytes: a token, and what goes with it.
+/// The largest message of a peer that is not yet authenticated, in bytes: a token, and what goes with it.
 const MESSAGE_MAX_BEFORE_CONNECT: usize = 4096;
 
-/// Rounds of work per poll before other tasks get their turn.
+/// The most rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
 
-/// What a command or a read may take, its wait for a turn at the stores included. A subscribe may take as long again if
-/// another channel's read is in flight.
+/// The most time for a command or a read, its wait for a turn at the stores included. A subscribe may take as long
+/// again if another channel's read is in flight.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A command in flight, with its id.
+/// A command in flight; gives its id and its outcome.
 pub(crate) type Answering = Boxed<(u32, Outcome)>;
 
-/// What a connection is made from.
+/// The parts that a connection is made from.
 pub(crate) struct Arrival {
-    /// Upgraded.
+    /// The stream, upgraded to a WebSocket.
     pub(crate) tcp: TcpStream,
-    /// What came before the upgrade was done.
+    /// Bytes of frames that came before the upgrade was done.
     pub(crate) early: Vec<u8>,
-    /// When it was asked for: the time before `connect` counts from here.
+    /// When the WebSocket was asked for, in milliseconds of the node's clock: the time for `connect` counts from here.
     pub(crate) asked_ms: u64,
-    /// Its place in the pool.
+    /// The slot of the connection in the pool.
     pub(crate) slot: Arc<Slot>,
-    /// Its share of its address; none if that is not limited.
+    /// What the connection counts for at its address; `None` if no limit per address holds for it.
     pub(crate) stay: Option<Box<Stay>>,
 }
 
-/// See the module.
+/// One WebSocket connection, from its upgrade to its end.
 pub(crate) struct Connection {
     gateway: Arc<Gateway>,
     slot: Arc<Slot>,
@@ -108,12 +107,12 @@ pub(crate) struct Connection {
     channels: Channels,
     subscribing: Option<Box<Subscribing>>,
     answering: Option<Answering>,
-    /// Of the channel whose turn it is.
+    /// The read of the channel whose turn it is.
     reading: Option<Boxed<feedgate_common::error::Result<Reading>>>,
     waiting: VecDeque<Command>,
-    /// For commands and frames.
+    /// The allowance for commands and frames.
     commands: Allowance,
-    /// For reads of up to 256 bytes.
+    /// The allowance for reads of up to 256 bytes.
     reads: Allowance,
     deadlines: Deadlines,
     timer: Pin<Box<Sleep>>,
@@ -123,13 +122,13 @@ pub(crate) struct Connection {
 
 /// Why a connection ends.
 enum End {
-    /// We close it.
+    /// The server closes it with this code.
     Close(Close),
-    /// We close it because of its token; why.
+    /// The server closes it because of its token; the text says why.
     BadToken(&'static str),
-    /// The peer has said goodbye.
+    /// The peer has sent a close frame.
     Goodbye,
-    /// It broke.
+    /// The stream is broken.
     Gone,
 }
 
@@ -157,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Rounds of work until nothing is left to do now.
+    /// Does rounds of work until nothing is left to do now. Ready when the connection is to end.
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.slot.register(cx.waker());
         self.socket.begin_poll();
@@ -183,7 +182,7 @@ impl Connection {
         self.timer.as_mut().poll(cx)
     }
 
-    /// The one select of the task: whatever is ready is done, in this order. False: nothing was.
+    /// Does everything that is ready, in this order. False if nothing was.
     fn round(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let mut worked = self.keep_deadlines()?;
         if let Some(close) = self.slot.asked_to_close() {
@@ -210,7 +209,7 @@ impl Connection {
         }
         let held_up = self.waiting.front().is_some_and(|next| !self.has_room_for(&next.verb));
         match self.poll_flush(cx) {
-            // Where there was no room for a reply there is now.
+            // A reply that found no room may have room now.
             Poll::Ready(Ok(())) => worked |= held_up | self.take_turns()?,
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
@@ -228,7 +227,7 @@ impl Connection {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let (gateway, settings) = (&*self.gateway, &self.gateway.node.settings);
-        // As long as a device that takes nothing at all would be waited for: it does not see the next ping.
+        // A device that receives nothing is waited for as long as until its missing pong would end the connection.
         let patience = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
         let flushed = self.socket.poll_flush(cx, patience, || gateway.node.elapsed_ms());
         if let (Poll::Pending, Some(who)) = (&flushed, &self.who) {
@@ -269,7 +268,7 @@ impl Connection {
 
     fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {
         match incoming {
-            // A frame without a line counts as one too.
+            // A frame without a line counts as one command, too.
             Ok(Incoming::Text(text)) if text.is_empty() => self.charge(),
             Ok(Incoming::Text(text)) => text.lines().try_for_each(|line| self.line(line)),
             Ok(Incoming::Binary) => Err(End::Close(Close::Unsupported)),
@@ -301,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// Whether a first command, which has to be `connect`, waits or is being answered.
+    /// Whether the first command, which has to be `connect`, waits or is being answered.
     fn is_connecting(&self) -> bool {
         self.answering.is_some() || !self.waiting.is_empty()
     }
@@ -312,7 +311,7 @@ impl Connection {
         if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
     }
 
-    /// Whether the reply to such a command may stand in memory: a large one only if nothing else does.
+    /// Whether there is memory for the reply to such a command: for a large one only if nothing else waits to be sent.
     fn has_room_for(&self, verb: &Verb) -> bool {
         match verb {
             Verb::Page(_) | Verb::History(_) => self.socket.unsent() == 0,
@@ -320,7 +319,7 @@ impl Connection {
         }
     }
 
-    /// Frames that carry no message, such as empty continuations, never come up here; what was read for them does.
+    /// Charges what was read. Frames without a message, such as empty continuations, cost the peer only here.
     fn charge_reads(&mut self) -> Result<(), End> {
         let (now, rate) = (self.gateway.node.elapsed_ms(), self.gateway.node.settings.reads());
         match self.socket.take_reads() {

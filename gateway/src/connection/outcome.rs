@@ -1,4 +1,4 @@
-//! What carrying out a command comes to.
+//! The outcomes of a command.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use crate::node::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::session::Start;
 
-/// A command done, or not done.
+/// What follows from a command, done or not done.
 pub(crate) type Outcome = Result<Then, Stop>;
 
 /// What follows from a command that was done.
 #[derive(Debug)]
 pub(crate) enum Then {
-    /// The answer, and nothing else.
+    /// Send this reply; nothing else follows.
     Reply(Reply),
-    /// The device is known now; its token ends at this Unix second.
+    /// The device is authenticated; its token expires at this Unix time, in seconds.
     Connected(Arc<Identity>, u64),
-    /// The same device has a new token.
+    /// The device has a new token, which expires at this Unix time, in seconds.
     Refreshed(u64),
-    /// The device has everything of a feed up to here.
+    /// The device has all changes of the feed up to this position.
     Acked(FeedId, Position),
-    /// The answer, and as much acknowledged.
+    /// Send this reply; the device has all changes of the feed up to this position.
     ReplyAndAcked(Reply, FeedId, Position),
-    /// The subscription can start.
+    /// The subscription in the making starts here.
     Start(Start),
 }
 
 /// Why a command was not done.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Answer with this.
+    /// Answer with this refusal.
     Refused(Refusal),
-    /// End the connection.
+    /// Close the connection with this code.
     Close(Close),
-    /// End it because of its token; why, in words for whoever brought it.
+    /// Close the connection because of its token; the text says why.
     BadToken(&'static str),
 }
 
@@ -81,7 +81,7 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// A refusal for a request that makes no sense.
+/// A refusal of a command whose arguments are wrong.
 pub(crate) fn bad(why: impl Into<Cow<'static, str>>) -> Stop {
     ErrorCode::BadRequest.because(why).into()
 }

@@ -1,4 +1,4 @@
-//! `presence` and `presence_stats`: the user's other devices that are online.
+//! Carries out `presence` and `presence_stats`: the user's other devices that are online.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::Gateway;
 use crate::node::identity::{Identity, client_name};
 use crate::protocol::{Presence, PresenceInfo, Reply};
 
-/// Who they are.
+/// Lists the user's other devices that are online. May be dropped at any time.
 pub(crate) async fn presence(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
     let mut present = BTreeMap::new();
     for SessionInfo { device, node, connection, since, .. } in others(&gateway, &who).await? {
@@ -21,7 +21,7 @@ pub(crate) async fn presence(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outco
     Ok(Then::Reply(Reply::Presence(present)))
 }
 
-/// How many they are.
+/// Counts the user's other devices that are online. May be dropped at any time.
 pub(crate) async fn presence_stats(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
     Ok(Then::Reply(Reply::PresenceStats(others(&gateway, &who).await?.len())))
 }

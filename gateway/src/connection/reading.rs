@@ -1,8 +1,8 @@
-//! What a session asks of the log, done: the read, the items behind its references, the bytes for
-//! the wire.
+//! Carries out what a session asks of the log: the read, the items that the log refers to, and the bytes to send.
 //!
-//! Bounds: as many reads at once in this node, by WebSocket and by HTTP, as the node has [turns](crate::node::Node::turn) for, the rest wait their turn; and
-//! as many bytes in hand as there is room for in the [`budget`], of which a session takes one slice, plus one change.
+//! Bounds: in this node as many reads run at once, by WebSocket and by HTTP, as there are
+//! [turns](crate::node::Node::turn); the rest wait. They hold as many bytes as the [`budget`] has room for, of which a
+//! session takes one slice and one change.
 
 use std::sync::Arc;
 
@@ -17,20 +17,21 @@ use crate::node::identity::Identity;
 use crate::protocol::push;
 use crate::session::{Ask, Found};
 
-/// A push frame ends once it holds this many bytes: what a slow device holds in memory here.
+/// A push frame ends once it holds this many bytes, which is what a slow device holds in memory here.
 const SLICE_BYTES: usize = 64 * 1024;
 
 /// An answer to the session, and the pushes that go with [`Found::Changes`].
 pub(crate) struct Reading {
     pub(crate) found: Found,
-    /// Lines of pushes, joined by `\n`.
+    /// Pushes, each on a line of its own.
     pub(crate) frame: Vec<u8>,
-    /// The bytes of the frame, if it has any.
+    /// The counted bytes of the frame, if it has any.
     pub(crate) held: Option<Held>,
 }
 
-/// Carries out `ask`, for this device. May be dropped at any time; it changes nothing but that a missing inbox is
-/// rebuilt. `live`: where a session stands that was only woken, so that what the doorbell told may do.
+/// Does what a session asks with `ask`, for this device. It may be dropped at any time; it changes nothing, except that
+/// a missing inbox is rebuilt. `live` is the position of a session that was only woken: it may be answered from what
+/// the doorbell told.
 pub(crate) async fn read(
     gateway: Arc<Gateway>,
     who: Arc<Identity>,
@@ -61,7 +62,7 @@ pub(crate) async fn read(
     Ok(Reading { found, frame: vec![], held: None })
 }
 
-/// The changes after `own`, as pushes. `live`: what the doorbell told may do.
+/// The changes after `own`, as pushes. If `live`, they may come from what the doorbell told.
 async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
     let batch = gateway.node.settings.batch;
     let told = if live { gateway.node.pool.told.after(key, own, batch) } else { None };
@@ -88,8 +89,8 @@ async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position
     Ok(Reading { found, frame, held: Some(held) })
 }
 
-/// Appends entries of such a feed in order, `separator` between, until `out` holds `bytes_max` bytes. Answers with
-/// the last offset appended.
+/// Appends entries of this feed in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives the
+/// last offset that was appended.
 pub(crate) async fn encode(
     gateway: &Gateway,
     feed: FeedId,
@@ -116,7 +117,7 @@ pub(crate) async fn encode(
     Ok(last)
 }
 
-/// `Feeds::read` rebuilds what is missing; one that still says so is worth an error, not a crash.
+/// An error that should never be seen: `Feeds::read` rebuilds an inbox that is missing.
 fn unreachable_missing<T>() -> Result<T> {
     Err(feedgate_common::StoreError::unavailable("the inbox vanished during the read"))
 }

@@ -1,4 +1,4 @@
-//! `refresh`: the app brings a new token for the same user and device.
+//! Carries out `refresh`: the app brings a new token for the same user and device.
 
 use super::outcome::{Outcome, Then, bad};
 use crate::Gateway;
@@ -6,7 +6,7 @@ use crate::net::address::Client;
 use crate::node::identity::Identity;
 use crate::protocol::ErrorCode;
 
-/// Carries it out at once; nothing is awaited.
+/// Carries out `refresh` at once, without waiting for anything.
 pub(crate) fn refresh(gateway: &Gateway, who: &Identity, token: &str, client: Client) -> Outcome {
     if token.is_empty() {
         return Err(bad("refresh needs a token: a JWT of the same user"));

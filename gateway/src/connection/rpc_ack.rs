@@ -1,6 +1,6 @@
-//! `rpc ack`: the device has applied everything of a feed up to here.
+//! Carries out `rpc ack`: the device has applied all changes of a feed up to a position.
 //!
-//! A position of another epoch, or beyond the head, is refused and changes nothing (I12).
+//! A position of another epoch, or after the log's last position, is refused and changes nothing (I12).
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::outcome::{Outcome, Stop, Then, bad};
 use crate::Gateway;
 use crate::node::identity::Identity;
 
-/// Checks `at` against the feed's log.
+/// Checks `at` against the feed's log. May be dropped at any time.
 pub(crate) async fn ack(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {
     let head = gateway.node.feeds.head(who.inbox(feed)).await?;
     within(at, head)?;
     Ok(Then::Acked(feed, at))
 }
 
-/// Whether a device can be at `at` while the log is at `head`.
+/// Checks that a device can be at `at` while the log ends at `head`.
 pub(crate) fn within(at: Position, head: Position) -> Result<(), Stop> {
     if at.epoch != head.epoch {
         return Err(bad(format!("rpc ack: epoch {} is not the feed's, which is {}", at.epoch, head.epoch)));

@@ -1,4 +1,5 @@
-//! `rpc page`: a stretch of the feed in display order, the same JSON as by HTTP; one of large items is shorter.
+//! Carries out `rpc page`: gives a page of the feed in display order, as JSON like by HTTP; a page of large items is
+//! shorter.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::protocol::one_line::one_line;
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX, PageJson, parse_cursor};
 use crate::protocol::{Large, PageAsk, Reply};
 
-/// Carries it out. Changes nothing.
+/// Carries out `rpc page`. May be dropped at any time.
 pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<PageAsk>) -> Outcome {
     let limit = match asked.limit {
         None => LIMIT_DEFAULT,

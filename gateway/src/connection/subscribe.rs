@@ -1,4 +1,4 @@
-//! `subscribe`: where does this device start?
+//! Finds where a subscription starts.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::protocol::From;
 use crate::session::Start;
 use crate::{Gateway, clock};
 
-/// Where `from` points, as far as it takes no look at the store.
+/// Where `from` starts; `None` if the store has to be asked.
 pub(crate) fn start_of(from: From) -> Option<Start> {
     match from {
         From::Head => Some(Start::Head),
@@ -19,7 +19,8 @@ pub(crate) fn start_of(from: From) -> Option<Start> {
     }
 }
 
-/// The position stored for this device in this feed; a device that has none has lost it.
+/// The start at the position that is stored for this device in this feed; [`Start::Lost`] if none is stored. May be
+/// dropped at any time.
 pub(crate) async fn stored(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId) -> Outcome {
     if !who.durable {
         return Ok(Then::Start(Start::Lost));

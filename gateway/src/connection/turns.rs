@@ -1,13 +1,13 @@
-//! Subscriptions, from the reply that begins them to their pushes: each reads when it is its turn.
+//! The subscriptions of a connection, from the reply that begins each to its pushes: they read in turns.
 //!
 //! ```text
 //!   subscribe ──where from──▶ open ─┐
 //!   woken, or more to come ─────────┴─▶ the one read in flight ──Found──▶ reply, pushes ──all sent──▶ the next turn
 //! ```
 //!
-//! - One read is in flight at a time, whichever channel it is for; one that begins comes before those that go on.
-//! - Nothing but what begins is read while anything is unsent: a device that does not take what one channel brings is
-//!   read nothing for the others (I18).
+//! - One read is in flight at a time, for all channels; one that begins a subscription goes before the others.
+//! - While anything is unsent, only a subscription that begins is read for: for a device that does not receive what one
+//!   channel brings, the others are not read either (I18).
 
 use feedgate_common::{FeedId, Position, failpoint};
 
@@ -17,18 +17,19 @@ use crate::node::bounded::within;
 use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe, push, reply};
 use crate::session::{Action, Deliver, Event, Session, Start};
 
-/// A subscription in the making.
+/// A subscription that has not been answered yet.
 pub(super) struct Subscribing {
-    /// It is to be answered under this.
+    /// The id of the command, for the reply.
     pub(super) id: u32,
-    /// How it is to be.
+    /// What the device has asked for.
     pub(super) asked: Subscribe,
-    /// Where it starts, once that is known and until its read begins.
+    /// Where it starts; set once that is known, until its read begins.
     pub(super) start: Option<Start>,
 }
 
 impl Connection {
-    /// Begins the subscription in the making, if it is known where and nothing else is being read.
+    /// Begins the subscription in the making, if its start is known and nothing else is being read. Gives whether it
+    /// did.
     pub(super) fn open(&mut self) -> Result<bool, End> {
         let (Some(subscribing), None) = (&mut self.subscribing, &self.reading) else { return Ok(false) };
         let Some(start) = subscribing.start.take() else { return Ok(false) };
@@ -40,7 +41,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// The subscription ends here, and what is read for it.
+    /// Ends the subscription of this feed, and drops what is being read for it.
     pub(super) fn unsubscribe(&mut self, feed: FeedId) {
         self.channels.of(feed).session = None;
         if self.channels.turn() == feed {
@@ -54,7 +55,8 @@ impl Connection {
         self.slot.listen(&open.map(|channel| channel.feed).collect::<Vec<_>>());
     }
 
-    /// Lets those that want to read have their turns, until one reads. Call when everything is sent.
+    /// Gives turns to the channels that want one, until one of them reads. Call when everything is sent. Gives whether
+    /// one had a turn.
     pub(super) fn take_turns(&mut self) -> Result<bool, End> {
         let mut worked = false;
         while self.reading.is_none()
@@ -72,11 +74,12 @@ impl Connection {
         Ok(worked)
     }
 
-    /// What was read for the channel whose turn it is.
+    /// Takes what was read for the channel whose turn it is.
     pub(super) fn found(&mut self, read: feedgate_common::error::Result<Reading>) -> Result<(), End> {
         let feed = self.channels.turn();
         match read {
-            // Whoever has taken this device over may have told it more: what was read is dropped, unsaid (I17).
+            // Another node may have claimed this device and told it more: what was read is dropped without being sent
+            // (I17).
             Ok(_) if !self.gateway.node.may_push() => self.drive(feed, Event::Failed, &[]),
             Ok(Reading { found, frame, held }) => {
                 let channel = self.channels.of(feed);
@@ -94,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Tells the session of this feed; does what it says. `frame`: the pushes in hand.
+    /// Passes an event to the session of this feed, and does what it says. `frame` holds the pushes that were read.
     fn drive(&mut self, feed: FeedId, event: Event, frame: &[u8]) -> Result<(), End> {
         let Some(session) = &mut self.channels.of(feed).session else { return Ok(()) };
         session.on(event).into_iter().try_for_each(|action| self.act(feed, action, frame))
@@ -114,7 +117,8 @@ impl Connection {
             }
             Action::Opened(opened) => {
                 let Subscribing { id, asked, .. } = *self.subscribing.take().expect("an opening follows a subscribe");
-                // In notify mode an SDK comes back with what it was told of, which the app may not have fetched.
+                // In notify mode an SDK recovers from a position that it was told of; the app may not have fetched up
+                // to there.
                 if opened.recovered && asked.deliver == Deliver::Items {
                     self.acknowledge(feed, opened.position);
                 }
@@ -139,7 +143,7 @@ impl Connection {
         self.socket.text(|out| reply::error(out, begun.id, &refusal));
     }
 
-    /// Remembers that the device has everything of this feed up to `position`, if that is more than before.
+    /// Notes that the device has all changes of this feed up to `position`, if that is after what was noted before.
     pub(super) fn acknowledge(&mut self, feed: FeedId, position: Position) {
         let order = |position: Position| (position.epoch, position.offset);
         let acked = &mut self.channels.of(feed).acked;

@@ -1,7 +1,7 @@
 //! The work that a node does besides serving: once per node, however many ports it serves.
 //!
 //! ```text
-//!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes that may have been lost
+//!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes: made up for if lost
 //!   hot: news of authors who are pulled │ touches: inboxes that are read are kept │ ghosts: sessions left in the pool
 //! ```
 

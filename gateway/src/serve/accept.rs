@@ -1,8 +1,8 @@
-//! From an accepted socket to HTTP, and from there to a WebSocket or to the API.
+//! The way of a connection from an accepted socket to HTTP, and from there to a WebSocket or to the API.
 //!
 //! ```text
-//!   accept ──▶ is there room for its address? ──▶ a seat in the lobby ──▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
-//!                 └─▶ 429                                                          └─▶ everything else ──▶ api
+//!   accept ──▶ is there room for its address? ──▶ a seat ──▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
+//!                 └─▶ 429                                            └─▶ everything else ──▶ api
 //! ```
 
 use std::error::Error;
@@ -30,10 +30,10 @@ use crate::net::arrivals::Arrivals;
 use crate::net::lobby::{Lobby, Seat, Standing};
 use crate::net::timed_stream::TimedStream;
 
-/// For the head of a request on a connection that was accepted during the drain.
+/// The time for the head of a request on a connection that was accepted during the drain.
 const LATE: Duration = Duration::from_secs(1);
 
-/// The head of a request, and what is buffered of a body, in bytes.
+/// The most bytes of the head of a request, and of a body that is buffered.
 const HEAD_MAX: usize = 16 * 1024;
 
 /// Why a connection has ended early.
@@ -43,14 +43,14 @@ type Ended = Box<dyn Error + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     pub(crate) gateway: Arc<Gateway>,
-    /// Of the API.
+    /// The routes of the API.
     pub(crate) router: Router,
-    /// Connections that speak HTTP, before they become a WebSocket if they do.
+    /// The HTTP connections of the port, which leave when they become a WebSocket.
     pub(crate) lobby: Arc<Lobby>,
 }
 
 impl Acceptor {
-    /// Forever. Cancel it at any time.
+    /// Accepts connections for ever. It may be dropped at any time; connections that have a seat go on.
     pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
         self.gateway.node.begun.cancelled().await;
         loop {
@@ -59,7 +59,8 @@ impl Acceptor {
         }
     }
 
-    /// Gives it a seat if its address may have one more, and leaves the rest to a task of its own.
+    /// Gives a connection a seat, and leaves the rest to a task of its own. If its address may have no more, refuses
+    /// it.
     async fn receive(&self, stream: TcpStream, peer: IpAddr) {
         let client = self.gateway.proxies.client(peer);
         let stay = match self.count(client) {
@@ -78,21 +79,21 @@ impl Acceptor {
         client.0.map(|key| self.gateway.shares.enter(key, self.gateway.node.elapsed_ms())).transpose()
     }
 
-    /// Says why, if it has not said so too often, and hangs up.
+    /// Closes a connection, and says why, unless its address was told so too often lately.
     fn refuse(&self, stream: &TcpStream, client: Client, too_many: TooMany) {
         let Gateway { shares, .. } = &*self.gateway;
         if client.0.is_some_and(|key| shares.may_hear_why(key, self.gateway.node.elapsed_ms())) {
-            // There is room for it in a buffer that is still empty.
+            // The socket's buffer is still empty, so the answer fits without waiting.
             let _ = SockRef::from(stream).send(refusal(too_many).as_bytes());
         } else {
-            // By a reset, which leaves nothing to do, neither here nor for the kernel.
+            // A reset leaves nothing to do, neither here nor for the kernel.
             let _ = stream.set_zero_linger();
         }
     }
 
-    /// One HTTP connection, until it ends, has to make room, or becomes a WebSocket.
+    /// Serves one HTTP connection, until it ends, has to make room, or becomes a WebSocket.
     async fn converse(self, mut stream: TcpStream, peer: IpAddr, seat: Seat) -> Result<(), Ended> {
-        // Fails only if the peer has gone already, which the first read will tell.
+        // This fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
         let (guest, stopping) = (seat.guest.clone(), self.gateway.stopping.clone());
         let late = stopping.is_cancelled();
@@ -113,7 +114,7 @@ impl Acceptor {
         }
         let connection = http1::Builder::new()
             .keep_alive(!late)
-            // The stream sees to it: hyper counts the pause between two requests as part of the head.
+            // The stream limits this time: hyper counts the pause between two requests as part of the head.
             .header_read_timeout(None)
             .max_buf_size(HEAD_MAX)
             .serve_connection(
@@ -124,7 +125,7 @@ impl Acceptor {
         tokio::pin!(connection);
         tokio::select! {
             biased;
-            // First, so that a request that is there already is seen before its sender has to go.
+            // The connection goes first, so that a request that has arrived is seen before its sender has to go.
             ended = &mut connection => return Ok(ended?),
             () = guest.asked_to_leave() => {
                 if guest.standing() < Standing::Reader {
@@ -132,13 +133,13 @@ impl Acceptor {
                 }
                 connection.as_mut().graceful_shutdown();
             }
-            // Who comes after that still gets the answer to one request.
+            // A connection that is accepted after that still gets the answer to one request.
             () = stopping.cancelled(), if !late => connection.as_mut().graceful_shutdown(),
         }
         Ok(connection.await?)
     }
 
-    /// Whom the connection counts for, as far as that is known before the first request.
+    /// The client that the connection counts for, as far as that is known before the first request.
     async fn named(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<Client> {
         let proxies = &self.gateway.proxies;
         if proxies.speak_proxy_protocol(peer) {
@@ -148,7 +149,7 @@ impl Acceptor {
         }
     }
 
-    /// Answers the requests of one connection.
+    /// Makes the service that answers the requests of one connection.
     fn service(
         &self,
         peer: IpAddr,
@@ -182,7 +183,7 @@ impl Acceptor {
     }
 }
 
-/// The answer to somebody whose address has enough.
+/// The answer to a connection whose address has reached a limit, as bytes of HTTP/1.1.
 fn refusal(too_many: TooMany) -> String {
     let problem = serde_json::json!({
         "type": "about:blank",

@@ -1,6 +1,6 @@
-//! One port: accepts connections, and drains when told to stop.
+//! Serves one port: accepts connections, and drains when told to stop.
 //!
-//! On shutdown, in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
+//! A shutdown goes in this order: `/readyz` and every new WebSocket get 503; every session is closed with 3001, spread
 //! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
 
 mod accept;
@@ -25,15 +25,15 @@ use crate::protocol::Close;
 use crate::{Gateway, Surface};
 use accept::Acceptor;
 
-/// How long sessions may take to say goodbye after the drain has told all of them.
+/// The most time that sessions may take to end after the drain has told all of them.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// What the kernel may hold of what was written to a connection and not sent (it doubles this): without a bound it grows
-/// to megabytes for a peer that reads slowly or not at all, and nothing counts them.
+/// How many bytes of a connection the kernel may hold that are written and not sent (it doubles this number). Without a
+/// bound they grow to megabytes for a peer that reads slowly or not at all, and nothing counts them.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// Serves `surface` until `shutdown` resolves, then drains. Cancelling it closes the port and abandons
-/// the connections. A gateway may serve several ports at a time; all of them stop together.
+/// Serves `surface` until `shutdown` resolves, then drains. Dropping the future closes the port, without a drain. A
+/// gateway may serve several ports at a time; all of them stop together.
 pub async fn serve(
     gateway: Arc<Gateway>,
     listener: TcpListener,
@@ -41,7 +41,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     gateway.ports.fetch_add(1, Ordering::AcqRel);
-    // Connections have what their listener has.
+    // Connections inherit this size from their listener.
     SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER)?;
     let router = crate::routes(&gateway).layer(Extension(surface));
     let lobby = Lobby::new(gateway.node.settings.http_connections as usize);
@@ -54,7 +54,7 @@ pub async fn serve(
         () = &mut background => {}
         () = shutdown => {}
     }
-    // Whoever still comes is told to go elsewhere, and the lease is kept for those who are still here.
+    // During the drain, new connections are told to go elsewhere, and the lease is kept for those that are still here.
     tokio::select! {
         () = &mut accepting => {}
         () = &mut background => {}
@@ -70,8 +70,8 @@ struct Node {
 }
 
 impl Node {
-    /// Closes every session, paced, and waits until they have said goodbye. Before the first of them learns of it,
-    /// `/readyz` says so and no new one is let in.
+    /// Closes every session, spread over time, and waits until they have ended. Before the first session is closed,
+    /// `/readyz` answers 503 and no new session is let in.
     async fn drain(&self) {
         self.gateway.stopping.cancel();
         let spread = Duration::from_millis(self.gateway.node.settings.drain_ms.into());
@@ -82,10 +82,10 @@ impl Node {
         }
     }
 
-    /// Saves what is left to save; then, as the last port, gives the lease back.
+    /// Saves the positions that are left; then, as the last port, gives the lease back.
     async fn leave(&self) {
         let Gateway { node, ports, .. } = &*self.gateway;
-        // Each connection has saved its own as it left; this is for those that did not end.
+        // Each connection has saved its own as it ended; this is for those that did not end.
         if let Err(error) = node.positions.save(node).await {
             tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
         }

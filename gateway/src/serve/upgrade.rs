@@ -1,11 +1,11 @@
-//! `GET /connection/websocket`: from an HTTP request to a session task.
+//! Answers `GET /connection/websocket`: makes a session task from an HTTP request.
 //!
 //! ```text
 //!   request ──check──▶ 101 ──▶ a short-lived task awaits the upgrade ──▶ a small session task
 //!              └──▶ a precise 4xx, 429 when its address has enough, 503 when the node is full
 //! ```
 //!
-//! The session task starts from the bare TCP stream: nothing of hyper stays in its memory.
+//! The session task starts from the bare TCP stream, so that nothing of hyper stays in its memory.
 
 use std::sync::Arc;
 
@@ -26,21 +26,21 @@ use crate::net::lobby::Guest;
 use crate::net::timed_stream::TimedStream;
 use crate::node::slot::Slot;
 
-/// Where sessions connect.
+/// The path at which sessions connect.
 pub(crate) const PATH: &str = "/connection/websocket";
 
 const JSON_PROTOCOL: &str = "centrifuge-json";
 
-/// What the accept loop knows of a connection.
+/// What an upgrade needs besides the request.
 #[derive(Clone)]
 pub(crate) struct Door {
     pub(crate) gateway: Arc<Gateway>,
-    /// When the upgrade was asked for. Not when the connection was accepted: a proxy keeps connections and
-    /// upgrades one that is old.
+    /// When the upgrade was asked for, in milliseconds of the node's clock. The time of accepting would be wrong, since
+    /// a proxy may upgrade a connection that is old.
     pub(crate) asked_ms: u64,
 }
 
-/// Answers the request; if with 101, a session follows.
+/// Answers the request. After a 101, a task of its own begins the session.
 pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Body> {
     let settings = &door.gateway.node.settings;
     let counted = match count(door, &request) {
@@ -61,7 +61,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
             .with(header::RETRY_AFTER, "1")
             .response();
     };
-    // Looked at only now: whoever arrived before the drain began is among those that it closes.
+    // This is looked at only after the slot was taken: a slot that was taken before the drain began is closed by it.
     if door.gateway.stopping.is_cancelled() {
         door.gateway.node.pool.depart(&slot);
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node is going away")
@@ -86,8 +86,8 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     response
 }
 
-/// Counts the upgrade for the address that asks for it, and the connection too, unless it is counted already: that of a
-/// proxy, which carries those of many.
+/// Counts the upgrade for the address that asks for it; and the connection too, unless it is counted already. One of a
+/// proxy is not, since it carries the connections of many.
 fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMany> {
     let Client(Some(key)) = Client::of(request.extensions()) else { return Ok(None) };
     let (shares, now) = (&door.gateway.shares, door.gateway.node.elapsed_ms());
@@ -96,7 +96,7 @@ fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMa
     if is_counted { Ok(None) } else { shares.enter(key, now).map(Some) }
 }
 
-/// Awaits the upgrade, then leaves the rest to a task of its own.
+/// Awaits the upgrade, then begins the session in a task of its own.
 async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hyper::upgrade::OnUpgrade) {
     let Door { gateway, asked_ms } = door;
     let parts = match upgrade.await {
@@ -107,7 +107,7 @@ async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hy
         }
     };
     let parts = parts.expect("the accept loop serves nothing else");
-    // An empty buffer would hold its kilobytes for the life of the session.
+    // The parts keep kilobytes even for an empty buffer, which would stay for the life of the session.
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
     let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, asked_ms, slot, stay };
@@ -153,7 +153,7 @@ impl Refused {
     }
 }
 
-/// The value of `Sec-WebSocket-Accept`, or what is wrong with the request.
+/// Gives the value of `Sec-WebSocket-Accept`, or what is wrong with the request.
 fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderValue, Refused> {
     let headers = request.headers();
     if request.method() != Method::GET {
@@ -164,7 +164,7 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
     if request.version() != Version::HTTP_11 {
         return Err(Refused::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "a WebSocket begins with HTTP/1.1"));
     }
-    // The upgrade would wait for the body, and hold its place for as long as the peer likes.
+    // The upgrade would wait for the body, and keep its slot for as long as the peer likes.
     if headers.contains_key(header::TRANSFER_ENCODING) || headers.get(header::CONTENT_LENGTH).is_some_and(|n| n != "0")
     {
         return Err(Refused::new(StatusCode::BAD_REQUEST, "a WebSocket begins with a request without a body"));
@@ -207,7 +207,7 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
     Ok(HeaderValue::from_str(&accept).expect("base64 is a legal header value"))
 }
 
-/// Two proxies on the way may each look at another one of them.
+/// Whether a header is there twice: two proxies on the way might each use another one of the values.
 fn stands_twice(headers: &HeaderMap, name: &HeaderName) -> bool {
     headers.get_all(name).iter().nth(1).is_some()
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   Hot(author, number) ──▶ waiting ──▶ join: followers ∩ readers of this node ──▶ wakes, paced ──▶ each session reads
 //!                              ▲
-//!   every pull_repair_interval: whose newest number is beyond the last one asked for? A lost broadcast costs that long.
+//!   every pull_repair_interval: who has a number beyond the last one asked for? This finds lost broadcasts.
 //! ```
 //!
 //! Invariants:
