@@ -1,17 +1,16 @@
-//! Who asks, and what that opens.
+//! Who makes a request, and what that caller may do.
 //!
 //! ```text
 //!   Authorization: Bearer <api key>   Backend   everything
 //!                  Bearer <JWT>       Reader    GET on what belongs to `sub`, nothing else
 //! ```
 //!
-//! A handler states its need by the first extractor it takes: [`Backend`], or [`Caller`] and then
-//! [`Caller::may_read`]. So credentials are judged before anything else of the request is. They are
-//! never part of a problem or a log line; nothing here can print them. On a port that offers
-//! [`Surface::Readers`] nobody is a Backend.
+//! A handler states its need by the first extractor it takes: [`Backend`], or [`Caller`] and then [`Caller::may_read`].
+//! So credentials are checked before anything else of the request is. They are never part of a problem or a log line;
+//! nothing here can print them. On a port that offers [`Surface::Readers`] no caller is a Backend.
 //!
-//! A reader may read so much at once and per second, and so may all at one address: this is judged here too, so that it
-//! holds for every route that a reader's token opens. Backends are trusted with their rate.
+//! The reads of each reader, and of all readers at one address, are limited in number at once and per second. This is
+//! checked here too, so that it holds for every route that a reader's token opens. The rate of backends is not limited.
 
 use std::sync::Arc;
 
@@ -29,19 +28,19 @@ use crate::limits::budget::Share;
 use crate::net::address::Client;
 use crate::net::lobby::{Guest, Standing};
 
-/// Somebody with good credentials.
+/// A caller whose credentials are valid.
 pub(crate) struct Caller {
-    /// `None` for who holds the API key; else the user whose token it is.
+    /// The user whose token it is; `None` for a caller with the API key.
     reader: Option<UserId>,
     share: Arc<Share>,
     tickets: Tickets,
 }
 
-/// Holds the API key.
+/// A caller with the API key.
 pub(crate) struct Backend(pub(crate) Caller);
 
 impl Caller {
-    /// 403 unless what belongs to `user` is open to the caller.
+    /// 403 unless the caller may read what belongs to `user`.
     pub(crate) fn may_read(&self, user: &UserId) -> Result<(), Problem> {
         match &self.reader {
             Some(me) if me != user => Err(Problem::new(
@@ -57,7 +56,8 @@ impl Caller {
         self.reader.as_ref()
     }
 
-    /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be asked.
+    /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be
+    /// read. Holds nothing if it fails or is dropped.
     pub(crate) async fn turn(self, api: &Api, bytes: usize) -> Result<Turn<'_>, Problem> {
         let held = self.share.reserve(bytes).await?;
         Ok(Turn::new(held, self.tickets, api.gateway.node.turn().await))
@@ -74,7 +74,7 @@ impl FromRequestParts<Arc<Api>> for Caller {
             shown(parts, Standing::Backend);
             return Ok(Self { reader: None, share: gateway.budget.of_backends(), tickets: Tickets::default() });
         }
-        // Before the token is looked at: also who guesses at tokens is counted.
+        // The read is counted before the token is checked, so that guessing tokens counts too.
         let client = Client::of(&parts.extensions);
         let address = client.0.map(|key| gateway.addresses.begin(key, gateway.node.elapsed_ms())).transpose()?;
         let user = gateway.verify(bearer, client).map_err(refused)?.user;
@@ -101,7 +101,7 @@ impl FromRequestParts<Arc<Api>> for Backend {
     }
 }
 
-/// A token that is not good.
+/// The problem for a token that was refused.
 fn refused(error: TokenError) -> Problem {
     let detail = match error {
         TokenError::Expired => "the token has expired; get a new one from your backend".to_owned(),
@@ -112,14 +112,14 @@ fn refused(error: TokenError) -> Problem {
     Problem::new(Kind::BadCredentials, detail)
 }
 
-/// The connection is now known to be of somebody.
+/// Notes at the connection which credentials it has shown.
 fn shown(request: &Parts, standing: Standing) {
     if let Some(guest) = Guest::of(&request.extensions) {
         guest.shows(standing);
     }
 }
 
-/// The credentials, of which there must be one.
+/// The credentials of the request; there must be exactly one `Authorization` header.
 fn bearer(parts: &Parts) -> Result<&str, Problem> {
     let mut lines = parts.headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else {

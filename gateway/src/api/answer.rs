@@ -23,17 +23,17 @@ use crate::limits::budget::Held;
 use crate::limits::quotas::Ticket;
 use crate::net::address::AddressKey;
 
-/// A piece of an answer has at most so many bytes.
+/// The most bytes in one piece of an answer.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// What a read is counted by until its answer is written.
+/// The reads that a request counts for, until its answer is written.
 #[derive(Default)]
 pub(crate) struct Tickets {
     pub(crate) _user: Option<Ticket<UserId>>,
     pub(crate) _address: Option<Ticket<AddressKey>>,
 }
 
-/// Leave to read, once.
+/// The permission for one read, with the bytes that are counted for it.
 pub(crate) struct Turn<'a> {
     held: Held,
     tickets: Arc<Tickets>,
@@ -41,13 +41,13 @@ pub(crate) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// `held`: room for the most that the read takes.
+    /// Begins a read; `held` must have room for the most bytes that it takes.
     pub(crate) fn new(held: Held, tickets: Tickets, reads: SemaphorePermit<'a>) -> Self {
         Self { held, tickets: Arc::new(tickets), _reads: reads }
     }
 
-    /// What was read, as a response with status 200. The turn at the stores ends here; its bytes are held until they are
-    /// written.
+    /// Makes a response with status 200 from what was read. The permit for the stores is given back here; the bytes of
+    /// the answer stay counted until they are written.
     pub(crate) fn answer(self, found: &impl Serialize) -> Response {
         let Self { mut held, tickets, _reads } = self;
         let mut json = Pieces::default();
@@ -63,7 +63,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// JSON as it is being written.
+/// JSON in pieces, while it is being encoded.
 #[derive(Default)]
 struct Pieces {
     full: VecDeque<Vec<u8>>,
@@ -93,7 +93,7 @@ impl io::Write for Pieces {
     }
 }
 
-/// Bytes that are counted as long as they are there.
+/// Bytes of an answer that are counted for as long as they exist.
 struct Piece {
     bytes: Vec<u8>,
     _held: Held,
@@ -106,7 +106,7 @@ impl AsRef<[u8]> for Piece {
     }
 }
 
-/// What is left to hand to the connection.
+/// The pieces that were not yet handed to the connection.
 struct Left(VecDeque<Bytes>);
 
 impl HttpBody for Left {

@@ -1,4 +1,4 @@
-//! Authors: how their items reach the followers, and what is known of them.
+//! Authors: how their items reach the followers, and how many followers they have.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) struct About {
     outbox_seq: OutboxSeq,
 }
 
-/// `GET /v1/authors/{author}`; whoever was never named is an author without followers.
+/// Answers `GET /v1/authors/{author}`. A user that was never named is an author without followers.
 pub(super) async fn read(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -40,7 +40,7 @@ pub(super) async fn read(
     Ok(Json(About { author, class, followers, outbox_seq: head }))
 }
 
-/// `PUT /v1/authors/{author}` `{"class":…}`; it counts from the next item on.
+/// Answers `PUT /v1/authors/{author}` with `{"class":…}`. The class counts from the next item on.
 pub(super) async fn classify(
     _: Backend,
     State(api): State<Arc<Api>>,

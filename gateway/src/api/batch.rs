@@ -1,5 +1,5 @@
-//! Many operations in one request: one commit for all that are well-formed, one result for each, in
-//! order. A bad operation is a problem in its place and stops no other.
+//! Carries out many operations in one request: all that are well-formed in one commit, with one result for each, in
+//! order. A wrong operation has a problem as its result and stops no other.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ pub(super) const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The most operations of a batch.
 pub(super) const OPS_MAX: usize = 1000;
 
-/// What is to be written, and what its answer needs to know besides what was written.
+/// The write of an operation, with what its result needs besides what was written; or what is wrong with the operation.
 pub(super) type Operation<T> = Result<(T, Write), Problem>;
 
 #[derive(Serialize)]
@@ -32,8 +32,8 @@ struct Results<R> {
     results: Vec<Outcome<R>>,
 }
 
-/// Reads `{"ops":[…]}` with `read`, which gets each operation and the pointer to it; carries all out;
-/// answers each that was done with `answer`.
+/// Reads `{"ops":[…]}` with `read`, which gets each operation and the pointer to it; carries out all in one commit, and
+/// makes the result of each that was done with `answer`. If the future is dropped, the commit may still be made.
 pub(super) async fn carry_out<T, R: Serialize>(
     api: &Api,
     payload: Payload<BYTES_MAX>,

@@ -1,5 +1,5 @@
-//! The change log of a reader's feed, from a position on: the same changes, in the same format, as a
-//! device gets by push.
+//! The change log of a reader's feed from a position on: the changes, in the format in which a device gets them by
+//! push.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::limits::budget::{ANSWER_BYTES, most};
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 
-/// A stretch of the log.
+/// A part of the log.
 #[derive(Serialize)]
 struct Changes {
     changes: Vec<Line>,
-    /// After the last of these changes: where to go on.
+    /// The position after the last of these changes, from which to go on.
     position: Position,
     /// The log's last offset; equal to the position's when nothing is left to read.
     head: u64,
@@ -36,7 +36,7 @@ struct Line {
     change: Change,
 }
 
-/// `GET /v1/users/{user}/changes`
+/// Answers `GET /v1/users/{user}/changes` with changes of a feed of the user, after a position.
 pub(super) async fn read(
     caller: Caller,
     State(api): State<Arc<Api>>,
@@ -65,7 +65,7 @@ pub(super) async fn read(
     }
 }
 
-/// The changes behind `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
+/// The changes of `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
 async fn lines(api: &Api, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for chunk in entries.chunks(FETCH) {
@@ -83,7 +83,7 @@ async fn lines(api: &Api, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line
     Ok(lines)
 }
 
-/// `offset` and `epoch`, which mean something only together. Neither: from the log's start.
+/// Reads `offset` and `epoch`, which must be given together; `None` if neither is, to begin at the log's start.
 fn position(params: &Params) -> Result<Option<Position>, Problem> {
     let epoch: Option<Epoch> = params.parse("epoch")?;
     let offset = params.get("offset").map(|text| {

@@ -1,12 +1,13 @@
-//! Which pages may read what a reader's token opens: a browser asks before a script sees an answer of another origin.
+//! Which web pages may read what a reader's token opens: a browser asks this before a script sees an answer of
+//! another origin.
 //!
 //! ```text
 //!   OPTIONS with Origin ──▶ 204: GET, with an Authorization header     (the browser's question, without credentials)
 //!   GET with Origin     ──▶ the answer, and that this origin may see it
 //! ```
 //!
-//! The pages are those of `allowed_origins`, as for WebSockets; all, while it is empty: there are no cookies here, so a page
-//! holds nothing that its own backend did not give to it. What takes the API key is for no page.
+//! The pages are those of `allowed_origins`, as for WebSockets; or all, if it is empty. There are no cookies here, so a
+//! page can use only a token that its own backend gave to it. No page may use what needs the API key.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ const FOR_READERS: &[&str] = &[
     "/v1/users/{user}/sessions",
 ];
 
-/// The layer around every route.
+/// The middleware around every route: answers the browser's question, and names the allowed origin in answers.
 pub(super) async fn share(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     if !path.is_some_and(|path| FOR_READERS.contains(&path.as_str())) {
@@ -52,7 +53,7 @@ pub(super) async fn share(State(api): State<Arc<Api>>, request: Request, next: N
     response
 }
 
-/// The answer to the browser's question; it may remember it for ten minutes.
+/// The answer to the browser's question; the browser may remember it for ten minutes.
 fn permission() -> Response {
     let permission = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
@@ -62,7 +63,7 @@ fn permission() -> Response {
     (StatusCode::NO_CONTENT, permission).into_response()
 }
 
-/// The one origin that the request names, if it may see the answer.
+/// The origin that the request names, if it names exactly one and that may see the answer.
 fn allowed(headers: &HeaderMap, origins: &[String]) -> Option<HeaderValue> {
     let mut lines = headers.get_all(header::ORIGIN).iter();
     let origin = lines.next().filter(|_| lines.next().is_none())?;

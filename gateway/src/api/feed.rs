@@ -14,8 +14,8 @@ use super::query::{Query, Segment};
 use crate::limits::budget::{ANSWER_BYTES, most};
 use crate::protocol::page_json::{self, PageJson};
 
-/// `GET /v1/users/{user}/feed`. The position is read before the page: changes after it come on top,
-/// so it goes unchanged into a client's `since`.
+/// Answers `GET /v1/users/{user}/feed`. The position is read before the page, so a client may subscribe from it: it
+/// gets changes that it has already seen rather than miss one.
 pub(super) async fn page(
     caller: Caller,
     State(api): State<Arc<Api>>,

@@ -1,8 +1,8 @@
-//! A JSON object taken apart by hand, so that each error can say which value, what it was and what
+//! Reads the fields of a JSON object one by one, so that each error can say which value is wrong, what it was and what
 //! it should be, with a JSON pointer to it.
 //!
-//! Nothing is guessed: unknown and repeated names are refused, `null` is not "absent", and a number
-//! in a string is not a number.
+//! Nothing is guessed: unknown and repeated names are refused, `null` does not mean "absent", and a number in a string
+//! is not a number.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -14,15 +14,15 @@ use serde_json::value::RawValue;
 
 use super::problem::{Problem, short};
 
-/// The members of one object, none of them unknown or repeated.
+/// The fields of one object, none of them unknown or repeated.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    /// Pointer to the object itself; "" for the whole body.
+    /// The JSON pointer to the object itself; "" for the whole body.
     at: String,
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-/// One member.
+/// One field of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Field<'a> {
     pointer: String,
@@ -31,7 +31,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Takes `raw` apart if it is an object that holds only `known` names.
+    /// Reads `raw` if it is an object that holds only `known` names; `at` is the pointer to it.
     pub(crate) fn of(raw: &'a RawValue, at: impl Into<String>, known: &[&str]) -> Result<Self, Problem> {
         let at = at.into();
         let mut json = serde_json::Deserializer::from_str(raw.get());
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         Ok(Self { at, members })
     }
 
-    /// Takes `raw` apart whatever names it holds.
+    /// Reads `raw` if it is an object, with any names.
     pub(crate) fn any(raw: &'a RawValue) -> Result<Self, Problem> {
         let mut json = serde_json::Deserializer::from_str(raw.get());
         let members = json.deserialize_map(Members).map_err(|_| {
@@ -61,13 +61,13 @@ impl<'a> Fields<'a> {
         Ok(Self { at: String::new(), members })
     }
 
-    /// The member if it is there.
+    /// The field with this name, if it is there.
     pub(crate) fn get(&self, name: &'static str) -> Option<Field<'a>> {
         let (_, raw) = self.members.iter().find(|(member, _)| member == name)?;
         Some(Field { pointer: format!("{}/{name}", self.at), name, raw })
     }
 
-    /// The member, which must be there.
+    /// The field with this name, which must be there.
     pub(crate) fn required(&self, name: &'static str) -> Result<Field<'a>, Problem> {
         let missing = || Problem::at_pointer(format!("{}/{name}", self.at), format!("field {name:?} is missing"));
         self.get(name).ok_or_else(missing)
@@ -75,22 +75,22 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The value as it stands in the request.
+    /// The value as it is written in the request.
     pub(crate) fn raw(&self) -> &'a RawValue {
         self.raw
     }
 
-    /// A problem at this member.
+    /// A problem at this field; `why` says what is wrong.
     pub(crate) fn refuse(&self, why: impl Display) -> Problem {
         Problem::at_pointer(self.pointer.clone(), format!("field {:?}: {why}", self.name))
     }
 
-    /// A string.
+    /// The value, which must be a string.
     pub(crate) fn string(&self) -> Result<String, Problem> {
         serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a string"))
     }
 
-    /// A string of 1 to `max` characters (`unit` of them), without control characters.
+    /// The value, which must be a string of 1 to `max` bytes or characters, as `unit` says, without control characters.
     pub(crate) fn printable(&self, max: usize, unit: Unit) -> Result<String, Problem> {
         let text = self.string()?;
         let len = match unit {
@@ -106,17 +106,17 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A string that names something.
+    /// The value, which must be a string that reads as a name.
     pub(crate) fn name<T: FromStr<Err: Display>>(&self) -> Result<T, Problem> {
         self.string()?.parse().map_err(|why| self.refuse(why))
     }
 
-    /// An integer.
+    /// The value, which must be an integer of 64 bits.
     pub(crate) fn integer(&self) -> Result<i64, Problem> {
         serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("an integer of 64 bits"))
     }
 
-    /// A list of at most `max` values (and at least one), as they stand in the request.
+    /// The elements of the value, which must be a list of 1 to `max` of them, as they are written in the request.
     pub(crate) fn list(&self, max: usize) -> Result<Vec<&'a RawValue>, Problem> {
         let all: Vec<&RawValue> = serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a list"))?;
         match all.len() {
@@ -126,13 +126,13 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A list of 1 to `max` strings that name something; a problem shows which of them is wrong.
+    /// The names in the value, which must be a list of 1 to `max` strings; a problem says which of them is wrong.
     pub(crate) fn names<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
         let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();
         self.list(max)?.into_iter().enumerate().map(named).collect()
     }
 
-    /// An object that holds only `known` names; `None` if it is something else.
+    /// The fields of the value, which may hold only `known` names; `None` if it is not an object.
     pub(crate) fn object(&self, known: &[&str]) -> Option<Result<Fields<'a>, Problem>> {
         self.raw.get().starts_with('{').then(|| Fields::of(self.raw, self.pointer.clone(), known))
     }
@@ -142,12 +142,12 @@ impl<'a> Field<'a> {
     }
 }
 
-/// What a length is counted in.
+/// The unit in which a length is counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
-    /// Of UTF-8.
+    /// The bytes of the text in UTF-8.
     Bytes,
-    /// Unicode scalar values.
+    /// The Unicode scalar values of the text.
     Characters,
 }
 
@@ -178,7 +178,7 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// `"a", "b"`.
+/// The names in quotes, with commas between them.
 fn list(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }

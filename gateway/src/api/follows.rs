@@ -1,5 +1,5 @@
-//! Follow edges: set, cleared, listed. Durable when answered; the lists show them at once, the feed
-//! soon after. Setting an edge that is set changes nothing and succeeds.
+//! Follow edges: set, removed, listed. A change is durable when it is answered; the lists show it at once, the feed
+//! soon after. Setting an edge that is already set changes nothing and succeeds.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::query::{NoQuery, Query, Segment, Segments, decimal};
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
 
-/// The most bytes that a line takes in memory, read and in JSON.
+/// The most bytes that a line takes in memory, as it was read and as JSON together.
 const LINE_MAX: usize = 512;
 
-/// `PUT /v1/users/{user}/following/{author}`
+/// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge.
 pub(super) async fn follow(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -32,7 +32,7 @@ pub(super) async fn follow(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `DELETE /v1/users/{user}/following/{author}`
+/// Answers `DELETE /v1/users/{user}/following/{author}` and removes the edge.
 pub(super) async fn unfollow(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -43,22 +43,22 @@ pub(super) async fn unfollow(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// One line of a list.
+/// One user in a list.
 #[derive(Serialize)]
 struct Line {
     user: UserId,
     since: Millis,
 }
 
-/// Newest edge first.
+/// A page of a list, the newest edge first.
 #[derive(Serialize)]
 struct List {
     users: Vec<Line>,
-    /// The `cursor` of the next page; `None` at the end.
+    /// The `cursor` of the next page; `None` at the end of the list.
     next: Option<String>,
 }
 
-/// `GET /v1/users/{user}/following`
+/// Answers `GET /v1/users/{user}/following` with the authors whom the user follows.
 pub(super) async fn following(
     caller: Caller,
     State(api): State<Arc<Api>>,
@@ -69,7 +69,7 @@ pub(super) async fn following(
     list(&api, caller, &user, query, |user, cursor, limit| api.archive().following(user, cursor, limit)).await
 }
 
-/// `GET /v1/users/{user}/followers`; who follows a user is for backends to know.
+/// Answers `GET /v1/users/{user}/followers`, for backends only.
 pub(super) async fn followers(
     Backend(caller): Backend,
     State(api): State<Arc<Api>>,
@@ -79,7 +79,8 @@ pub(super) async fn followers(
     list(&api, caller, &user, query, |user, cursor, limit| api.archive().followers(user, cursor, limit)).await
 }
 
-/// `GET /v1/users/{user}/mutual`: whom a user follows and is followed by; for backends, as who follows is.
+/// Answers `GET /v1/users/{user}/mutual`: the users whom a user follows and is followed by. For backends only, since it
+/// tells of followers.
 pub(super) async fn mutual(
     Backend(caller): Backend,
     State(api): State<Arc<Api>>,
@@ -89,7 +90,7 @@ pub(super) async fn mutual(
     list(&api, caller, &user, query, |user, cursor, limit| api.archive().mutual(user, cursor, limit)).await
 }
 
-/// A page of one of a user's lists: what `ask` answers about the user, a cursor and a limit.
+/// Answers with a page of one of a user's lists. `ask` gets the user, a cursor and a limit.
 pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     api: &Api,
     caller: Caller,
@@ -102,7 +103,7 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     let cursor = params.get("cursor").map(|text| decimal(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
     let turn = caller.turn(api, (limit + 1) * LINE_MAX).await?;
-    // One more than asked tells whether there is a next page.
+    // Reading one more than asked shows whether there is a next page.
     let mut lines = match api.user_no(user).await? {
         Some(user) => ask(user, cursor, limit + 1).await?,
         None => vec![],

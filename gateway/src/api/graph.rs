@@ -18,7 +18,7 @@ use super::problem::{Problem, short};
 use super::query::NoQuery;
 use super::{Api, shields};
 
-/// What became of one operation: as it was asked.
+/// The result of one operation that was done.
 #[derive(Serialize)]
 struct Outcome {
     status: u16,
@@ -36,16 +36,16 @@ enum Now {
     Block { other: UserId, blocked: bool },
 }
 
-/// What an operation may be called.
+/// An operation by its name.
 #[derive(Clone, Copy)]
 enum Verb {
-    /// Set the edge on, or off.
+    /// Set the edge (true), or remove it.
     Follow(bool),
-    /// Put a shield up, or take it down.
+    /// Put the shield up (true), or take it down.
     Shield(Shield, bool),
 }
 
-/// `POST /v1/follows/batch`
+/// Answers `POST /v1/follows/batch` with one result for each operation.
 pub(super) async fn many(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -55,7 +55,7 @@ pub(super) async fn many(
     batch::carry_out(&api, payload, operation, |outcome, _| outcome).await
 }
 
-/// `{"op":"follow"|"unfollow","user","author"}` or `{"op":"mute"|…,"user","other"}`
+/// Reads one operation: `{"op":"follow"|"unfollow","user","author"}` or `{"op":"mute"|…,"user","other"}`.
 fn operation(op: &RawValue, at: String) -> Operation<Outcome> {
     let fields = Fields::of(op, at, &["op", "user", "author", "other"])?;
     let verb = verb(&fields.required("op")?)?;

@@ -1,4 +1,4 @@
-//! Two questions of whoever runs the process: is it alive, and should it get requests? Both are answered from memory.
+//! Answers whether the process is alive, and whether it should get requests. Both are answered from memory.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::Api;
 use super::problem::{Kind, Problem};
 use super::query::NoQuery;
 
-/// The answer to both.
+/// The answer to either question, if it is yes.
 #[derive(Serialize)]
 pub(super) struct Health {
     status: &'static str,
 }
 
-/// `GET /healthz`: the process makes progress. A broken store is no reason to restart it.
+/// Answers `GET /healthz`: whether the process makes progress. A broken store is no reason to restart it.
 pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
     if api.gateway.node.vitals.stuck(api.gateway.node.elapsed_ms()) {
         return Err(Problem::new(Kind::Unavailable, "nothing has gone on here for a minute; restart this process"));
@@ -24,7 +24,7 @@ pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Jso
     Ok(Json(Health { status: "alive" }))
 }
 
-/// `GET /readyz`: every store answers, this node's sessions count, and it is not going away.
+/// Answers `GET /readyz`: whether every store answers, this node's sessions count, and it does not shut down.
 pub(super) async fn ready(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
     let why = if api.gateway.stopping.is_cancelled() {
         "this node is going away".to_owned()

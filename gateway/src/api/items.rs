@@ -1,7 +1,7 @@
-//! One item: read, edit, delete; and several by their ids.
+//! One item: read, edited, deleted; and several items read by their ids.
 //!
-//! An item's version is its `ETag`. A reader sees an item that is the reader's own, of a followed author whom no shield
-//! stands before, or addressed to the reader; any other is answered like one that does not exist.
+//! An item's version is its `ETag`. A reader sees an item of its own, of an author whom it follows without a shield
+//! between them, or that is addressed to it; any other item is answered as one that does not exist.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::query::{ItemRef, NoQuery, Query, Segment};
 use super::{Api, publish};
 use crate::limits::budget::{ANSWER_BYTES, most};
 
-/// The most ids of one request.
+/// The most ids in one request.
 const IDS_MAX: usize = 100;
 
-/// `GET /v1/items/{id}`
+/// Answers `GET /v1/items/{id}` with the item, if the caller may see it.
 pub(super) async fn read(
     caller: Caller,
     State(api): State<Arc<Api>>,
@@ -39,16 +39,17 @@ pub(super) async fn read(
     Ok((etag(&item), turn.answer(&item)).into_response())
 }
 
-/// Several items, and the ids of which there is none to see.
+/// Several items, and the ids of those that the caller does not see.
 #[derive(Serialize)]
 struct Items {
     items: Vec<Arc<Item>>,
     missing: Vec<ItemId>,
-    /// The `ids` of the next request, for those that no longer fit; `None` if all were looked at.
+    /// The `ids` of the next request, for items that found no room; `None` if all were looked at.
     next: Option<String>,
 }
 
-/// `GET /v1/items?ids=a,b`: those that exist and are visible, in the order asked; and the others.
+/// Answers `GET /v1/items?ids=a,b`: the items that exist and are visible, in the order asked, and the ids of the
+/// others.
 pub(super) async fn by_ids(caller: Caller, State(api): State<Arc<Api>>, query: Query) -> Result<Response, Problem> {
     let ids = ids(query.only(&["ids"])?.get("ids"))?;
     let reader = caller.reader().cloned();
@@ -73,7 +74,7 @@ pub(super) async fn by_ids(caller: Caller, State(api): State<Arc<Api>>, query: Q
     Ok(turn.answer(&Items { items: stretch.finish().0, missing, next }))
 }
 
-/// `PATCH /v1/items/{id}` `{"body":…}`
+/// Answers `PATCH /v1/items/{id}` with `{"body":…}`.
 pub(super) async fn edit(
     Backend(caller): Backend,
     State(api): State<Arc<Api>>,
@@ -92,7 +93,7 @@ pub(super) async fn edit(
     Ok((etag(&item), turn.answer(&item)).into_response())
 }
 
-/// `DELETE /v1/items/{id}`; once more changes nothing and succeeds.
+/// Answers `DELETE /v1/items/{id}`. Deleting an item again changes nothing and succeeds.
 pub(super) async fn delete(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -122,7 +123,7 @@ async fn write(api: &Api, which: &ItemRef, write: Write) -> Result<Written, Prob
     }
 }
 
-/// The same words whether the item never was, is gone, or is not for this reader.
+/// The problem for an item that never was, is deleted, or is not for this reader; the words do not tell which.
 fn missing(which: &ItemRef) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no item {which}"))
 }
@@ -153,7 +154,7 @@ fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     version.and_then(|version| u32::try_from(version).ok()).map(Some).ok_or_else(wrong)
 }
 
-/// The value of `?ids=`.
+/// Reads the value of `?ids=`.
 fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
     let wrong = |why: String| Problem::parameter("ids", why);
     let text = text.ok_or_else(|| wrong(format!("give ?ids= with 1 to {IDS_MAX} item ids, separated by commas")))?;
@@ -164,14 +165,14 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
     parts.iter().map(|part| short(part).parse().map_err(|why| wrong(format!("ids: {why}")))).collect()
 }
 
-/// Those of `found` that the reader sees, or a backend if there is none; the others look as if they did not exist.
+/// Those of `found` that the reader sees, with `None` for the others; all of them if `reader` is `None`, for a backend.
 async fn visible(
     reader: Option<&UserId>,
     api: &Api,
     found: Vec<Option<Arc<Item>>>,
 ) -> Result<Vec<Option<Arc<Item>>>, Problem> {
     let Some(me) = reader else { return Ok(found) };
-    // One that was never named follows nobody, and nothing is addressed to it.
+    // A user that was never named follows nobody, and nothing is addressed to it.
     let Some(me) = api.user_no(me).await? else { return Ok(vec![None; found.len()]) };
     let (mut authors, mut direct) = (BTreeSet::new(), Vec::new());
     for item in found.iter().flatten().filter(|item| item.author_no != me) {

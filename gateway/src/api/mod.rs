@@ -6,9 +6,9 @@
 //!                 └──────────────────┴────────── problem ◀──────────────┘
 //! ```
 //!
-//! Invariants: a request that got a 4xx has changed nothing; an accepted write is durable before its
-//! answer; whatever is not known (a field, a parameter, a route) is refused and named. The routes
-//! stand in `ROUTES` and in `docs/openapi.json`, and a test holds the two together.
+//! Invariants: a request that got a 4xx has changed nothing; an accepted write is durable before its answer; an unknown
+//! field, parameter or route is refused and named. The routes are listed in `ROUTES` and in `docs/openapi.json`, and a
+//! test compares the two.
 
 mod access;
 mod answer;
@@ -54,11 +54,11 @@ use tokio::sync::Semaphore;
 use crate::{Gateway, clock};
 use problem::{Kind, Problem, short};
 
-/// What every request shares.
+/// What all requests share.
 struct Api {
     gateway: Arc<Gateway>,
     started: Instant,
-    /// KiB that request bodies may still take; see [`payload`].
+    /// How many KiB request bodies may still take; see [`payload`].
     budget: Arc<Semaphore>,
 }
 
@@ -71,9 +71,9 @@ impl Api {
         &**self.gateway.node.feeds.archive()
     }
 
-    /// Accepts writes, each by itself. Whatever keeps them from being told
-    /// to the workers keeps back neither the answer nor for long the telling. Both are a task of their own: what is
-    /// committed after its caller has gone is told all the same.
+    /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
+    /// the answer does not wait, and they are told later. This runs in a task of its own: if the future is dropped, the
+    /// writes may be committed, and the workers are told.
     async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
         let gateway = self.gateway.clone();
         let accepting = self.gateway.tasks.spawn(async move {
@@ -87,29 +87,29 @@ impl Api {
         })
     }
 
-    /// The same for one.
+    /// Commits one write, as `write` does for several.
     async fn write_one(&self, write: Write) -> Result<Written, Problem> {
         let written = self.write(vec![write]).await?;
         Ok(written.into_iter().next().expect("the Archive answers each write")?)
     }
 
-    /// The number of a user, if it was ever named.
+    /// The number of a user; `None` if the user was never named.
     async fn user_no(&self, user: &UserId) -> Result<Option<UserNo>, Problem> {
         Ok(self.archive().user_nos(std::slice::from_ref(user)).await?.into_iter().flatten().next())
     }
 
-    /// The number of a user, given now if it never was named: an unseen user has an empty feed, and
-    /// that feed has a position.
+    /// The number of a user, given now if the user was never named: a new user has an empty feed, and that feed has a
+    /// position.
     async fn intern(&self, user: &UserId) -> Result<UserNo, Problem> {
         let numbers = self.archive().intern(std::slice::from_ref(user)).await?;
         Ok(numbers[0])
     }
 }
 
-/// A path and what answers on it.
+/// A path, and the handlers of its methods.
 type Route = (&'static str, fn() -> MethodRouter<Arc<Api>>);
 
-/// Every route there is.
+/// All routes of the API.
 const ROUTES: &[Route] = &[
     ("/v1/items", || get(items::by_ids).post(publish::one)),
     ("/v1/items/batch", || post(publish::many)),
@@ -141,8 +141,8 @@ const ROUTES: &[Route] = &[
     ("/problems/{name}", || get(problem::explain)),
 ];
 
-/// The API as a router, to be merged with other routes of the same port. It brings the fallback, so
-/// the other router must not have one.
+/// The API as a router, to be merged with other routes of the same port. It brings the fallback, so the other router
+/// must not have one.
 pub fn router(gateway: Arc<Gateway>) -> Router {
     let budget = Arc::new(Semaphore::new(payload::BUDGET_KIB));
     let api = Arc::new(Api { gateway, started: Instant::now(), budget });
@@ -156,13 +156,13 @@ async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {
     Problem::new(Kind::NoSuchRoute, detail)
 }
 
-/// The router adds `Allow` to this.
+/// The problem for a method that the path does not have. The router adds `Allow` to it.
 async fn no_such_method(method: Method) -> Problem {
     let detail = format!("this path does not take {}; the header Allow lists what it takes", short(method.as_str()));
     Problem::new(Kind::MethodNotAllowed, detail)
 }
 
-/// `GET /openapi.json`.
+/// Answers `GET /openapi.json` from `docs/openapi.json`.
 async fn openapi(_: query::NoQuery) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], include_str!("../../../docs/openapi.json"))
 }

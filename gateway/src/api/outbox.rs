@@ -1,4 +1,4 @@
-//! A profile page: the living items that one author has published to a feed, newest first.
+//! A profile page: the items that one author has published to a feed and not deleted, newest first.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::query::{Query, Segment};
 use crate::limits::budget::{ANSWER_BYTES, most};
 use crate::protocol::page_json;
 
-/// A stretch of an outbox, strictly descending; `next` is `None` only at its end.
+/// A page of an outbox, strictly descending; `next` is `None` only at its end.
 #[derive(Default, Serialize)]
 struct Profile {
     items: Vec<Arc<Item>>,
     next: Option<String>,
 }
 
-/// `GET /v1/users/{user}/outbox`
+/// Answers `GET /v1/users/{user}/outbox` with a page of what the user has published.
 pub(super) async fn page(
     caller: Caller,
     State(api): State<Arc<Api>>,
@@ -42,8 +42,8 @@ pub(super) async fn page(
     Ok(turn.answer(&Profile { items, next: next.map(page_json::cursor_text) }))
 }
 
-/// The items below `before`. One deleted between the look at the outbox and the look at the item makes room for the
-/// next one.
+/// The items below `before`. If one is deleted between the read of the outbox and the read of the item, the next one
+/// takes its place.
 async fn living(
     api: &Api,
     author: UserNo,

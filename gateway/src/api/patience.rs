@@ -1,11 +1,11 @@
-//! Every request is answered in time, whatever a store does.
+//! Answers every request in time, even if a store hangs.
 //!
 //! ```text
 //!   head ──▶ body, within payload::WITHIN ──▶ answer, within 10 s, else 503
 //! ```
 //!
-//! What a request has begun when its time is over is dropped: a write of it may or may not have happened, as with any
-//! other 503 that is `unavailable`.
+//! A request whose time is over is dropped: a write of it may or may not have happened, as with any other 503 that is
+//! `unavailable`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,27 +20,27 @@ use tokio::time::{sleep, timeout};
 use super::payload;
 use super::problem::{Kind, Problem};
 
-/// From when a request is whole.
+/// The most time for an answer, from when the request has arrived completely.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// RecentGrowth by whoever reads a request's body that it is whole.
+/// Told by the code that reads a request's body when the body has arrived.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Whole(Arc<Notify>);
 
 impl Whole {
-    /// It is.
+    /// Says that the body has arrived, or will not be waited for any longer.
     pub(super) fn tell(&self) {
         self.0.notify_one();
     }
 }
 
-/// The layer around every route.
+/// The middleware around every route: answers 503 when the time is over.
 pub(super) async fn in_time(mut request: Request, next: Next) -> Response {
     let (whole, has_body) = (Whole::default(), !request.body().is_end_stream());
     request.extensions_mut().insert(whole.clone());
     let too_long = async {
         if has_body {
-            // Whoever reads the body gives up by itself if it does not come; a route without one never reads it.
+            // Reading a body has a limit of time of its own; a route without a body never reads it.
             let _ = timeout(payload::WITHIN, whole.0.notified()).await;
         }
         sleep(WITHIN).await;

@@ -1,7 +1,7 @@
-//! A JSON request body: its type, its size, its syntax.
+//! Reads a JSON request body, and checks its type, its size and its syntax.
 //!
-//! Memory is bounded: every body that is being read or worked on holds its bytes of one budget, and
-//! a request that does not fit gets 503 before anything of it is read.
+//! Memory is bounded: every body that is being read or worked on holds its bytes of one budget, and a request that does
+//! not fit gets 503 before anything of it is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use super::fields::Fields;
 use super::patience::Whole;
 use super::problem::{Kind, Problem, short};
 
-/// The most bytes of a request with one item: the largest body, the names of a thousand readers, and room for its
-/// other fields.
+/// The most bytes of a request with one item: the largest body, the names of a thousand readers, and room for other
+/// fields.
 pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 
-/// KiB that all request bodies may hold at a time.
+/// The KiB that all request bodies may hold together.
 pub(crate) const BUDGET_KIB: usize = 128 * 1024;
 
-/// A body must have arrived this long after its head.
+/// How long after its head a body must have arrived.
 pub(super) const WITHIN: Duration = Duration::from_secs(30);
 
 /// A request body of at most `MAX` bytes that is well-formed JSON.
@@ -36,7 +36,7 @@ pub(crate) struct Payload<const MAX: usize> {
 }
 
 impl<const MAX: usize> Payload<MAX> {
-    /// The object it must be, with only `known` members.
+    /// The fields of the body, which must be an object with only `known` names.
     pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'_>, Problem> {
         let raw: &RawValue = serde_json::from_slice(&self.json).map_err(|error| malformed(&error))?;
         Fields::of(raw, "", known)
@@ -52,7 +52,7 @@ impl<const MAX: usize> FromRequest<Arc<Api>> for Payload<MAX> {
     }
 }
 
-/// A body that may be left out: then it is `{}`, whatever its type was said to be.
+/// A body that may be left out: then it is `{}`, and its content type does not matter.
 #[derive(Debug)]
 pub(crate) struct OptionalPayload(pub(crate) Payload<ONE>);
 
@@ -95,7 +95,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) ->
     }
 }
 
-/// So much of the budget; nothing of the request has been read yet.
+/// Takes `kib` KiB of the budget for a request of which nothing has been read; 503 if there are not as many left.
 pub(super) fn hold(api: &Api, kib: u32) -> Result<OwnedSemaphorePermit, Problem> {
     let busy = |_| Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read");
     api.budget.clone().try_acquire_many_owned(kib).map_err(busy)

@@ -1,8 +1,8 @@
-//! What a request gets instead of an answer: RFC 9457 `application/problem+json`.
+//! The error answers of the API: RFC 9457 `application/problem+json`.
 //!
-//! `type` is one of a closed list of paths, `/problems/{name}`, which this server explains when they
-//! are fetched: a program branches on it, a person reads `detail`, which names what was wrong and
-//! what would be right. A request that got a 4xx has changed nothing.
+//! `type` is one of a closed list of paths, `/problems/{name}`, which this server explains when they are fetched. A
+//! program branches on `type`; a person reads `detail`, which names what was wrong and what would be right. A request
+//! that got a 4xx has changed nothing.
 
 use std::borrow::Cow;
 
@@ -20,12 +20,12 @@ use crate::limits::quotas::TooMany;
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $status:ident $title:literal $about:literal;)*) => {
-        /// Every problem there is.
+        /// All kinds of problems.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Kind { $(#[doc = $about] $variant,)* }
 
         impl Kind {
-            /// In the order of their status.
+            /// All kinds, in the order of their status.
             pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The last segment of `type`.
@@ -33,7 +33,7 @@ macro_rules! kinds {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The HTTP status.
+            /// The HTTP status of the answer.
             pub(crate) fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
             }
@@ -92,20 +92,20 @@ kinds! {
         "There is too much to do and nothing was written: retry after `Retry-After` seconds.";
 }
 
-/// Which part of the request a problem speaks of.
+/// The part of the request that a problem is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum At {
     Request,
-    /// A JSON pointer into the body.
+    /// The value in the body at this JSON pointer.
     Pointer(String),
     /// A path segment, query parameter or header.
     Field(Cow<'static, str>),
 }
 
-/// An answer that is not the one hoped for.
+/// The error answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Which of the known ones.
+    /// What kind of problem it is.
     pub(crate) kind: Kind,
     detail: String,
     at: At,
@@ -114,34 +114,34 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// `detail` names what was wrong and what would be right.
+    /// A problem of the whole request; `detail` names what was wrong and what would be right.
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), at: At::Request, position: None, retry_after_secs: 1 }
     }
 
-    /// About the value in the body that the JSON pointer shows.
+    /// A problem of the value in the body that the JSON pointer shows.
     pub(crate) fn at_pointer(pointer: String, detail: impl Into<String>) -> Self {
         Self { at: At::Pointer(pointer), ..Self::new(Kind::InvalidField, detail) }
     }
 
-    /// About a path segment or query parameter.
+    /// A problem of a path segment or a query parameter.
     pub(crate) fn parameter(name: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
         Self { at: At::Field(name.into()), ..Self::new(Kind::BadParameter, detail) }
     }
 
-    /// About a header.
+    /// A problem of a header.
     pub(crate) fn header(name: &'static str, detail: impl Into<String>) -> Self {
         Self { at: At::Field(name.into()), ..Self::new(Kind::BadHeader, detail) }
     }
 
-    /// A position that the log no longer continues from; `head` is where the log stands.
+    /// The problem for a position from which the log cannot go on; `head` is the log's last position.
     pub(crate) fn gone(head: Position) -> Self {
         let detail = "the change log does not reach back to this position: load the feed page and go on from its \
                       position, not from this one";
         Self { position: Some(head), ..Self::new(Kind::Gone, detail) }
     }
 
-    /// The same problem, but of the value at `pointer`, if it did not name a place itself.
+    /// Makes this a problem of the value at `pointer`, unless it names a part of the request already.
     pub(crate) fn or_at(mut self, pointer: &str) -> Self {
         if self.at == At::Request {
             self.at = At::Pointer(pointer.to_owned());
@@ -149,7 +149,7 @@ impl Problem {
         self
     }
 
-    /// What the response has besides its body.
+    /// The header that the response needs for this kind, if any.
     fn header_lines(&self) -> Option<(HeaderName, HeaderValue)> {
         match self.kind {
             Kind::NoCredentials => {
@@ -266,7 +266,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// `GET /problems/{name}`: what a `type` means.
+/// Answers `GET /problems/{name}`: explains a `type`.
 pub(crate) async fn explain(Segment(name): Segment<String>, _: NoQuery) -> Result<Response, Problem> {
     #[derive(Serialize)]
     struct About {
@@ -287,7 +287,7 @@ pub(crate) async fn explain(Segment(name): Segment<String>, _: NoQuery) -> Resul
     Ok(Json(about).into_response())
 }
 
-/// At most 64 characters of something that a client sent, for a detail.
+/// At most 64 characters of text that a client sent, for a detail.
 pub(crate) fn short(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(64) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

@@ -1,8 +1,8 @@
-//! Accepting items, one or many at a time.
+//! Accepts items, one or many at a time.
 //!
-//! 201 means that the item and its event are durable. A repetition (the same idempotency key, id or
-//! foreign_id with the same payload) gets 200 and the first answer; with another payload 409. An item is for whoever
-//! follows its author, or for readers who are named: then it stands in no outbox.
+//! 201 means that the item and its event are durable. A repetition (the same idempotency key, id or foreign_id with the
+//! same payload) gets 200 and the first answer; with another payload 409. An item is for the followers of its author,
+//! or for named readers: then it is in no outbox.
 
 use std::sync::Arc;
 
@@ -24,38 +24,38 @@ use super::query::NoQuery;
 use super::{Api, batch};
 use crate::clock;
 
-/// How far ahead of this server's clock an item's `published_at` may be, in ms.
+/// How many milliseconds an item's `published_at` may be ahead of this server's clock.
 const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 
-/// 2^53 - 1.
+/// The largest rank, 2^53 - 1: the largest integer that a double holds exactly.
 pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 
 const KEY_MAX: usize = 255;
 
-/// What an item may be published with; an operation of a batch has [`KEY`] besides.
+/// The fields of an item; an operation of a batch has [`KEY`] besides.
 const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "published_at", "rank", "audience"];
 
-/// Readers to whom one item may be addressed.
+/// The most readers to whom one item may be addressed.
 pub(super) const READERS_MAX: usize = 1000;
 
-/// Readers to whom the items of one batch may be addressed: each gets a record in the same commit.
+/// The most readers to whom the items of one batch may be addressed: each gets a record in the same commit.
 pub(super) const BATCH_READERS_MAX: usize = 10_000;
 
 /// The field of an operation that does what the header does for a single item.
 const KEY: &str = "idempotency_key";
 const KEY_HEADER: &str = "Idempotency-Key";
 
-/// What became of a published item.
+/// The answer to a published item.
 #[derive(Debug, Serialize)]
 struct Accepted {
     id: ItemId,
     author: UserId,
-    /// `None` for one that stands in no outbox.
+    /// `None` for an item that is in no outbox.
     outbox_seq: Option<OutboxSeq>,
     published_at: Millis,
 }
 
-/// The same within a batch.
+/// The result of an item in a batch.
 #[derive(Debug, Serialize)]
 struct Outcome {
     status: u16,
@@ -63,7 +63,7 @@ struct Outcome {
     accepted: Accepted,
 }
 
-/// `POST /v1/items`
+/// Answers `POST /v1/items` and publishes one item.
 pub(super) async fn one(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -79,7 +79,7 @@ pub(super) async fn one(
     Ok((status, [(header::LOCATION, format!("/v1/items/{}", accepted.id))], Json(accepted)).into_response())
 }
 
-/// `POST /v1/items/batch`
+/// Answers `POST /v1/items/batch` and publishes many items, with one result for each.
 pub(super) async fn many(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -115,7 +115,7 @@ pub(super) async fn many(
     batch::carry_out(&api, payload, operation, answer).await
 }
 
-/// What is to be published, but for its idempotency key.
+/// Reads the item to publish, without its idempotency key.
 fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
     let publish = Publish::new(fields.required("author")?.name()?, body(fields)?);
     Ok(Publish {
@@ -129,7 +129,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
     })
 }
 
-/// The member `body`, to the byte.
+/// The field `body`, with every byte as it was sent.
 pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
     let field = fields.required("body")?;
     Body::parse(field.raw().get().to_owned()).map_err(|why| field.refuse(why))
@@ -153,7 +153,8 @@ fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Problem> {
     Ok(at)
 }
 
-/// Clients compare ranks too, and most of them read numbers as doubles: beyond 2^53 their order would not be ours.
+/// Reads a rank. Clients compare ranks too, and most of them read numbers as doubles: with numbers beyond 2^53 they
+/// would sort items in another order.
 pub(super) fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     let rank = field.integer()?;
     if (-RANK_MAX..=RANK_MAX).contains(&rank) {
@@ -162,7 +163,7 @@ pub(super) fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     Err(field.refuse(format_args!("must be from -{RANK_MAX} to {RANK_MAX}, not {rank}")))
 }
 
-/// `"followers"` or `{"users":[…]}`.
+/// Reads an audience: `"followers"` or `{"users":[…]}`.
 fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
     match field.object(&["users"]) {
         Some(named) => Ok(Audience::Users(named?.required("users")?.names(READERS_MAX)?)),
@@ -184,7 +185,7 @@ fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, Problem> {
     key(&String::from_utf8_lossy(line.as_bytes())).map(Some).map_err(wrong)
 }
 
-/// An idempotency key: 1-255 visible ASCII characters. `Err` says what is wrong.
+/// Reads an idempotency key, 1-255 visible ASCII characters; the error says what is wrong.
 fn key(text: &str) -> Result<CompactString, String> {
     if text.is_empty() || text.len() > KEY_MAX {
         return Err(format!("must have 1 to {KEY_MAX} characters, this one has {}", text.chars().count()));

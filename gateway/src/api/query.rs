@@ -1,5 +1,4 @@
-//! What stands in the URL: path segments and query parameters. All of it must be known to the route
-//! and stand once.
+//! Reads path segments and query parameters. Each parameter must be known to the route and be there only once.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -14,11 +13,11 @@ use feedgate_common::{DisplayKey, FeedId, ItemId};
 use super::problem::{Kind, Problem, short};
 use crate::protocol::page_json;
 
-/// The one segment that the route leaves open, percent-decoded.
+/// The one segment of the path that is variable, percent-decoded.
 #[derive(Debug)]
 pub(crate) struct Segment<T>(pub(crate) T);
 
-/// The two segments that the route leaves open, in their order.
+/// The two segments of the path that are variable, percent-decoded, in their order.
 #[derive(Debug)]
 pub(crate) struct Segments<A, B>(pub(crate) A, pub(crate) B);
 
@@ -55,12 +54,12 @@ fn next<'a, T: FromStr<Err: Display>>(open: &mut impl Iterator<Item = (&'a str, 
     text.parse().map_err(|why: T::Err| Problem::parameter(name.to_owned(), why.to_string()))
 }
 
-/// `{id}` or `foreign:{key}` in a path.
+/// An item in a path: `{id}` or `foreign:{key}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ItemRef {
-    /// By the item's id.
+    /// An item by its id.
     Id(ItemId),
-    /// By the backend's own key.
+    /// An item by the backend's own key.
     Foreign(String),
 }
 
@@ -85,7 +84,7 @@ impl Display for ItemRef {
     }
 }
 
-/// The parameters of a request, in no way looked at yet.
+/// The query parameters of a request, not checked yet.
 #[derive(Debug)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -99,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// 400 unless every parameter is one of `known` and stands once.
+    /// 400 unless every parameter is one of `known` and is there only once.
     pub(crate) fn only(self, known: &[&str]) -> Result<Params, Problem> {
         for (i, (name, _)) in self.0.iter().enumerate() {
             if !known.contains(&&**name) {
@@ -119,7 +118,7 @@ impl Query {
     }
 }
 
-/// For routes that take no query parameter.
+/// Checks that the request has no query parameter.
 #[derive(Debug)]
 pub(crate) struct NoQuery;
 
@@ -131,7 +130,7 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
     }
 }
 
-/// Parameters that are known to the route.
+/// Query parameters that are known to the route.
 #[derive(Debug)]
 pub(crate) struct Params(Vec<(String, String)>);
 
@@ -141,14 +140,14 @@ impl Params {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
-    /// A parameter that reads as a `T`, if it is there.
+    /// A parameter read as a `T`, if it is there.
     pub(crate) fn parse<T: FromStr<Err: Display>>(&self, name: &'static str) -> Result<Option<T>, Problem> {
         self.get(name)
             .map(|text| text.parse().map_err(|why| Problem::parameter(name, format!("{name}: {why}"))))
             .transpose()
     }
 
-    /// `limit`: 1 to `max`, or `default`.
+    /// The parameter `limit`: 1 to `max`, or `default` if it is not there.
     pub(crate) fn limit(&self, default: usize, max: usize) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(default) };
         match decimal(text) {
@@ -160,13 +159,13 @@ impl Params {
         }
     }
 
-    /// `cursor`: the `next` of an earlier page.
+    /// The parameter `cursor`: the `next` of an earlier page.
     pub(crate) fn cursor(&self) -> Result<Option<DisplayKey>, Problem> {
         let refuse = |why| Problem::parameter("cursor", why);
         self.get("cursor").map(|text| page_json::parse_cursor(text).map_err(refuse)).transpose()
     }
 
-    /// `name`: which of the feeds, by default the main one; 404 for one that is not configured.
+    /// The parameter `name`: one of the feeds, by default the main one; 404 for one that is not configured.
     pub(crate) fn feed(&self, named: &NamedFeeds) -> Result<FeedId, Problem> {
         let name = self.get("name").unwrap_or(FeedId::MAIN_NAME);
         named.by_name(name).ok_or_else(|| {
@@ -176,7 +175,7 @@ impl Params {
     }
 }
 
-/// A plain decimal number: no sign, no blank.
+/// Reads a plain decimal number, without a sign or a blank.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }

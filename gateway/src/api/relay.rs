@@ -1,12 +1,13 @@
-//! Tells the workers what accepted writes leave to do, until the queue has taken it.
+//! Tells the workers of the jobs that accepted writes have made, until the queue has taken them.
 //!
 //! ```text
 //!   accepted ─▶ put ─┬─ taken
 //!                    └─ refused, or no answer ─▶ kept, merged ─▶ put again and again until the queue is back
 //! ```
 //!
-//! Invariants: no write waits for a queue that is away, but for the first, for [`WITHIN`]; what is kept is bounded (I18);
-//! what is not kept, or is lost with this process, is outstanding in the Archive, where the sweep of a worker finds it.
+//! Invariants: while the queue is away only the first write waits for it, for [`WITHIN`]. The kept jobs are bounded
+//! (I18). Jobs that are not kept, or are lost with this process, are outstanding in the Archive, where a worker's sweep
+//! finds them.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -17,19 +18,19 @@ use feedgate_common::jobs::Job;
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
-/// How long the answer to an accepted write waits for its relay.
+/// The most time that the answer to an accepted write waits for the queue.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Between two tries.
+/// How long to wait between two tries.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Jobs put at a time.
+/// How many jobs are put at a time.
 const PAGE: usize = 1000;
 
-/// Jobs kept: about 32 bytes each.
+/// The most jobs that are kept, at about 32 bytes each.
 const KEPT_MAX: usize = 100_000;
 
-/// See the module.
+/// Puts jobs into the workers' queue, and keeps them while the queue is away.
 pub(crate) struct Relay {
     jobs: Arc<dyn Jobs>,
     kept: Mutex<Kept>,
@@ -38,7 +39,7 @@ pub(crate) struct Relay {
 #[derive(Default)]
 struct Kept {
     jobs: BTreeSet<Job>,
-    /// A task puts them again.
+    /// Whether a task is putting the kept jobs.
     trying: bool,
 }
 
@@ -47,7 +48,8 @@ impl Relay {
         Arc::new(Self { jobs, kept: Mutex::default() })
     }
 
-    /// Puts them, or keeps them to be put as soon as the queue takes them.
+    /// Puts the jobs; if the queue does not take them, keeps them and lets a task put them later. If the future is
+    /// dropped, the jobs may be neither put nor kept.
     pub(crate) async fn tell(self: &Arc<Self>, jobs: Vec<Job>) {
         if jobs.is_empty() || !self.kept.lock().trying && self.put(&jobs).await {
             return;
@@ -63,7 +65,7 @@ impl Relay {
         }
     }
 
-    /// Whether the queue has taken them.
+    /// Puts the jobs; gives whether the queue has taken them.
     async fn put(&self, jobs: &[Job]) -> bool {
         match timeout(WITHIN, self.jobs.put(jobs)).await {
             Ok(Ok(())) => true,
@@ -75,7 +77,8 @@ impl Relay {
         }
     }
 
-    /// Puts a page of what is kept; whether the queue takes it. `None` if nothing was left.
+    /// Puts a page of the kept jobs; gives whether the queue has taken it. `None` if none were left. If the future is
+    /// dropped, the page may be lost.
     async fn put_kept(&self) -> Option<bool> {
         let page = self.kept.lock().page()?;
         let taken = self.put(&page).await;
@@ -92,8 +95,8 @@ impl Kept {
         self.jobs.extend(jobs.into_iter().take(room));
     }
 
-    /// The next ones, no longer kept: what is put while they are under way is a job of its own. After the last, nobody
-    /// tries any more.
+    /// Takes out the next kept jobs: a job that is kept while they are being put is put again. If none are left, the
+    /// task that tries is to end.
     fn page(&mut self) -> Option<Vec<Job>> {
         let page: Vec<Job> = std::iter::from_fn(|| self.jobs.pop_first()).take(PAGE).collect();
         self.trying = !page.is_empty();
@@ -101,7 +104,7 @@ impl Kept {
     }
 }
 
-/// Until nothing is kept, or the gateway is gone.
+/// Puts kept jobs until none is left, or the gateway is gone.
 async fn catch_up(relay: Weak<Relay>) {
     let mut taken = false;
     loop {

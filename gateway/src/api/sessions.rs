@@ -1,4 +1,4 @@
-//! Who is connected as a user, and how to end a connection.
+//! The sessions of a user: which there are, and how to end one.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::access::{Backend, Caller};
 use super::problem::{Kind, Problem};
 use super::query::{NoQuery, Segment, Segments};
 
-/// The most that a list takes in memory: what hundreds of sessions take.
+/// The most bytes that a list takes in memory, enough for hundreds of sessions.
 const LIST_BYTES: usize = 256 * 1024;
 
-/// A user's sessions, by device.
+/// The sessions of a user, one per device.
 #[derive(Serialize)]
 struct Sessions {
     sessions: Vec<Line>,
@@ -27,12 +27,12 @@ struct Sessions {
 struct Line {
     device: DeviceId,
     node: String,
-    /// What the device has acknowledged of the main feed, if anything.
+    /// The position that the device has acknowledged in the main feed, if any.
     position: Option<Position>,
     since: Millis,
 }
 
-/// `GET /v1/users/{user}/sessions`
+/// Answers `GET /v1/users/{user}/sessions` with all sessions of the user.
 pub(super) async fn list(
     caller: Caller,
     State(api): State<Arc<Api>>,
@@ -54,8 +54,8 @@ pub(super) async fn list(
     Ok(turn.answer(&Sessions { sessions: found.into_iter().map(line).collect() }))
 }
 
-/// `DELETE /v1/users/{user}/sessions/{device}`: ends the device's session, on whatever node; its connection is closed
-/// with 3503, after which its SDK does not come back by itself.
+/// Answers `DELETE /v1/users/{user}/sessions/{device}`: ends the device's session on whichever node it is. Its
+/// connection is closed with 3503, after which its SDK does not reconnect by itself.
 pub(super) async fn kick(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -64,7 +64,7 @@ pub(super) async fn kick(
 ) -> Result<StatusCode, Problem> {
     let Some(number) = api.user_no(&user).await? else { return Err(no_session(&user, &device)) };
     let revoked = api.gateway.node.sessions.revoke(number, &device).await?;
-    // Also one that the session pool has forgotten and this node has not.
+    // This also ends a session that the session pool has forgotten and this node has not.
     let here = api.gateway.node.pool.kick(number, &device);
     match revoked {
         Some((node, connection)) => api.gateway.node.close(&node, number, connection, Closing::Kicked).await,

@@ -1,7 +1,8 @@
-//! What users put between themselves and others: they mute (do not see them), hide (are not seen by them), block (both).
+//! The shields between users: a user can mute others (not see them), hide from them (not be seen by them), or block
+//! them (both).
 //!
-//! Durable when answered; the lists show it at once, the feeds soon after. What is up stays up however often it is
-//! asked for, and each is taken down by itself.
+//! A change is durable when it is answered; the lists show it at once, the feeds soon after. Putting up a shield that
+//! is up changes nothing, and each shield is taken down by itself.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use super::follows;
 use super::problem::Problem;
 use super::query::{NoQuery, Query, Segment, Segments};
 
-/// `PUT` and `DELETE /v1/users/{user}/{muted|hidden|blocked}/{other}`
+/// Answers `PUT` and `DELETE` of `/v1/users/{user}/{muted|hidden|blocked}/{other}`.
 pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
     let handler = move |up| {
         move |_: Backend, State(api): State<Arc<Api>>, names: Segments<UserId, UserId>, _: NoQuery| async move {
@@ -28,7 +29,7 @@ pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
     put(handler(true)).delete(handler(false))
 }
 
-/// `GET /v1/users/{user}/{muted|hidden|blocked}`
+/// Answers `GET /v1/users/{user}/{muted|hidden|blocked}` with the users behind the shield.
 pub(super) fn all(shield: Shield) -> MethodRouter<Arc<Api>> {
     get(move |caller: Caller, State(api): State<Arc<Api>>, Segment(user): Segment<UserId>, query: Query| async move {
         caller.may_read(&user)?;
@@ -50,13 +51,13 @@ async fn set(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is to be written; `Err` says what is wrong.
+/// The write that puts a shield up or takes it down; the error says what is wrong.
 pub(super) fn write(user: UserId, other: UserId, shield: Shield, up: bool) -> Result<Write, &'static str> {
     check(&user, &other)?;
     Ok(Write::Shield { user, other, shield, up })
 }
 
-/// Whether the user can put a shield between them; `Err` says what is wrong.
+/// Checks that the two are different users; the error says what is wrong.
 pub(super) fn check(user: &UserId, other: &UserId) -> Result<(), &'static str> {
     match user == other {
         true => Err("must be another user: nobody mutes, hides from or blocks themself"),

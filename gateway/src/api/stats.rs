@@ -1,4 +1,4 @@
-//! Counts for operators.
+//! The counts that operators see.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::access::Backend;
 use super::problem::Problem;
 use super::query::NoQuery;
 
-/// `GET /v1/stats`: the sessions are exact; what the stores count may lag.
+/// The answer to `GET /v1/stats`: the sessions are exact; the counts of the stores may be a little old.
 #[derive(Serialize)]
 pub(super) struct Stats {
     version: &'static str,
@@ -23,14 +23,14 @@ pub(super) struct Stats {
     jobs: Work,
 }
 
-/// Of this node.
+/// The users, devices and connections of this node.
 #[derive(Serialize)]
 struct Online {
     users: usize,
     devices: usize,
-    /// Connections that have said who they are.
+    /// Connections that are authenticated.
     sessions: usize,
-    /// Sockets, with those that have not yet.
+    /// Sockets, also those that are not yet authenticated.
     connections: usize,
 }
 
@@ -53,7 +53,7 @@ struct Work {
     pending: u64,
 }
 
-/// `GET /v1/stats`
+/// Answers `GET /v1/stats` with counts of this node and of the stores.
 pub(super) async fn read(_: Backend, State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Stats>, Problem> {
     let node = &api.gateway.node;
     let archive = api.archive().counts().await?;

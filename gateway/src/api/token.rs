@@ -1,4 +1,4 @@
-//! Tokens for readers, so that a backend needs no JWT library.
+//! Makes tokens for readers, so that a backend needs no JWT library.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use crate::clock;
 const TTL_DEFAULT_SECS: i64 = 3600;
 const TTL_MAX_SECS: i64 = 30 * 24 * 3600;
 
-/// A fresh token.
+/// A token that was just made.
 #[derive(Serialize)]
 pub(super) struct Minted {
     token: String,
-    /// Unix ms, a whole second.
+    /// When the token expires, in Unix milliseconds; a whole second.
     expires_at: Millis,
 }
 
-/// `POST /v1/users/{user}/token` `{device_id?, ttl?}`, `ttl` in seconds.
+/// Answers `POST /v1/users/{user}/token` with `{device_id?, ttl?}`, where `ttl` is in seconds.
 pub(super) async fn mint(
     _: Backend,
     State(api): State<Arc<Api>>,

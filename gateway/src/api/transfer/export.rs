@@ -7,7 +7,7 @@
 //!   4  shields, by user's number: behind the follows, for they act on what is held
 //! ```
 //!
-//! A cursor line names where the export stands; `?cursor=` goes on from there. Memory holds one piece.
+//! A cursor line says how far the export is; `?cursor=` goes on from there. Only one piece is in memory at a time.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -34,22 +34,22 @@ use super::NDJSON;
 use super::line::{Out, place_text};
 use crate::protocol::one_line::one_line;
 
-/// Records, items or edges read at a time, and users who have none passed by at a time.
+/// How many records, items or edges are read at a time, and how many users without any are skipped at a time.
 const PIECE: usize = 500;
 
-/// How far back one read looks for the record behind which an edge begins.
+/// How many records one read looks back for the one after which an edge begins.
 const LOOK_BACK: OutboxSeq = 64;
 
-/// Where an export stands: what comes next.
+/// How far an export is: what comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cursor {
-    /// This author's records behind this one.
+    /// The records of this author after this one.
     Outbox(UserNo, OutboxSeq),
-    /// Direct items behind this one.
+    /// The direct items after this one.
     Direct(Option<ItemId>),
-    /// This reader's follows of authors behind this one.
+    /// This reader's follows of authors after this one.
     Follows(UserNo, UserNo),
-    /// This user's shields.
+    /// The shields of this user.
     Shields(UserNo),
 }
 
@@ -84,7 +84,7 @@ impl FromStr for Cursor {
     }
 }
 
-/// `GET /v1/export`
+/// Answers `GET /v1/export` with a stream of lines.
 pub(in super::super) async fn export(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -100,7 +100,7 @@ pub(in super::super) async fn export(
         let cursor = cursor?;
         match piece(api.feeds(), cursor).await {
             Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (api, next))),
-            // The client sees a body that does not end, not one that ends too early.
+            // The error breaks the body off, so that the client does not take it for a complete one.
             Err(error) => {
                 tracing::warn!(%error, %cursor, "an export was broken off");
                 Some((Err(std::io::Error::other(error.to_string())), (api, None)))
@@ -110,8 +110,8 @@ pub(in super::super) async fn export(
     Ok(([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(pieces)).into_response())
 }
 
-/// Some lines from `cursor` on, with where to go on; `None` at the end. Users who have nothing to tell are passed by, for a
-/// while: a client that hears nothing for long would give up.
+/// Gives some lines from `cursor` on, and where to go on; `None` at the end. Users without any lines are skipped, up to
+/// [`PIECE`] of them: a client that receives nothing for long would give up.
 async fn piece(feeds: &Feeds, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
     let archive = &**feeds.archive();
     let (mut lines, mut next) = (Lines(vec![]), Some(cursor));
@@ -149,7 +149,7 @@ async fn outbox(feeds: &Feeds, author: UserNo, after: OutboxSeq, lines: &mut Lin
     let outbox = archive.outbox(author, after, PIECE).await?;
     let known = archive.author(author).await?;
     let Some(last) = outbox.records.last() else {
-        // Users who never published are passed by here, unless it is known how they will.
+        // An author without records is skipped, unless a class is set for the author.
         if after == 0 && known.class != Class::Auto {
             let author = &archive.user_ids(&[author]).await?[0];
             lines.put(&Out::Class { author, class: known.class });
@@ -186,12 +186,13 @@ fn put_record(
     match (record.op, items.get(&id)) {
         (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None }),
         (Op::Add, None) => {
-            // What kind it was is gone too. It has to lead to the same feed: there a follow counts it among the newest.
+            // The kind of the item is gone too. Any kind of the same feed will do, so that a follow counts the item
+            // there.
             let (kind, rank) = (named.a_kind(record.feed), record.key.rank);
             lines.put(&Out::Gone { id, author, kind, published_at: rank.max(0), rank, deleted: true });
         }
         (Op::Delete, _) => lines.put(&Out::Delete { id }),
-        // The item has its newest version already.
+        // The item's line has its newest version already.
         (Op::Update | Op::Forget, _) => {}
     }
 }
@@ -221,7 +222,7 @@ async fn follows(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &m
         let (since, author) = (edge.since, &author);
         if edge.follows {
             let from = match edge.generation {
-                // It begins anew when the last shield goes down.
+                // The edge begins anew when its last shield is taken down.
                 _ if edge.shields != Shields(0) => Place::Head,
                 0 => Place::Everyone,
                 _ => place(archive, edge.author, edge.past).await?,
@@ -235,7 +236,7 @@ async fn follows(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &m
     Ok(Cursor::Follows(reader, last.author))
 }
 
-/// Every shield that the user has up.
+/// Writes a line for every shield that the user has up.
 async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
     for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
         let mut cursor = None;
@@ -253,7 +254,7 @@ async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Resu
     Ok(next.first().map(|(next, _)| Cursor::Shields(*next)))
 }
 
-/// The newest add or delete at or below `from`: updates are not exported.
+/// The newest add or delete at or below `from`, since updates are not exported.
 async fn place(archive: &dyn Archive, author: UserNo, from: OutboxSeq) -> Result<Place> {
     let mut end = from;
     while end > 0 {

@@ -1,4 +1,4 @@
-//! `POST /v1/import`: lines in, a report out while they come.
+//! Answers `POST /v1/import`: takes in lines, and sends a report while they come.
 //!
 //! ```text
 //!   body ─▶ Lines (cut at newlines, numbered) ─▶ a group of lines ─▶ one commit ─▶ a line of the report
@@ -6,9 +6,9 @@
 //!                                                      └────────▶ refused, by number ◀──┘ what the Archive refuses
 //! ```
 //!
-//! Invariants: lines are taken in in their order; a bad one is reported and stops no other; memory holds one group, out of
-//! the budget of all request bodies. If a store is away for long, or no more lines come, the report ends with the line from
-//! which to go on.
+//! Invariants: lines are taken in in their order. A wrong line is reported and stops no other. One group is in memory
+//! at a time, counted in the budget of all request bodies. If a store is away for long, or no more lines come, the
+//! report ends with the number of the line from which to go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,25 +34,25 @@ use super::super::query::NoQuery;
 use super::NDJSON;
 use super::line::{self, Line};
 
-/// Lines of one commit.
+/// The most lines in one commit.
 const LINES_MAX: usize = 500;
 
-/// Bytes of lines of one commit.
+/// The most bytes of lines in one commit.
 const BYTES_MAX: usize = 1024 * 1024;
 
-/// More than the largest item to the most readers.
+/// The most bytes in one line: more than the largest item to the most readers takes.
 const LINE_MAX: usize = 256 * 1024;
 
-/// KiB of the budget that an import holds: a group as it came, and twice as what is to be written.
+/// The KiB of the budget that an import holds: for a group as it came, and twice for what is to be written.
 const HELD_KIB: u32 = 4 * 1024;
 
 /// How often a group is tried while a store is away or busy.
 const TRIES: u32 = 5;
 
-/// The first pause between tries; it doubles.
+/// The first pause between two tries; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A line of the report.
+/// One line of the report.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Report {
@@ -72,7 +72,7 @@ enum Report {
     },
 }
 
-/// Up to here.
+/// The counts of all lines up to here.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct Totals {
     lines: u64,
@@ -81,7 +81,7 @@ struct Totals {
     refused: u64,
 }
 
-/// `POST /v1/import`
+/// Answers `POST /v1/import` with a stream of report lines.
 pub(in super::super) async fn import(
     _: Backend,
     State(api): State<Arc<Api>>,
@@ -106,7 +106,7 @@ struct Importer {
 }
 
 impl Importer {
-    /// Takes in the next group and reports on it; `None` after the end.
+    /// Takes in the next group and gives the report on it; `None` after the end.
     async fn next(&mut self) -> Option<Vec<u8>> {
         if self.over {
             return None;
@@ -163,7 +163,8 @@ impl Importer {
     }
 }
 
-/// In commits of so many readers at most to whom their items are addressed, for each of them gets a record.
+/// Writes in several commits: each addresses its items to at most [`BATCH_READERS_MAX`] readers, since each of these
+/// gets a record. If it fails, some commits may have been made.
 async fn write(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut written = Vec::with_capacity(writes.len());
     for commit in commits(writes) {
@@ -193,7 +194,8 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
     commits
 }
 
-/// One commit, tried again while a store is away: an import is long, and its lines may be told twice.
+/// Makes one commit. It is tried again while a store is away, since an import is long, and writing a line twice is
+/// harmless.
 async fn write_one(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut pause = PAUSE;
     for _ in 1..TRIES {
@@ -214,24 +216,24 @@ fn tell(report: &mut Vec<u8>, line: &Report) {
     report.push(b'\n');
 }
 
-/// A body cut into numbered lines. Empty ones count and are passed by.
+/// A body that is cut into numbered lines. Empty lines are counted and skipped.
 struct Lines {
     body: BodyDataStream,
-    /// What came of a line that is not whole yet.
+    /// The bytes of a line that is not complete yet.
     rest: Vec<u8>,
-    /// The line in `rest` is too long: the rest of it is thrown away.
+    /// Whether the line in `rest` is too long: what follows of it is dropped.
     too_long: bool,
-    /// The number of the last whole line.
+    /// The number of the last complete line.
     number: u64,
     ready: Vec<(u64, Result<String, String>)>,
     over: bool,
     broken: Option<String>,
 }
 
-/// Lines that are taken in together.
+/// Lines that are written together.
 struct Group {
     lines: Vec<(u64, Result<String, String>)>,
-    /// Why nothing more will come, if that is not the end.
+    /// Why the body has ended before its end.
     broken: Option<String>,
 }
 
@@ -248,7 +250,7 @@ impl Lines {
         }
     }
 
-    /// The next lines; none at the end.
+    /// Reads the next lines; none at the end.
     async fn group(&mut self) -> Group {
         while !self.over && !self.is_full() {
             match timeout(payload::WITHIN, self.body.next()).await {

@@ -1,13 +1,13 @@
-//! One line of a transfer, read and written.
+//! Reads and writes the lines of exports and imports. An import skips cursors.
 //!
 //! ```text
-//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}    also kind, foreign_id, rank, version, to, deleted
+//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  also kind, foreign_id, rank, version, to, deleted
 //!   {"type":"delete","id":"7"}
 //!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
-//!   {"type":"unfollow","reader":"bob","author":"ann"}                   where everyone else follows ann
+//!   {"type":"unfollow","reader":"bob","author":"ann"}                  where everyone else follows ann
 //!   {"type":"shield","shield":"mute","user":"bob","other":"ann","since":…}
 //!   {"type":"class","author":"ann","class":"pull"}
-//!   {"type":"cursor","cursor":"…"}                                       where an export can be resumed; an import passes it by
+//!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish};
@@ -24,17 +24,17 @@ use super::super::problem::{Problem, short};
 use super::super::publish::{self, RANK_MAX, READERS_MAX};
 use super::super::shields;
 
-/// What stands on a line.
+/// The contents of one line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line {
     Import(Import),
-    /// To be passed by.
+    /// A cursor, which an import skips.
     Cursor,
 }
 
 const KINDS: &[&str] = &["item", "delete", "follow", "unfollow", "shield", "class", "cursor"];
 
-/// `direct` says no more than `to` does, and an exported item has both.
+/// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
 const ITEM: &[&str] = &[
     "type",
     "id",
@@ -104,7 +104,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     let published_at = time(&fields.required("published_at")?)?;
     let body = if deleted { nothing() } else { publish::body(fields)? };
     let to = fields.get("to").map(|field| {
-        // Whoever is in a block with the author was left out, which may have been all of them.
+        // The list may be empty: readers with a block between them and the author are left out.
         if field.raw().get() == "[]" { Ok(vec![]) } else { field.names(READERS_MAX) }
     });
     let to: Option<Vec<UserId>> = to.transpose()?;
@@ -137,12 +137,13 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     Ok(Import::Item { publish, version, deleted })
 }
 
-/// What a deleted item says.
+/// The body of a deleted item.
 fn nothing() -> Body {
     Body::parse("null".to_owned()).expect("null is JSON")
 }
 
-/// A time of the past: not bounded by this server's clock, as a live item's is. It may become a rank.
+/// Reads a time, which may be in the future, unlike that of a new item. It must fit into a rank, since it may become
+/// one.
 fn time(field: &Field<'_>) -> Result<Millis, Problem> {
     let at = field.integer()?;
     if (0..=RANK_MAX).contains(&at) {
@@ -152,7 +153,7 @@ fn time(field: &Field<'_>) -> Result<Millis, Problem> {
         .refuse(format_args!("must be a Unix time in milliseconds, not before 1970 and at most {RANK_MAX}, not {at}")))
 }
 
-/// One of a few words, which is also how the type reads it.
+/// Reads one of a few words, which the type `T` reads in the same spelling.
 fn one_of<T: serde::de::DeserializeOwned>(field: &Field<'_>, words: &[&str]) -> Result<T, Problem> {
     serde_json::from_str(field.raw().get())
         .map_err(|_| field.refuse(format_args!("must be one of {}, not {}", words.join(", "), field.raw().get())))
@@ -225,7 +226,7 @@ pub(super) enum Out<'a> {
     },
 }
 
-/// Where an edge begins, as [`read`] reads it.
+/// The text of the place where an edge begins, which [`read`] can read again.
 pub(super) fn place_text(place: Place) -> String {
     match place {
         Place::Head => "head".to_owned(),

@@ -1,13 +1,13 @@
-//! Whole stores, in and out: NDJSON, a line for each thing that happened.
+//! Moves whole stores out and in, as NDJSON with a line for each thing that happened.
 //!
 //! ```text
 //!   export   outboxes, author by author, in their order ─▶ direct items ─▶ edges, reader by reader
 //!   import   the same lines, in any file: each is taken in, was there already, or is refused by its number
 //! ```
 //!
-//! Invariants: an import never changes what is there, so a file may be run again from any line; an export may be
-//! resumed from any cursor it has given. Neither is a snapshot: what is written meanwhile may be in it or not, and a
-//! second run brings it.
+//! Invariants: an import never changes what is there, so a file may be imported again from any line. An export may be
+//! resumed from any cursor that it has given. Neither is a snapshot: what is written meanwhile may or may not be in it,
+//! and a second run brings the rest.
 
 mod export;
 mod import;
@@ -16,5 +16,5 @@ mod line;
 pub(super) use export::export;
 pub(super) use import::import;
 
-/// The media type of both.
+/// The media type of an export and of an import's report.
 const NDJSON: &str = "application/x-ndjson";
