@@ -1,7 +1,6 @@
 //! A client of the running server's HTTP API.
 //!
-//! Invariant: an answer is handed on only if it is a success; everything else is an [`ApiError`] that
-//! a person can act on.
+//! Invariant: only the answer of a success is passed on; everything else is an [`ApiError`] that a person can act on.
 
 use std::time::Duration;
 
@@ -19,22 +18,22 @@ use serde_json::json;
 use crate::cli::Server;
 use crate::{commands, data, secrets};
 
-/// For a whole request.
+/// The most time for a whole request.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// More than a page of the largest items.
+/// The most bytes of an answer: more than a page of the largest items has.
 const ANSWER_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A call that did not succeed, by what the caller does next.
+/// Why a call did not succeed, by what the caller does next.
 #[derive(Debug)]
 pub(crate) enum ApiError {
-    /// Nobody listens there, or the conversation broke: may pass.
+    /// No server listens there, or the connection broke. Another try may succeed later.
     Away(String),
-    /// The server said no. `status` ≥ 500: may pass.
+    /// The server refused. Another try may succeed later if `status` is 500 or more, or 429.
     Refused {
-        /// HTTP.
+        /// The HTTP status; 0 if the answer is not one of a Feedgate server.
         status: u16,
-        /// The problem's title and detail.
+        /// The title and the detail of the problem.
         why: String,
     },
 }
@@ -59,15 +58,15 @@ impl ApiError {
     }
 }
 
-/// A server and the key to it.
+/// The address of a server, and the API key.
 pub(crate) struct Api {
-    /// `HOST:PORT`.
+    /// The server's address as `HOST:PORT`.
     authority: String,
     key: Option<String>,
     http: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// RFC 9457.
+/// The parts of an RFC 9457 problem that are shown.
 #[derive(Deserialize)]
 struct Problem {
     title: String,
@@ -75,7 +74,7 @@ struct Problem {
 }
 
 impl Api {
-    /// By `--url` and `--key`, else by what the server left in its data directory.
+    /// Finds the server by `--url` and `--key`; what is missing is read from its data directory.
     pub(crate) fn find(server: Server) -> anyhow::Result<Self> {
         let settings = match (&server.url, &server.key) {
             (Some(_), Some(_)) => None,
@@ -100,7 +99,7 @@ impl Api {
         Ok(Self::new(authority, Some(key)))
     }
 
-    /// Without a key, for what everybody may ask.
+    /// A client without a key, for routes that need none.
     pub(crate) fn anonymous(url: &str) -> anyhow::Result<Self> {
         Ok(Self::new(authority(url)?, None))
     }
@@ -109,12 +108,13 @@ impl Api {
         Self { authority, key, http: Client::builder(TokioExecutor::new()).build_http() }
     }
 
-    /// `HOST:PORT`.
+    /// The server's address as `HOST:PORT`.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Sends a request and answers with the body of a success. `path` is already encoded.
+    /// Sends a request, and gives the body of a success. `path` is already encoded. If the future is dropped, a write
+    /// may or may not have happened.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Bytes>) -> Result<String, ApiError> {
         let away = |error: &dyn std::fmt::Display| ApiError::Away(format!("http://{}: {error}", self.authority));
         let mut request = Request::builder()
@@ -144,7 +144,7 @@ impl Api {
         }
     }
 
-    /// Asks for something long, and hands on each part of a success as it comes.
+    /// Reads a long answer, and gives each part of a success to `take` as it comes.
     pub(crate) async fn stream(
         &self,
         path: &str,
@@ -173,7 +173,7 @@ impl Api {
         Ok(())
     }
 
-    /// A token for a user's device.
+    /// Gets a token for a user's device.
     pub(crate) async fn token(
         &self,
         user: &UserId,
@@ -193,7 +193,7 @@ impl Api {
     }
 }
 
-/// The answer is none that a Feedgate gives.
+/// The error for an answer that no Feedgate server gives.
 pub(crate) fn strange(error: &serde_json::Error) -> ApiError {
     ApiError::Refused { status: 0, why: format!("the answer is not that of a feedgate server: {error}") }
 }
@@ -206,7 +206,7 @@ fn refusal(status: u16, text: &str) -> ApiError {
     ApiError::Refused { status, why }
 }
 
-/// `HOST:PORT` of a server's URL.
+/// The `HOST:PORT` of a server's URL.
 fn authority(url: &str) -> anyhow::Result<String> {
     ensure!(
         !url.starts_with("https:"),
@@ -220,7 +220,7 @@ fn authority(url: &str) -> anyhow::Result<String> {
     Ok(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)))
 }
 
-/// A text as the value of a query parameter.
+/// Encodes a text as the value of a query parameter.
 pub(crate) fn query(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

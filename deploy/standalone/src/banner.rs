@@ -1,19 +1,19 @@
-//! What the server says when it is ready: where it is, and a tour to copy.
+//! The text that the server prints when it is ready: its addresses, and a tour to copy.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// What the tour needs to be right where it is printed.
+/// The paths that the commands of the tour need.
 pub(crate) struct Tour<'a> {
-    /// Absolute.
+    /// The data directory, as an absolute path.
     pub(crate) data: &'a Path,
-    /// This program, absolute.
+    /// The path of this program, absolute.
     pub(crate) program: &'a Path,
-    /// Where the tour is printed, and where it works as printed.
+    /// The current directory, in which the commands work as they are printed.
     pub(crate) here: &'a Path,
 }
 
-/// The name of a program, where its things are, and perhaps a tour; ends in a newline.
+/// The name and the version of a program, its addresses and directories, and perhaps a tour; ends in a newline.
 pub(crate) fn text(program: &str, places: &[(&str, String)], tour: Option<Tour<'_>>) -> String {
     let mut text = format!("{program} {}\n\n", env!("CARGO_PKG_VERSION"));
     for (what, place) in places {
@@ -47,7 +47,7 @@ impl Tour<'_> {
     }
 }
 
-/// A path as a word of a POSIX shell, with a slash in it so that no `PATH` is searched.
+/// Quotes a path as a word of a POSIX shell, with a slash in it so that no `PATH` is searched.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text.contains('/') { text } else { format!("./{text}") };

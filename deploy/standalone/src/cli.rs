@@ -1,7 +1,7 @@
-//! The words of the command line.
+//! The command line: the text of each comment on a command or an argument is its help.
 //!
-//! Names of users, devices and items are checked here by the rules of the domain, so that a command
-//! never sends what the server would refuse.
+//! Names of users, devices and items are checked here by the rules of the domain, so that a command never sends what
+//! the server would refuse.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::layers::Given;
 /// The longest life of a token that the server gives, in seconds: 30 days.
 const TTL_MAX_SECS: u64 = 30 * 24 * 3600;
 
-/// The log keeps at least this many changes.
+/// The most changes that `tail` can begin with: the log keeps at least this many.
 const LINES_MAX: u64 = 1000;
 
 /// A real-time feed gateway. Without a command it serves.
@@ -35,13 +35,13 @@ pub(crate) enum Command {
     Serve(Start),
     /// Print a token (JWT) with which a user's device may connect
     Token {
-        /// Whose token
+        /// The user whose token it is
         #[arg(long)]
         user: UserId,
         /// The device it is for; else the device names itself
         #[arg(long)]
         device: Option<DeviceId>,
-        /// How long it is good: 90s, 10m, 1h or 7d; at most 30d
+        /// How long it is valid: 90s, 10m, 1h or 7d; at most 30d
         #[arg(long, default_value = "1h", value_parser = duration)]
         ttl: Duration,
         #[command(flatten)]
@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Unfollow(Edge),
     /// Say how AUTHOR's items reach the followers, from the next one on
     Class {
-        /// Whose items
+        /// The user whose items it is about
         author: UserId,
         /// auto: by the number of followers; push: written into every feed; pull: taken as each follower reads;
         /// everyone: pull, and everybody follows, for good
@@ -66,13 +66,13 @@ pub(crate) enum Command {
     },
     /// Print a page of a user's feed, newest first
     Feed {
-        /// Whose feed
+        /// The user whose feed it is
         #[arg(long)]
         user: UserId,
         /// Which of the user's feeds
         #[arg(long, default_value = FeedId::MAIN_NAME)]
         name: String,
-        /// How many items
+        /// How many items to print
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
         limit: u8,
         /// The `next` of the page before
@@ -81,11 +81,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         server: Server,
     },
-    /// Take in a file of NDJSON lines, such as `export` prints; what is there already stays as it is
+    /// Import a file of NDJSON lines, such as `export` prints; what is there already stays as it is
     Import {
         /// The file; - reads stdin
         file: PathBuf,
-        /// Pass by the lines before this one
+        /// Skip the lines before this one
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         from_line: u64,
         #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     },
     /// Print everything that readers' feeds are made of, as NDJSON lines
     Export {
-        /// Go on behind this one of the cursors it printed
+        /// Go on after this one of the cursors it printed
         #[arg(long)]
         cursor: Option<String>,
         #[command(flatten)]
@@ -108,7 +108,7 @@ pub(crate) enum Command {
     },
     /// Make the two secrets that all gateways of a cluster share, unless they are there
     Secrets {
-        /// Their directory; it is made for its owner alone
+        /// The directory for them; it is made for its owner alone
         directory: PathBuf,
     },
     /// Print the settings that are in effect, or all that is wrong with them
@@ -145,7 +145,7 @@ pub(crate) struct Serve {
 #[derive(Args)]
 pub(crate) struct Place {
     /// The directory that holds everything the server keeps [default: data]
-    // Text as all settings are: a name that is none would come out as another's.
+    // This is text, as all settings are: a path that is not UTF-8 could only be shown as another path.
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
     /// A TOML file with settings; `default-config` prints one
@@ -153,10 +153,10 @@ pub(crate) struct Place {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Which server a command talks to.
+/// The server that a command talks to.
 #[derive(Args)]
 pub(crate) struct Server {
-    /// Its address, http://HOST:PORT [default: the server that runs on --data]
+    /// The address of the server, http://HOST:PORT [default: the server that runs on --data]
     #[arg(long, env = "FEEDGATE_URL")]
     pub(crate) url: Option<String>,
     /// The API key [default: the one in --data]
@@ -168,28 +168,28 @@ pub(crate) struct Server {
 
 #[derive(Args)]
 pub(crate) struct Publish {
-    /// Who publishes
+    /// The user who publishes it
     #[arg(long)]
     pub(crate) author: UserId,
-    /// The business's word for what it is; it decides to which feed it goes
+    /// The backend's own word for what it is; it decides to which feed the item goes
     #[arg(long)]
     pub(crate) kind: Option<String>,
-    /// Its id, a decimal number [default: the server gives one]
+    /// The id of the item, a decimal number [default: the server gives one]
     #[arg(long)]
     pub(crate) id: Option<ItemId>,
     /// Your own unique key for it
     #[arg(long)]
     pub(crate) foreign_id: Option<String>,
-    /// Where it stands in the feed, the greatest on top [default: --published-at]
+    /// Its place in the feed, the greatest on top [default: --published-at]
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) rank: Option<i64>,
-    /// Whom it is for, and nobody else: names, separated by commas [default: whoever follows the author]
+    /// The only readers it is for: names, separated by commas [default: all who follow the author]
     #[arg(long, value_name = "USER,…", value_delimiter = ',')]
     pub(crate) to: Vec<UserId>,
     /// When it was published, Unix time in ms [default: now]
     #[arg(long, allow_negative_numbers = true)]
     pub(crate) published_at: Option<Millis>,
-    /// What it says, as JSON; - reads it from stdin
+    /// The contents, as JSON; - reads them from stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) body: String,
     #[command(flatten)]
@@ -198,9 +198,9 @@ pub(crate) struct Publish {
 
 #[derive(Args)]
 pub(crate) struct Edge {
-    /// Who follows
+    /// The user who follows
     pub(crate) reader: UserId,
-    /// Whom
+    /// The user who is followed
     pub(crate) author: UserId,
     #[command(flatten)]
     pub(crate) server: Server,
@@ -208,13 +208,13 @@ pub(crate) struct Edge {
 
 #[derive(Args)]
 pub(crate) struct Tail {
-    /// Whose feed
+    /// The user whose feed it is
     #[arg(long)]
     pub(crate) user: UserId,
     /// Which of the user's feeds
     #[arg(long, default_value = FeedId::MAIN_NAME)]
     pub(crate) name: String,
-    /// The device to be; the newest connection of a device replaces an older one
+    /// The device to connect as; the newest connection of a device replaces an older one
     #[arg(long)]
     pub(crate) device: Option<DeviceId>,
     /// Begin after this position instead, such as 3:17
@@ -228,7 +228,7 @@ pub(crate) struct Tail {
 }
 
 impl Serve {
-    /// The flags as the uppermost layer of settings.
+    /// The flags as the topmost layer of settings.
     pub(crate) fn given(&self) -> Vec<Given> {
         let mut given = self.place.given();
         for (flag, key, address) in
@@ -242,13 +242,13 @@ impl Serve {
 }
 
 impl Place {
-    /// The flags as the uppermost layer of settings.
+    /// The flags as the topmost layer of settings.
     pub(crate) fn given(&self) -> Vec<Given> {
         self.data.iter().map(|data| text("--data", "data", data.clone())).collect()
     }
 }
 
-/// One flag as a setting.
+/// A flag that gives a setting, as text.
 pub(crate) fn text(flag: &str, key: &str, value: String) -> Given {
     Given { source: flag.to_owned(), key: key.to_owned(), value: Value::String(value) }
 }

@@ -1,5 +1,5 @@
-//! What each command does. All but `serve` and the two for the configuration are clients of the
-//! running server, as any backend would be.
+//! Carries out the commands. All but `serve`, `secrets` and the two for the configuration are clients of the running
+//! server, as any backend is.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
@@ -69,7 +69,7 @@ pub(crate) fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
     effective(serve.place.config.as_deref(), serve.given())
 }
 
-/// What all layers give together, the flags uppermost.
+/// The settings of all layers together, with the flags as the topmost layer; fails with all that is wrong with them.
 pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
     let mut environment = Vec::new();
     for (name, value) in std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))) {
@@ -83,7 +83,7 @@ pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Res
         .map_err(|problems| anyhow!("the settings are wrong\n  {}", problems.join("\n  ")))
 }
 
-/// Prints a line and leaves no part of it in a buffer. Nobody left to read it is no error.
+/// Prints a line and leaves no part of it in a buffer. It is no error if the reader has closed stdout.
 pub(crate) fn print(line: &str) -> anyhow::Result<()> {
     match writeln!(std::io::stdout().lock(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout cannot be written"),
@@ -95,7 +95,7 @@ fn client(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<(
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
 }
 
-/// The request body; absent fields are the server's to fill.
+/// The request body of a publish; the server fills in what is absent.
 #[derive(Serialize)]
 struct Item<'a> {
     author: &'a str,
@@ -114,7 +114,7 @@ struct Item<'a> {
     body: &'a Body,
 }
 
-/// Readers who are named.
+/// The named readers of an item.
 #[derive(Serialize)]
 struct Audience<'a> {
     users: &'a [UserId],
@@ -141,7 +141,7 @@ async fn publish(args: Publish) -> anyhow::Result<()> {
     print(&answer)
 }
 
-/// Reads no more than could be published, and one byte to tell that there was more.
+/// Reads as much as may be published, and one byte more to detect that there is more.
 fn read_body(stdin: impl Read) -> anyhow::Result<String> {
     let mut text = String::new();
     stdin.take(Body::MAX_BYTES as u64 + 1).read_to_string(&mut text).context("the body cannot be read from stdin")?;

@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// Makes the directory if need be, for its owner alone, and answers with its absolute path.
+/// Makes the directory if needed, for its owner alone, and gives its absolute path.
 pub(crate) fn make(path: &Path) -> anyhow::Result<PathBuf> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path).and_then(|()| path.canonicalize());
     made.with_context(|| format!("the data directory {} cannot be used; choose another with --data", path.display()))
 }
 
-/// Makes the directory this process's own as long as the file is open. Embedded stores do the same themselves.
+/// Locks the directory for this process until the file is dropped. Embedded stores lock it themselves.
 pub(crate) fn lock(data: &Path) -> anyhow::Result<File> {
     let path = data.join("lock");
     let lock = File::options().create(true).truncate(false).write(true).open(&path);
@@ -35,14 +35,14 @@ pub(crate) fn lock(data: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Tells clients where the server is, until dropped.
+/// The file that tells clients where the server is; dropping this removes it.
 pub(crate) struct Announced {
     url: PathBuf,
     _lock: Option<File>,
 }
 
-/// Call it with the directory locked; `lock` is kept as long as the answer. Written beside its place and
-/// renamed, so nobody reads half.
+/// Tells clients where the server is. The directory must be locked; `lock` is kept as long as the result. The file is
+/// written under another name and renamed, so that no client reads a part of it.
 pub(crate) fn announce(data: &Path, url: &str, lock: Option<File>) -> anyhow::Result<Announced> {
     let (draft, place) = (data.join(".server.url.new"), url_file(data));
     std::fs::write(&draft, url)
@@ -53,7 +53,7 @@ pub(crate) fn announce(data: &Path, url: &str, lock: Option<File>) -> anyhow::Re
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // Left behind it would only mean that a client hears "no server answers" instead.
+        // If the file is left, a client only hears "no server answers" instead of "no server runs".
         let _ = std::fs::remove_file(&self.url);
     }
 }
@@ -62,7 +62,7 @@ fn url_file(data: &Path) -> PathBuf {
     data.join("server.url")
 }
 
-/// Where the server of this data directory is; `None` if none runs.
+/// The URL of the server of this data directory; `None` if none runs.
 pub(crate) fn server_url(data: &Path) -> anyhow::Result<Option<String>> {
     let path = url_file(data);
     match std::fs::read_to_string(&path) {

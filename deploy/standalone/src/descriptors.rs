@@ -1,26 +1,27 @@
-//! Descriptors: how many this process may open, and who gets them.
+//! File descriptors: how many this process may open, and what they are used for.
 //!
 //! ```text
 //!   RLIMIT_NOFILE, raised to the hard limit ──┬─▶ RESERVE            stores, engines, the runtime
-//!                                             ├─▶ up to a quarter    HTTP: backends, readers, who says nothing yet
+//!                                             ├─▶ up to a quarter    HTTP: backends, readers, unauthenticated
 //!                                             └─▶ the rest           devices
 //! ```
 //!
-//! Invariant: what the gateway admits never adds up to the limit. A store that cannot open a file is broken for good,
-//! and a device that is told to come again is not.
+//! Invariant: what the gateway admits never adds up to the limit. A store that cannot open a file stays broken, while a
+//! device that is refused can come again.
 
 use anyhow::bail;
 use feedgate_gateway::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For 128 tables that the embedded stores keep open and what their flushes open besides, or the connections to the
-/// engines of a cluster; for listeners, and for what is accepted only to be refused.
+/// How many descriptors are reserved: for 128 tables that the embedded stores keep open and the files that their
+/// flushes open, or for the connections to the engines of a cluster; for listeners, and for connections that are
+/// accepted only to be refused.
 const RESERVE: u64 = 256;
 
-/// With fewer there would be hardly any room for devices.
+/// The least limit of open files: with fewer there would be hardly any room for devices.
 const LIMIT_MIN: u64 = RESERVE + 64;
 
-/// Raises the limit of open files as far as the system lets us, and answers it.
+/// Raises the limit of open files as far as the system allows, and gives the limit.
 pub(crate) fn raise() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -32,7 +33,7 @@ pub(crate) fn raise() -> u64 {
     current.unwrap_or(u64::MAX)
 }
 
-/// The settings with what fits into `limit` of the connections they ask for, on so many ports.
+/// The settings, with their connections reduced to what fits into `limit` descriptors, on `ports` ports.
 pub(crate) fn fit(limit: u64, ports: usize, settings: Settings) -> anyhow::Result<Settings> {
     if limit < LIMIT_MIN {
         bail!(
@@ -44,7 +45,7 @@ pub(crate) fn fit(limit: u64, ports: usize, settings: Settings) -> anyhow::Resul
     let http = (free / 4 / ports).min(settings.http_connections.into());
     let devices = (free - http * ports).min(settings.connections.into());
     tracing::info!(limit, reserve = RESERVE, http, devices, "descriptors: how many there are, and for whom");
-    // Neither is more than what was asked for.
+    // Neither number is larger than what the settings asked for, so the casts lose nothing.
     Ok(Settings { http_connections: http as u32, connections: devices as u32, ..settings })
 }
 

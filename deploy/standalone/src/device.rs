@@ -1,12 +1,12 @@
-//! A device as the server sees one: a connection that speaks the Centrifuge protocol in JSON and is
-//! subscribed to one feed, from a position on.
+//! A device as the server sees one: a connection that speaks the Centrifuge protocol in JSON and is subscribed to one
+//! feed, from a position on.
 //!
 //! ```text
 //!   connect + subscribe(recover, since) ─▶ Subscribed ─▶ Changed, Changed, …  ─▶ End
 //! ```
 //!
-//! Pings are answered and watched for in here. [`Device::next`] is cancel safe: a change that was
-//! received is handed out or still in `received`.
+//! Pings are answered here, and a server that sends none for too long counts as lost. [`Device::next`] is cancel safe:
+//! a change that was received is either given or kept in `received`.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-/// For the connection to stand.
+/// The most time until a connection is made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// How much later than promised a ping may come.
@@ -31,40 +31,39 @@ const PING_GRACE: Duration = Duration::from_secs(10);
 /// Why a connection ended, by what the caller does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Connect again with the position.
+    /// The connection was lost: connect again with the position.
     Lost(String),
-    /// It would end the same way again.
+    /// The server refused for good: another connection would end in the same way.
     Final(String),
 }
 
-/// What a device learns.
+/// What a device gets from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The subscription stands. `recovered` false: what was between the position asked for and this
-    /// one is gone.
+    /// The subscription has begun. If not `recovered`, changes after the position that was asked for are missing.
     Subscribed {
-        /// Changes come from here on.
+        /// The changes after this position follow.
         position: Position,
-        /// Nothing is missing.
+        /// Whether no change is missing.
         recovered: bool,
     },
     /// A change of the feed, as the JSON object that the server sent.
     Changed {
-        /// Its sequence id.
+        /// The sequence id of the change.
         offset: u64,
-        /// With `op` and what belongs to it.
+        /// The JSON of the change, with `op` and what belongs to it.
         change: String,
     },
 }
 
-/// One connection.
+/// One connection of a device.
 pub(crate) struct Device {
     socket: WebSocketStream<TcpStream>,
     received: VecDeque<Event>,
     silence_max: Duration,
 }
 
-/// Any message from the server; all absent: a ping.
+/// Any message from the server; if all fields are absent, it is a ping.
 #[derive(Deserialize)]
 struct Incoming<'a> {
     error: Option<Refusal>,
@@ -84,7 +83,7 @@ struct Refusal {
 
 #[derive(Deserialize)]
 struct Connected {
-    /// Seconds.
+    /// The seconds between two pings.
     ping: u64,
 }
 
@@ -118,7 +117,7 @@ struct Unsubscribed {
 }
 
 impl Device {
-    /// Connects and asks for everything after `since` in the feed of that name. `authority` is `HOST:PORT`.
+    /// Connects, and asks for everything after `since` in the feed with this name. `authority` is `HOST:PORT`.
     pub(crate) async fn connect(authority: &str, token: &str, feed: &str, since: Position) -> Result<Self, End> {
         let opening = async {
             let stream = TcpStream::connect(authority).await.map_err(|e| End::Lost(format!("{authority}: {e}")))?;
@@ -143,7 +142,7 @@ impl Device {
             .unwrap_or_else(|_| Err(End::Lost(format!("{authority} did not answer in time"))))
     }
 
-    /// The next event, in the server's order. Cancel safe.
+    /// Waits for the next event; they come in the server's order. Cancel safe.
     pub(crate) async fn next(&mut self) -> Result<Event, End> {
         loop {
             if let Some(event) = self.received.pop_front() {
@@ -205,14 +204,15 @@ impl Device {
 }
 
 fn refused(refusal: Refusal) -> End {
-    /// The token was good once, so a new one will be.
+    /// The code for a token that has expired, so another connection with a new one will succeed.
     const TOKEN_EXPIRED: u32 = 109;
     let Refusal { code, message, temporary } = refusal;
     let why = format!("the server refused: {message} ({code})");
     if temporary || code == TOKEN_EXPIRED { End::Lost(why) } else { End::Final(why) }
 }
 
-/// The protocol's ranges: below 3000 (but for 1009), 3000-3499 and 4000-4499 a client comes back.
+/// Whether to come back follows from the protocol's ranges: a client does after codes below 3000 (except 1009),
+/// 3000-3499 and 4000-4499.
 fn closed(frame: Option<CloseFrame>) -> End {
     let Some(CloseFrame { code, reason }) = frame else {
         return End::Lost("the connection was cut".to_owned());

@@ -1,4 +1,4 @@
-//! How a worker is, for whoever runs it: two questions over HTTP on a port of its own.
+//! Answers two questions about a worker's health over HTTP, on a port of its own.
 //!
 //! ```text
 //!   GET /healthz   its loops come round, and it    503: restart it
@@ -30,19 +30,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stores::Stores;
 
-/// A store that does not answer a small read within this is not available.
+/// The stores that do not all answer a small read within this time are not available.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// A worker that has work and has done no step of it for this long may do better as a new process.
+/// A worker that has work, but has done no step of it for this long, may do better as a new process.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
-/// For a whole connection.
+/// The most time for a whole connection.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// More than any monitor needs.
+/// The most connections at a time: more than any monitor needs.
 const CONNECTIONS_MAX: usize = 32;
 
-/// See the module.
+/// The stores and the pulse of a worker, from which its health is answered.
 pub(crate) struct Health {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
@@ -54,7 +54,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Of the worker with this pulse on these stores.
+    /// The health of the worker with this pulse on these stores. A loop of it may take `silence_max` to come round.
     pub(crate) fn new(stores: &Stores, pulse: Arc<Pulse>, silence_max: Duration) -> Self {
         Self {
             archive: stores.archive.clone(),
@@ -82,7 +82,7 @@ impl Health {
             };
             let health = health.clone();
             tokio::spawn(async move {
-                // Whoever asks too slowly, or goes away, gets no answer.
+                // A peer that asks too slowly, or goes away, gets no answer.
                 _ = timeout(WITHIN, health.converse(stream)).await;
                 drop(permit);
             });

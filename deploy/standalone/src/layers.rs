@@ -1,16 +1,17 @@
-//! Where settings come from, each layer over the one before it.
+//! Reads the settings from several sources, each of which overrides the one before it.
 //!
 //! ```text
 //!   defaults ◀─ TOML file (--config) ◀─ FEEDGATE_* environment ◀─ flags
 //! ```
 //!
-//! Invariants: nothing unknown passes silently (a misspelt key is an error that names the nearest
-//! known one), all errors are told at once, each with the place it came from, and no error repeats
-//! the value of a URL, which may hold a password. `gateway.batch` of the file is
-//! `FEEDGATE_GATEWAY_BATCH` in the environment, and `feeds.likes.cap` is `FEEDGATE_FEEDS_LIKES_CAP`: the
-//! name of a feed that no file names is taken to be in lower case. A URL may also be the content of a
-//! file: `archive_url_file` names one for `archive_url`, in every layer. Variables that Kubernetes gives for
-//! a Service whose name starts with `feedgate` are passed over.
+//! Invariants: nothing unknown is accepted silently (a misspelt key is an error that names the nearest known one), all
+//! errors are told at once, each with the source it came from, and no error repeats the value of a URL, which may hold
+//! a password.
+//!
+//! `gateway.batch` of the file is `FEEDGATE_GATEWAY_BATCH` in the environment, and `feeds.likes.cap` is
+//! `FEEDGATE_FEEDS_LIKES_CAP`: the name of a feed that no file names is taken to be in lower case. A URL may also be
+//! the content of a file: `archive_url_file` names one for `archive_url`, in every layer. Variables that Kubernetes
+//! gives for a Service whose name starts with `feedgate` are ignored.
 
 mod service_links;
 #[cfg(test)]
@@ -24,37 +25,37 @@ use toml::{Table, Value};
 use self::service_links::is_service_link;
 use crate::settings::{Feed, Settings};
 
-/// The prefix of our environment.
+/// The prefix of our variables in the environment.
 const PREFIX: &str = "FEEDGATE_";
 
 /// Variables with our prefix that are not settings: the command line reads them.
 const NOT_SETTINGS: [&str; 3] = ["FEEDGATE_CONFIG", "FEEDGATE_URL", "FEEDGATE_KEY"];
 
-/// The section whose keys stand below names of the operator's own, such as `feeds.likes.cap`.
+/// The section whose keys are below names of the operator's own, such as `feeds.likes.cap`.
 const FEEDS: &str = "feeds.";
 
-/// Stands for such a name where none is near.
+/// Stands for the name of a feed where an error proposes a key and no name is known.
 const ANY_FEED: &str = "NAME";
 
-/// What a key of a URL ends in, and what is put behind it to name a file that holds it.
+/// The end of a key that holds a URL; the next constant is appended to it to name a file that holds the URL.
 const URL: &str = "_url";
 const FILE: &str = "_file";
 
-/// Read by the builds that crash on purpose, and by no other: see [`feedgate_common::failpoint`].
+/// The variable that only builds that crash on purpose read: see [`feedgate_common::failpoint`].
 const FAILPOINT: Option<&str> = if cfg!(feature = "failpoints") { Some("FEEDGATE_FAILPOINT") } else { None };
 
-/// One value that somebody gave.
+/// One value that a source gives.
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
-    /// For errors: the file, the variable or the flag.
+    /// The source for errors: the file, the variable or the flag.
     pub(crate) source: String,
-    /// Dotted, such as `gateway.batch`.
+    /// The key with dots, such as `gateway.batch`.
     pub(crate) key: String,
-    /// Not yet known to be of the right type.
+    /// The value, which may still be of the wrong type.
     pub(crate) value: Value,
 }
 
-/// Whether the variable of this name means something here.
+/// Whether the variable of this name is meant as a setting.
 pub(crate) fn is_setting(name: &str) -> bool {
     name.starts_with(PREFIX) && !NOT_SETTINGS.contains(&name)
 }
@@ -86,12 +87,12 @@ pub(crate) fn settings(
     if problems.is_empty() { Ok(settings) } else { Err(problems) }
 }
 
-/// Every key there is with its default, but for those of named feeds.
+/// Every key with its default, except those of named feeds.
 fn known() -> BTreeMap<String, Value> {
     leaves("", &table(&Settings::default())).collect()
 }
 
-/// Adds the keys of the feeds that are named anywhere. A variable means a feed of the file, if one is called so.
+/// Adds the keys of the feeds that any source names. A variable means a feed of the file, if one has that name.
 fn know_feeds(known: &mut BTreeMap<String, Value>, file: &[Given], environment: &[(String, String)]) {
     let in_file = file.iter().filter_map(|given| given.key.strip_prefix(FEEDS)?.split('.').next());
     known.extend(in_file.flat_map(of_feed));
@@ -120,7 +121,7 @@ fn table(settings: &Settings) -> Table {
     Table::try_from(settings).expect("settings are a TOML table")
 }
 
-/// The values of a table under their dotted keys.
+/// The values of a table under their keys with dots.
 fn leaves<'a>(prefix: &str, table: &'a Table) -> Box<dyn Iterator<Item = (String, Value)> + 'a> {
     let prefix = prefix.to_owned();
     Box::new(table.iter().flat_map(move |(name, value)| {
@@ -137,7 +138,7 @@ fn of_file(path: &Path, problems: &mut Vec<String>) -> Vec<Given> {
     let read = std::fs::read_to_string(path).map_err(|e| format!("{source} cannot be read: {e}"));
     let parsed = read.and_then(|text| {
         text.parse::<Table>().map_err(|error| {
-            // Its `Display` shows the line, which may hold a password.
+            // The `Display` of the error shows the line, which may hold a password.
             let line = 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count());
             format!("{source} is not TOML: line {line}: {}", error.message())
         })
@@ -157,7 +158,7 @@ fn of_environment(
     problems: &mut Vec<String>,
 ) -> Vec<Given> {
     let files = known.keys().filter(|key| key.ends_with(URL)).map(|key| format!("{key}{FILE}"));
-    // A section has none.
+    // A section has no variable, only its keys have.
     let values = known.iter().filter(|(_, value)| !value.is_table()).map(|(key, _)| key.clone());
     let variables: BTreeMap<String, String> = values.chain(files).map(|key| (variable(&key), key)).collect();
     let mut given = Vec::new();
@@ -189,8 +190,8 @@ fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace(['.', '-'], "_").to_uppercase())
 }
 
-/// The text of a variable as the kind of value that its key has; as text if it is not one, which
-/// [`put`] then refuses.
+/// Reads the text of a variable as the kind of value that its key has; gives it as text if it is not one, which [`put`]
+/// then refuses.
 fn typed(text: String, like: &Value) -> Value {
     match like {
         Value::Integer(_) => text.parse().map(Value::Integer).unwrap_or(Value::String(text)),
@@ -203,7 +204,7 @@ fn typed(text: String, like: &Value) -> Value {
     }
 }
 
-/// URLs that one layer gives both as such and by a file.
+/// An error for each URL that one layer gives both directly and by a file.
 fn twice(layer: &[Given]) -> impl Iterator<Item = String> {
     let has = |key: &str| layer.iter().any(|given| given.key == key);
     let files = layer.iter().filter_map(|given| Some((given, given.key.strip_suffix(FILE)?)));
@@ -212,7 +213,8 @@ fn twice(layer: &[Given]) -> impl Iterator<Item = String> {
     })
 }
 
-/// What `archive_url_file` gives is the `archive_url` in that file; everything else is what it is.
+/// If the key is that of a file with a URL, such as `archive_url_file`, reads the URL from the file; gives other values
+/// as they are.
 fn read_url(given: Given) -> Result<Given, String> {
     let (Some(key), Value::String(path)) = (given.key.strip_suffix(FILE).filter(|k| k.ends_with(URL)), &given.value)
     else {
@@ -223,7 +225,7 @@ fn read_url(given: Given) -> Result<Given, String> {
     Ok(Given { source: path.clone(), key: key.to_owned(), value: Value::String(text.trim().to_owned()) })
 }
 
-/// Sets one value if the settings would still be settings with it.
+/// Sets one value, if the settings are still valid settings with it.
 fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Result<(), String> {
     let Given { source, key, value } = given;
     let Some(default) = known.get(&key) else {
@@ -249,7 +251,7 @@ fn put(merged: &mut Table, known: &BTreeMap<String, Value>, given: Given) -> Res
     }
 }
 
-/// The place of a value; made, with a table in it, if it is a named feed's that has none yet.
+/// The place of a value. If it is of a named feed that has no values yet, its table is made.
 fn slot<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
     let (section, rest) = key.split_once('.').map_or((key, None), |(section, rest)| (section, Some(rest)));
     let value = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
@@ -279,7 +281,7 @@ fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> Strin
     format!("there is no {what} {name}; the nearest is {nearest}")
 }
 
-/// How many characters must be inserted, removed or replaced to make `b` of `a`.
+/// How many characters must be inserted, removed or replaced to make `b` from `a`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

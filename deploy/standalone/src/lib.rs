@@ -42,21 +42,21 @@ use clap::Parser;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What `default-config` prints.
+/// The text that `default-config` prints.
 const DEFAULT_CONFIG: &str = include_str!("../default.toml");
 
-/// The program `feedgate`.
+/// Runs the program `feedgate` to its end.
 pub fn feedgate() -> ExitCode {
     end("feedgate", commands::run(cli::Cli::parse()))
 }
 
-/// The program `gateway`.
+/// Runs the program `gateway` to its end.
 #[cfg(feature = "cluster")]
 pub fn gateway() -> ExitCode {
     end("gateway", cluster::programs::Gateway::parse().run())
 }
 
-/// The program `timeline`.
+/// Runs the program `timeline` to its end.
 #[cfg(feature = "cluster")]
 pub fn timeline() -> ExitCode {
     end("timeline", cluster::programs::Timeline::parse().run())

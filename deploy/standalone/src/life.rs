@@ -1,12 +1,12 @@
-//! How a process lives: its parts run as tasks until a signal, or until one of them ends by itself.
+//! Runs the parts of a process as tasks, until a signal or until one of them ends by itself.
 //!
 //! ```text
 //!   parts run ──┬─ signal ─────────▶ stop ▶ every part drains ▶ exit 0
 //!               └─ a part ended ───▶ stop ▶ every part drains, within seconds ▶ exit 1
 //! ```
 //!
-//! Invariants: a process is whole or gone: when one of its parts ends or panics, the others are stopped
-//! too. A second signal ends the process at once, which is safe, since whatever was answered is durable.
+//! Invariants: a process runs all its parts or none: when one of them ends or panics, the others are stopped too. A
+//! second signal ends the process at once, which is safe, since every accepted write is durable.
 
 use std::process::exit;
 use std::time::Duration;
@@ -16,31 +16,31 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What a shell expects of a program that SIGINT ended.
+/// The exit code that a shell expects of a program that SIGINT has ended.
 const INTERRUPTED: i32 = 130;
 
-/// How long a process that has failed may drain: whoever supervises it shall start another.
+/// How long a process that has failed may drain, so that its supervisor can start another one soon.
 const FAILED_WITHIN: Duration = Duration::from_secs(5);
 
-/// For tasks that are cut short to let go of the stores.
+/// How long tasks that are cut short may take to release the stores.
 pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
 
-/// What a shell expects of a program that has failed.
+/// The exit code that a shell expects of a program that has failed.
 const FAILED: i32 = 1;
 
-/// SIGINT and SIGTERM.
+/// The signals SIGINT and SIGTERM.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// From now on a signal is an event, not the end.
+    /// From now on a signal is an event, and does not end the process.
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -49,7 +49,7 @@ impl Signals {
     }
 }
 
-/// The tasks of a process.
+/// The parts of a process, each a task.
 #[derive(Default)]
 pub(crate) struct Parts {
     tasks: JoinSet<anyhow::Result<()>>,
@@ -57,18 +57,18 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Told when all are to stop.
+    /// The token that is cancelled when all parts are to stop.
     pub(crate) fn stop(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// One more, which ends once it is told to stop and not before.
+    /// Adds a part, which must end when it is told to stop, and not before.
     pub(crate) fn add(&mut self, part: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
         self.tasks.spawn(part);
     }
 
-    /// Runs until a signal or the end of a part, drains, and then does `last`, whatever came before. The first
-    /// failure counts. A second signal exits the process.
+    /// Runs until a signal or the end of a part, drains, and then runs `last` in any case. Gives the first failure. A
+    /// second signal exits the process, and so does a drain after a failure that takes too long.
     pub(crate) async fn run_until(
         mut self,
         mut signals: Signals,
@@ -84,7 +84,7 @@ impl Parts {
         tokio::select! {
             stopped = drain => stopped,
             () = signals.next() => exit(INTERRUPTED),
-            // What it waits for may be what has failed.
+            // The drain may be waiting for the part that has failed.
             failed = too_long(failed) => {
                 eprintln!("feedgate: {failed}");
                 exit(FAILED)
@@ -92,8 +92,7 @@ impl Parts {
         }
     }
 
-    /// Waits for the signal, or for the first part to end, which none does by itself; then tells all of
-    /// them to stop.
+    /// Waits for the signal, or for the first part to end, which is a failure; then tells all parts to stop.
     async fn run(&mut self, signal: impl Future<Output = ()>) -> anyhow::Result<()> {
         let ended = tokio::select! {
             () = signal => {
@@ -110,7 +109,7 @@ impl Parts {
         ended
     }
 
-    /// Waits for every part; the first failure counts.
+    /// Waits for every part to end, and gives the first failure.
     async fn drain(&mut self) -> anyhow::Result<()> {
         let mut drained = Ok(());
         while let Some(ended) = self.tasks.join_next().await {
@@ -121,7 +120,7 @@ impl Parts {
     }
 }
 
-/// Answers what has failed, once the drain after it has taken too long; never if nothing has.
+/// Gives what has failed, once the drain after it has taken too long; waits for ever if nothing has failed.
 async fn too_long(failed: Option<String>) -> String {
     match failed {
         Some(failed) => {
@@ -138,7 +137,7 @@ mod tests {
     use anyhow::bail;
     use std::future::{pending, ready};
 
-    /// Two parts: one that stops when told to, and `other`.
+    /// Runs two parts: one that stops when told to, and `other`.
     async fn ends(
         other: impl Future<Output = anyhow::Result<()>> + Send + 'static,
         signal: impl Future<Output = ()>,

@@ -1,4 +1,4 @@
-//! `feedgate`: see the library.
+//! The program `feedgate`; the library describes it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The ports of the server, bound before anything else is opened: a busy one is the likeliest mistake.
+//! Binds the ports of the server before anything else is opened: a port in use is the likeliest mistake.
 //!
 //! ```text
 //!   listen is loopback     listen: everything
@@ -14,9 +14,9 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::settings::Settings;
 
-/// Bound, not yet served.
+/// Ports that are bound and not yet served.
 pub(crate) struct Ports {
-    /// Each with what it offers.
+    /// The listeners, each with what it offers.
     pub(crate) listeners: Vec<(TcpListener, Surface)>,
     addresses: Vec<SocketAddr>,
 }
@@ -38,24 +38,24 @@ impl Ports {
         Ok(bound)
     }
 
-    /// Where devices connect.
+    /// The address where devices connect.
     pub(crate) fn devices(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// Where the API key is taken: on the last one.
+    /// The address where the API key is accepted, which is that of the last port.
     pub(crate) fn backends(&self) -> SocketAddr {
         self.addresses[self.addresses.len() - 1]
     }
 }
 
-/// Connections that may wait to be accepted: those of a burst, as when all devices of another node come at once. The
-/// system may allow fewer (net.core.somaxconn).
+/// How many connections may wait to be accepted: those of a burst, as when all devices of another node come at once.
+/// The system may allow fewer (net.core.somaxconn).
 const BACKLOG: u32 = 4096;
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A port is not lost to connections of a process that has ended.
+    // Without this, connections of a process that has ended would keep the port in use.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)

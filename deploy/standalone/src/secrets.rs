@@ -5,9 +5,10 @@
 //!   token_key   what signs and verifies readers' tokens (HS256)
 //! ```
 //!
-//! Invariants: made once, from the system's random source, 256 bits each; on disk before they are
-//! used; never made again for a server that has users; readable by their owner alone, and refused if anybody else may read them. All gateways of a
-//! cluster share them, so there they are made on purpose (`feedgate secrets`), never on the way.
+//! Invariants: secrets are made once, from the system's random source, 256 bits each. They are on disk before they are
+//! used, and are never made again for a server that has users. Only their owner may read them, and a file that others
+//! may read is refused. All gateways of a cluster share them, so there they are made on purpose (`feedgate secrets`),
+//! never as a side effect.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -18,25 +19,26 @@ use anyhow::{Context, bail, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
-/// A shorter one could be guessed.
+/// The least characters of a secret: a shorter one could be guessed.
 const LENGTH_MIN: usize = 16;
 
-/// Both secrets, as text. Has no `Debug`, so that no log can show them.
+/// Both secrets, as text. It has no `Debug`, so that no log can show them.
 pub(crate) struct Secrets {
-    /// Of printable ASCII without spaces, so that it fits a header.
+    /// What backends show: printable ASCII without spaces, so that it fits a header.
     pub(crate) api_key: String,
-    /// Its bytes are the key.
+    /// The text whose bytes are the key that signs readers' tokens.
     pub(crate) token_key: String,
 }
 
-/// Reads both, making those that do not exist yet. The directory must belong to this process alone.
+/// Reads both secrets, and makes those that do not exist yet. The directory must belong to this process alone.
 pub(crate) fn open_or_make(directory: &Path) -> anyhow::Result<Secrets> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.with_context(|| format!("{} cannot be made", directory.display()))?;
     Ok(Secrets { api_key: read_or_make(directory, "api_key")?, token_key: read_or_make(directory, "token_key")? })
 }
 
-/// Reads both, of a server that has users. One that is missing was lost: another would be no secret of anybody's.
+/// Reads both secrets of a server that has users. A missing one was lost, and a new one would not fit what backends and
+/// readers hold, so it fails.
 pub(crate) fn open_used(directory: &Path) -> anyhow::Result<Secrets> {
     let used = |name, stands_for| {
         let path = directory.join(name);
@@ -54,7 +56,7 @@ pub(crate) fn open_used(directory: &Path) -> anyhow::Result<Secrets> {
     })
 }
 
-/// Reads both.
+/// Reads both secrets, which must exist; for a gateway of a cluster.
 pub(crate) fn open(directory: &Path) -> anyhow::Result<Secrets> {
     let shared = |name| {
         let path = directory.join(name);
@@ -86,7 +88,7 @@ fn read_or_make(directory: &Path, name: &str) -> anyhow::Result<String> {
     }
 }
 
-/// `None` if there is no such file.
+/// Reads a secret; `None` if there is no such file. Fails if others may read it, or if it is no usable secret.
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
     let show = path.display();
     let metadata = match path.metadata() {
@@ -94,7 +96,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
         metadata => metadata.with_context(|| format!("{show} cannot be read"))?,
     };
     let mode = metadata.permissions().mode() & 0o777;
-    // What root's group may read, root may read anyway: systemd hands out credentials like that.
+    // What the group of root may read, root may read anyway: systemd hands out credentials like that.
     let others = if metadata.gid() == 0 { 0o037 } else { 0o077 };
     if mode & others != 0 {
         bail!("{show} may be read or written by others (mode {mode:04o}); run: chmod 600 {show}");
@@ -111,7 +113,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(secret.to_owned()))
 }
 
-/// Written beside its place, synced and renamed: after a crash it is there whole or not at all.
+/// Makes a secret. It is written under another name, synced and renamed: after a crash it is there whole or not at all.
 fn make(directory: &Path, name: &str) -> anyhow::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|e| anyhow::anyhow!("the system gave no random bytes: {e}"))?;

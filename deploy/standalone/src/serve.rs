@@ -1,4 +1,4 @@
-//! A process that serves: the stores, and over them a gateway, a timeline worker, or both.
+//! Runs a process that serves: the stores, and over them a gateway, a timeline worker, or both.
 //!
 //! ```text
 //!                                   ┌▶ gateway on `listen`, `admin_listen` ┐
@@ -29,26 +29,26 @@ use crate::secrets;
 use crate::settings::Settings;
 use crate::stores::{Kind, Stores};
 
-/// What clients of the stores say at every start, unless `log` asks for it.
+/// The log filter for clients of the stores, which would log more at every start, unless `log` asks for it.
 const QUIET: &str = "sqlx=warn,async_nats=warn";
 
-/// What a process does.
+/// What a process does, by the program it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Role {
-    /// Of the program.
+    /// The name of the program.
     pub(crate) name: &'static str,
-    /// Serves devices and backends.
+    /// Whether it serves devices and backends.
     pub(crate) gateway: bool,
-    /// Fans out.
+    /// Whether it fans out posts.
     pub(crate) worker: bool,
 }
 
 impl Role {
-    /// Everything in one process.
+    /// The program that does everything in one process.
     pub(crate) const FEEDGATE: Self = Self { name: "feedgate", gateway: true, worker: true };
 }
 
-/// Serves until a signal. `accept_loss`: see [`Stores::open`]. `Err` if it could not start, or could not go on.
+/// Serves until a signal. `accept_loss` is passed to [`Stores::open`]. Fails if it could not start, or could not go on.
 pub(crate) fn run(role: Role, settings: Settings, accept_loss: bool) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("{QUIET},{}", settings.log)).context("log")?;
     let colours = std::io::stderr().is_terminal();
@@ -122,7 +122,7 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
     if role.worker {
         add_worker(&mut parts, worker(&feeds, &stores, &settings));
     }
-    // In one process the log is as near as what is told of it.
+    // In one process a read of the log costs no more than a read of what the doorbell told.
     let inline_changes = settings.gateway.inline_changes && stores.embedded.is_none();
     let gateway_settings = feedgate_gateway::Settings { inline_changes, ..gateway_settings };
     let keys = Keys::new(&secrets.api_key, secrets.token_key.as_bytes());
@@ -143,7 +143,7 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
     Ok(Started { parts, stores, announced: Some(announced), banner })
 }
 
-/// A worker alone: it keeps nothing, and needs a port only to say how it is.
+/// Starts a worker alone: it keeps nothing, and needs a port only for its health.
 async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started> {
     let listener = ports::bind("health-listen", settings.health_listen)?;
     let stores = Stores::open(settings, false).await?;
@@ -156,7 +156,7 @@ async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started
     Ok(Started { parts, stores, announced: None, banner })
 }
 
-/// The feeds, of which those that have names get their numbers from the Archive, whichever node comes first.
+/// The feeds. The Archive gives the named ones their numbers, the same to every node.
 async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
     let names: Vec<CompactString> = settings.feeds.keys().cloned().collect();
     let named = if names.is_empty() {
@@ -197,7 +197,7 @@ fn banner(role: Role, ports: &Ports, settings: &Settings) -> anyhow::Result<Stri
     Ok(banner::text(role.name, &places, Some(Tour { data: &settings.data, program: &program, here: &here })))
 }
 
-/// Nobody who reads stdout is no reason not to serve.
+/// Prints the banner. A closed stdout does not stop the server.
 fn show(banner: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{banner}").and_then(|()| stdout.flush());

@@ -1,4 +1,4 @@
-//! Everything an operator may set, as one value that is checked whole before anything starts.
+//! Everything that an operator may set, as one value that is checked as a whole before anything starts.
 //!
 //! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. The only
 //! secrets among them are passwords in URLs, which [`StoreUrl`] does not show, so they can be printed.
@@ -22,68 +22,68 @@ use crate::url::StoreUrl;
 /// The longest name of a node: it is a part of keys and subjects.
 const NODE_MAX: usize = 64;
 
-/// More buckets than this would make every fan-out a crowd of tiny steps.
+/// The most buckets: with more, every fan-out would be a crowd of tiny steps.
 const BUCKETS_MAX: u16 = 1024;
 
-/// The log keeps at least this many changes, so a follow cannot sensibly bring more.
+/// The most items that a follow may bring: the log keeps at least this many changes.
 const BACKFILL_MAX: usize = 1000;
 
-/// Longer than anybody stays away.
+/// The most days an inbox may be kept unread: longer than anybody stays away.
 const UNREAD_DAYS_MAX: u32 = 3650;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// See the fields; `default-config` prints the same with comments.
+/// All settings; `default-config` prints them with comments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
-    /// Where devices and, if this is loopback, backends connect.
+    /// Where devices connect and, if this is a loopback address, backends too.
     pub(crate) listen: SocketAddr,
     /// Where backends connect when `listen` is not loopback.
     pub(crate) admin_listen: SocketAddr,
-    /// Everything this server keeps.
+    /// The directory of everything that this server keeps.
     pub(crate) data: PathBuf,
-    /// What is logged to stderr, in the words of `tracing_subscriber::EnvFilter`.
+    /// The filter of what is logged to stderr, as `tracing_subscriber::EnvFilter` reads it.
     pub(crate) log: String,
-    /// Where items and edges are kept.
+    /// The store that keeps items and edges.
     pub(crate) archive_url: StoreUrl,
-    /// Where inboxes are kept, and who is online.
+    /// The store that keeps inboxes and sessions.
     pub(crate) inbox_url: StoreUrl,
-    /// What carries jobs and wakes.
+    /// The store that carries jobs and wakes.
     pub(crate) bus_url: StoreUrl,
-    /// How long a start waits for stores that are not there yet.
+    /// How many seconds a start waits for stores that are not there yet.
     pub(crate) wait_for_stores_secs: u32,
     /// The directory of the two secrets; empty: `secrets` in `data`.
     pub(crate) secrets: PathBuf,
-    /// This process among others; empty: the machine's name.
+    /// The name of this process among others; empty: the machine's name.
     pub(crate) node: String,
-    /// Where the worker `timeline` says how it is.
+    /// Where the worker `timeline` answers questions about its health.
     pub(crate) health_listen: SocketAddr,
-    /// How many of an author's newest items a follow brings from before it.
+    /// How many of an author's newest items a new follow brings into the feed.
     pub(crate) backfill: usize,
-    /// Above how many followers an author of class `auto` is pulled.
+    /// An author of class `auto` with more followers than this is pulled.
     pub(crate) pull_above: u64,
-    /// For how many days an inbox is kept that nobody reads.
+    /// How many days an inbox is kept that is not read.
     pub(crate) unread_days: u32,
-    /// In how many shares readers are fanned out to; fixed when the store is made.
+    /// The number of buckets that readers are fanned out by; fixed when the store is made.
     pub(crate) buckets: u16,
-    /// The feeds beside the main one, by name. All nodes have the same.
+    /// The feeds besides the main one, by name. All nodes must have the same.
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
     /// Limits and times of the gateway.
     pub(crate) gateway: feedgate_gateway::Settings,
-    /// The timeline worker.
+    /// The settings of the timeline worker.
     pub(crate) timeline: Timeline,
 }
 
-/// A named feed.
+/// The settings of one named feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Feed {
-    /// Items of these kinds go there, and to no other feed.
+    /// Items of these kinds go to this feed, and to no other one.
     pub(crate) kinds: Vec<CompactString>,
-    /// Only so many of the newest items are shown.
+    /// How many of the newest items are shown.
     pub(crate) cap: usize,
-    /// Items published longer ago are not shown; 0: however long.
+    /// Items that were published more hours ago than this are not shown; 0 shows all.
     pub(crate) ttl_hours: u32,
 }
 
@@ -94,14 +94,14 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// The feed of this name, under this number.
+    /// The feed with this name and this number.
     fn named(&self, name: &CompactString, id: FeedId) -> NamedFeed {
         let ttl = (self.ttl_hours > 0).then(|| i64::from(self.ttl_hours) * HOUR_MS);
         NamedFeed { id, name: name.clone(), kinds: self.kinds.clone(), cap: self.cap, ttl }
     }
 }
 
-/// [`feedgate_timeline::Settings`] with units in the names.
+/// The settings of the worker, as in [`feedgate_timeline::Settings`], with the unit in each name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Timeline {
@@ -167,7 +167,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// As the worker takes them.
+    /// The settings in the form in which the worker takes them.
     pub(crate) fn settings(&self) -> feedgate_timeline::Settings {
         feedgate_timeline::Settings {
             in_flight: self.in_flight,
@@ -181,7 +181,7 @@ impl Timeline {
         }
     }
 
-    /// A loop of the worker that has not come round for so long hangs: each of its calls ends within seconds.
+    /// A loop of the worker that does not come round for this long hangs: each of its calls ends within seconds.
     pub(crate) fn silence_max(&self) -> Duration {
         2 * Duration::from_millis(self.sweep_every_ms) + Duration::from_secs(60)
     }
@@ -203,29 +203,29 @@ impl Timeline {
 }
 
 impl Settings {
-    /// Whether backends must use `admin_listen` because `listen` can be reached from elsewhere.
+    /// Whether backends must use `admin_listen`, because `listen` can be reached from other machines.
     pub(crate) fn splits(&self) -> bool {
         !self.listen.ip().is_loopback()
     }
 
-    /// Where the two secrets are.
+    /// The directory of the two secrets.
     pub(crate) fn secrets_dir(&self) -> PathBuf {
         if self.secrets.as_os_str().is_empty() { self.data.join("secrets") } else { self.secrets.clone() }
     }
 
-    /// How long an inbox is kept that nobody reads.
+    /// How long an inbox is kept that is not read.
     pub(crate) fn unread(&self) -> Duration {
         Duration::from_secs(24 * 3600) * self.unread_days
     }
 
-    /// The feeds that have names, under the numbers that the Archive gives these.
+    /// The named feeds, with the numbers `ids` that the Archive gives them.
     pub(crate) fn named_feeds(&self, ids: &[FeedId]) -> Result<NamedFeeds, String> {
         NamedFeeds::new(self.feeds.iter().zip(ids).map(|((name, feed), &id)| feed.named(name, id)).collect())
     }
 
-    /// What is wrong with each named feed; if nothing is, what is with all of them.
+    /// What is wrong with each named feed; if nothing is, what is wrong with all of them together.
     fn problems_of_feeds(&self) -> Vec<String> {
-        // The rules do not ask which numbers they are.
+        // The rules do not depend on the numbers, so any will do.
         let alone = |(name, feed): (&CompactString, &Feed)| NamedFeeds::new(vec![feed.named(name, FeedId::MAIN)]).err();
         let problems: Vec<String> = self.feeds.iter().filter_map(alone).collect();
         if problems.is_empty() {
@@ -234,7 +234,7 @@ impl Settings {
         problems
     }
 
-    /// All that is wrong, each with what would be right.
+    /// All that is wrong with the settings, each with what would be right.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = stores::Kind::of(self).err().unwrap_or_default();
         if !(1..=BUCKETS_MAX).contains(&self.buckets) {

@@ -1,4 +1,4 @@
-//! The homes of the five traits, as three URLs name them.
+//! Opens the stores of the five traits, as three URLs name them.
 //!
 //! ```text
 //!   archive_url   inbox_url            bus_url
@@ -6,8 +6,8 @@
 //!   postgres://   redis:// rediss://   nats://       any number of processes (feature `cluster`)
 //! ```
 //!
-//! Invariant: all three are embedded or none is. What one process holds in its own files no other can
-//! see, so that a mixture would be a cluster whose parts do not know of each other.
+//! Invariant: all three are embedded or none is. No other process can see what one process holds in its own files, so a
+//! mixture would be a cluster whose parts do not know of each other.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use feedgate_embedded::{Embedded, Opening};
 use crate::settings::Settings;
 use crate::url::StoreUrl;
 
-/// The URL of what this process holds in its own files.
+/// The URL of a store that this process holds in its own files.
 pub(crate) const EMBEDDED: &str = "embedded:";
 
 /// The name of the only node over embedded stores.
 const STANDALONE: &str = "standalone";
 
-/// Whose the stores are.
+/// Who can use the stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// This process's alone.
+    /// The stores belong to this process alone.
     Embedded,
-    /// Shared with other processes.
+    /// The stores are shared with other processes.
     Cluster,
 }
 
@@ -69,26 +69,27 @@ impl Kind {
     }
 }
 
-/// All five, open.
+/// All five stores of a process, open.
 pub(crate) struct Stores {
-    /// The truth.
+    /// Users, items and edges: what no other store can replace.
     pub(crate) archive: Arc<dyn Archive>,
-    /// The change logs.
+    /// The change logs of readers.
     pub(crate) inboxes: Arc<dyn Inboxes>,
     /// The session pool and device positions.
     pub(crate) sessions: Arc<dyn Sessions>,
-    /// Fan-out work.
+    /// The queue of fan-out work.
     pub(crate) jobs: Arc<dyn Jobs>,
-    /// Wakes.
+    /// The carrier of wakes between nodes.
     pub(crate) doorbell: Arc<dyn Doorbell>,
     /// This process's name among the nodes.
     pub(crate) node: String,
-    /// What is to be brought to disk at the end.
+    /// The embedded stores, if these are they, to be synced to disk at the end.
     pub(crate) embedded: Option<Embedded>,
 }
 
 impl Stores {
-    /// Opens what the settings name. `accept_loss`: embedded ones go on with what is left of them. Cancel safe.
+    /// Opens the stores that the settings name. With `accept_loss`, embedded stores go on with what is left of their
+    /// files. Cancel safe.
     pub(crate) async fn open(settings: &Settings, accept_loss: bool) -> anyhow::Result<Self> {
         #[cfg(feature = "cluster")]
         if Kind::of(settings) == Ok(Kind::Cluster) {
@@ -108,10 +109,10 @@ impl Stores {
         })
     }
 
-    /// Gives them up; embedded ones are brought to disk. What was *accepted* is there already.
+    /// Closes the stores, and syncs embedded ones to disk. What was *accepted* is on disk already.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         let Some(embedded) = self.embedded else { return Ok(()) };
-        // The last handle joins the stores' threads.
+        // The drop of the last handle joins the threads of the stores.
         drop((self.archive, self.inboxes, self.sessions, self.jobs, self.doorbell));
         embedded.close().await.context("the stores did not close")
     }

@@ -1,12 +1,12 @@
-//! `tail`: a line of JSON for each change of a feed, live, across any number of connections.
+//! The command `tail`: prints a line of JSON for each change of a feed, live, across any number of connections.
 //!
 //! ```text
 //!   {"epoch":"3","offset":17,"op":"add","item":{…}}     a change, as `…/changes` shows it
 //!   {"epoch":"4","offset":2,"op":"reset"}               changes are missing before this; read the feed page
 //! ```
 //!
-//! Invariant: the position moves with what was printed, so a reconnect neither repeats a line nor
-//! misses one; where that is impossible, a reset says so.
+//! Invariant: the position moves with what was printed, so a new connection neither repeats a line nor misses one.
+//! Where that is impossible, a `reset` line says so.
 
 use std::convert::Infallible;
 use std::io::{ErrorKind, Write};
@@ -23,24 +23,24 @@ use crate::api::{Api, ApiError, query, strange};
 use crate::cli;
 use crate::device::{Device, End, Event};
 
-/// The wait after a first loss; it doubles up to [`PAUSE_MAX`].
+/// How long to wait after a first loss; the time doubles up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Of each token; when it has expired the next connection brings a new one.
+/// How long each token is valid; when it has expired, the next connection gets a new one.
 const TOKEN_TTL: Duration = Duration::from_secs(3600);
 
-/// How often it looks whether anybody still reads.
+/// How often it checks whether stdout still has a reader.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs until Ctrl-C, until nobody reads stdout any more, or until the server says no.
+/// Runs until Ctrl-C, until stdout has no reader any more, or until the server refuses for good.
 pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
     let cli::Tail { user, name, device, since, lines, server } = args;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let tail =
         Tail { api: Api::find(server)?, user, name, device, lines, position: since, pause: PAUSE_FIRST, met: false };
-    // A task of its own, so that a reader who takes nothing in cannot keep Ctrl-C from working.
+    // This is a task of its own, so that a reader of stdout that reads nothing cannot keep Ctrl-C from working.
     let following = tokio::spawn(tail.follow());
     tokio::select! {
         ended = following => ended?,
@@ -53,18 +53,18 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
 struct Tail {
     api: Api,
     user: UserId,
-    /// The feed's, and so the channel's.
+    /// The name of the feed, which is also that of the channel.
     name: String,
     device: Option<feedgate_common::DeviceId>,
     lines: u64,
-    /// After the last line printed; `None` before the first connection.
+    /// The position after the last line printed; `None` before the first connection.
     position: Option<Position>,
     pause: Duration,
-    /// Whether the server was there once: then its absence is taken as passing.
+    /// Whether the server was there once: then a failure is taken as one that passes.
     met: bool,
 }
 
-/// What ends a connection, and stdout.
+/// Why a connection or the whole command ends.
 enum Stop {
     Lost(String),
     Final(anyhow::Error),
@@ -80,7 +80,7 @@ impl From<End> for Stop {
     }
 }
 
-/// As much of `…/changes` as tells where the log stands.
+/// The parts of an answer of `…/changes` that say where the log stands.
 #[derive(Deserialize)]
 struct Changes {
     position: Position,
@@ -129,7 +129,7 @@ impl Tail {
         }
     }
 
-    /// Where to go on, and a token to do so.
+    /// The position to go on from, and a new token.
     async fn begin(&self) -> Result<(Position, String), ApiError> {
         let since = match self.position {
             Some(position) => position,
@@ -144,7 +144,7 @@ impl Tail {
     }
 }
 
-/// Prints a change with its position before it; flushed, so that a pipe gets it at once.
+/// Prints a change with its position before it, and flushes, so that a pipe gets it at once.
 fn print(at: Position, change: &str) -> Result<(), Stop> {
     let line = line(at, change).map_err(Stop::Final)?;
     let mut stdout = std::io::stdout().lock();
@@ -155,7 +155,7 @@ fn print(at: Position, change: &str) -> Result<(), Stop> {
     }
 }
 
-/// The change's own text is kept to the byte: a parsed one would lose the order of a body's keys.
+/// Makes the line of a change. Its text is kept as it is: parsing it would lose the order of a body's keys.
 fn line(at: Position, change: &str) -> anyhow::Result<String> {
     let Some(rest) = change.trim_start().strip_prefix('{') else {
         bail!("the server sent a change that is no object: {change}");

@@ -1,11 +1,12 @@
-//! `import` and `export`: whole stores, a line of NDJSON for each thing that happened.
+//! The commands `import` and `export`: whole stores, with a line of NDJSON for each thing that happened.
 //!
 //! ```text
 //!   import   file ─▶ some thousand lines ─▶ POST /v1/import ─▶ refused lines by number, a progress bar
 //!   export   GET /v1/export ─▶ a piece up to its cursor ─▶ stdout
 //! ```
 //!
-//! Invariants: what breaks off is gone on with, from the line or the cursor it stood at; a part of a piece is never printed.
+//! Invariants: a transfer that breaks off is resumed from the line or the cursor it had reached. A part of a piece is
+//! never printed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write as _};
@@ -21,22 +22,22 @@ use tokio::time::sleep;
 use crate::api::{Api, ApiError, query, strange};
 use crate::cli::Server;
 
-/// Lines of one request.
+/// The most lines in one request.
 const LINES: usize = 5000;
 
-/// Bytes of one request, about.
+/// About how many bytes one request holds at most.
 const BYTES: usize = 4 * 1024 * 1024;
 
-/// How often a request is tried again while the server is away.
+/// How often a request is tried while the server is away.
 const TRIES: u32 = 6;
 
-/// How wide the bar is.
+/// The width of the bar, in characters.
 const BAR: usize = 30;
 
-/// How often the bar is drawn.
+/// The least time between two draws of the bar.
 const REDRAWN: Duration = Duration::from_millis(200);
 
-/// A line of the server's report.
+/// One line of the server's report.
 #[derive(Deserialize)]
 struct Report {
     line: Option<u64>,
@@ -50,7 +51,7 @@ struct Report {
     unchanged: u64,
 }
 
-/// What an import has come to.
+/// The counts of an import's lines.
 #[derive(Default)]
 struct Totals {
     new: u64,
@@ -58,7 +59,7 @@ struct Totals {
     refused: u64,
 }
 
-/// Sends a file, or stdin for `-`, from this line on.
+/// Sends the lines of a file, or of stdin for `-`, from line `from_line` on.
 pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyhow::Result<()> {
     let stdin = file.as_os_str() == "-";
     let (mut lines, bytes): (Box<dyn BufRead>, _) = if stdin {
@@ -82,7 +83,7 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
             }
             bar.bytes += (part.text.len() - before) as u64;
             if next + (part.lines as u64) < from_line {
-                // Counted, not sent.
+                // The line is counted, but not sent.
                 part.text.truncate(before);
                 next += 1;
             } else {
@@ -114,9 +115,9 @@ struct Part {
 }
 
 impl Part {
-    /// Sends them, the first of which has this number in the file, until all are in.
+    /// Sends the lines, of which the first has the number `first` in the file, and tries again until all are taken in.
     async fn send(self, api: &Api, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
-        // As they are: it is the server that says which of them is not UTF-8.
+        // The bytes are sent as they are: the server says which lines are not UTF-8.
         let text = Bytes::from(self.text);
         let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
         let mut pause = Duration::from_millis(500);
@@ -144,14 +145,15 @@ impl Part {
     }
 }
 
-/// What a report comes to.
+/// The outcome of a report.
 enum Answer {
     Whole(Totals),
-    /// From this line of the file on nothing was taken in, and why.
+    /// From this line of the file on nothing was taken in; the text says why.
     Stopped(u64, String),
 }
 
-/// Reads a report on lines of which the first has this number in the file. Refused ones are shown once the report is whole.
+/// Reads a report on lines of which the first has the number `first` in the file. Refused lines are shown once the
+/// report is complete.
 fn read(answer: &str, first: u64, bar: &mut Bar) -> anyhow::Result<Answer> {
     let (mut refused, mut totals, mut done) = (vec![], Totals::default(), false);
     for line in answer.lines() {
@@ -179,10 +181,10 @@ fn read(answer: &str, first: u64, bar: &mut Bar) -> anyhow::Result<Answer> {
     Ok(Answer::Whole(totals))
 }
 
-/// A bar on stderr, if somebody looks at it.
+/// A progress bar on stderr, if that is a terminal.
 struct Bar {
     shown: bool,
-    /// Read so far, of how many.
+    /// The bytes read so far; the next field is their number in all, if it is known.
     bytes: u64,
     of: Option<u64>,
     begun: Instant,
@@ -217,7 +219,7 @@ impl Bar {
     }
 }
 
-/// Prints everything, or what comes behind a cursor.
+/// Prints everything, or what comes after a cursor.
 pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Result<()> {
     let api = Api::find(server)?;
     let mut at = cursor.clone();
@@ -248,7 +250,7 @@ pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Re
     }
 }
 
-/// Prints what of `piece` ends with a cursor, and remembers the newest.
+/// Prints the part of `piece` up to its last cursor, and sets `at` to that cursor.
 fn print_whole(piece: &mut Vec<u8>, at: &mut Option<String>) -> anyhow::Result<()> {
     const MARK: &[u8] = br#"{"type":"cursor","cursor":""#;
     let (mut end, mut start) = (0, 0);

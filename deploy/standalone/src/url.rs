@@ -1,29 +1,29 @@
-//! The URL of a store. It may hold a password, so it is shown without one wherever it is shown.
+//! The URL of a store. It may hold a password, so it is always shown without one.
 //!
-//! Invariant: neither `Display`, `Debug` nor `Serialize` gives away what stands before the last `@` or behind a `?`.
+//! Invariant: neither `Display`, `Debug` nor `Serialize` shows what is before the last `@` or after a `?`.
 
 use std::fmt::{Debug, Display, Formatter, Result};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// See the module. Any text; [`crate::settings`] says which are right.
+/// The URL of a store, which may be any text; [`crate::settings`] checks it.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct StoreUrl(String);
 
 impl StoreUrl {
-    /// A URL as an operator wrote it.
+    /// Keeps a URL as an operator wrote it.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// All of it, password included: for whoever connects.
+    /// The whole URL with its password, for the code that connects.
     #[cfg(feature = "cluster")]
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What stands before `://`; empty if there is none.
+    /// The part before `://`; empty if there is none.
     pub(crate) fn scheme(&self) -> &str {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
@@ -34,15 +34,15 @@ impl Display for StoreUrl {
         let (scheme, rest) = match (self.0.split_once("://"), self.0.split_once(':')) {
             (Some(parts), _) => parts,
             (None, Some((scheme, ""))) => return write!(f, "{scheme}:"),
-            // No URL; perhaps a password in the wrong place.
+            // This is no URL; it may be a password in the wrong place.
             (None, _) => return f.write_str("…"),
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         if query.contains('@') {
-            // Of a query, or of a password with a `?` in it: nobody can tell.
+            // The `@` may be of the query, or of a password with a `?` in it, so nothing is shown.
             return write!(f, "{scheme}://…");
         }
-        // The last one, even behind a slash, which may be a password's.
+        // The last `@` counts, even after a slash, since a slash may be in the password.
         let shown = place.rsplit_once('@').map_or(place.to_owned(), |(_, place)| format!("***@{place}"));
         let query = if query.is_empty() { "" } else { "?…" };
         write!(f, "{scheme}://{shown}{query}")

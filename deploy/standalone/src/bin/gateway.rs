@@ -1,4 +1,4 @@
-//! `gateway`: devices and backends of a cluster; see the library.
+//! The program `gateway`, which serves devices and backends of a cluster; the library describes it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `timeline`: a worker of a cluster; see the library.
+//! The program `timeline`, a worker of a cluster; the library describes it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Stores that several processes share, and the programs that run over them alone.
+//! Opens the stores that several processes share; its programs run over them alone.
 //!
 //! ```text
 //!   archive_url ─▶ PostgreSQL ─┬─▶ Archive
@@ -25,7 +25,7 @@ use crate::settings::Settings;
 use crate::stores::Stores;
 use patience::{Engine, Patience};
 
-/// Opens the stores that the settings name, waiting for engines that are not there yet. Cancel safe.
+/// Opens the stores that the settings name, and waits for engines that are not there yet. Cancel safe.
 pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let patience = Patience::new(settings.wait_for_stores_secs);
     let postgres = Engine { name: "PostgreSQL", setting: "archive_url", url: &settings.archive_url };
@@ -36,7 +36,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let options =
         feedgate_postgres::Options { buckets: settings.buckets, pull_above: settings.pull_above, ..Default::default() };
     let archive = patience.until_there(&postgres, || PostgresArchive::connect(postgres.url.reveal(), options)).await?;
-    // The Archive's number counts for everything that lies in buckets.
+    // The Archive's number of buckets is fixed when it is made, and the other stores use the same number.
     let buckets = archive.buckets();
     let archive: Arc<dyn Archive> = Arc::new(archive);
     let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
@@ -52,8 +52,8 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     Ok(Stores { archive, inboxes, sessions, jobs: Arc::new(jobs), doorbell, node, embedded: None })
 }
 
-/// `<name>.<start>-<pid>`: a process that starts again is another node, so that nothing meant for the old one reaches
-/// it.
+/// The name of this node, `<name>.<start>-<pid>`: a process that starts again is another node, so that nothing that is
+/// sent to the old one reaches it.
 fn node(name: &str) -> String {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();

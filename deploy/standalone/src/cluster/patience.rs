@@ -1,4 +1,4 @@
-//! How a start waits for an engine: a while for what may still come, not at all for what waiting cannot mend.
+//! How a start waits for an engine: for some time if it may still come up, not at all if waiting cannot help.
 //!
 //! ```text
 //!   connect ──▶ there
@@ -6,7 +6,7 @@
 //!      └─ not there yet ─▶ said once in a while, tried again ──▶ the end, when the time is over
 //! ```
 //!
-//! Invariant: whatever is said names the engine, its setting and its URL, the URL without a password.
+//! Invariant: every message names the engine, its setting and its URL, without the password.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use tokio::time::{Instant, sleep};
 
 use crate::url::StoreUrl;
 
-/// Between two tries.
+/// How long to wait between two tries.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A line in the log at most this often.
+/// The least time between two lines in the log.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 
-/// What only a person can mend, in the engines' own words and in those of our clients to them, which name the
-/// setting that is to be changed. Lower case.
+/// Words in errors that only a person can repair. They are those of the engines and of our clients, which name the
+/// setting that must be changed. Lower case.
 const HOPELESS: [&str; 10] = [
     "is damaged",
     "archive_url",
@@ -37,17 +37,17 @@ const HOPELESS: [&str; 10] = [
     "jetstream is not on",
 ];
 
-/// What is waited for.
+/// An engine that is waited for.
 pub(super) struct Engine<'a> {
-    /// Its name.
+    /// The engine's name, as people know it.
     pub(super) name: &'static str,
-    /// The setting that says where it is.
+    /// The setting that holds its URL.
     pub(super) setting: &'static str,
-    /// What the setting says.
+    /// The URL in that setting.
     pub(super) url: &'a StoreUrl,
 }
 
-/// One start's worth of it, for all engines together.
+/// How long one start waits, for all engines together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     until: Instant,
@@ -55,7 +55,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// From now on for so many seconds.
+    /// Waits `secs` seconds from now on.
     pub(super) fn new(secs: u32) -> Self {
         Self { until: Instant::now() + Duration::from_secs(secs.into()), secs }
     }

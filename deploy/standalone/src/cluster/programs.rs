@@ -1,4 +1,4 @@
-//! `gateway` and `timeline`: each one half of `feedgate`, over stores that are shared.
+//! The programs `gateway` and `timeline`: each is one half of `feedgate`, over stores that are shared.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -52,14 +52,14 @@ pub(crate) struct Timeline {
 }
 
 impl Gateway {
-    /// Serves until a signal.
+    /// Serves until a signal; fails if it could not start, or could not go on.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(GATEWAY, commands::server_settings(&self.serve)?, self.check_config)
     }
 }
 
 impl Timeline {
-    /// Works until a signal.
+    /// Works until a signal; fails if it could not start, or could not go on.
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut flags: Vec<Given> = Vec::new();
         flags.extend(self.health_listen.map(|a| cli::text("--health-listen", "health_listen", a.to_string())));

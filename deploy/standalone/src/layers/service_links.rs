@@ -1,7 +1,7 @@
-//! The variables that Kubernetes puts into every container for each Service of the namespace.
+//! Recognizes the variables that Kubernetes puts into every container for each Service of the namespace.
 //!
-//! A Service named `feedgate` or `feedgate-gateway` has variables that start like ours: Kubernetes writes the
-//! name in upper case with `_` for `-`. They are not settings, and a start must not fail because of them.
+//! A Service named `feedgate` or `feedgate-gateway` has variables that start like ours: Kubernetes writes the name in
+//! upper case with `_` for `-`. They are not settings, and a start must not fail because of them.
 //!
 //! ```text
 //!   FEEDGATE_SERVICE_HOST=10.0.0.11            FEEDGATE_PORT=tcp://10.0.0.11:8080
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 /// The protocols that a port of a Service may have.
 const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
-/// Whether Kubernetes gives a variable of this name and value for some Service.
+/// Whether Kubernetes may give a variable of this name and value for some Service.
 pub(super) fn is_service_link(name: &str, value: &str) -> bool {
     if name.ends_with("_SERVICE_HOST") {
         return is_host(value);
@@ -25,11 +25,11 @@ pub(super) fn is_service_link(name: &str, value: &str) -> bool {
     if let Some((_, port)) = name.split_once("_SERVICE_PORT") {
         return (port.is_empty() || port.starts_with('_')) && is_port(value);
     }
-    // From the end, since a Service may itself be called `x-port`.
+    // Every `_PORT` of the name is tried, since a Service may itself be called `x-port`.
     name.match_indices("_PORT").any(|(at, port)| is_port_link(&name[at + port.len()..], value))
 }
 
-/// What follows `_PORT` in a name: nothing, or `_<number>_<protocol>`, or that with a last word.
+/// Whether `rest` may follow `_PORT` in a name: nothing, or `_<number>_<protocol>`, or that with a last word.
 fn is_port_link(rest: &str, value: &str) -> bool {
     if rest.is_empty() {
         return is_url(value);
@@ -47,7 +47,7 @@ fn is_port_link(rest: &str, value: &str) -> bool {
         }
 }
 
-/// `tcp://10.0.0.11:8080`.
+/// Whether the value is a URL such as `tcp://10.0.0.11:8080`.
 fn is_url(value: &str) -> bool {
     value.split_once("://").is_some_and(|(protocol, _)| PROTOCOLS.contains(&protocol))
 }
@@ -56,7 +56,7 @@ fn is_port(value: &str) -> bool {
     value.parse::<u16>().is_ok()
 }
 
-/// Kubernetes gives the address of the Service, never its name.
+/// Whether the value is an IP address: Kubernetes gives the address of the Service, never its name.
 fn is_host(value: &str) -> bool {
     value.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
 }

@@ -1,4 +1,4 @@
-//! Settings of every layer, right and wrong.
+//! Tests of settings from every layer, right and wrong.
 
 use super::*;
 
@@ -169,7 +169,7 @@ fn the_default_config_is_the_defaults_and_names_every_key() {
     }
 }
 
-/// Every `FEEDGATE_…` that is set in a file.
+/// Every name `FEEDGATE_…` in the text of a file.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
@@ -218,7 +218,7 @@ fn the_distance_counts_edits() {
     }
 }
 
-/// A line as somebody may write it: a real key or none, a real value or none.
+/// A line as a person may write it: a real key or none, a real value or none.
 fn a_line() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let keys: Vec<String> =
@@ -244,7 +244,7 @@ proptest::proptest! {
         variables in proptest::collection::vec(("FEEDGATE_[A-Z_]{0,16}", "\\PC{0,20}|redis://u:hunter2@h"), 0..4),
     ) {
         let file = file(&lines.join("\n"));
-        // Paths that such a URL may be taken for are read.
+        // The paths of such variables would be read as files, so these are left out.
         let variables = variables.into_iter().filter(|(name, _)| !name.ends_with("_FILE"));
         if let Err(problems) = settings(Some(file.path()), variables, vec![]) {
             proptest::prop_assert!(!problems.is_empty());

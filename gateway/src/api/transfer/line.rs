@@ -1,7 +1,7 @@
 //! Reads and writes the lines of exports and imports. An import skips cursors.
 //!
 //! ```text
-//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  also kind, foreign_id, rank, version, to, deleted
+//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  or kind, foreign_id, rank, version, to, deleted
 //!   {"type":"delete","id":"7"}
 //!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
 //!   {"type":"unfollow","reader":"bob","author":"ann"}                  where everyone else follows ann
