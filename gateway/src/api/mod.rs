@@ -72,8 +72,8 @@ impl Api {
     }
 
     /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
-    /// the answer does not wait, and they are told later. This runs in a task of its own: if the future is dropped, the
-    /// writes may be committed, and the workers are told.
+    /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
+    /// dropped, the writes are still carried out, and the workers are told.
     async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
         let gateway = self.gateway.clone();
         let accepting = self.gateway.tasks.spawn(async move {

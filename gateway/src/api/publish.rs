@@ -27,7 +27,7 @@ use crate::clock;
 /// How many milliseconds an item's `published_at` may be ahead of this server's clock.
 const AHEAD_MAX_MS: i64 = 5 * 60 * 1000;
 
-/// The largest rank, 2^53 - 1: the largest integer that a double holds exactly.
+/// The largest rank, 2^53 - 1: a double holds all integers up to it exactly.
 pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 
 const KEY_MAX: usize = 255;

@@ -29,7 +29,7 @@ pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
     put(handler(true)).delete(handler(false))
 }
 
-/// Answers `GET /v1/users/{user}/{muted|hidden|blocked}` with the users behind the shield.
+/// Answers `GET /v1/users/{user}/{muted|hidden|blocked}` with the users for whom it is up.
 pub(super) fn all(shield: Shield) -> MethodRouter<Arc<Api>> {
     get(move |caller: Caller, State(api): State<Arc<Api>>, Segment(user): Segment<UserId>, query: Query| async move {
         caller.may_read(&user)?;

@@ -73,7 +73,7 @@ pub(crate) struct Budget {
 
 struct Node {
     room: Semaphore,
-    /// The shares of the users for whom bytes are counted, or an answer is about to be.
+    /// The shares that are in use, by user.
     shares: DashMap<UserId, Weak<Share>>,
 }
 

@@ -40,8 +40,8 @@ const AT_ONCE: usize = 16;
 pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
 
 impl Ghosts {
-    /// Notes that a claim or a release of this user has no answer: it may have been carried out, or may still be. Does
-    /// nothing if [`NOTED_MAX`] users are noted.
+    /// Notes that a claim or a release of this user has no answer: it may have been carried out, or may still be. A
+    /// new user is not noted if there are [`NOTED_MAX`] already.
     pub(crate) fn note(&self, user: UserNo) {
         let mut noted = self.0.lock();
         if noted.len() < NOTED_MAX || noted.contains_key(&user) {

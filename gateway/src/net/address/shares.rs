@@ -51,7 +51,7 @@ pub(crate) struct Limits {
 pub(crate) enum TooMany {
     /// The address holds [`Limits::connections`] connections.
     Connections,
-    /// The address holds [`Limits::unauthenticated`] of them.
+    /// The address holds [`Limits::unauthenticated`] unauthenticated connections.
     Unauthenticated,
     /// Connections come faster than [`Limits::strangers`] allows.
     Strangers,
