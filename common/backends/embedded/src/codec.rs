@@ -9,12 +9,13 @@
 use compact_str::CompactString;
 use feedgate_common::{Bucket, DisplayKey, Epoch, FeedId, InboxKey, ItemId, UserNo};
 
-/// Something that is written as bytes and read back.
+/// A value that is written as bytes and read back. The format on disk is made of these.
 pub trait Code: Sized {
-    /// Appends its bytes.
+    /// Appends the bytes of this value to `out`.
     fn put(&self, out: &mut Vec<u8>);
 
-    /// Takes its bytes off the front; `None` if they cannot be its bytes.
+    /// Takes the bytes of one value off the front of `from`; `None` if they are no such value. `from` may be shorter
+    /// then.
     fn take(from: &mut &[u8]) -> Option<Self>;
 }
 
@@ -123,7 +124,7 @@ impl Code for [u8; 16] {
     }
 }
 
-/// The absent one sorts first.
+/// `None` sorts before every `Some`.
 impl<T: Code> Code for Option<T> {
     fn put(&self, out: &mut Vec<u8>) {
         self.is_some().put(out);
@@ -137,7 +138,7 @@ impl<T: Code> Code for Option<T> {
     }
 }
 
-/// Takes everything that is left: last in a key or a row.
+/// Reading a text takes all bytes that are left, so a text stands last in a key or a row.
 impl Code for CompactString {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(self.as_bytes());
@@ -168,7 +169,7 @@ impl Code for Short {
     }
 }
 
-/// Nothing: the row of a table that is only an order of keys.
+/// A row of no bytes: for a table of which only the keys count.
 impl Code for () {
     fn put(&self, _out: &mut Vec<u8>) {}
 

@@ -1,4 +1,4 @@
-//! The store under the Archive, the jobs and the device positions: one fjall database, one writer.
+//! The store under the Archive, the jobs and the positions of devices: one fjall database with one writer thread.
 //!
 //! ```text
 //!   task ── write(op) ──▶ bounded queue ──▶ writer thread ──▶ journal, synced once per group
@@ -6,25 +6,23 @@
 //! ```
 //!
 //! Invariants:
-//! - Only the writer thread writes, so an operation reads, decides and writes with nobody between.
-//! - A view holds finished groups only: no reader sees what a crash could take back.
-//! - The queue has a bound in operations and in bytes; beyond it a write is refused, not delayed.
+//! - Only the writer thread writes. So nothing changes between what an operation reads and what it writes.
+//! - A view holds finished groups only: no reader sees a write that a crash could take back.
+//! - The queue has a bound in operations and in bytes. Beyond it a write is refused at once and does not wait.
 //!
 //! fjall blocks the thread that commits when its background flushes fall behind (the fourth sealed
 //! write buffer, or twenty runs in level 0). That thread is the writer and nobody else: tasks go
 //! on reading, writes wait in the queue, and when it is full they are answered `Overloaded`.
 //!
-//! A store that has failed says why, opens again once that can help, or ends the process (the file `writer.rs` tells how).
-//! Reads go on from the last view until then.
+//! A store that has failed says why. It is opened again once that can help, else the process ends (the file `writer.rs`
+//! tells how). Until then reads go on from the last view.
 //!
-//! A limit: what a crash left incomplete at the journal's end is dropped on opening, but if a loss of
-//! power wrote the end of an operation that was not synced and not its middle, fjall takes it for
-//! damage and opening answers `Corrupt`. It had not been promised to survive that; a human still has to
-//! look.
+//! A limit: opening drops what a crash left incomplete at the journal's end. But if a loss of power wrote the end of an
+//! operation that was not synced, and not its middle, fjall takes that for damage and opening answers `Corrupt`. That
+//! operation was not answered as durable; still, a human has to look.
 //!
-//! Reads do block the calling task, but briefly: write buffers and cached blocks answer in
-//! microseconds, a range of 1000 rows in about a millisecond. What may read more goes through
-//! [`Database::read`].
+//! Reads block the calling task, but briefly: a row in write buffers or cached blocks takes microseconds, a range of
+//! 1000 rows about a millisecond. A read that may touch more goes through [`Database::read`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,15 +41,15 @@ use crate::view::{Tx, View, store_error};
 use crate::vital::Vital;
 use crate::writer::{Pending, Queued, Weight, Writer};
 
-/// When a refused write is likely to find room.
+/// After how many ms a caller whose write was refused is told to try again.
 const RETRY_AFTER_MS: u32 = 100;
 
-/// How much may wait for the writer.
+/// How much may wait in the queue of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Operations.
+    /// How many operations may wait.
     pub ops: usize,
-    /// Bytes they hold, all together.
+    /// How many bytes all waiting operations may hold together.
     pub bytes: usize,
 }
 
@@ -61,20 +59,20 @@ impl Default for Limits {
     }
 }
 
-/// What an operation must survive before it is answered.
+/// What the writes of an operation must survive before the caller is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// A crash of the process: the operating system has it. For what costs only repeated work when
-    /// the machine loses power.
+    /// The writes survive a crash of the process: the operating system has them. For writes whose loss costs only
+    /// repeated work when the machine loses power.
     Buffered,
-    /// A crash of the machine: the disk has it. For everything that is accepted.
+    /// The writes survive a crash of the machine: the disk has them. For everything that is accepted.
     Synced,
 }
 
 type Op<T> = Box<dyn FnOnce(&mut Tx<'_>) -> Result<T> + Send>;
 type Then<T> = Box<dyn FnOnce(&T) + Send>;
 
-/// An operation to queue; see [`Database::submit`].
+/// An operation for the writer thread; [`Database::submit`] queues it.
 pub struct Request<T> {
     pub(crate) durability: Durability,
     pub(crate) bytes: usize,
@@ -83,27 +81,28 @@ pub struct Request<T> {
 }
 
 impl<T> Request<T> {
-    /// `op` reads, decides and writes, on the writer thread. An error undoes its writes.
+    /// A request to run `op` on the writer thread, where it reads, decides and writes. If `op` answers an error, none
+    /// of its writes happens.
     pub fn new(durability: Durability, op: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static) -> Self {
         Self { durability, bytes: 0, op: Some(Box::new(op)), then: None }
     }
 
-    /// About how many bytes of memory it holds while it waits.
+    /// Sets about how many bytes of memory the request holds while it waits.
     pub fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// `then` runs on the writer thread after the result is visible to every reader and before it
-    /// is answered, even if the asker was cancelled meanwhile: the place to drop cached rows.
+    /// Sets what runs on the writer thread after the result is visible to every reader and before the caller is
+    /// answered. It runs even if the caller has gone away meanwhile; it is the place to drop cached rows.
     pub fn then(mut self, then: impl FnOnce(&T) + Send + 'static) -> Self {
         self.then = Some(Box::new(then));
         self
     }
 }
 
-/// See the module. Dropping it carries out what is queued, syncs and joins the writer, which blocks
-/// for as long as that takes.
+/// A handle of the open store. Dropping it carries out what is queued, syncs the disk and waits for the writer thread
+/// to end; that blocks for as long as the work takes.
 pub struct Database {
     queue: Option<SyncSender<Box<dyn Queued>>>,
     queued_bytes: Arc<AtomicUsize>,
@@ -115,7 +114,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens or creates the store in `dir`. Blocks while journals are replayed.
+    /// Opens or creates the store in `dir`, with the default bounds of the queue. Blocks while journals are replayed.
     ///
     /// Errors: `Unavailable` if the directory cannot be used or another process has it open,
     /// `Corrupt` if what it holds is damaged.
@@ -123,7 +122,8 @@ impl Database {
         Self::open_with(dir, Limits::default())
     }
 
-    /// The same with bounds of the caller's choice.
+    /// Opens or creates the store in `dir`, with `limits` as the bounds of the queue. Blocks, and fails, as
+    /// [`Database::open`] does.
     pub fn open_with(dir: &Path, limits: Limits) -> Result<Arc<Self>> {
         let files = Files::new(dir);
         let store = files.open().map_err(store_error)?;
@@ -146,49 +146,49 @@ impl Database {
         Ok(Arc::new(Self { queue, queued_bytes, limits, published, vital, files, writer }))
     }
 
-    /// Whether it works.
+    /// Answers `Ok` if the store can read and write now.
     ///
     /// # Errors
-    /// `Down` with the reason.
+    /// `Down` with the reason, if it cannot.
     pub(crate) fn ping(&self) -> Result<()> {
         self.vital.check()
     }
 
-    /// How it is.
+    /// The state of the store: well, waiting or dead.
     pub(crate) fn vital(&self) -> Arc<Vital> {
         self.vital.clone()
     }
 
-    /// `then` runs each time the store was opened again after a failure, before anybody reads it.
+    /// Has `then` run each time the store was opened again after a failure, before anybody reads from it.
     pub(crate) fn when_reopened(&self, then: impl Fn(&View) -> Result<()> + Send + 'static) {
         self.files.when_reopened(then);
     }
 
-    /// The store as the last finished group left it. Take one per call, so that the call reads one
-    /// snapshot.
+    /// The store as the last finished group left it. A call takes one view and reads everything from it, so that all it
+    /// reads is of one moment.
     ///
     /// # Errors
-    /// `Down` for the moment in which a store that has failed is opened again.
+    /// `Down` during the moment in which a store that has failed is opened again.
     pub fn view(&self) -> Result<Arc<View>> {
         self.published.load_full().ok_or_else(|| self.stopped())
     }
 
-    /// Reads on a thread that may block, for what may touch many thousand rows.
+    /// Runs `read` on a thread that may block: for reads of many thousand rows. If the future is dropped, `read` still
+    /// runs to its end.
     pub async fn read<T: Send + 'static>(&self, read: impl FnOnce(&View) -> Result<T> + Send + 'static) -> Result<T> {
         let view = self.view()?;
         tokio::task::spawn_blocking(move || read(&view)).await.map_err(StoreError::unavailable)?
     }
 
-    /// Carries out `op` alone in the store and answers once the result is durable as asked and
-    /// every new [`Database::view`] shows it.
+    /// Runs `op` on the writer thread. Answers once its writes are as durable as asked and every new [`Database::view`]
+    /// shows them.
     ///
-    /// `op` sees what every operation before it wrote, durable yet or not; its own writes become
-    /// part of the store all together or, if it fails, not at all. It runs on the writer thread
-    /// and must not wait for anything.
+    /// `op` sees what every operation before it wrote, durable yet or not. Its writes happen all together or, if it
+    /// fails, not at all. It must not wait for anything: the next operations wait for it.
     ///
-    /// Errors: whatever `op` answers; `Overloaded` if the queue is full, and then nothing was
-    /// written; `Down` after a failed write to disk, and then it may or may not have
-    /// happened. Cancelled, it may or may not happen.
+    /// Errors: the error of `op`; `Overloaded` if the queue is full, and then nothing was written; `Down` after a
+    /// failed write to disk, and then the operation may or may not have happened. If the future is dropped, the
+    /// operation may or may not happen, but never in part.
     pub async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -197,7 +197,7 @@ impl Database {
         self.submit(Request::new(durability, op)).await
     }
 
-    /// [`Database::write`] with all that can be said about it.
+    /// Queues `request`; it behaves as [`Database::write`] does, and so do its errors and a dropped future.
     pub async fn submit<T: Send + 'static>(&self, request: Request<T>) -> Result<T> {
         let (asker, answer) = oneshot::channel();
         let weight = self.weigh(request.bytes)?;
@@ -214,7 +214,7 @@ impl Database {
         Ok(value)
     }
 
-    /// Why there is no answer.
+    /// The error of a store whose writer gave no answer.
     fn stopped(&self) -> StoreError {
         self.vital.check().err().unwrap_or_else(|| StoreError::unavailable("the store's writer has stopped"))
     }
@@ -222,7 +222,7 @@ impl Database {
     fn weigh(&self, bytes: usize) -> Result<Weight> {
         let before = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
         let weight = Weight { bytes, total: self.queued_bytes.clone() };
-        // One operation larger than the bound may still pass, alone.
+        // An operation that is larger than the whole bound may pass when nothing else waits.
         let fits = before == 0 || before.saturating_add(bytes) <= self.limits.bytes;
         fits.then_some(weight).ok_or_else(overloaded)
     }
@@ -232,9 +232,10 @@ impl Drop for Database {
     fn drop(&mut self) {
         drop(self.queue.take());
         let Some(writer) = self.writer.take() else { return };
-        // An operation may hold the last reference; its thread ends by itself.
+        // This may run on the writer thread itself, if an operation held the last reference: a thread cannot join
+        // itself.
         if writer.thread().id() != std::thread::current().id() {
-            // A panic was told when it happened.
+            // A panic of the writer was logged when it happened.
             _ = writer.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a disk has to be asked for in so many words.
+//! Reads and writes of files that do not trust what the operating system keeps in memory of them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,22 +7,23 @@ use std::path::Path;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::Errno;
 
-/// Brings what memory holds of a file to the disk, and forgets it: whoever reads next reads the disk. After a sync that has
-/// failed memory goes on showing what the disk has not got, and a second sync succeeds.
+/// Syncs a file to the disk and drops the system's cached pages of it, so that the next read comes from the disk. This
+/// matters after a failed sync: the cache then still shows bytes that the disk never got, and a second sync would
+/// succeed.
 pub(crate) fn settle(file: &File) -> io::Result<()> {
     file.sync_all()?;
-    // A file system in memory has nothing to forget.
+    // A failure here is no error: a file system in memory has no cached pages to drop.
     _ = fadvise(file, 0, None, Advice::DontNeed);
     Ok(())
 }
 
-/// The bytes of a file as the disk has them.
+/// The bytes of a file, read from the disk and not from the system's cache.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     settle(&File::open(path)?)?;
     fs::read(path)
 }
 
-/// Whether there are `bytes` for a new file in `dir`, and a descriptor for it.
+/// Fails if the disk has no room for a new file of `bytes` in `dir`, or if the process may open no more files.
 pub(crate) fn has_room(dir: &Path, bytes: u64) -> io::Result<()> {
     let path = dir.join(".room");
     let asked =
@@ -36,7 +37,8 @@ pub(crate) fn has_room(dir: &Path, bytes: u64) -> io::Result<()> {
     asked.and(removed)
 }
 
-/// Makes or replaces a file whole: it is there with all its bytes, durably, or as it was before.
+/// Makes the file `name` in `dir`, or replaces it. Atomic and durable: the file then holds all its new bytes, or after
+/// an error or a crash it is as it was before. Answers the new file.
 pub(crate) fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let beside = dir.join(format!("{name}.tmp"));
     let renamed = File::create(&beside).and_then(|mut file| {
@@ -46,14 +48,14 @@ pub(crate) fn write_whole(dir: &Path, name: &str, write: impl FnOnce(&mut File) 
         Ok(file)
     });
     let file = renamed.inspect_err(|_| {
-        // What did not fit must not keep the disk full: the log needs the room.
+        // The unfinished file is removed, since the log may need its room.
         _ = fs::remove_file(&beside);
     })?;
     sync_dir(dir)?;
     Ok(file)
 }
 
-/// Makes the directory's names durable.
+/// Syncs a directory, so that files made or renamed in it keep their names after a loss of power.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! The doorbell of a single process: whoever rings calls every listener inline.
+//! The doorbell of a single process: a ring calls every listener on the caller's own thread.
 //!
 //! Invariants: ringing takes no lock and allocates nothing; a listener that was dropped before a ring began
 //! is not called by it.
@@ -16,7 +16,7 @@ use feedgate_common::error::Result;
 /// Listeners by the number they were given.
 type Listeners = ArcSwap<Vec<(u64, OnHeard)>>;
 
-/// See the module.
+/// The doorbell of one process. It keeps its listeners in memory.
 #[derive(Default)]
 pub struct EmbeddedDoorbell {
     listeners: Arc<Listeners>,
@@ -37,7 +37,7 @@ impl Doorbell for EmbeddedDoorbell {
         self.tell(Heard::Growth(growth));
     }
 
-    /// Every listener is of this one node.
+    /// Tells every listener: all of them belong to this one node.
     async fn hot(&self, head: PullHead) {
         self.tell(Heard::Hot(head));
     }

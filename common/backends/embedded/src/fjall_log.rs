@@ -1,24 +1,24 @@
-//! What fjall logs, as events of `tracing`: only there does it tell which of its files is damaged, and why a thread of its
-//! own has failed.
+//! Passes what fjall logs on to `tracing`. Only in its log does fjall tell which of its files is damaged, and why one
+//! of its threads has failed.
 
 use std::io;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use parking_lot::Mutex;
 
-/// What fjall said when one of its threads failed last, in whichever store of this process.
+/// What fjall logged last about a failed thread of its own, of any store in this process.
 static THREAD_FAILED: Mutex<Option<String>> = Mutex::new(None);
 
-/// How fjall says that one of its threads has failed. The error follows, as `Debug` shows it.
+/// The two parts of the line in which fjall reports a failed thread. The error follows them, in its `Debug` form.
 const FAILED: (&str, &str) = ("Worker #", "crashed: ");
 
-/// Why a thread of fjall has failed since this was asked last; `None` if it is not known. The store says no more than that
-/// one has.
+/// Why a thread of fjall has failed since the last call of this function; `None` if that is not known. The store itself
+/// only answers that a thread has failed.
 pub(crate) fn why_a_thread_failed() -> Option<io::Error> {
     cause(&THREAD_FAILED.lock().take()?)
 }
 
-/// `Io(Os { code: 28, … })`, at whatever depth.
+/// The system's error in a text such as `Io(Os { code: 28, … })`, however deep the number is nested.
 fn cause(said: &str) -> Option<io::Error> {
     let (_, code) = said.split_once("Os { code: ")?;
     let digits = code.find(|c: char| !c.is_ascii_digit())?;
@@ -38,7 +38,8 @@ impl Log for Bridge {
             return;
         }
         let said = record.args().to_string();
-        // Under this module's name: `tracing` may hand on to `log` what nobody listens to.
+        // The event has the name of this module as its target. With fjall's own, `tracing` could hand an event that
+        // nobody listens to back to `log`.
         match record.level() {
             Level::Error => tracing::error!("{said}"),
             _ => tracing::warn!("{said}"),
@@ -51,7 +52,7 @@ impl Log for Bridge {
     fn flush(&self) {}
 }
 
-/// From now on, unless the process logs by `log` itself.
+/// Starts the passing on. Does nothing if the process has a logger of `log` already.
 pub(crate) fn listen() {
     if log::set_logger(&Bridge).is_ok() {
         log::set_max_level(LevelFilter::Warn);

@@ -1,4 +1,4 @@
-//! All five stores of one data directory, opened together.
+//! The five stores of one data directory, opened together.
 //!
 //! ```text
 //!   <data>/lock       held while open: one process at a time
@@ -7,9 +7,9 @@
 //!   <data>/inboxes    Inboxes
 //! ```
 //!
-//! Opening compares what the Archive remembers of the inbox store with what is found there: one that was lost or
-//! put back from a copy starts empty, and every inbox is rebuilt when its reader comes. An Archive that has lost
-//! something is refused, unless that is accepted: then no inbox of before counts.
+//! Opening compares what the Archive remembers of the inbox store with what is found there. An inbox store that was
+//! lost or restored from a copy starts empty, and each inbox is rebuilt when its reader comes. An Archive that has lost
+//! something is not opened, unless the caller accepts the loss; then every inbox is rebuilt.
 
 use std::convert::Infallible;
 use std::fs::{self, File, TryLockError};
@@ -31,31 +31,32 @@ use crate::manifest::{Counters, Manifest};
 use crate::vital::Vital;
 use crate::{EmbeddedArchive, EmbeddedDoorbell, EmbeddedJobs, EmbeddedSessions};
 
-/// How often it is looked whether the newest journal is another one.
+/// How often it is checked whether the Archive has begun a new journal.
 const NOTED_EVERY: Duration = Duration::from_secs(1);
 
-/// How a data directory is opened.
+/// The options with which a data directory is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// In how many shares readers are fanned out to. Counts for a new directory.
+    /// Into how many buckets readers are divided. It counts only for a new directory.
     pub buckets: u16,
-    /// Above how many followers the items of an author of class `auto` are pulled.
+    /// An author of class `auto` with more followers than this has its items pulled.
     pub pull_above: u64,
-    /// Goes on with what is left if the Archive has lost files or records.
+    /// Whether to go on with what is left if the Archive has lost files or records.
     pub accept_loss: bool,
 }
 
-/// See the module. A store stays open, and refuses to be opened again, until its last clone is dropped too.
+/// The open stores of one data directory. They stay open, and the directory cannot be opened again, until the last
+/// clone of each is dropped too.
 pub struct Embedded {
-    /// The truth.
+    /// Items, outboxes, follow edges and events: the truth, from which inboxes are built.
     pub archive: Arc<dyn Archive>,
-    /// The change logs.
+    /// The inboxes: each is the change log of one reader's feed.
     pub inboxes: Arc<dyn Inboxes>,
-    /// The session pool and device positions.
+    /// The live sessions, and the positions of devices.
     pub sessions: Arc<dyn Sessions>,
-    /// Fan-out work.
+    /// The queue of fan-out jobs.
     pub jobs: Arc<dyn Jobs>,
-    /// Wakes within this process.
+    /// Wakes the sessions within this process.
     pub doorbell: Arc<dyn Doorbell>,
     database: Arc<Database>,
     vitals: [Arc<Vital>; 2],
@@ -65,22 +66,22 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens or makes the stores in `dir`. `buckets` counts for a new directory; one that exists keeps its own, and
-    /// a warning says so.
+    /// Opens or creates the stores in `dir`. `buckets` counts for a new directory; an existing one keeps its own
+    /// number, and a warning says so.
     ///
     /// Blocks while logs are replayed: milliseconds for a small store, seconds for millions of entries.
     ///
     /// # Errors
-    /// `Unavailable`, naming `dir`, if another process has it open or it cannot be used; `Corrupt` if what it holds
-    /// cannot be what was written. Nothing is changed then.
+    /// `Unavailable`, naming `dir`, if it cannot be used or another process has it open; `Corrupt` if what it holds is
+    /// damaged. No stored data is changed then.
     pub fn open(dir: &Path, buckets: u16) -> Result<Self> {
         Self::open_with(dir, Opening { buckets, pull_above: DEFAULT_PULL_ABOVE, accept_loss: false })
     }
 
-    /// Opens or makes the stores in `dir` as `opening` says. Blocks as [`Embedded::open`] does.
+    /// Opens or creates the stores in `dir` as `opening` says. Blocks as [`Embedded::open`] does.
     ///
     /// # Errors
-    /// The errors of [`Embedded::open`]. With `accept_loss` a missing file is no error; what is left is opened.
+    /// The errors of [`Embedded::open`]. With `accept_loss` a lost file or record is no error; what is left is opened.
     pub fn open_with(dir: &Path, opening: Opening) -> Result<Self> {
         let lock = lock(dir)?;
         let place = dir.join("archive");
@@ -130,9 +131,10 @@ impl Embedded {
         })
     }
 
-    /// Waits until a store is dead, and answers why: then only another process can help. One that waits for room on its
-    /// disk is not; it goes on by itself. Whoever serves the stores awaits this as long as it does, since a disk that
-    /// hangs is noticed here, and a journal that another one follows. Does not keep the stores open.
+    /// Waits until a store is dead, and answers why: then only a new process can help. A store that waits for room on
+    /// its disk is not dead; it goes on by itself. The server awaits this as long as it runs, since it is here that a
+    /// disk that hangs is noticed and that a new journal is noted in the manifest. The future does not keep the stores
+    /// open; dropped, it only stops to watch.
     pub fn died(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
         let ([database, inboxes], dir, noted) = (self.vitals.clone(), self.dir.clone(), self.noted.clone());
         async move {
@@ -144,8 +146,8 @@ impl Embedded {
         }
     }
 
-    /// Brings everything to disk and gives up this handle. What was *accepted* is there already; this adds
-    /// acknowledged jobs and device positions, which otherwise survive a crash of the process alone.
+    /// Brings everything to disk and gives up this handle. What was *accepted* is on disk already; this adds
+    /// acknowledged jobs and positions of devices, which without it survive only a crash of the process.
     ///
     /// # Errors
     /// `Unavailable` or `Down` if the disk does not take it; the next start then repeats some work.
@@ -153,7 +155,7 @@ impl Embedded {
         let counters = self.database.write(Durability::Synced, |tx| crate::archive::counters(tx)).await?;
         let Self { archive, inboxes, sessions, jobs, doorbell, database, dir, lock, .. } = self;
         let close = move || {
-            // Joins the stores' threads, if these were the last handles.
+            // Waits for the threads of the stores to end, if these were the last handles.
             drop((archive, inboxes, sessions, jobs, doorbell, database));
             let noted = note(&dir, counters);
             drop(lock);
@@ -163,7 +165,7 @@ impl Embedded {
     }
 }
 
-/// Notes what is there now.
+/// Writes a manifest of the Archive as it is now, and answers it.
 fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
     let place = dir.join("archive");
     let manifest = Manifest::of(&place, counters)
@@ -172,7 +174,7 @@ fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// Notes each journal that follows another one, forever.
+/// Writes a new manifest for each journal that the Archive begins. Never ends.
 async fn keep_noting(dir: PathBuf, noted: Arc<Mutex<Manifest>>) -> Infallible {
     loop {
         tokio::time::sleep(NOTED_EVERY).await;
@@ -185,12 +187,12 @@ async fn keep_noting(dir: PathBuf, noted: Arc<Mutex<Manifest>>) -> Infallible {
                 *noted = followed;
             }
         };
-        // What could not be noted is noted the next time.
+        // A manifest that could not be written is written the next time.
         _ = tokio::task::spawn_blocking(note).await;
     }
 }
 
-/// Whether something is lost, which must have been accepted.
+/// Answers whether something is lost; `Corrupt` if there is a loss that the caller has not accepted.
 fn accept(opening: Opening, dir: &Path, lost: Option<String>) -> Result<bool> {
     match lost {
         None => Ok(false),
@@ -206,7 +208,7 @@ fn accept(opening: Opening, dir: &Path, lost: Option<String>) -> Result<bool> {
     }
 }
 
-/// What fjall says, with where and what to do.
+/// The error of an Archive that cannot be opened, with its directory and what to do.
 fn unopened(place: &Path, error: StoreError) -> StoreError {
     let place = place.display();
     match error {
@@ -220,11 +222,11 @@ fn unopened(place: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// What was just made must be found again after a loss of power: the stores see to what is in their directories,
-/// not to the directories themselves.
+/// Makes the names of the stores' directories survive a loss of power. The stores sync what is in their directories,
+/// not the names of the directories themselves.
 fn make_names_durable(dir: &Path) -> Result<()> {
     let sync = |dir: &Path| File::open(dir).and_then(|dir| dir.sync_all());
-    // A parent that may not be opened was there before.
+    // A parent directory that may not be opened existed before.
     _ = dir.canonicalize().map(|dir| dir.parent().map(sync));
     sync(dir).map_err(|error| StoreError::unavailable(format_args!("cannot sync {}: {error}", dir.display())))
 }
@@ -245,7 +247,7 @@ fn lock(dir: &Path) -> Result<File> {
     }
 }
 
-/// Waits for what the stores' own threads answer, without a runtime.
+/// Waits on this thread, without a runtime, for a future that the stores' own threads complete.
 fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
 

@@ -34,7 +34,7 @@ const ROOM: usize = 65_536;
 /// Jobs read from disk at a time.
 const STRETCH: usize = 1000;
 
-/// See the module.
+/// The queue of fan-out jobs on the embedded store.
 pub struct EmbeddedJobs {
     database: Arc<Database>,
     shared: Arc<Shared>,
@@ -42,17 +42,18 @@ pub struct EmbeddedJobs {
 
 struct Shared {
     lines: Mutex<Lines>,
-    /// A line has changed.
+    /// Wakes the waiting takers after a line has changed.
     news: Notify,
 }
 
-/// A line for each lane.
+/// The state in memory: a line for each lane.
 struct Lines {
     posts: Line,
     edges: Line,
-    /// The greatest order given. Those that no line knows of are on their way to disk, or were lost on it.
+    /// The greatest order number given to a job. Numbers that no line knows of are on their way to disk, or were lost
+    /// on it.
     given: u64,
-    /// Deliveries so far, which gives each its id.
+    /// How many deliveries there were; the count is the id of the newest.
     deliveries: u64,
 }
 
@@ -64,12 +65,13 @@ impl Lines {
         }
     }
 
-    /// As [`Line::merge`].
+    /// Merges a job that is put with an equal one in memory; false if there is none.
     fn merge(&mut self, job: Job) -> bool {
         self.of(job.lane()).merge(job)
     }
 
-    /// The order for a job that is put; `None` if it is merged.
+    /// Gives the next order number to a job that is put; `None` if the job is merged with an equal one, which `on_disk`
+    /// may name.
     fn place_for(&mut self, job: Job, on_disk: Option<u64>) -> Option<u64> {
         if self.of(job.lane()).has(job, on_disk) {
             return None;
@@ -78,7 +80,7 @@ impl Lines {
         Some(self.given)
     }
 
-    /// As [`Line::stored`].
+    /// Takes note of jobs that are on disk now, each in the line of its lane.
     fn stored(&mut self, jobs: &[(u64, Job)]) {
         for lane in Lane::ALL {
             let own: Vec<(u64, Job)> = jobs.iter().copied().filter(|(_, job)| job.lane() == lane).collect();
@@ -86,18 +88,19 @@ impl Lines {
         }
     }
 
-    /// As [`Line::acknowledge`].
+    /// Takes the delivery `id` out of memory. Answers the order and the job to remove from disk; `None` if there is
+    /// nothing to remove.
     fn acknowledge(&mut self, id: u64) -> Option<(u64, Job)> {
         self.posts.acknowledge(id).or_else(|| self.edges.acknowledge(id))
     }
 
-    /// As [`Line::give_back`].
+    /// Lets the job of the delivery `id` wait again, before all others of its lane.
     fn give_back(&mut self, id: u64) {
         self.posts.give_back(id);
         self.edges.give_back(id);
     }
 
-    /// As [`Line::next`], and the id of the delivery if it is one.
+    /// The next job of the lane or what to do to find one, and the id that its delivery has.
     fn next(&mut self, lane: Lane) -> (u64, Next) {
         self.deliveries += 1;
         let id = self.deliveries;
@@ -106,14 +109,15 @@ impl Lines {
 }
 
 impl EmbeddedJobs {
-    /// The queue in `database`. Everything that was not acknowledged waits again.
+    /// Opens the queue in `database`. Every job that was not acknowledged waits again.
     ///
-    /// Errors: as a read of the store. Reads every waiting job once, to count them.
+    /// Reads every waiting job once, to count them. Errors: those of a read of the store.
     pub fn open(database: Arc<Database>) -> Result<Self> {
         Self::open_with_room(database, ROOM)
     }
 
-    /// The queue in `database`, with at most `room` jobs of each lane in memory. Errors: as a read of the store.
+    /// Opens the queue in `database`, with at most `room` jobs of each lane in memory. Errors: those of a read of the
+    /// store.
     pub fn open_with_room(database: Arc<Database>, room: usize) -> Result<Self> {
         let [posts, edges] = on_disk(&*database.view()?)?;
         let line = |(last, total)| Line::new(room, last, total);
@@ -134,7 +138,7 @@ impl EmbeddedJobs {
         Ok(Self { database, shared })
     }
 
-    /// Brings the lane's next stretch, after `after`, into its line, which may hold `room` more.
+    /// Reads the lane's next jobs with an order above `after` from disk into its line, at most `room` of them.
     fn read_on(&self, lane: Lane, after: u64, until: u64, room: usize) -> Result<()> {
         let limit = room.min(STRETCH);
         let view = self.database.view()?;
@@ -170,7 +174,7 @@ impl Jobs for EmbeddedJobs {
 
     async fn take(&self, lane: Lane) -> Result<Delivery> {
         loop {
-            // Listening begins before the line is looked at, so that no news falls between.
+            // Start to listen before the line is looked at, so that no change in between is missed.
             let mut news = std::pin::pin!(self.shared.news.notified());
             news.as_mut().enable();
             let (id, next) = self.shared.lines.lock().next(lane);
@@ -196,7 +200,7 @@ impl Jobs for EmbeddedJobs {
             Ok(())
         };
         self.database.write(Durability::Buffered, ack).await?;
-        // A place in memory is free for what waits on disk.
+        // Memory has room again: a taker may read the next job from disk.
         self.shared.news.notify_waiters();
         Ok(())
     }
@@ -217,7 +221,7 @@ impl Jobs for EmbeddedJobs {
     }
 }
 
-/// The greatest order of each lane, and how many jobs it has: posts, then edges.
+/// The greatest order on disk and the number of jobs, for posts and then for edges.
 fn on_disk(from: &impl Read) -> Result<[(u64, u64); 2]> {
     let mut lanes = [(0, 0); 2];
     for row in from.scan::<ByOrder>(..) {
@@ -228,14 +232,15 @@ fn on_disk(from: &impl Read) -> Result<[(u64, u64); 2]> {
     Ok(lanes)
 }
 
-/// On the writer thread: gives each job that is nowhere yet a place on disk.
+/// Runs on the writer thread. Puts each job on disk that is neither there nor in memory. Answers those, each with its
+/// order.
 fn store(tx: &mut Tx<'_>, shared: &Shared, jobs: &[Job]) -> Result<Vec<(u64, Job)>> {
     let mut stored = vec![];
     for &job in jobs {
         let before = tx.get::<ByJob>(&job)?;
         let Some(order) = shared.lines.lock().place_for(job, before) else { continue };
         if let Some(before) = before {
-            // Left by an acknowledgement that the disk did not take.
+            // This row is left from an acknowledgement that the disk did not take.
             tx.remove::<ByOrder>(&before);
         }
         tx.put::<ByOrder>(&order, &job);

@@ -7,9 +7,9 @@
 //!   noted: at each opening, when the journal is followed by another, at the close
 //! ```
 //!
-//! Without it a store whose files were removed would look like a new one, or like one in which nothing has happened for
-//! long. Only what never shrinks is noted, and found to be no less. Two losses are not seen here: of a journal that another
-//! one follows, and, after a crash, of a journal's end.
+//! Without this file a store whose files were removed would look like a new one, or like one in which nothing has
+//! happened for long. The file notes only what never shrinks; at the next opening none of it may be less. Two losses
+//! are not found: that of a journal which is not the newest, and, after a crash, that of a journal's end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,31 +21,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk;
 
-/// Its name in the data directory.
+/// The name of the file in the data directory.
 const NAME: &str = "manifest";
 
-/// The version of the file.
+/// The version of the file's format.
 const FORMAT: u32 = 1;
 
-/// What never shrinks in an Archive, by name.
+/// The counters of an Archive that never shrink, by name.
 pub(crate) type Counters = BTreeMap<String, u64>;
 
-/// See the module.
+/// What the file holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     format: u32,
     /// The number of the newest journal.
     journal: u64,
-    /// Files of the Archive that are there from the first day to the last, relative to its directory.
+    /// Files of the Archive that exist from its first opening on, relative to its directory.
     files: Vec<String>,
     counters: Counters,
 }
 
 impl Manifest {
-    /// What was noted in the data directory `dir`; `None` if nothing was.
+    /// Reads the manifest in the data directory `dir`; `None` if there is none.
     ///
     /// # Errors
-    /// `Corrupt` if it cannot be what was written, `Unavailable` if it cannot be read.
+    /// `Corrupt` if the file is damaged or of another format, `Unavailable` if it cannot be read.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(NAME);
         let text = match fs::read(&path) {
@@ -64,7 +64,7 @@ impl Manifest {
         }
     }
 
-    /// Of the Archive in `archive` as it is now.
+    /// Describes the Archive in the directory `archive` as it is now, with its `counters`.
     pub(crate) fn of(archive: &Path, counters: Counters) -> io::Result<Self> {
         let mut files = vec!["version".to_owned()];
         for tree in fs::read_dir(archive.join("keyspaces"))? {
@@ -77,7 +77,8 @@ impl Manifest {
         Ok(Self { format: FORMAT, journal: newest_journal(archive)?.unwrap_or(0), files, counters })
     }
 
-    /// Notes it, durably.
+    /// Writes the manifest into the data directory `dir`. Atomic and durable. Fails with `Unavailable`, and then the
+    /// old one stays.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
         let text = serde_json::to_vec_pretty(self).expect("plain fields");
         disk::write_whole(dir, NAME, |file| file.write_all(&text)).map(drop).map_err(|error| {
@@ -91,7 +92,8 @@ impl Manifest {
         Some(Self { journal, ..self.clone() })
     }
 
-    /// A file that was there and is not now, looked for before anything is opened: opening makes some anew.
+    /// A noted file that no longer exists. To be called before anything is opened, since opening makes some of the
+    /// files anew.
     pub(crate) fn missing(&self, archive: &Path) -> Option<PathBuf> {
         let file = self.files.iter().map(|file| archive.join(file)).find(|path| !path.exists());
         let has_journal =
@@ -99,7 +101,7 @@ impl Manifest {
         file.or_else(|| (!has_journal).then(|| archive.join(format!("{}.jnl", self.journal))))
     }
 
-    /// A counter that was further than it is `now`.
+    /// Describes a counter that was noted with a greater value than it has in `now`; `None` if there is none.
     pub(crate) fn ahead_of(&self, now: &Counters) -> Option<String> {
         let ahead = |(name, noted): (&String, &u64)| {
             let found = *now.get(name)?;
@@ -108,7 +110,7 @@ impl Manifest {
         self.counters.iter().find_map(ahead)
     }
 
-    /// How far a counter was.
+    /// The noted value of a counter; 0 if it was not noted.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         self.counters.get(name).copied().unwrap_or(0)
     }

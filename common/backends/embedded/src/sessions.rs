@@ -25,7 +25,7 @@ use crate::view::Tx;
 use live::Pool;
 use stored::Sweep;
 
-/// See the module.
+/// The sessions of one process and the positions of its devices.
 pub struct EmbeddedSessions {
     database: Arc<Database>,
     pool: Arc<Pool>,
@@ -33,8 +33,8 @@ pub struct EmbeddedSessions {
 }
 
 impl EmbeddedSessions {
-    /// A pool without sessions over the positions in `database`. `epoch` is greater than that of every opening
-    /// before.
+    /// Opens the pool, without sessions, over the positions in `database`. `epoch` must be greater than that of every
+    /// opening before.
     pub fn open(database: Arc<Database>, epoch: Epoch) -> Self {
         Self { database, pool: Arc::new(Pool::new(epoch)), sweep: Arc::default() }
     }
@@ -55,7 +55,7 @@ impl Sessions for EmbeddedSessions {
         Ok(self.pool.revoke(user, device))
     }
 
-    /// The pool and its only node live and die together.
+    /// Always kept: the pool lives in the process of its only node.
     async fn renew(&self, _node: &str) -> Result<Renewed> {
         Ok(Renewed::Kept)
     }

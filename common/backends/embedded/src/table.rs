@@ -1,7 +1,7 @@
-//! Rows with a type: what stands in the store, apart from how it is read and written.
+//! Tables: rows of one type each, in the order of their keys.
 //!
-//! A table is a listing in order of its key. Tables of one [`Space`] share an LSM tree and are told
-//! apart by the first byte of the key, so that the store has few trees to keep in memory.
+//! Tables of one [`Space`] share an LSM tree and are told apart by the first byte of the key, so that the store has few
+//! trees to keep in memory.
 
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
@@ -10,24 +10,24 @@ use feedgate_common::StoreError;
 
 use crate::codec::{Code, bytes_of, value_of};
 
-/// A tree of the store. Few, each with its own write buffer.
+/// A tree of the store. There are few, since each has a write buffer of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Space {
     /// Users, outboxes, edges and events: small rows, read in ranges.
     Archive,
     /// Items with their bodies: large rows, read one by one.
     Items,
-    /// Fan-out work.
+    /// Fan-out jobs that are not acknowledged.
     Jobs,
-    /// Positions of devices.
+    /// The positions of devices in their feeds.
     Positions,
 }
 
 impl Space {
-    /// All of them, in the order of their numbers.
+    /// All trees, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Archive, Self::Items, Self::Jobs, Self::Positions];
 
-    /// Its directory in the store; never changed, since the data is there.
+    /// The name of the tree in the store. It never changes, since stored data is found by it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Archive => "archive",
@@ -38,17 +38,17 @@ impl Space {
     }
 }
 
-/// A kind of row. Implemented by an empty type that stands for the table.
+/// A kind of row. It is implemented by an empty type that stands for the table.
 pub trait Table: 'static {
-    /// The tree it lives in.
+    /// The tree that holds the rows.
     const SPACE: Space;
-    /// The first byte of its keys, unique in its space and never changed.
+    /// The first byte of each key. It is unique in the tree and never changes.
     const TAG: u8;
-    /// What an error calls it.
+    /// The name of the table in errors.
     const NAME: &'static str;
-    /// What orders the rows.
+    /// The key, which orders the rows.
     type Key: Code + Debug;
-    /// What stands there.
+    /// The row that stands at a key.
     type Row: Code;
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn row_bytes<T: Table>(row: &T::Row) -> Vec<u8> {
     bytes_of(row)
 }
 
-/// The bounds of a range of keys, kept within the table.
+/// The bytes of a range of keys, with bounds that keep it within the table.
 pub(crate) fn range_bytes<T: Table>(range: impl RangeBounds<T::Key>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let from = match range.start_bound() {
         Bound::Included(key) => Bound::Included(key_bytes::<T>(key)),
@@ -78,13 +78,13 @@ pub(crate) fn range_bytes<T: Table>(range: impl RangeBounds<T::Key>) -> (Bound<V
     (from, to)
 }
 
-/// The key behind stored bytes.
+/// The key in stored bytes; `Corrupt` if they are no key of this table.
 pub(crate) fn key_of<T: Table>(bytes: &[u8]) -> Result<T::Key, StoreError> {
     let key = bytes.strip_prefix(&[T::TAG]).and_then(value_of);
     key.ok_or_else(|| damaged::<T>("a key", &format_args!("{bytes:02x?}"), bytes))
 }
 
-/// The row behind stored bytes.
+/// The row in stored bytes; `Corrupt` if they are no row of this table.
 pub(crate) fn row_of<T: Table>(key: &T::Key, bytes: &[u8]) -> Result<T::Row, StoreError> {
     value_of(bytes).ok_or_else(|| damaged::<T>("the row", &format_args!("{key:?}"), bytes))
 }

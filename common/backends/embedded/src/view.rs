@@ -1,4 +1,4 @@
-//! Reading and writing rows: [`View`] is the durable past, [`Tx`] the present of one operation.
+//! Reading and writing rows. A [`View`] reads what is durable; a [`Tx`] reads and writes as one operation.
 //!
 //! ```text
 //!   Read ◀── View   what the last finished group left; for everyone
@@ -19,10 +19,10 @@ use crate::table::{Space, Table, key_bytes, key_of, range_bytes, row_bytes, row_
 /// The trees of the store, by [`Space`].
 pub(crate) type Spaces = Arc<[SingleWriterTxKeyspace; Space::ALL.len()]>;
 
-/// Rows as they stand in one snapshot.
+/// Rows of the store as they are at one moment.
 ///
-/// Errors: `Corrupt` for bytes that cannot be what was written, naming table and key; `Unavailable`
-/// if the disk does not answer.
+/// Errors: `Corrupt`, naming table and key, if stored bytes are no row of the table; `Unavailable` if the disk does not
+/// answer.
 pub trait Read {
     #[doc(hidden)]
     fn raw_get(&self, space: Space, key: &[u8]) -> fjall::Result<Option<UserValue>>;
@@ -41,8 +41,8 @@ pub trait Read {
         Ok(self.raw_get(T::SPACE, &key_bytes::<T>(key)).map_err(store_error)?.is_some())
     }
 
-    /// The rows whose keys lie in `range`, in order; from the end with `rev`. A range that ends
-    /// before it starts holds nothing.
+    /// The rows whose keys lie in `range`, in order of the keys; in reverse with `rev`. A range that ends before it
+    /// starts is empty.
     fn scan<T: Table>(&self, range: impl RangeBounds<T::Key>) -> Rows<T> {
         let range = range_bytes::<T>(range);
         let iter = holds_something(&range).then(|| self.raw_range(T::SPACE, range));
@@ -50,7 +50,7 @@ pub trait Read {
     }
 }
 
-/// Rows in order of their keys, read as they are asked for.
+/// Rows in the order of their keys. Each is read when it is asked for.
 pub struct Rows<T> {
     iter: Option<fjall::Iter>,
     table: PhantomData<fn() -> T>,
@@ -87,8 +87,8 @@ fn holds_something((from, to): &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
     }
 }
 
-/// What everyone reads: the store as the last finished group left it. Cheap to hold for a call;
-/// holding one for minutes keeps old versions on disk.
+/// The store as the last finished group left it, for every reader. A view is cheap for the length of a call; one that
+/// is held for minutes keeps old versions of rows on disk.
 pub struct View {
     pub(crate) snapshot: Snapshot,
     pub(crate) spaces: Spaces,
@@ -104,9 +104,8 @@ impl Read for View {
     }
 }
 
-/// One operation on the writer thread. Sees every operation before it and its own writes; nobody
-/// else sees them before they are as durable as was asked. Dropped without an answer, it changes
-/// nothing.
+/// One operation on the writer thread. It sees every operation before it and its own writes. Nobody else sees its
+/// writes before they are as durable as was asked. Dropped without a commit, it changes nothing.
 pub struct Tx<'a> {
     inner: SingleWriterWriteTx<'a>,
     spaces: &'a Spaces,
@@ -130,7 +129,7 @@ impl<'a> Tx<'a> {
         self.inner.remove(&self.spaces[T::SPACE as usize], key_bytes::<T>(key));
     }
 
-    /// Makes it part of the store; whether it had written anything.
+    /// Makes the writes a part of the store, all together. Answers whether there were any.
     pub(crate) fn commit(self) -> fjall::Result<bool> {
         self.inner.commit()?;
         Ok(self.wrote)
@@ -147,7 +146,8 @@ impl Read for Tx<'_> {
     }
 }
 
-/// Damage is told apart from a disk that does not answer, since a human has to look at the first.
+/// The error for callers: `Unavailable` if the disk does not answer, `Corrupt` for damage, which a human has to look
+/// at.
 #[allow(clippy::needless_pass_by_value, reason = "a map_err argument")]
 pub(crate) fn store_error(error: fjall::Error) -> StoreError {
     use fjall::{Error, LsmError};

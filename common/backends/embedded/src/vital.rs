@@ -1,4 +1,4 @@
-//! How a store is, as its own threads notice it, where everybody can see it.
+//! The state of a store, kept by its threads and visible to everyone.
 //!
 //! ```text
 //!   well ◀──▶ waits   for something that comes back: room on the disk, a descriptor. It goes on by itself
@@ -6,7 +6,7 @@
 //!        └──▶ dead    what the disk holds is not known, or a thread has panicked: only a new process can help
 //! ```
 //!
-//! The reasons are told to whoever asks for the store, so they name no path. The log has the rest, at ERROR.
+//! The reasons are shown to everyone who asks for the store, so they name no path. The log has the details, at ERROR.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,16 +20,17 @@ use feedgate_common::error::Result;
 use rustix::io::Errno;
 use tokio::sync::watch;
 
-/// How often a thread with nothing to do looks whether its store still works, and one that waits whether it can go on.
+/// How often an idle thread checks that its store still works, and a waiting one whether it can go on.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
-/// How often it is counted for how long a thread has been at the same piece of work.
+/// How often it is checked whether a thread is still at the same piece of work.
 const TICK: Duration = Duration::from_secs(1);
 
-/// A store whose thread has been at one piece of work for so many ticks is not ready.
+/// A store is not ready when one of its threads has been at the same piece of work for this many ticks.
 const SLOW_TICKS: u32 = 5;
 
-/// And for so many, dead: its disk hangs, or the thread waits for another that has died.
+/// A store is dead when one of its threads has been at the same piece of work for this many ticks: its disk hangs, or
+/// the thread waits for one that has died.
 const STUCK_TICKS: u32 = 30;
 
 #[derive(Debug, Clone)]
@@ -39,19 +40,19 @@ enum State {
     Dead(Arc<str>),
 }
 
-/// See the module. One for each thing that can fail by itself.
+/// The state of one store, or of another part that can fail by itself.
 #[derive(Debug)]
 pub(crate) struct Vital {
-    /// What the log and the reasons call it.
+    /// The name of the store in the log and in reasons.
     name: &'static str,
     state: watch::Sender<State>,
-    /// Odd while a thread is at a piece of work; another number for each.
+    /// A counter that is odd while a thread is at a piece of work, and that changes with each piece.
     work: AtomicU64,
     slow: AtomicBool,
 }
 
 impl Vital {
-    /// Of a store that is well.
+    /// The state of a store that works, under the name `name`.
     pub(crate) fn new(name: &'static str) -> Arc<Self> {
         Arc::new(Self {
             name,
@@ -82,12 +83,12 @@ impl Vital {
         }
     }
 
-    /// Whether it waits for something that comes back.
+    /// Whether the store waits for something that can come back, such as room on the disk.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&*self.state.borrow(), State::Waits(_))
     }
 
-    /// It cannot work until something comes back.
+    /// Notes that the store cannot work until something comes back, and logs why. A dead store stays dead.
     pub(crate) fn waits(&self, why: impl std::fmt::Display) {
         let why = format!("{}: {why}; it goes on by itself once that is over", self.name);
         self.state.send_if_modified(|state| {
@@ -102,7 +103,7 @@ impl Vital {
         });
     }
 
-    /// It works again.
+    /// Notes that a store that waited works again. A dead store stays dead.
     pub(crate) fn is_well(&self) {
         self.state.send_if_modified(|state| {
             let news = matches!(state, State::Waits(_));
@@ -114,7 +115,7 @@ impl Vital {
         });
     }
 
-    /// It will not work again in this process. The first reason counts.
+    /// Notes that the store will not work again in this process, and logs why. Later reasons are dropped.
     pub(crate) fn dies(&self, why: impl std::fmt::Display) {
         let why = format!("{}: {why}; the process has to start again", self.name);
         self.state.send_if_modified(|state| {
@@ -127,7 +128,7 @@ impl Vital {
         });
     }
 
-    /// It fails for this reason: it waits if that can pass, else it is dead.
+    /// Notes that `what` has failed: the store waits if the reason can pass, else it is dead.
     pub(crate) fn fails(&self, what: &str, error: &io::Error) {
         if is_shortage(error) {
             self.waits(format_args!("{what}: {error}"));
@@ -136,13 +137,15 @@ impl Vital {
         }
     }
 
-    /// A piece of work begins; it ends when the answer is dropped. One thread at a time.
+    /// Notes that a thread begins a piece of work. The work ends when the answer is dropped. Only one thread at a time
+    /// may call this.
     pub(crate) fn working(&self) -> Working<'_> {
         self.work.fetch_add(1, Ordering::Relaxed);
         Working(self)
     }
 
-    /// Waits until it is dead, and answers why. Somebody must, for a thread that hangs to be noticed. Cancel safe.
+    /// Waits until the store is dead, and answers why. Somebody must await this, since it is here that a thread that
+    /// hangs is noticed. It may be dropped and called again.
     pub(crate) async fn died(&self) -> Arc<str> {
         let mut changes = self.state.subscribe();
         let (mut seen, mut ticks) = (0, 0);
@@ -153,7 +156,8 @@ impl Vital {
             {
                 return why.clone();
             }
-            // Ticks and not time: a process that is stopped for a while has not hung.
+            // This counts ticks and not time, so that a process that was stopped for a while does not look like a
+            // thread that hangs.
             let now = self.work.load(Ordering::Relaxed);
             ticks = if now % 2 == 1 && now == seen { ticks + 1 } else { 0 };
             seen = now;
@@ -164,10 +168,10 @@ impl Vital {
         }
     }
 
-    /// Starts a thread of the store. If it panics, the store is dead.
+    /// Starts a thread of the store. The store is dead if the thread panics.
     ///
     /// # Errors
-    /// The system's, if it gives no thread.
+    /// The system's error, if it cannot start a thread.
     pub(crate) fn spawn(
         self: &Arc<Self>,
         thread: &'static str,
@@ -182,7 +186,7 @@ impl Vital {
     }
 }
 
-/// See [`Vital::working`].
+/// A piece of work of a thread, which ends when this is dropped.
 pub(crate) struct Working<'a>(&'a Vital);
 
 impl Drop for Working<'_> {
@@ -191,7 +195,7 @@ impl Drop for Working<'_> {
     }
 }
 
-/// Whether what failed for this reason may succeed later, with nothing broken meanwhile.
+/// Whether a failure with this error may pass by itself: the disk is full, or memory or file descriptors have run out.
 fn is_shortage(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::OutOfMemory];
     kinds.contains(&error.kind()) || [Errno::MFILE, Errno::NFILE].map(Some).contains(&Errno::from_io_error(error))

@@ -1,4 +1,4 @@
-//! The one thread that writes: group commit.
+//! The thread that writes. It commits operations in groups, with one sync for each group.
 //!
 //! ```text
 //!   queue ──▶ op 1, op 2, … op n ──▶ sync once ──▶ publish the view ──▶ answer 1 … n
@@ -6,14 +6,13 @@
 //! ```
 //!
 //! Invariants:
-//! - Nothing is published or answered before it is as durable as its group's strictest operation
-//!   asked for.
-//! - After a failed write nothing is published or answered with success until the store has been opened
-//!   again and its files were read again from the disk: what it holds is unknown until then.
+//! - Nothing is published or answered before it is as durable as the strictest operation of its group asked for.
+//! - After a failed write nothing is published, and nothing is answered with success, until the store was opened again
+//!   and its files were read again from the disk. Until then it is not known what the disk holds.
 //!
-//! What has failed for want of room or descriptors is opened again once there are some; until then readers
-//! keep the last view. So is a store in which a thread of fjall's own has failed and nobody knows why, but
-//! not twice in a minute. Anything else is the end of the process (see [`crate::vital`]).
+//! A store that failed for want of room or file descriptors is opened again once there are some; until then readers
+//! keep the last view. A store in which one of fjall's own threads failed for an unknown reason is opened again too,
+//! but not twice in a minute. After any other failure the process has to end (see [`crate::vital`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,31 +31,34 @@ use crate::view::{Spaces, Tx, View};
 use crate::vital::{LOOK, Vital};
 use crate::{disk, fjall_log};
 
-/// The most operations one sync covers. More would only make the first one wait.
+/// The most operations that one sync covers. With more, the first one would wait longer.
 const GROUP_MAX: usize = 256;
 
-/// What must be free before a store that had no room is opened again: so much does a background flush take.
+/// How many bytes must be free before a store that had no room is opened again: a flush in the background takes as
+/// much.
 const ROOM: u64 = 16 << 20;
 
-/// How often it is tried to open it again.
+/// How often the writer tries to open the store again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// A store that fails again within this, nobody knows why, is not opened once more.
+/// A store that fails twice within this time for an unknown reason is dead and is not opened again.
 const SOON: Duration = Duration::from_secs(60);
 
-/// An operation as the queue holds it, whatever it answers.
+/// An operation in the queue, with any type of answer.
 pub(crate) trait Queued: Send {
-    /// What it asks for.
+    /// The durability that the operation asks for.
     fn durability(&self) -> Durability;
 
-    /// Carries it out; whether it wrote anything. An error is the store's, which takes nothing more then.
+    /// Runs the operation. Answers whether it wrote anything. An error here is one of the store, after which the store
+    /// takes no more writes.
     fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> fjall::Result<bool>;
 
-    /// Answers, now that its group has ended so: with the group's number, or not at all.
+    /// Answers the caller when the group has ended: with the result and the group's number, or with the error of the
+    /// operation or of the group.
     fn answer(self: Box<Self>, ended: &Result<u64>);
 }
 
-/// An operation and who waits for it.
+/// An operation, and the channel to the caller that waits for it.
 pub(crate) struct Pending<T> {
     pub(crate) request: Request<T>,
     pub(crate) outcome: Option<Result<T>>,
@@ -64,7 +66,7 @@ pub(crate) struct Pending<T> {
     pub(crate) weight: Weight,
 }
 
-/// A share of the queue's bytes, given back when it is dropped.
+/// A part of the queue's bytes. It is given back when this is dropped.
 pub(crate) struct Weight {
     pub(crate) bytes: usize,
     pub(crate) total: Arc<AtomicUsize>,
@@ -82,7 +84,7 @@ impl<T: Send> Queued for Pending<T> {
     }
 
     fn run(&mut self, store: &SingleWriterTxDatabase, spaces: &Spaces) -> fjall::Result<bool> {
-        // Whoever no longer waits is spared; that is what keeps an overloaded queue useful.
+        // An operation whose caller has gone away is not run: this keeps an overloaded queue useful.
         let Some(op) = self.request.op.take().filter(|_| !self.asker.is_closed()) else { return Ok(false) };
         let mut tx = Tx::begin(store, spaces);
         let done = op(&mut tx);
@@ -105,27 +107,27 @@ impl<T: Send> Queued for Pending<T> {
             (None, Ok(_)) => return,
         };
         drop(weight);
-        // The asker may have been cancelled; the operation has happened all the same.
+        // Sending fails if the caller has gone away. The operation has happened all the same.
         let _ = asker.send(answer);
     }
 }
 
-/// The writer's own state. Lives on its thread.
+/// The state of the writer, which lives on the writer's thread.
 pub(crate) struct Writer {
     pub(crate) files: Files,
-    /// None while it cannot be opened.
+    /// The open store; `None` while it cannot be opened.
     pub(crate) store: Option<Store>,
     pub(crate) queue: Receiver<Box<dyn Queued>>,
-    /// What everybody reads; none while it is opened again.
+    /// The view that every reader gets; none while the store is opened again.
     pub(crate) published: Arc<ArcSwapOption<View>>,
-    /// Something was committed since the last sync.
+    /// Whether something was committed since the last sync.
     pub(crate) unsynced: bool,
-    /// Groups ended so far.
+    /// How many groups have ended.
     pub(crate) group: u64,
     pub(crate) vital: Arc<Vital>,
-    /// When it was opened again.
+    /// When the store was last opened again after a failure.
     pub(crate) reopened: Option<Instant>,
-    /// When it is to be looked after next.
+    /// When the writer next looks at the state of the store.
     pub(crate) look: Instant,
 }
 
@@ -156,7 +158,8 @@ impl Writer {
         }
     }
 
-    /// One group up to the point where it may be answered.
+    /// Runs the operations of one group and makes them durable. Answers the group's number; after that its callers may
+    /// be answered.
     fn commit(&mut self, group: &mut [Box<dyn Queued>]) -> Result<u64> {
         let vital = self.vital.clone();
         let _working = vital.working();
@@ -182,7 +185,7 @@ impl Writer {
         self.settle(strictest, wrote, group.len())
     }
 
-    /// Makes the group durable and lets everyone see it.
+    /// Makes the group as durable as `strictest` says, and publishes the view that shows it.
     fn settle(&mut self, strictest: Durability, wrote: bool, ops: usize) -> fjall::Result<u64> {
         let Some(store) = &self.store else { return Err(Error::Poisoned) };
         if self.unsynced && strictest == Durability::Synced {
@@ -200,7 +203,7 @@ impl Writer {
         Ok(self.group)
     }
 
-    /// Sees what fjall's own threads have come to, and opens a store again that has failed.
+    /// Checks whether one of fjall's own threads has failed, and opens a failed store again.
     fn look_after(&mut self) {
         if self.vital.is_waiting() {
             return self.reopen();
@@ -213,7 +216,7 @@ impl Writer {
         }
     }
 
-    /// Nothing more is written until the store has been opened again.
+    /// Takes note of a failure. Nothing more is written until the store was opened again.
     fn fail(&mut self, error: &Error) {
         match error {
             Error::Poisoned => self.fail_in_background(),
@@ -222,7 +225,7 @@ impl Writer {
         }
     }
 
-    /// One of fjall's own threads has failed, and perhaps has said why.
+    /// Takes note that one of fjall's own threads has failed, for the reason that fjall has logged, if it has.
     fn fail_in_background(&mut self) {
         match fjall_log::why_a_thread_failed() {
             Some(cause) => self.vital.fails("a write in the background has failed", &cause),
@@ -233,7 +236,7 @@ impl Writer {
         }
     }
 
-    /// Opens the files again, if there is room for more.
+    /// Opens the store again, if the disk has room.
     fn reopen(&mut self) {
         if let Err(error) = disk::has_room(self.files.dir(), ROOM) {
             return self.vital.fails("it cannot be written", &error);
@@ -250,7 +253,7 @@ impl Writer {
                 (self.store, self.unsynced, self.reopened) = (Some(store), true, Some(Instant::now()));
                 self.vital.is_well();
             }
-            // Somebody still reads the view of before.
+            // A reader still holds a view of the store of before, so it cannot be opened yet.
             Err(Error::Locked) => {}
             Err(error) => self.fail(&error),
         }

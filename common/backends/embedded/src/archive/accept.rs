@@ -1,5 +1,5 @@
-//! One call of `write`: its operations in order, in one transaction. What becomes of each is decided by
-//! [`feedgate_common::accept`]; a row is loaded when a decision needs it, and a plan is stored at once.
+//! One call of `write`: its operations in order, in one transaction. [`feedgate_common::accept`] decides what becomes
+//! of each. A row is loaded when a decision needs it, and a plan is stored at once.
 
 use feedgate_common::accept::{Ask, Refusal, Stop, decide};
 use feedgate_common::archive::Write;
@@ -12,7 +12,7 @@ use super::users::KnownUsers;
 use super::{load, store};
 use crate::view::Tx;
 
-/// The item whose cached form an operation may make old.
+/// The item that an operation may change, so that its copy in memory becomes outdated.
 pub(super) fn changed_item(ask: &Ask) -> Option<ItemId> {
     match ask.write() {
         Write::Edit { item, .. } | Write::Delete { item, .. } | Write::Import(Import::Delete { item }) => Some(*item),
@@ -20,7 +20,7 @@ pub(super) fn changed_item(ask: &Ask) -> Option<ItemId> {
     }
 }
 
-/// Carries out all of them; each sees what those before it did.
+/// Carries out all operations in order; each sees what those before it did.
 pub(super) fn all(
     tx: &mut Tx<'_>,
     users: &KnownUsers,
@@ -34,7 +34,7 @@ pub(super) fn all(
     written
 }
 
-/// An error fails the whole call, a refusal only the operation.
+/// Carries out one operation. An error fails the whole call, a refusal only this operation.
 fn one(ledger: &mut Ledger<'_, '_>, ask: &Ask) -> Result<Refusal> {
     loop {
         match decide(&ledger.rows, ask, ledger.setup.pull_above) {

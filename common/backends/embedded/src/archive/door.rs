@@ -1,4 +1,4 @@
-//! Which adds a feed shows by the truth alone: the follow door, the rebuild and deep pages.
+//! Which adds a feed shows according to the Archive alone: for a follow step, a rebuild and deep pages.
 //!
 //! ```text
 //!   an author's outbox   1 ─────── low ─────── from ─────────── cut ────── head
@@ -7,12 +7,13 @@
 //!                                   those that live now are shown
 //! ```
 //!
-//! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `from`. Everything
-//! it depends on lies at or below `from`, so it never changes and is remembered. Where everyone follows, nothing
-//! at or below `from` is shown. All of this is of one feed: an author's other adds are not shown, counted or walked over.
+//! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `from`. All that it depends on lies at
+//! or below `from`, so it never changes and is remembered. If a reader follows an author only because everyone does,
+//! nothing at or below `from` is shown. All of this concerns one feed: an author's adds to other feeds are not shown,
+//! counted or read.
 //!
-//! Nothing here reads an author's whole outbox: outbox order is read from `low` up, display order
-//! downwards until enough is found or the author's window ends (see [`Lane`]).
+//! Nothing here reads an author's whole outbox. Outbox order is read from `low` up; display order is read downwards
+//! until enough is found or the author's window ends (see [`Lane`]).
 
 mod merge;
 mod window;
@@ -32,14 +33,15 @@ use merge::Newest;
 pub(super) use merge::Stretch;
 use window::{Lows, Window};
 
-/// See the module.
+/// Answers which adds a feed shows. It remembers where backfills begin.
 #[derive(Default)]
 pub(super) struct Doors {
     lows: Lows,
 }
 
 impl Doors {
-    /// What a follow step brings.
+    /// The edges of a reader to some authors, and for each feed what a follow step appends. With too many adds the
+    /// answer ends early, after one author at least.
     pub(super) fn edge_states(
         &self,
         view: &View,
@@ -92,7 +94,7 @@ impl Doors {
                 Route::Pull => outbox_seq <= edge.from || add.pull_seq <= cut.pull,
             };
             if !reached && outbox_seq > pushed && add.pull_seq > cut.pull {
-                // Numbers ascend with the outbox: no later add is reached.
+                // Pull numbers ascend with the outbox, so no later add is reached.
                 break;
             }
             if reached && add.deleted_by.is_none() {
@@ -105,7 +107,7 @@ impl Doors {
         Ok(EdgeState { edge, adds, quiet })
     }
 
-    /// What a rebuilt inbox holds.
+    /// The content of a rebuilt inbox: its newest `limit` adds, and how far they reach.
     pub(super) fn build(
         &self,
         view: &View,
@@ -119,7 +121,7 @@ impl Doors {
         let (mut ahead, mut windows) = (vec![], vec![]);
         for (author, edge) in people::edges(view, reader)? {
             let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-            // Who follows as everyone does is never pushed to.
+            // A reader who follows only because everyone does is never pushed to.
             let pushed = edge.generation > 0;
             if pushed && outbox.head > progress.get(&author).map_or(0, |progress| progress.done) {
                 ahead.push((author, outbox.head));
@@ -134,7 +136,7 @@ impl Doors {
         Ok(FeedState { built_at: counters.generation, adds: oldest_first(adds), floor, taken, ahead })
     }
 
-    /// A stretch of the feed in display order.
+    /// At most `limit` adds of the feed within `stretch`, in display order, newest first.
     pub(super) fn feed_below(
         &self,
         view: &View,
@@ -157,13 +159,14 @@ impl Doors {
         Ok(Window { list, generation: edge.generation, low, push_up_to: cut.max(edge.from) })
     }
 
-    /// Who follows as everyone does has never followed, and gets no past.
+    /// Where the window of an edge begins. A reader who follows only because everyone does never followed by itself,
+    /// and gets no adds from before.
     fn low(&self, view: &View, list: AuthorFeed, edge: &EdgeRow, backfill: usize) -> Result<OutboxSeq> {
         self.lows.low(view, list, edge.past, if edge.generation == 0 { 0 } else { backfill })
     }
 }
 
-/// The newest `limit` adds of all windows and of what is addressed to `to`, newest first.
+/// The newest `limit` adds of all windows, and of what is addressed to the reader of `to` in its feed, newest first.
 fn newest(
     view: &View,
     windows: Vec<(Window, AuthorRow)>,
@@ -202,7 +205,7 @@ pub(super) fn profile(
     Ok(adds.into_iter().map(|add| add.key).collect())
 }
 
-/// The lanes an author has anything in.
+/// The lanes in which an author has anything.
 fn lanes(outbox: &AuthorRow) -> impl Iterator<Item = Lane> {
     let in_step = outbox.last_in_step.is_some().then_some(Lane::InStep);
     let aside = outbox.has_aside.then_some(Lane::Aside);

@@ -1,4 +1,4 @@
-//! Epochs in blocks: one sync for many numbers.
+//! Epochs are taken in blocks, so that one sync serves many numbers.
 //!
 //! Invariant: a number is given only from a block whose end is durable, and each is greater than
 //! every one given before. A crash leaves a gap, never a repetition.
@@ -13,10 +13,10 @@ use super::tables::Counters;
 use crate::database::{Database, Durability};
 use crate::view::Read;
 
-/// Numbers per sync.
+/// How many numbers one sync makes available.
 const BLOCK: u64 = 1024;
 
-/// What is left of the newest block.
+/// The numbers that are left of the newest block.
 #[derive(Debug, Default)]
 pub(super) struct Epochs(Mutex<Range<u64>>);
 
@@ -39,8 +39,8 @@ impl Epochs {
         }
     }
 
-    /// Others may have asked too, and been answered in another order: only the newest block counts,
-    /// what is left of an older one is lost.
+    /// Keeps a new block. Concurrent callers may get theirs in another order than they asked; only the newest block is
+    /// kept, and the numbers left of an older one are lost.
     fn take_in(&self, block: Range<u64>) {
         let mut left = self.0.lock();
         if block.end > left.end {

@@ -1,4 +1,4 @@
-//! What accepted writes left to be done.
+//! Events: work that accepted writes left to be done.
 //!
 //! ```text
 //!   nothing ── write ──▶ due since t ── finish up to the head ──▶ nothing
@@ -19,10 +19,11 @@ use feedgate_common::{DirectSeq, Generation, Millis, OutboxSeq, StoreError, User
 use super::tables::{Authors, Counters, CountersRow, DirectHeads, Directs, Due, DueEdges, Edges, Owed, Records};
 use crate::view::{Read, Tx, View};
 
-/// When a reopened event counts from: due at once.
+/// The time of an event that was reopened: it is due at once.
 const REOPENED: Millis = 0;
 
-/// And once somebody was told: finished only as a whole, by whoever has gone through it since.
+/// The time of a reopened event after a worker was told of it. It is finished only as a whole, by a worker that has
+/// gone through all of it since.
 const TOLD: Millis = -1;
 
 pub(super) fn outstanding(
@@ -79,7 +80,7 @@ pub(super) fn finish(tx: &mut Tx<'_>, finished: &[Event]) -> Result<Vec<Event>> 
     Ok(stay)
 }
 
-/// What stays because it was reopened.
+/// Finishes an author's push up to `seq`. An event that was reopened may stay outstanding; then it is answered.
 fn finish_outbox(
     tx: &mut Tx<'_>,
     counters: &mut CountersRow,
@@ -101,7 +102,7 @@ fn finish_outbox(
         let next = next.ok_or_else(|| {
             StoreError::corrupt(format_args!("author {}: no record {} below head {}", author.0, seq + 1, row.head))
         })?;
-        // An older finish must not make it count from earlier than a newer one has.
+        // The time only grows, so that an older finish does not undo a newer one.
         Some(due.max(next.at))
     };
     move_due(tx, counters, owed, due, row.due);
@@ -109,7 +110,8 @@ fn finish_outbox(
     Ok((reopened && redo != row.redo).then_some(Event::Outbox { author, seq: row.head, redo: row.redo }))
 }
 
-/// What was addressed to the reader later stays outstanding since then.
+/// Finishes what is addressed to a reader up to `seq`. If more was addressed later, the event stays outstanding since
+/// then.
 fn finish_direct(tx: &mut Tx<'_>, counters: &mut CountersRow, reader: UserNo, seq: DirectSeq) -> Result<()> {
     let Some(mut row) = tx.get::<DirectHeads>(&reader)? else { return Ok(()) };
     let Some(due) = row.due else { return Ok(()) };
@@ -126,7 +128,7 @@ fn finish_direct(tx: &mut Tx<'_>, counters: &mut CountersRow, reader: UserNo, se
     Ok(())
 }
 
-/// An event that was due counts from later on, or no longer.
+/// Moves an event that was due at `from` to a later time, or removes it if `to` is `None`.
 fn move_due(tx: &mut Tx<'_>, counters: &mut CountersRow, owed: Owed, from: Millis, to: Option<Millis>) {
     if to == Some(from) {
         return;
@@ -143,13 +145,13 @@ fn move_due(tx: &mut Tx<'_>, counters: &mut CountersRow, owed: Owed, from: Milli
     }
 }
 
-/// Authors of the reader's edges that are outstanding.
+/// The authors of the reader's outstanding edges, at most `limit`.
 pub(super) fn edges_due(view: &View, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
     let due = view.scan::<DueEdges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
     due.take(limit).map(|row| row.map(|((_, author), ())| author)).collect()
 }
 
-/// An edge that has changed again meanwhile stays outstanding.
+/// Finishes an edge. If the edge has changed again meanwhile, it stays outstanding.
 fn finish_edge(
     tx: &mut Tx<'_>,
     counters: &mut CountersRow,

@@ -1,4 +1,4 @@
-//! What an export reads: users, what is held of their edges, direct items.
+//! The reads of an export: users, what is stored of their edges, and items addressed to readers by name.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 

@@ -1,4 +1,4 @@
-//! Names and numbers of feeds: asked for when a process starts, and seldom by anyone else.
+//! Names and numbers of feeds. A process asks for them when it starts, and seldom later.
 
 use compact_str::CompactString;
 use feedgate_common::error::Result;
@@ -7,12 +7,12 @@ use feedgate_common::{FeedId, StoreError};
 use super::tables::{Counters, Feeds};
 use crate::view::{Read, Tx, View};
 
-/// The number behind each name that has one.
+/// The number of each name; `None` for a name that has none.
 pub(super) fn known(view: &View, names: &[CompactString]) -> Result<Vec<Option<FeedId>>> {
     names.iter().map(|name| view.get::<Feeds>(name)).collect()
 }
 
-/// The number behind each name, a new one where it was never seen.
+/// The number of each name. A name that was never seen gets a new one.
 pub(super) fn intern(tx: &mut Tx<'_>, names: &[CompactString]) -> Result<Vec<FeedId>> {
     let mut counters = tx.get::<Counters>(&())?.unwrap_or_default();
     let mut numbers = Vec::with_capacity(names.len());
@@ -33,7 +33,7 @@ pub(super) fn intern(tx: &mut Tx<'_>, names: &[CompactString]) -> Result<Vec<Fee
     Ok(numbers)
 }
 
-/// The main one, and each that has a name.
+/// The numbers of the main feed and of all named feeds.
 pub(super) fn all(view: &View) -> Result<Vec<FeedId>> {
     let named = view.get::<Counters>(&())?.unwrap_or_default().feeds;
     Ok((FeedId::MAIN.0..=named).map(FeedId).collect())

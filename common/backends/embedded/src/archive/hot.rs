@@ -1,13 +1,13 @@
-//! Items in memory, bounded by bytes.
+//! Items in memory, up to a bound in bytes.
 //!
 //! ```text
 //!   reader:  note the shelf's count ─▶ view ─▶ read ─▶ insert, if the count is still the same
 //!   writer:  publish the view ─▶ count + 1, remove ─▶ answer
 //! ```
 //!
-//! Invariant: once a change of an item is answered, no reader gets the old one. An item read from a
-//! view older than the change is refused by the count; one inserted before it is removed with it.
-//! A call that overlaps a change may get some items from before it and others from after it.
+//! Invariant: once a change of an item is answered, no reader gets the old item. An item read from a view older than
+//! the change is refused by the count; one that was inserted before is removed. A call that overlaps a change may get
+//! some items from before it and others from after it.
 
 use std::sync::Arc;
 
@@ -22,16 +22,17 @@ use super::users::KnownUsers;
 use crate::database::Database;
 use crate::view::{Read, View};
 
-/// What the items may take, with their bodies.
+/// How many bytes the items may take together with their bodies.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// About how much an item takes besides its body.
+/// About how many bytes an item takes besides its body.
 const ITEM_BYTES: u64 = 320;
 
-/// Items share counts: a change of one keeps a few others from being inserted once.
+/// How many counts of changes there are. Items share them: a change of one item keeps a few others from being inserted
+/// once.
 const SHELVES: usize = 64;
 
-/// See the module.
+/// The cache of items, with a count of changes for each shelf.
 pub(super) struct HotItems {
     items: Cache<ItemId, Arc<Item>, ByBytes>,
     changes: [Mutex<u64>; SHELVES],
@@ -54,12 +55,12 @@ impl Default for HotItems {
 }
 
 impl HotItems {
-    /// Those that live, in the order asked.
+    /// The items of these ids in the order asked; `None` for one that does not live.
     pub(super) fn items(&self, db: &Database, users: &KnownUsers, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         let mut found: Vec<Option<Arc<Item>>> = ids.iter().map(|id| self.items.get(id)).collect();
         let missing: Vec<usize> = (0..ids.len()).filter(|&at| found[at].is_none()).collect();
         let counts: Vec<u64> = missing.iter().map(|&at| *self.shelf(ids[at]).lock()).collect();
-        // After the counts, never before: a change between the two must be seen.
+        // The view is taken after the counts were read, so that a change between the two is noticed.
         let view = db.view()?;
         for (at, count) in missing.into_iter().zip(counts) {
             found[at] = item_of(&view, users, ids[at])?.map(Arc::new);
@@ -77,7 +78,7 @@ impl HotItems {
         }
     }
 
-    /// Drops what these items were, now that every new view shows what they are.
+    /// Drops these items. To be called when every new view shows their change.
     pub(super) fn forget(&self, ids: &[ItemId]) {
         for id in ids {
             let mut changes = self.shelf(*id).lock();
@@ -86,13 +87,15 @@ impl HotItems {
         }
     }
 
-    /// Drops everything: an operation that was refused may have happened all the same.
+    /// Drops all items: to be called after a failure, since an operation that was refused may have happened all the
+    /// same.
     pub(super) fn forget_all(&self) {
         self.changes.iter().for_each(|changes| *changes.lock() += 1);
         self.items.clear();
     }
 
-    /// Ids differ most in their middle bits: time above, a count of few below.
+    /// The count of changes for an item. Ids differ most in their middle bits: their high bits are time, their low bits
+    /// a small count.
     fn shelf(&self, id: ItemId) -> &Mutex<u64> {
         let mixed = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
         &self.changes[mixed as usize % SHELVES]

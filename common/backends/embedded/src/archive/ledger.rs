@@ -1,7 +1,7 @@
-//! What every operation of a transaction shares: what is loaded, the counters, new users, events.
+//! What all operations of a transaction share: loaded rows, counters, new users and events.
 //!
 //! Invariants:
-//! - The counters are read once at the start and written once at the end of a transaction, and only when they changed.
+//! - The counters are read once at the start of a transaction, and written once at its end if they changed.
 //! - Rows of authors, edges and direct heads are read once; each is written as often as it changes.
 
 use std::collections::HashMap;
@@ -19,16 +19,16 @@ use super::users::KnownUsers;
 use crate::table::Table;
 use crate::view::{Read, Tx};
 
-/// How a store is set up.
+/// The settings of a store that decisions and rows depend on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setup {
-    /// The layout of followers.
+    /// The number of buckets into which followers are laid out.
     pub(super) buckets: u16,
-    /// Authors of class `auto` with more followers are pulled.
+    /// Authors of class `auto` with more followers than this are pulled.
     pub(super) pull_above: u64,
 }
 
-/// Rows of one table as the transaction sees them.
+/// The rows of one table as the transaction sees them.
 struct Kept<T: Table>(HashMap<T::Key, Option<T::Row>>);
 
 impl<T: Table> Kept<T>
@@ -51,14 +51,14 @@ where
     }
 }
 
-/// A transaction of the Archive.
+/// One transaction of the Archive, with all that its operations share.
 pub(super) struct Ledger<'a, 'tx> {
     pub(super) tx: &'a mut Tx<'tx>,
     users: &'a KnownUsers,
     pub(super) setup: Setup,
-    /// What stamps everything.
+    /// The time of acceptance of all records in this transaction, in Unix ms.
     pub(super) now: Millis,
-    /// What decisions go by.
+    /// The loaded rows from which decisions are made.
     pub(super) rows: Rows,
     pub(super) counters: CountersRow,
     before: CountersRow,
@@ -85,7 +85,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         self.users.peek_no(self.tx, name)
     }
 
-    /// The number of a user, a new one if the name was never seen.
+    /// The number of a user. A name that was never seen gets a new one.
     pub(super) fn intern(&mut self, name: &UserId) -> Result<UserNo> {
         if let Some(no) = self.known(name)? {
             return Ok(no);
@@ -99,7 +99,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         Ok(no)
     }
 
-    /// An id that no item has, ordered by time: 42 bits of milliseconds, 22 of a count.
+    /// An item id that no item has. Ids ascend with time: 42 bits of Unix milliseconds, then 22 bits of a count.
     pub(super) fn new_item_id(&mut self) -> Result<ItemId> {
         let by_clock = self.now.max(0).cast_unsigned().min((1 << 42) - 1) << 22;
         let mut id = self.counters.item.saturating_add(1).max(by_clock);
@@ -110,7 +110,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         Ok(ItemId(id))
     }
 
-    /// For a place in a list by time; generations of edges count on in the same counter.
+    /// A new number for a place in a list ordered by time. It comes from the counter of edge generations.
     pub(super) fn new_generation(&mut self) -> Generation {
         self.counters.generation += 1;
         self.counters.generation
@@ -140,7 +140,8 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         self.direct_heads.put(self.tx, reader, row);
     }
 
-    /// Makes an event outstanding unless it already is; since when it is.
+    /// Makes an event outstanding, unless it is already (then `due` is `Some`). Answers the time since which it is
+    /// outstanding.
     pub(super) fn owe(&mut self, due: Option<Millis>, owed: Owed) -> Millis {
         due.unwrap_or_else(|| {
             self.tx.put::<Due>(&(self.now, owed), &());
@@ -153,7 +154,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
     }
 }
 
-/// The numbers of users in one transaction of its own.
+/// The numbers of these users. New names get theirs in one transaction of their own.
 pub(super) fn intern_all(tx: &mut Tx<'_>, users: &KnownUsers, setup: Setup, names: &[UserId]) -> Result<Vec<UserNo>> {
     let mut ledger = Ledger::open(tx, users, setup, 0)?;
     let numbers = names.iter().map(|name| ledger.intern(name)).collect();

@@ -1,4 +1,4 @@
-//! Outboxes and recipients: each a stretch of one table.
+//! Outboxes and recipients: each read is a range of one table.
 
 use std::ops::Bound::{Excluded, Included};
 
@@ -22,13 +22,13 @@ pub(super) fn outbox(view: &View, author: UserNo, after: OutboxSeq, limit: usize
     Ok(Outbox { records, head, last_pull, live })
 }
 
-/// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.
+/// A part of an author's followers: those whose number leaves the remainder `bucket` when divided by `buckets`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     pub(super) author: UserNo,
     pub(super) bucket: Bucket,
     pub(super) buckets: u16,
-    /// By how many the table is laid out.
+    /// The number of buckets into which the table is laid out.
     pub(super) layout: u16,
 }
 
@@ -60,7 +60,7 @@ fn recipient(
     Recipient { reader, generation: edge.generation, from: edge.from, counter }
 }
 
-/// Those of the share that are laid out in one bucket of the table, by number.
+/// The followers of the share that stand in one bucket of the table, ascending by number.
 fn recipients_of(
     view: &View,
     share: Share,

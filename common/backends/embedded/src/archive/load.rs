@@ -1,4 +1,4 @@
-//! What a decision needs, read in its transaction.
+//! Loads the rows that a decision needs, in its transaction.
 
 use feedgate_common::accept::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow};
 use feedgate_common::change::Class;
@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::tables::{self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries};
 use crate::view::Read;
 
-/// Puts it into the ledger's rows. A name that needs a number gets one.
+/// Loads what `need` names into the ledger's rows. A name without a number gets one if the decision needs that.
 pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
     match need {
         Need::User(name) => {
@@ -64,7 +64,7 @@ fn edge(row: tables::EdgeRow) -> EdgeRow {
     EdgeRow { follows, shields, generation, from, past: Some(past).filter(|past| *past < from) }
 }
 
-/// The item, and what ended it.
+/// Loads an item, and the record that deleted it if there is one.
 fn item(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Result<()> {
     let (mut item, mut ended) = (None, None);
     if let Some(row) = ledger.tx.get::<Items>(&id)? {
@@ -86,13 +86,13 @@ fn item(ledger: &mut Ledger<'_, '_>, id: ItemId) -> Result<()> {
     Ok(())
 }
 
-/// To whom the item was given, by number.
+/// The readers to whom the item is addressed, by number.
 fn recipients(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<Vec<UserNo>> {
     let all = ledger.tx.scan::<Recipients>((id, UserNo(0))..(id, NOBODY));
     all.map(|row| row.map(|((_, reader), _)| reader)).collect()
 }
 
-/// Where the item stands in its author's outbox.
+/// The row of the item's add in its author's outbox; `Corrupt` if it is missing.
 pub(super) fn add_of(ledger: &Ledger<'_, '_>, id: ItemId, row: &tables::ItemRow) -> Result<AddRow> {
     let found = ledger.tx.get::<Adds>(&row.add())?;
     let UserNo(author) = row.author;

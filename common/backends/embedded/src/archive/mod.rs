@@ -1,4 +1,4 @@
-//! The truth on one machine: [`Archive`] over the embedded store.
+//! The Archive of one machine: [`Archive`] over the embedded store.
 //!
 //! ```text
 //!   write ─▶ accept ─┬ feedgate_common::accept   what becomes of each operation
@@ -14,9 +14,9 @@
 //!
 //! Invariants, besides those of the trait:
 //! - All operations of a call are one transaction on the only writer, so they need no lock.
-//! - Edge generations come from one counter of the store; it is in every snapshot with the edges.
-//! - What is cached in memory is either never changed (names) or dropped when a change becomes
-//!   visible, before it is answered (items).
+//! - Edge generations come from one counter of the store. Each snapshot holds it together with the edges.
+//! - What is kept in memory either never changes (names), or is dropped when a change becomes visible and before that
+//!   is answered (items).
 
 mod accept;
 mod door;
@@ -65,10 +65,10 @@ use users::KnownUsers;
 
 use crate::manifest;
 
-/// More than are given out between two notes in the manifest.
+/// More epochs than are given out between two writes of the manifest.
 const EPOCHS_LOST: u64 = 1 << 32;
 
-/// See the module. Cheap to share; reads do not wait for writes.
+/// The Archive of one machine. Reads do not wait for writes.
 pub struct EmbeddedArchive {
     db: Arc<Database>,
     setup: Setup,
@@ -81,13 +81,13 @@ pub struct EmbeddedArchive {
 }
 
 impl EmbeddedArchive {
-    /// Over a store that may be empty. `buckets` is in how many the inbox store divides readers: a
-    /// new store lays its followers out so; an old one keeps its layout and still answers
+    /// Opens the Archive in `db`, which may be empty. `buckets` is the number of buckets into which the inbox store
+    /// divides readers. A new store lays out its followers that way; an existing one keeps its layout and still answers
     /// correctly, only slower.
     ///
     /// # Errors
-    /// `Corrupt` if another version has made the store in a format that this one does not read; else those of a read
-    /// and a write of the store.
+    /// `Corrupt` if the store is of a format that this version does not read; else the errors of a read and a write of
+    /// the store.
     pub async fn open(db: Arc<Database>, buckets: u16) -> Result<Self> {
         let buckets = match db.view()?.get::<Layout>(&())? {
             Some(LayoutRow { format: FORMAT, buckets }) => buckets,
@@ -123,19 +123,19 @@ impl EmbeddedArchive {
         })
     }
 
-    /// The same, with another number of followers above which an author of class `auto` is pulled.
+    /// This Archive, with another number of followers above which an author of class `auto` is pulled.
     #[must_use]
     pub fn with_pull_above(self, pull_above: u64) -> Self {
         Self { setup: Setup { pull_above, ..self.setup }, ..self }
     }
 
-    /// What never shrinks, by name.
+    /// The counters that never shrink, by name.
     pub(crate) fn counters(&self) -> Result<manifest::Counters> {
         counters(&*self.db.view()?)
     }
 
-    /// Goes on with what is left of an Archive that had given out epochs up to `epoch` at least. No epoch comes twice,
-    /// and no inbox store is known to it any more. One transaction, durable.
+    /// Goes on with what is left after a loss, for an Archive that had given out epochs up to at least `epoch`. No
+    /// epoch is given twice, and the Archive forgets its inbox store, so that this starts empty. Atomic and durable.
     pub(crate) async fn accept_loss(&self, epoch: u64) -> Result<()> {
         let accept = move |tx: &mut crate::view::Tx<'_>| {
             let row = tx.get::<Counters>(&())?.unwrap_or_default();
@@ -151,7 +151,7 @@ impl EmbeddedArchive {
         Ok(self.db.view()?.get::<Incarnation>(&())?.map(Into::into))
     }
 
-    /// Remembers it, durably.
+    /// Stores the incarnation of the inbox store that this Archive works with. It is durable when this answers.
     pub(crate) async fn set_incarnation(&self, incarnation: &str) -> Result<()> {
         let incarnation = incarnation.into();
         let remember = move |tx: &mut crate::view::Tx<'_>| {
@@ -162,7 +162,7 @@ impl EmbeddedArchive {
     }
 }
 
-/// What never shrinks in an Archive, by name.
+/// The counters of an Archive that never shrink, by name.
 pub(crate) fn counters(from: &impl Read) -> Result<manifest::Counters> {
     let row = from.get::<Counters>(&())?.unwrap_or_default();
     let CountersRow { users, generation, epoch, item, pull, feeds, .. } = row;
@@ -388,8 +388,8 @@ impl Archive for EmbeddedArchive {
         self.db.read(move |view| events::outstanding(view, after, not_after, limit)).await
     }
 
-    /// Survives a crash of the process, not of the machine: a lost finish only repeats work that
-    /// finds nothing to do.
+    /// A finish survives a crash of the process, not of the machine: a lost one only repeats work that then finds
+    /// nothing to do.
     async fn finish(&self, finished: &[Event]) -> Result<Vec<Event>> {
         let finished = finished.to_vec();
         self.db.write(Durability::Buffered, move |tx| events::finish(tx, &finished)).await

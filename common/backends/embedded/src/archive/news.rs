@@ -1,15 +1,16 @@
-//! What no push brings: records of route pull by their numbers, and what is addressed to the reader.
+//! What no push brings: records of route pull, and what is addressed to the reader by name.
 //!
 //! ```text
 //!   authors with pull records beyond `after`  ┐ the smaller
 //!   edges of the reader                       ┘ side drives ──▶ their records, by number ──▶ cut at `limit`
 //! ```
 //!
-//! A reader of a thousand followees costs as many point reads as there are authors with something new, and a reader of
-//! few followees as many as these, however much the others have said, or these in other feeds.
+//! For a reader of a thousand followees this costs as many point reads as there are authors with something new. For a
+//! reader of few followees it costs about as many as there are followees, however many records other authors have, or
+//! these in other feeds.
 //!
-//! A post wakes many readers who all stand right before it: the [`FEW`] records after a number are read once and kept, and
-//! each of them costs its own edges.
+//! A post wakes many readers who all have read up to right before it. So the [`FEW`] records after a number are read
+//! once and kept in memory, and each reader costs only the reads of its own edges.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,13 +39,13 @@ pub(super) fn pull_heads(view: &View, after: PullSeq, limit: usize) -> Result<Ve
     heads.map(|row| row.map(|(pull_seq, author)| PullHead { pull_seq, author })).collect()
 }
 
-/// So many records, of each kind, are read on the thread that asks.
+/// How many records of each kind are few enough to be read on the calling thread.
 const FEW: u64 = 16;
 
-/// Stretches of pull records that are kept.
+/// How many short runs of pull records are kept in memory.
 const KEPT: usize = 64;
 
-/// How far everything goes for one reader.
+/// Where all records of route pull end, and where those addressed to one reader end.
 pub(super) struct Ends {
     counters: CountersRow,
     direct: DirectHeadRow,
@@ -56,7 +57,7 @@ impl Ends {
         Ok(Self { counters, direct: view.get::<DirectHeads>(&reader)?.unwrap_or_default() })
     }
 
-    /// Whether what lies beyond `after` is soon read.
+    /// Whether so little lies beyond `after` that it is read quickly.
     pub(super) fn are_near(&self, after: Watermarks) -> bool {
         self.is_near(after.pull) && self.direct.head.saturating_sub(after.direct) <= FEW
     }
@@ -66,7 +67,7 @@ impl Ends {
     }
 }
 
-/// `ends` as the view has them.
+/// What the inbox `key` has not taken in: records beyond `after` of both kinds, up to `ends`, at most `limit`.
 pub(super) fn news(
     view: &View,
     stretches: &Stretches,
@@ -87,11 +88,11 @@ pub(super) fn news(
     Ok(News { entries, upto, counter: counters.generation, quiet: direct.quiet })
 }
 
-/// Short stretches of pull records of one feed, by where they begin and end. Numbers are given in commit order and
-/// records stay as they are, so a stretch is the same in every view that shows its end.
+/// Short runs of the pull records of one feed, by the numbers between which they lie. Numbers are given in the order of
+/// commits and records do not change, so a run is the same in every view that shows its end.
 pub(super) struct Stretches(Cache<(FeedId, PullSeq, PullSeq), Stretch>);
 
-/// Everybody's records of one feed, by number.
+/// Pull records of all authors to one feed, by number.
 type Stretch = Arc<[(PullSeq, UserNo, PullRow)]>;
 
 impl Default for Stretches {
@@ -101,7 +102,8 @@ impl Default for Stretches {
 }
 
 impl Stretches {
-    /// As the function of that name, where `head` is near.
+    /// Does what the function `pulled` does, from a run of records in memory. `head`, where the records end, must be
+    /// near.
     fn pulled(
         &self,
         view: &View,
@@ -134,7 +136,7 @@ impl Stretches {
     }
 }
 
-/// What lies beyond `after`.
+/// The pull records of one feed beyond `after`, by number.
 fn stretch(view: &View, feed: FeedId, after: PullSeq) -> Result<Stretch> {
     let mut records = vec![];
     for head in view.scan::<PullHeads>((Excluded(after), Unbounded)) {
@@ -152,7 +154,8 @@ fn entry(feed: FeedId, author: UserNo, edge: Edge, PullRow { op, seq, key }: Pul
     Entry::of(&Record { seq, op, route: Route::Pull, feed, key }, author, edge.generation)
 }
 
-/// Appends what the inbox pulls beyond `after`; up to where that is all, if `limit` has cut it.
+/// Appends the records that the inbox pulls beyond `after`. If `limit` cuts them, answers the number up to which they
+/// are complete.
 fn pulled(
     view: &View,
     key: InboxKey,
@@ -185,7 +188,7 @@ fn pulled(
     Ok(None)
 }
 
-/// An author's records of one feed as the edge lets them through.
+/// The pull records of one author and feed that the reader's edge lets through.
 struct Stream {
     edge: Edge,
     rows: Rows<Pulls>,
@@ -203,8 +206,8 @@ impl Stream {
     }
 }
 
-/// Authors with pull records beyond `after` whose edge is in effect. Both sides are read in step until one of them
-/// ends; that one is looked up in the other.
+/// The authors with pull records beyond `after` whom the reader follows. Authors with news and edges are read in turns
+/// until one of the two ends; its rows are then looked up in the other.
 fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo, Edge)>> {
     let mut heads = view.scan::<PullHeads>((Excluded(after), Unbounded));
     let mut rows = view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
@@ -238,8 +241,8 @@ fn beyond(view: &View, after: PullSeq, mut edges: Vec<(UserNo, Edge)>) -> Result
     error.map_or(Ok(edges), Err)
 }
 
-/// Appends what is addressed to the reader in this feed beyond `after`, up to `head`, as far as there is room; up to where
-/// that is all.
+/// Appends what is addressed to the reader in this feed beyond `after` and up to `head`, as far as there is room.
+/// Answers the number up to which that is complete.
 fn addressed(
     view: &View,
     InboxKey { reader, feed }: InboxKey,

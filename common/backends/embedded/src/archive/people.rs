@@ -1,4 +1,4 @@
-//! Who follows whom and who is shielded from whom, as it is read.
+//! Reads who follows whom, and what shields are up between them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -14,12 +14,12 @@ use super::users::KnownUsers;
 use crate::table::Table;
 use crate::view::{Read, View};
 
-/// The edge in effect.
+/// The edge between a reader and an author.
 pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> {
     Ok(held(view, reader, author)?.edge())
 }
 
-/// What is held of an edge, or what its absence means.
+/// The stored row of an edge. Without one: the row of a follow if everyone follows the author, else an empty one.
 pub(super) fn held(view: &View, reader: UserNo, author: UserNo) -> Result<EdgeRow> {
     if let Some(row) = view.get::<Edges>(&(reader, author))? {
         return Ok(row);
@@ -27,14 +27,15 @@ pub(super) fn held(view: &View, reader: UserNo, author: UserNo) -> Result<EdgeRo
     Ok(view.get::<Everyones>(&author)?.map_or_else(EdgeRow::default, EdgeRow::of_everyone))
 }
 
-/// Every edge of the reader that is in effect, by author.
+/// All edges of the reader that are on, ascending by author.
 pub(super) fn edges(view: &View, reader: UserNo) -> Result<Vec<(UserNo, EdgeRow)>> {
     let rows = view.scan::<Edges>((reader, UserNo(0))..=(reader, UserNo(u32::MAX)));
     let held = rows.map(|row| row.map(|((_, author), row)| (author, row))).collect::<Result<_>>()?;
     with_everyones(view, held)
 }
 
-/// What is in effect where the reader's rows say `held`, ascending by author.
+/// Adds the authors whom everyone follows to the reader's rows `held`. Answers all edges that are on, ascending by
+/// author.
 pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, EdgeRow)>) -> Result<Vec<(UserNo, EdgeRow)>> {
     let mut everyones = view.scan::<Everyones>(..).collect::<Result<BTreeMap<UserNo, OutboxSeq>>>()?;
     if !everyones.is_empty() {
@@ -54,7 +55,7 @@ pub(super) fn author(view: &View, author: UserNo) -> Result<Author> {
     Ok(Author { class: row.class, followers: row.followers, head: row.head, everyone_since })
 }
 
-/// The smaller side drives: the readers asked about, or the followers there are.
+/// Those of `readers` who follow the author. It looks up the readers or reads the followers, whichever are fewer.
 pub(super) fn followers_among(view: &View, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let everyones = view.has::<Everyones>(&author)?;
     if !everyones && self::author(view, author)?.followers < readers.len() as u64 {
@@ -75,7 +76,7 @@ fn in_effect(edges: impl Iterator<Item = Result<(UserNo, Edge)>>) -> Result<Vec<
     on.map(|edge| edge.map(|(user, _)| user)).collect()
 }
 
-/// Those addressed to the reader, by an author with whom no block is up.
+/// Those of `items` that are addressed to the reader and whose author is in no block with the reader.
 pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
     let mut addressed = vec![];
     for &item in items {
@@ -88,7 +89,7 @@ pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result
     Ok(addressed)
 }
 
-/// A stretch of one of the two lists, newest follow first. The cursor is the follow's number.
+/// A part of one of the two lists, newest follow first. The cursor is the number of a follow.
 pub(super) fn follows<List>(
     view: &View,
     users: &KnownUsers,
@@ -103,7 +104,7 @@ where
     lines.map(|row| row.and_then(|((_, number), line)| follow(view, users, number, line))).collect()
 }
 
-/// Those of the following list who follow back.
+/// Those in a part of the following list who follow back.
 pub(super) fn mutual(
     view: &View,
     users: &KnownUsers,

@@ -1,7 +1,7 @@
-//! The changes of a plan, as rows of tables.
+//! Stores the changes of a plan as rows of tables.
 //!
-//! Invariants: a row in `followers` for each row in `edges` that is in effect; a line in each list for each that
-//! follows, for as long as it does; a row in `due` for each author, edge and reader with something outstanding.
+//! Invariants: `followers` has a row for each edge in `edges` that is on; each list has a line for each follow as long
+//! as it lasts; `due` has a row for each author, edge and reader with something outstanding.
 
 use feedgate_common::accept::{Change, Door, EdgeRow, ItemRow, Plan, RetryRow};
 use feedgate_common::archive::Publish;
@@ -21,7 +21,7 @@ use super::tables::{
 };
 use crate::view::Read;
 
-/// All of them, in order; the plan has been applied to the ledger's rows.
+/// Stores all changes of a plan, in order. The caller has applied the plan to the ledger's rows.
 pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
     let history = plan.history;
     for change in &plan.changes {
@@ -69,7 +69,7 @@ fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: b
     Ok(())
 }
 
-/// Gives the author's newest record its number among all that are pulled.
+/// Gives the author's newest record its number among all records of route pull.
 fn number_pull(
     ledger: &mut Ledger<'_, '_>,
     author: &mut AuthorRow,
@@ -91,7 +91,7 @@ fn number_pull(
     number
 }
 
-/// The reader's next record of what is addressed to them.
+/// Appends a record to what is addressed to the reader.
 fn address(ledger: &mut Ledger<'_, '_>, reader: UserNo, record: &DirectRow, history: bool) -> Result<()> {
     let mut row = ledger.direct_head(reader)?;
     row.head += 1;
@@ -159,7 +159,7 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
     Ok(())
 }
 
-/// Takes an item out of what is shown to those to whom it is addressed.
+/// Removes an item from what is shown to those to whom it is addressed.
 fn hide(ledger: &mut Ledger<'_, '_>, (id, feed): (ItemId, FeedId), key: DisplayKey) {
     let Ledger { tx, rows, .. } = ledger;
     let item = rows.items.get(&id).and_then(Option::as_ref);
@@ -177,8 +177,8 @@ fn remember(ledger: &mut Ledger<'_, '_>, key: (UserNo, compact_str::CompactStrin
     Ok(())
 }
 
-/// An edge's row, its places in the lists and among the followers. If its `effect` has changed, that is outstanding; it
-/// says whether the change is history.
+/// Stores an edge: its row, its places in the lists, and its place among the followers. If its `effect` has changed,
+/// the edge becomes outstanding; then the value says whether the change is history.
 fn hold(
     ledger: &mut Ledger<'_, '_>,
     edge @ (reader, author): (UserNo, UserNo),
@@ -208,7 +208,7 @@ fn hold(
     count(ledger, edge, now, Change::counted(before, now))
 }
 
-/// Puts a follow into the lists; where it stands there.
+/// Puts a follow into both lists. Answers its place there.
 fn list(
     ledger: &mut Ledger<'_, '_>,
     (reader, author): (UserNo, UserNo),
@@ -216,7 +216,7 @@ fn list(
     since: Millis,
 ) -> Result<u64> {
     let mut listed = listed_at(since, number);
-    // History may know days and not milliseconds: millions of follows then want the same few places.
+    // Imported times may be whole days, so millions of follows may ask for the same few places.
     while ledger.tx.has::<FollowerList>(&(author, listed))? || ledger.tx.has::<FollowingList>(&(reader, listed))? {
         listed += 1;
     }
@@ -225,7 +225,7 @@ fn list(
     Ok(listed)
 }
 
-/// Makes the row a follower of the author, or no longer.
+/// Adds the reader to the author's followers (`more` is 1) or removes it (-1), and counts.
 fn count(ledger: &mut Ledger<'_, '_>, (reader, author): (UserNo, UserNo), now: EdgeRow, more: i64) -> Result<()> {
     if more == 0 {
         return Ok(());
@@ -275,7 +275,8 @@ fn classify(
     Ok(())
 }
 
-/// Whether all that is outstanding is history with what is written now; `quiet` is whether what `due` speaks of is.
+/// Whether all that is outstanding is history, together with what is written now. `quiet` says that of what was
+/// outstanding since `due`.
 fn is_quiet(history: bool, due: Option<Millis>, quiet: bool) -> bool {
     history && (due.is_none() || quiet)
 }

@@ -1,6 +1,6 @@
-//! Forgets idempotency keys whose time is over: a little at a time, on the back of writes.
+//! Removes idempotency keys whose time is over: a few at a time, as part of writes.
 //!
-//! An expired key counts as absent anyway, so the sweep only gives its disk back.
+//! An expired key counts as absent before it is removed, so the sweep only frees disk space.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -10,17 +10,17 @@ use feedgate_common::error::Result;
 use super::tables::{Expiries, Retries};
 use crate::view::{Read, Tx};
 
-/// The pause after a sweep that found nothing more to do.
+/// How long to wait after a sweep that found nothing more to remove, in ms.
 const PAUSE_MS: i64 = 60_000;
 
-/// The most keys one sweep forgets, so that the write that carries it does not feel it.
+/// The most keys that one sweep removes. So few do not slow down the write that carries the sweep.
 const SWEEP_MAX: usize = 512;
 
-/// See the module. Used by the writer thread alone; the atomics only make it shareable.
+/// How far the sweep has come. Only the writer thread uses it; the fields are atomic so that it can be shared.
 #[derive(Debug)]
 pub(super) struct Sweep {
     not_before: AtomicI64,
-    /// Everything that ended before is gone already: a scan from here meets no removed rows.
+    /// All keys that ended before this moment are removed already, so a scan from here meets no removed rows.
     swept_to: AtomicI64,
 }
 

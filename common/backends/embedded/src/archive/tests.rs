@@ -1,4 +1,4 @@
-//! What cannot be seen from outside.
+//! Tests of the embedded Archive that need its tables or private fields.
 
 use feedgate_common::archive::{Archive, Audience, Publish, Write, Written};
 use feedgate_common::import::Import;
@@ -32,7 +32,7 @@ async fn a_store_of_another_format_is_refused_by_its_number() {
     assert!(refused.to_string().contains("is of format 2, and this version reads format 1 only"), "{refused}");
 }
 
-/// A store of which all counters but one stand at their beginning.
+/// An Archive with these counters; all others start at their beginning.
 async fn with(counters: CountersRow) -> (tempfile::TempDir, EmbeddedArchive) {
     let dir = tempfile::tempdir().unwrap();
     let archive = EmbeddedArchive::open(Database::open(dir.path()).unwrap(), 16).await.unwrap();

@@ -1,7 +1,7 @@
-//! Names and numbers of users in memory.
+//! The names and numbers of users, kept in memory.
 //!
-//! Invariant: a pair is remembered only once it is durable, and it never changes, so the cache is
-//! right for every reader and for the writer.
+//! Invariant: a pair is remembered only once it is durable, and a pair never changes. So what is remembered is right
+//! for every reader and for the writer.
 
 use feedgate_common::error::Result;
 use feedgate_common::{StoreError, UserId, UserNo};
@@ -10,10 +10,10 @@ use quick_cache::sync::Cache;
 use super::tables::{Names, Users};
 use crate::view::{Read, Tx, View};
 
-/// Pairs remembered each way; about 100 bytes each.
+/// How many pairs are remembered in each direction; about 100 bytes each.
 const REMEMBERED: usize = 100_000;
 
-/// See the module.
+/// Remembered pairs of names and numbers, in both directions.
 pub(super) struct KnownUsers {
     by_name: Cache<UserId, UserNo>,
     by_no: Cache<UserNo, UserId>,
@@ -26,7 +26,7 @@ impl Default for KnownUsers {
 }
 
 impl KnownUsers {
-    /// The number behind a name, remembered from now on.
+    /// The number of a name, which is remembered from now on.
     pub(super) fn learn_no(&self, view: &View, name: &UserId) -> Result<Option<UserNo>> {
         if let Some(no) = self.by_name.get(name) {
             return Ok(Some(no));
@@ -38,8 +38,8 @@ impl KnownUsers {
         Ok(found)
     }
 
-    /// The name behind a number, remembered from now on. A number that was never given is damage:
-    /// only stored rows hold numbers.
+    /// The name of a number, which is remembered from now on. `Corrupt` if the number was never given, since only
+    /// stored rows hold numbers.
     pub(super) fn learn_id(&self, view: &View, no: UserNo) -> Result<UserId> {
         if let Some(name) = self.by_no.get(&no) {
             return Ok(name);
@@ -53,7 +53,7 @@ impl KnownUsers {
         Ok(name)
     }
 
-    /// The number behind a name as an operation sees it, which may not be durable yet.
+    /// The number of a name as an operation sees it. It may not be durable yet, so it is not remembered.
     pub(super) fn peek_no(&self, tx: &Tx<'_>, name: &UserId) -> Result<Option<UserNo>> {
         match self.by_name.get(name) {
             Some(no) => Ok(Some(no)),

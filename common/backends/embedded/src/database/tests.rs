@@ -1,4 +1,4 @@
-//! What the store promises to everything above it.
+//! Tests of what the store promises to everything above it.
 
 use std::sync::mpsc;
 
@@ -16,7 +16,7 @@ impl Table for Numbers {
     type Row = u64;
 }
 
-/// The same rows, read with another idea of them.
+/// A table over the rows of [`Numbers`], which reads them as another type.
 struct Misread;
 
 impl Table for Misread {

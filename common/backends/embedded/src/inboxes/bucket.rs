@@ -1,11 +1,12 @@
-//! The state of one bucket, and what each step does to it: no IO, no lock, no clock.
+//! The state of one bucket of inboxes, and what each step does to it: no IO, no lock, no clock.
 //!
 //! ```text
 //!   (bucket, step) ──▶ apply ──▶ (bucket', answer)          the same whenever it is replayed
 //! ```
 //!
-//! Invariants: a step happens whole or, when it answers that it did nothing, not at all. What a step does depends
-//! on the bucket and the step alone. Progress, marks, watermarks and floors only move forward (I10).
+//! Invariants: a step happens whole or, when its answer says that it did nothing, not at all. What it does depends on
+//! the bucket and the step alone, so a replay gives the same state. Progress, marks, watermarks and floors only move
+//! forward (I10).
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, Grown, Take, Taken};
@@ -17,11 +18,11 @@ use super::inbox::Inbox;
 use super::token::Token;
 use super::until::Until;
 
-/// Everything that changes a bucket.
+/// A change of a bucket.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Advance(Advance),
-    /// Of one inbox, at least one.
+    /// Steps of edges of one inbox, one at least.
     Edges(Vec<EdgeStep>),
     Take(Take),
     Begin {
@@ -30,47 +31,47 @@ pub(super) enum Step {
     },
     Finish(Build),
     Discard(InboxKey),
-    /// Keeps inboxes of one bucket until then.
+    /// Keeps these inboxes of one bucket until that moment at least.
     Touch(Vec<InboxKey>, Until),
-    /// Drops those of one bucket that are kept no longer than that.
+    /// Drops those of these inboxes of one bucket that are kept no longer than that moment.
     Expire(Vec<InboxKey>, Until),
 }
 
-/// What a step answers.
+/// The answer to a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Advanced(Advanced),
     EdgesStepped(Vec<EdgeStepped>),
     Taken(Taken),
-    /// The build that is in flight now.
+    /// The build that is in flight now; `None` if the inbox exists already.
     Begun(Option<Begun>),
     Finished(bool),
     Discarded,
     Touched,
-    /// So many inboxes are gone.
+    /// How many inboxes were dropped.
     Expired(usize),
 }
 
-/// One bucket. Cloning it shares the packed changes.
+/// The state of one bucket. A clone shares the packed changes with the original.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bucket {
     pub(super) inboxes: FxHashMap<InboxKey, Box<Inbox>>,
     pub(super) progress: FxHashMap<UserNo, Progress>,
     pub(super) tokens: FxHashMap<InboxKey, Token>,
-    /// Entries of all inboxes.
+    /// How many entries all inboxes hold together.
     pub(super) entries: u64,
-    /// The number of the last log record that went into this state, or is known not to concern it.
+    /// The number of the last log record that is in this state, or is known not to concern it.
     pub(super) position: u64,
 }
 
 impl Bucket {
-    /// How far the author's fan-out has come here.
+    /// How far the fan-out of an author has come in this bucket.
     pub(super) fn progress(&self, author: UserNo) -> Progress {
         self.progress.get(&author).copied().unwrap_or_default()
     }
 
-    /// What `step` would answer, if it would change nothing. What changes nothing now changes
-    /// nothing when its turn comes either, or may be told so as if it had come now.
+    /// What `step` would answer if it changed nothing; `None` if it would change something. A caller may be told so at
+    /// once, since the step may be taken as if its turn had come now.
     pub(super) fn refusal(&self, step: &Step) -> Option<Answer> {
         match step {
             Step::Advance(step) => {
@@ -97,7 +98,7 @@ impl Bucket {
         }
     }
 
-    /// Whether there is an inbox among these that is kept until such a time.
+    /// Whether one of these inboxes exists and is kept until a moment for which `is` holds.
     fn any(&self, keys: &[InboxKey], is: impl Fn(Until) -> bool) -> bool {
         keys.iter().any(|key| self.inboxes.get(key).is_some_and(|inbox| is(inbox.until)))
     }
@@ -130,7 +131,7 @@ impl Bucket {
         nothing.then(|| Taken::Moved { head: inbox.head(), appended: 0 })
     }
 
-    /// Takes the step.
+    /// Applies a step and answers what came of it. A step that is refused changes nothing.
     pub(super) fn apply(&mut self, step: Step) -> Answer {
         if let Some(refusal) = self.refusal(&step) {
             return refusal;
@@ -172,7 +173,7 @@ impl Bucket {
         }
     }
 
-    /// The progress has been compared.
+    /// Brings the records of an author into the inboxes of the recipients. The caller has compared the progress.
     fn advance(&mut self, step: &Advance) -> Advanced {
         let mut verdicts = Vec::with_capacity(step.recipients.len());
         for to in &step.recipients {
@@ -205,7 +206,8 @@ impl Bucket {
         Advanced::Moved(grown)
     }
 
-    /// Leaves what the step brings to a reader whose inbox is missing beside the build token, if there is one.
+    /// For a reader whose inbox is missing: keeps the records beside the token of the build that is in flight, if there
+    /// is one. A token with too many notes is removed.
     fn note(&mut self, key: InboxKey, step: &Advance, to: &Recipient) {
         let Some(token) = self.tokens.get_mut(&key) else { return };
         let fresh = step.records.iter().filter(|record| record.seq > to.from);
@@ -215,14 +217,15 @@ impl Bucket {
         }
     }
 
-    /// The inbox, which exists, has been brought to where the step ends.
+    /// Notes that push has brought the author's records up to the end of the step into this inbox, if it exists.
     fn passed(&mut self, key: InboxKey, step: &Advance) {
         if let (Some(last), Some(inbox)) = (step.records.last(), self.inboxes.get_mut(&key)) {
             inbox.reached(step.author, last.seq);
         }
     }
 
-    /// The generation has been compared, and the cut if the edge is on.
+    /// Brings a change of an edge into the inbox. The caller has compared the generation and, if the edge is on, the
+    /// cut.
     fn edge(&mut self, step: &EdgeStep) -> EdgeStepped {
         let inbox = self.inboxes.get_mut(&step.key).expect("a step of an inbox that is missing was refused");
         inbox.set_mark(step.author, Mark::Taken(step.generation));
@@ -232,7 +235,7 @@ impl Bucket {
         EdgeStepped::Applied(head)
     }
 
-    /// Epoch and watermarks have been compared, and nothing is stale.
+    /// Brings what no push brings into the inbox. The caller has compared epoch and watermarks, and no entry is stale.
     fn take(&mut self, step: &Take) -> Taken {
         let inbox = self.inboxes.get_mut(&step.key).expect("a step of an inbox that is missing was refused");
         inbox.taken = step.next;
@@ -242,7 +245,8 @@ impl Bucket {
         Taken::Moved { head, appended }
     }
 
-    /// The token has been compared.
+    /// Puts a built inbox in the place of the one before, with the notes that belong into it. The caller has compared
+    /// the token.
     fn swap_in(&mut self, build: &Build) {
         let token = self.tokens.remove(&build.key);
         self.discard(build.key);
@@ -266,8 +270,8 @@ impl Bucket {
         }
     }
 
-    /// Appends to an inbox that exists, then cuts it back if it is too long. How many, and where the
-    /// log stands then.
+    /// Appends to an inbox that exists, then cuts it back if it is too long. Answers how many entries were appended,
+    /// and the head of the log after that.
     fn append(&mut self, key: InboxKey, entries: impl Iterator<Item = Entry>) -> (u32, Position) {
         let inbox = self.inboxes.get_mut(&key).expect("the caller has seen this inbox in this step");
         let before = inbox.changes.len();

@@ -1,4 +1,4 @@
-//! The entries of one log, packed, in chunks that are never written again once full.
+//! The entries of one log, packed, in chunks that do not change once they are full.
 //!
 //! ```text
 //!   seq   first … ………………………………………………………………………………… head
@@ -6,9 +6,8 @@
 //!          └ dropped whole by a trim                └ sealed into a chunk when it has 64
 //! ```
 //!
-//! Invariants: sequence ids are dense; each chunk is coded from [`packing::START`], so decoding
-//! starts at any chunk; where chunks begin depends on nothing but what was pushed and cut, so a
-//! replay makes the same ones.
+//! Invariants: sequence ids are dense. Each chunk is coded from [`packing::START`], so decoding can start at any chunk.
+//! Where chunks begin depends only on what was pushed and cut, so a replay makes the same ones.
 //!
 //! Size: 8 to 16 bytes an entry packed, 0.7 for a full chunk's pointer, counts and allocation,
 //! and at most 128 B unused in the tail. Cloning copies the tail and counts references.
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use feedgate_common::inboxes::Numbered;
 use feedgate_common::{DisplayKey, Entry, packing};
 
-/// Entries of a full chunk. More pack no better; fewer cost more pointers.
+/// How many entries a full chunk has. Larger chunks are packed no better; smaller ones need more pointers.
 pub(super) const CHUNK: usize = 64;
 
 /// How much a tail grows at a time, in bytes: doubling would leave a third of it unused.
@@ -28,14 +27,14 @@ const GROW: usize = 128;
 /// The packed entries of one log.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
-    /// Sequence ids up to here were cut.
+    /// The greatest sequence id that was cut off.
     base: u64,
     /// Full chunks, oldest first.
     sealed: VecDeque<Arc<[u8]>>,
-    /// Fewer than [`CHUNK`] entries.
+    /// The packed entries after the last full chunk, fewer than [`CHUNK`].
     tail: Vec<u8>,
     tail_len: u8,
-    /// What the next entry is coded against.
+    /// The display key of the newest entry, against which the next one is coded.
     before: DisplayKey,
 }
 
@@ -46,17 +45,17 @@ impl Default for Changes {
 }
 
 impl Changes {
-    /// The last sequence id given.
+    /// The sequence id of the newest entry.
     pub(super) fn head(&self) -> u64 {
         self.base + self.len() as u64
     }
 
-    /// The last sequence id cut; the first kept is one greater.
+    /// The last sequence id that was cut off; the first kept one is one greater.
     pub(super) fn base(&self) -> u64 {
         self.base
     }
 
-    /// How many are kept.
+    /// How many entries are kept.
     pub(super) fn len(&self) -> usize {
         self.sealed.len() * CHUNK + usize::from(self.tail_len)
     }
@@ -98,17 +97,18 @@ impl Changes {
         chunks * CHUNK
     }
 
-    /// The packed parts, full ones first, for a snapshot; the last is the tail.
+    /// The packed parts for a snapshot: the full chunks, then the tail.
     pub(super) fn parts(&self) -> (impl Iterator<Item = &[u8]>, &[u8]) {
         (self.sealed.iter().map(|chunk| &chunk[..]), &self.tail)
     }
 
-    /// The number of full chunks.
+    /// How many chunks are full.
     pub(super) fn full_chunks(&self) -> usize {
         self.sealed.len()
     }
 
-    /// Puts parts together again; `None` if the tail does not hold fewer than [`CHUNK`] entries.
+    /// Builds the changes from the parts of a snapshot; `None` if the tail is damaged or holds [`CHUNK`] entries or
+    /// more.
     pub(super) fn from_parts(base: u64, sealed: VecDeque<Arc<[u8]>>, tail: &[u8]) -> Option<Self> {
         let (mut rest, mut before, mut tail_len) = (tail, packing::START, 0_usize);
         while !rest.is_empty() {
@@ -120,7 +120,7 @@ impl Changes {
     }
 }
 
-/// The entries of one chunk.
+/// Decodes the entries of one chunk.
 fn entries(chunk: &[u8]) -> impl Iterator<Item = Entry> + '_ {
     let (mut rest, mut before) = (chunk, packing::START);
     std::iter::from_fn(move || {

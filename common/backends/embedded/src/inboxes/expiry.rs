@@ -1,12 +1,12 @@
-//! What keeps inboxes, and what drops those that nobody touches any more.
+//! How inboxes are kept for some time, and dropped when that time is over.
 //!
 //! ```text
 //!   touch until t     kept until t or later? nothing. Else one step: until t, and an eighth of the way to it longer
 //!   expire at t       a bucket at a time, some inboxes at a time: one step drops those that are still past
 //! ```
 //!
-//! So what is promised is durable like everything else, a reader who is always online costs one small step in an
-//! eighth of the time that inboxes are kept (21 hours of a week), and an inbox may stay that much longer.
+//! So a promise to keep an inbox is as durable as every step. A reader who is always online costs one small step in an
+//! eighth of the time for which inboxes are kept (21 hours of a week), and an inbox may stay an eighth longer.
 
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
@@ -20,13 +20,13 @@ use super::EmbeddedInboxes;
 use super::bucket::{Answer, Step};
 use super::until::Until;
 
-/// How much longer than asked an inbox is kept: this part of what was asked.
+/// An inbox is kept longer than asked, by the time from now divided by this.
 const LONGER: Millis = 8;
 
-/// How many inboxes are looked at, and at most dropped, under one lock.
+/// How many inboxes are looked at, and at most dropped, under one lock of a bucket.
 const SOME: usize = 256;
 
-/// Until when to keep what has to be kept until `until` at least, so that few touches change that.
+/// The moment that is stored for an inbox to be kept until `until`: a little later, so that most touches need no step.
 pub(super) fn kept_from_now(until: Millis) -> Until {
     let longer = until.saturating_sub(now()).max(0) / LONGER;
     Until::at_least(until.saturating_add(longer))
@@ -38,7 +38,7 @@ pub(super) fn now() -> Millis {
 }
 
 impl EmbeddedInboxes {
-    /// [`Inboxes::touch`](feedgate_common::Inboxes::touch).
+    /// Does what [`Inboxes::touch`](feedgate_common::Inboxes::touch) asks for.
     pub(super) async fn keep(&self, keys: &[InboxKey], until: Millis) -> Result<()> {
         let (least, until) = (Until::at_least(until), kept_from_now(until));
         let mut shares = vec![Vec::new(); self.shared.buckets.len()];
@@ -52,8 +52,8 @@ impl EmbeddedInboxes {
         try_join_all(steps.map(|keys| self.step(Step::Touch(keys.to_vec(), until)))).await.map(drop)
     }
 
-    /// [`Inboxes::discard_expired`](feedgate_common::Inboxes::discard_expired). A search that has found enough goes on
-    /// the next time in the bucket where it ended.
+    /// Does what [`Inboxes::discard_expired`](feedgate_common::Inboxes::discard_expired) asks for. After a search that
+    /// found enough, the next one goes on in the bucket where it ended.
     pub(super) async fn expire(&self, now: Millis, limit: usize) -> Result<usize> {
         let (buckets, mut gone) = (self.shared.buckets.len() as u16, 0);
         for _ in 0..buckets {

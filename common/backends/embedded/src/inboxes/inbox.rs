@@ -1,8 +1,8 @@
 //! One reader's log and what it has taken in: no IO, no lock.
 //!
-//! Invariants: a log is cut only as a prefix, in the same step that made it too long, and that step
-//! raises `floor` to the greatest key of any cut add that still lived; at least [`KEEP`] changes
-//! stay. Marks and watermarks only grow (I10).
+//! Invariants: only the oldest changes of a log are cut off, in the step that made it too long. That step raises
+//! `floor` to the greatest key of any cut add that still lived. At least [`KEEP`] changes stay. Marks and watermarks
+//! only grow (I10).
 //!
 //! Size: 176 B, 16 more in the bucket's map, 16 per mark, and the packed changes.
 
@@ -13,24 +13,24 @@ use feedgate_common::{DisplayKey, Entry, Epoch, Generation, Op, OutboxSeq, Posit
 use super::changes::Changes;
 use super::until::Until;
 
-/// A log is cut back when it has this many changes more than it must keep. Cutting reads what it
-/// cuts, so a larger slack makes it rarer and costs memory.
+/// A log is cut back when it has this many changes more than it must keep. A cut reads what it cuts off, so a larger
+/// number makes cuts rarer and costs memory.
 const SLACK: usize = 256;
 
-/// See the module.
+/// The log of one reader's feed.
 #[derive(Debug, Clone)]
 pub(super) struct Inbox {
     pub(super) epoch: Epoch,
     pub(super) built_at: Generation,
     pub(super) floor: Option<DisplayKey>,
-    /// How far it has taken in what no push brings.
+    /// How far the inbox has taken in what readers pull and what is addressed to its reader.
     pub(super) taken: Watermarks,
-    /// What is remembered of authors, packed; by author.
+    /// The packed mark of each author of whom something is remembered, sorted by author.
     pub(super) marks: Vec<(UserNo, u64)>,
     pub(super) changes: Changes,
     /// How many of the changes are a `delete` or a `forget`.
     pub(super) removals: u32,
-    /// From then on it may be dropped.
+    /// From this moment on the inbox may be dropped.
     pub(super) until: Until,
 }
 
@@ -46,19 +46,20 @@ impl Inbox {
         Self { epoch, built_at, floor, taken, marks: Vec::new(), changes: Changes::default(), removals: 0, until }
     }
 
-    /// Epoch and last sequence id.
+    /// The epoch of the log and its last sequence id.
     pub(super) fn head(&self) -> Position {
         Position { epoch: self.epoch, offset: self.changes.head() }
     }
 
-    /// What is remembered of `author`.
+    /// The mark that is remembered of `author`, if any.
     #[inline]
     pub(super) fn mark(&self, author: UserNo) -> Option<Mark> {
         let at = self.marks.binary_search_by_key(&author, |&(author, _)| author).ok()?;
         Some(Mark::unpacked(self.marks[at].1))
     }
 
-    /// Whether what no push brings belongs into the log, by somebody who knows of the edges up to `counter`.
+    /// What to do with an entry that no push brings. `counter` is the newest edge generation known to the caller who
+    /// read it.
     pub(super) fn verdict(&self, entry: &Entry, counter: Generation) -> Verdict {
         if entry.is_direct() {
             return Verdict::Append;
@@ -66,7 +67,7 @@ impl Inbox {
         push_verdict(self.mark(entry.author), self.built_at, entry.generation, counter)
     }
 
-    /// Remembers this of `author`, and nothing else.
+    /// Remembers `mark` of `author` in the place of the mark before.
     pub(super) fn set_mark(&mut self, author: UserNo, mark: Mark) {
         match self.marks.binary_search_by_key(&author, |&(author, _)| author) {
             Ok(at) => self.marks[at].1 = mark.packed(),
@@ -77,7 +78,7 @@ impl Inbox {
         }
     }
 
-    /// Whether it remembers as many follow steps as it may, and none of `author`'s.
+    /// Whether the inbox remembers as many follow steps as it may, and none of `author`.
     pub(super) fn is_full_for(&self, author: UserNo) -> bool {
         let is_taken = |packed: u64| matches!(Mark::unpacked(packed), Mark::Taken(_));
         self.marks.len() >= MARKS_MAX
@@ -85,7 +86,8 @@ impl Inbox {
             && self.marks.iter().filter(|(_, packed)| is_taken(*packed)).count() >= MARKS_MAX
     }
 
-    /// Push has brought record `seq` of `author`: an inbox that was ahead up to there is so no longer.
+    /// Notes that push has brought record `seq` of `author`. If the inbox was ahead of push up to there, it no longer
+    /// is.
     #[inline]
     pub(super) fn reached(&mut self, author: UserNo, seq: OutboxSeq) {
         if let Ok(at) = self.marks.binary_search_by_key(&author, |&(author, _)| author)
@@ -95,24 +97,24 @@ impl Inbox {
         }
     }
 
-    /// Appends without cutting; call [`Inbox::trim`] at the end of the step.
+    /// Appends an entry without cutting; the caller calls [`Inbox::trim`] at the end of the step.
     #[inline]
     pub(super) fn push(&mut self, entry: &Entry) {
         self.removals += u32::from(removes(entry.op));
         self.changes.push(entry);
     }
 
-    /// Cuts the log back if it is too long. Answers how many changes went.
+    /// Cuts the log back if it is too long. Answers how many changes were cut off.
     #[inline]
     pub(super) fn trim(&mut self) -> usize {
         if self.changes.len() <= KEEP + SLACK { 0 } else { self.cut() }
     }
 
     fn cut(&mut self) -> usize {
-        // A clone shares the chunks, so the changes that go can still be read.
+        // A clone shares the chunks, so the changes that are cut off can still be read from it.
         let whole = self.changes.clone();
         let cut = self.changes.cut_to(KEEP);
-        // Where nothing is removed, what stays has no say.
+        // If the log has no removal, the changes that stay cannot say that a cut add is gone; they need not be read.
         let told = if self.removals == 0 { cut } else { usize::MAX };
         let removals = whole.after(0).take(cut).filter(|n| removes(n.entry.op)).count();
         self.floor = self.floor.max(floor_of_cut(whole.after(0).map(|n| n.entry).take(told), cut));
@@ -120,7 +122,7 @@ impl Inbox {
         cut
     }
 
-    /// The changes after `after`, or `Gone`: never a part of an answer.
+    /// At most `limit` changes after the position `after`; `Gone` if the log does not hold all that follow it.
     pub(super) fn read(&self, after: Position, limit: usize) -> Read {
         let head = self.head();
         if after.epoch != head.epoch || after.offset < self.changes.base() || after.offset > head.offset {
@@ -132,7 +134,7 @@ impl Inbox {
         Read::Entries { entries, head: head.offset, taken: self.taken }
     }
 
-    /// All that is kept.
+    /// The whole log, with all that is remembered.
     pub(super) fn log(&self) -> Log {
         let mut entries = Vec::with_capacity(self.changes.len());
         entries.extend(self.changes.after(0));

@@ -43,19 +43,19 @@ struct Meta {
     buckets: u16,
 }
 
-/// A life of the store, from one open to the next.
+/// One life of the store: the time from one opening to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Life {
     pub(super) id: u128,
     pub(super) buckets: u16,
     pub(super) opens: u64,
-    /// The last open known to have logged a step.
+    /// The last opening under which a step is known to have been logged.
     pub(super) used: u64,
     pub(super) meta: Fingerprint,
 }
 
 impl Life {
-    /// What the Archive remembers.
+    /// The text by which the Archive remembers this life.
     pub(super) fn incarnation(&self) -> String {
         format!("{:032x}:{}", self.id, self.opens)
     }
@@ -66,8 +66,8 @@ impl Life {
     }
 }
 
-/// The life to go on with: the next one of the store in `dir`, or the first of a new and empty one.
-/// It begins, durably, when a segment with its header is made.
+/// The life to go on with: the next one of the store in `dir`, or the first one of a new and empty store. It is durable
+/// once a segment with its header is made.
 pub(super) fn next(dir: &Path, expected: Option<&str>, buckets: u16) -> Result<Life> {
     let found = find(dir)?;
     match found.as_ref().map_or(Err("there is none"), |found| judge(found, expected)) {
@@ -81,16 +81,16 @@ pub(super) fn next(dir: &Path, expected: Option<&str>, buckets: u16) -> Result<L
     }
 }
 
-/// The store as its files show it.
+/// What the files of a store show.
 #[derive(Debug, Clone, Copy)]
 struct Found {
-    /// Its last life.
+    /// The last life of the store.
     last: Life,
-    /// Whether every segment names this `meta`, of this store.
+    /// Whether every segment names this store and this very file `meta`.
     genuine: bool,
 }
 
-/// Whether the store may go on.
+/// Decides whether the store may go on: its next life, or the reason against it.
 fn judge(found: &Found, expected: Option<&str>) -> std::result::Result<Life, &'static str> {
     if !found.genuine {
         return Err("its files are a copy of what they were, perhaps an older one");
@@ -135,8 +135,8 @@ fn find(dir: &Path) -> Result<Option<Found>> {
     Ok(Some(Found { last: Life { id, buckets: meta.buckets, opens, used, meta: fingerprint }, genuine }))
 }
 
-/// Removes what there is and describes a new store. A crash in between leaves no `meta`, so that the
-/// rest is removed the next time.
+/// Removes the files of the old store and makes `meta` of a new one. After a crash in between there is no `meta`, so
+/// the next opening removes the rest.
 fn begin(dir: &Path, buckets: u16) -> Result<Life> {
     clear(dir).map_err(|e| failed("clear", dir, e))?;
     let mut id = [0; 16];
@@ -163,7 +163,7 @@ fn clear(dir: &Path) -> std::io::Result<()> {
     disk::sync_dir(dir)
 }
 
-/// Which file `path` is.
+/// The fingerprint of the file `path`: it shows whether the file was replaced.
 pub(super) fn fingerprint(path: &Path) -> Result<Fingerprint> {
     let is = fs::metadata(path).map_err(|e| failed("read", path, e))?;
     Ok(Fingerprint { inode: is.ino(), changed_s: is.ctime(), changed_ns: is.ctime_nsec() })

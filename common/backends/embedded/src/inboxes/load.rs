@@ -1,7 +1,7 @@
-//! The state as it was: snapshots, and the log on top.
+//! Reads the state from disk: the snapshots, and then the log that follows them.
 //!
-//! Buckets know nothing of each other, so they are read and replayed on as many threads as there
-//! are processors. The torn end of the last segment, which nobody was answered for, is cut off.
+//! Buckets do not depend on each other, so they are read and replayed on as many threads as there are processors. A
+//! torn end of the last segment is cut off: nobody was answered for it.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::segment::{self, Scanned, damaged, failed};
 use super::{record, snapshot};
 use crate::disk;
 
-/// What the files tell.
+/// The state that the files hold.
 pub(super) struct Loaded {
     pub(super) buckets: Vec<Bucket>,
     /// The number that the next record of the log gets.
     pub(super) next: u64,
-    /// Bytes of the log that is there.
+    /// The size of the log in bytes.
     pub(super) log_size: u64,
-    /// Bytes of the snapshots.
+    /// The size of all snapshots in bytes.
     pub(super) snapshot_size: u64,
 }
 
-/// Reads the store in `dir`.
+/// Reads the store in `dir`. Files that a crash left unfinished are removed.
 pub(super) fn load(dir: &Path, life: &Life) -> Result<Loaded> {
     segment::sweep(dir).map_err(|e| failed("clear", dir, e))?;
     let mut buckets: Vec<Bucket> = (0..life.buckets).map(|_| Bucket::default()).collect();
@@ -61,7 +61,7 @@ fn gap(dir: &Path, what: &str, goes_on: u64) -> StoreError {
     StoreError::corrupt(format_args!("in {}, {what}, and what is left goes on with {goes_on}", dir.display()))
 }
 
-/// Applies the records of one segment that the buckets have not taken in. Answers the next number.
+/// Applies those records of one segment that the buckets do not hold yet. Answers the number of the next record.
 fn replay(path: &Path, last: bool, buckets: &mut [Bucket]) -> Result<u64> {
     let bytes = disk::read(path).map_err(|e| failed("read", path, e))?;
     let scanned = segment::scan(path, &bytes, last)?;
@@ -87,10 +87,10 @@ fn replay(path: &Path, last: bool, buckets: &mut [Bucket]) -> Result<u64> {
     Ok(scanned.next)
 }
 
-/// Records of one bucket, with their numbers.
+/// The records of one bucket, each with its number.
 type Share<'a> = Vec<(u64, &'a [u8])>;
 
-/// The records by bucket.
+/// Divides the records of a segment by bucket.
 fn shares<'a>(path: &Path, scanned: &Scanned<'a>, buckets: u16) -> Result<Vec<Share<'a>>> {
     let mut shares = vec![Vec::new(); usize::from(buckets)];
     for (number, bytes) in &scanned.records {
@@ -101,7 +101,7 @@ fn shares<'a>(path: &Path, scanned: &Scanned<'a>, buckets: u16) -> Result<Vec<Sh
     Ok(shares)
 }
 
-/// Does `work` for every bucket, on all processors.
+/// Runs `work` for every bucket, on all processors.
 fn each(buckets: &mut [Bucket], work: impl Fn(usize, &mut Bucket) -> Result<()> + Sync) -> Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = buckets.len().div_ceil(threads);

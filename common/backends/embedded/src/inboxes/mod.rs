@@ -1,4 +1,4 @@
-//! The inboxes of one machine: a state in memory, and a log on disk that it can be made from again.
+//! The inboxes of one machine: their state is in memory, and a log on disk can build it again.
 //!
 //! ```text
 //!   step ─▶ log (fdatasync) ─▶ apply ─▶ answer          pipeline   three threads
@@ -9,11 +9,11 @@
 //!                                                       expiry     what keeps inboxes, and what drops them
 //! ```
 //!
-//! Invariants: see [`Inboxes`]. What the log holds is the steps that were asked for, and what a step
-//! does depends on the steps before it alone; so a replay gives the same logs with the same sequence
-//! ids. Reads take a bucket's lock for as long as they copy and never wait for the disk.
+//! Invariants, besides those of [`Inboxes`]: the log holds the steps that were asked for, and what a step does depends
+//! only on the steps before it. So a replay gives the same logs with the same sequence ids. A read takes a bucket's
+//! lock for as long as it copies, and never waits for the disk.
 //!
-//! An inbox that nobody has touched for its time goes whole, when somebody asks for that (see `expiry`).
+//! An inbox that nobody has touched for its time is dropped as a whole when the caller asks for that (see `expiry`).
 //!
 //! The state must fit in memory: an entry takes 8 to 17 bytes there (see `changes`), an inbox about
 //! 250 more, an author who has ever published up to 50 in each bucket (its progress, never removed), and
@@ -51,19 +51,20 @@ use pipeline::{Pipeline, Shared};
 
 use crate::vital::Vital;
 
-/// How a store is made and kept.
+/// The options with which a store is made and kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// The number of buckets of a *new* store, 1 at least; one that exists keeps its own.
+    /// The number of buckets of a *new* store, 1 at least; an existing store keeps its own number.
     pub buckets: u16,
-    /// A segment of the log is followed by another beyond this size in bytes.
+    /// The size in bytes above which a new segment of the log is begun.
     pub segment_max: u64,
-    /// Snapshots are due when the log since the last is longer than this, in bytes, and than a quarter
-    /// of them.
+    /// Snapshots are due when the log since the last ones is longer than this, in bytes, and longer than a quarter of
+    /// them.
     pub snapshot_after: u64,
 }
 
-/// A build that is made to be killed writes snapshots often, so that its crashes fall on them too.
+/// How long the log may grow before snapshots are due, in bytes. A build for crash tests writes snapshots often, so
+/// that its crashes fall on them too.
 const SNAPSHOT_AFTER: u64 = if cfg!(feature = "failpoints") { 2 << 10 } else { 64 << 20 };
 
 impl Default for Settings {
@@ -72,16 +73,16 @@ impl Default for Settings {
     }
 }
 
-/// What has been written since the store was opened.
+/// How much was written since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Calls of `fdatasync` on the log.
+    /// How often `fdatasync` was called on the log.
     pub syncs: u64,
-    /// Bytes of the log.
+    /// How many bytes were written to the log.
     pub bytes: u64,
 }
 
-/// The embedded home of [`Inboxes`]. See the module.
+/// The store of inboxes of one machine: it implements [`Inboxes`] with memory and a log on disk.
 #[derive(Debug)]
 pub struct EmbeddedInboxes {
     shared: Arc<Shared>,
@@ -89,22 +90,21 @@ pub struct EmbeddedInboxes {
     incarnation: String,
     /// The bucket where the search for expired inboxes goes on.
     searched: AtomicU16,
-    /// Held as long as this process may write.
+    /// A locked file, held as long as this process may write.
     _lock: File,
 }
 
 impl EmbeddedInboxes {
-    /// Opens the store in `dir`, or makes one there. Blocks for as long as reading it takes.
+    /// Opens the store in `dir`, or creates one there. Blocks for as long as reading it takes.
     ///
-    /// `expected` is the incarnation that the Archive remembers. If the store found is not that one,
-    /// as the Archive last knew it, it was lost or rolled back: then this starts with no inbox, under
-    /// a new incarnation. Either way the caller tells the Archive the new
-    /// [`incarnation`](Self::incarnation) before it uses the store; if it dies in between, the
-    /// next open still finds everything.
+    /// `expected` is the incarnation that the Archive remembers. If the store that is found is another one, or not as
+    /// the Archive last knew it, then it was lost or rolled back: the store starts with no inbox, under a new
+    /// incarnation. In each case the caller tells the Archive the new [`incarnation`](Self::incarnation) before it uses
+    /// the store; if the process dies in between, the next opening still finds everything.
     ///
     /// # Errors
-    /// `Corrupt`, naming file and offset, if what is there cannot be what was written; `Unavailable`
-    /// if the directory cannot be used or another process has the store open.
+    /// `Corrupt`, naming file and offset, if what is there is damaged; `Unavailable` if the directory cannot be used or
+    /// another process has the store open.
     pub fn open(dir: &Path, expected: Option<&str>, settings: Settings) -> Result<Self> {
         assert!(settings.buckets > 0, "a store has at least one bucket");
         fs::create_dir_all(dir).map_err(|e| segment::failed("make", dir, e))?;
@@ -118,26 +118,27 @@ impl EmbeddedInboxes {
         Ok(Self { shared, pipeline, incarnation: life.incarnation(), searched: AtomicU16::new(0), _lock: lock })
     }
 
-    /// Identifies this life of the store. A store that lost or rolled back state has another one.
+    /// Identifies this life of the store. It differs from every earlier one, also after the store has lost or rolled
+    /// back its state.
     pub fn incarnation(&self) -> String {
         self.incarnation.clone()
     }
 
-    /// Writes a snapshot and removes the log before it, so that the directory is as small and the
-    /// next open as quick as can be. Blocks; steps and reads go on meanwhile.
+    /// Writes a snapshot and removes the log before it, which makes the directory small and the next opening quick.
+    /// Blocks; steps and reads go on meanwhile.
     ///
     /// # Errors
-    /// `Unavailable` if it could not be written; nothing is lost then.
+    /// `Unavailable` if the snapshot could not be written; nothing is lost then.
     pub fn compact(&self) -> Result<()> {
         self.pipeline.snapshot()
     }
 
-    /// How it is.
+    /// The state of the store: well, waiting or dead.
     pub(crate) fn vital(&self) -> Arc<Vital> {
         self.shared.vital.clone()
     }
 
-    /// What has been written since the store was opened.
+    /// How much was written since the store was opened.
     pub fn written(&self) -> Written {
         Written { syncs: self.shared.syncs.load(Ordering::Relaxed), bytes: self.shared.logged.load(Ordering::Relaxed) }
     }
@@ -150,7 +151,7 @@ impl EmbeddedInboxes {
         self.bucket(key.reader.bucket(self.buckets()))
     }
 
-    /// Takes a step, unless it would change nothing: that is answered without the disk.
+    /// Logs and applies a step. A step that would change nothing is answered at once, without the disk.
     async fn step(&self, step: Step) -> Result<Answer> {
         let refusal = self.bucket(record::bucket_of(&step, self.buckets())).refusal(&step);
         if let Some(refusal) = refusal {
@@ -161,7 +162,7 @@ impl EmbeddedInboxes {
     }
 }
 
-/// One process at a time.
+/// Locks the directory `dir` for this process; `Unavailable` if another process has it open.
 fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let file = File::options().create(true).truncate(false).write(true).open(&path);

@@ -1,18 +1,18 @@
-//! The three threads behind the store.
+//! The three threads of the store: one writes the log, one applies steps, one writes snapshots.
 //!
 //! ```text
 //!   callers ─▶ queue ─▶ LOG: a batch, one write, one fdatasync ─▶ APPLY: in order, answer ─▶ callers
 //!             (bounded)        └ long since the last snapshot ──────▶ SNAPSHOT: bucket by bucket
 //! ```
 //!
-//! Invariants: a step is applied only after the sync that made it durable, so every read sees only
-//! what no crash takes back; steps are applied in the order of the log, so a replay comes to the
-//! same. While one batch is applied, the next is already being synced.
+//! Invariants: a step is applied only after the sync that made it durable, so a read never shows what a crash could
+//! take back. Steps are applied in the order of the log, so a replay gives the same state. While one batch is applied,
+//! the next one is already written.
 //!
-//! A batch that could not be written for want of room and was taken back is refused, and the store says so
-//! until a batch is written again, an empty one if no other comes. If it is not known what the disk holds, or
-//! a thread has panicked, the store is dead: nothing more is accepted until the next open, and what was
-//! refused then may turn out to have happened.
+//! A batch that could not be written for want of room, and was taken back from the file, is refused. The store says so
+//! until a batch is written again; if no other comes, it tries an empty one. If it is not known what the disk holds, or
+//! a thread has panicked, the store is dead: it accepts nothing until the next opening, and steps refused then may turn
+//! out to have happened.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,26 +34,26 @@ use super::{Settings, record, snapshot};
 use crate::disk;
 use crate::vital::{LOOK, Vital};
 
-/// The most steps that wait; beyond, callers are told to come again. A step of 1000 recipients is
-/// about 36 KB, so at most 37 MB wait.
+/// The most steps that may wait; when more come, callers are told to try again. A step of 1000 recipients is about 36
+/// KB, so at most 37 MB wait.
 const QUEUE: usize = 1024;
 
-/// A batch is closed at this size, so that the first of it does not wait too long for the last.
+/// A batch is closed at this size in bytes, so that its first step does not wait too long for its last.
 const BATCH_MAX: usize = 4 << 20;
 
-/// A snapshot is due, at the earliest, when the log since the last is this part of its size. A start
-/// replays at most that much; a store writes at most that many times what it logs.
+/// A snapshot is due at the earliest when the log since the last one is longer than the snapshot's size divided by
+/// this. So a start replays at most that much, and a store writes at most that many times what it logs.
 const SNAPSHOT_SHARE: u64 = 4;
 
-/// When a caller that found the queue full may find room.
+/// After how many ms a caller that found the queue full is told to try again.
 const RETRY_AFTER_MS: u32 = 20;
 
-/// What readers and the threads share.
+/// The state that readers and the three threads share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dir: PathBuf,
     pub(super) buckets: Vec<RwLock<Bucket>>,
-    /// The last record applied; written under the lock of its bucket.
+    /// The number of the last record applied; it is written under the lock of the record's bucket.
     applied: AtomicU64,
     pub(super) vital: Arc<Vital>,
     pub(super) syncs: AtomicU64,
@@ -92,7 +92,7 @@ enum Durable {
     Snapshot(Option<Done>),
 }
 
-/// The way in. Dropping it finishes what was accepted and ends the threads.
+/// The way of a step into the store. Dropping it finishes what was accepted and ends the threads.
 #[derive(Debug)]
 pub(super) struct Pipeline {
     shared: Arc<Shared>,
@@ -101,7 +101,7 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    /// `log_size`: what the log before `segment` takes.
+    /// Starts the threads. `log_size` is the size of the log before `segment`, in bytes.
     pub(super) fn start(shared: Arc<Shared>, life: Life, settings: Settings, segment: Segment, log_size: u64) -> Self {
         let next = shared.applied.load(Ordering::Acquire) + 1;
         let (queue, requests) = sync_channel(QUEUE);
@@ -120,7 +120,7 @@ impl Pipeline {
         Self { shared, queue: Some(queue), threads }
     }
 
-    /// Logs and applies a step. Cancelled, it may or may not happen.
+    /// Logs and applies a step. If the future is dropped, the step may or may not happen, but never in part.
     pub(super) async fn take(&self, step: Step, bytes: Vec<u8>) -> Result<Answer> {
         let (reply, answer) = oneshot::channel();
         match self.queue().try_send(Request::Step { step, bytes, reply }) {
@@ -146,33 +146,33 @@ impl Drop for Pipeline {
     fn drop(&mut self) {
         self.queue = None;
         for thread in self.threads.drain(..) {
-            // A panic was told when it happened.
+            // A panic of the thread was logged when it happened.
             _ = thread.join();
         }
     }
 }
 
-/// The thread that writes the log.
+/// The state of the thread that writes the log.
 struct Log {
     shared: Arc<Shared>,
     life: Life,
     settings: Settings,
     segment: Segment,
-    /// The number of the next record.
+    /// The number that the next record gets.
     next: u64,
     since_snapshot: u64,
     to_apply: SyncSender<Durable>,
 }
 
 impl Log {
-    /// Until the last caller has gone, or the disk cannot be trusted.
+    /// Works until the last caller has gone, or the disk cannot be trusted.
     fn run(mut self, requests: &Receiver<Request>) {
         let mut batch = Batch::new();
         loop {
             let request = match requests.recv_timeout(LOOK) {
                 Ok(request) => request,
                 Err(RecvTimeoutError::Timeout) if !self.shared.vital.is_waiting() => continue,
-                // Whether there is room again is told by a batch of nothing.
+                // An empty batch shows whether there is room again.
                 Err(RecvTimeoutError::Timeout) if self.commit(&mut batch, vec![]) => continue,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
             };
@@ -200,7 +200,7 @@ impl Log {
         }
     }
 
-    /// Makes a batch durable and hands it on; false if nothing may follow it.
+    /// Makes a batch durable and passes it on to be applied. Answers false if nothing may be written after it.
     fn commit(&mut self, batch: &mut Batch, steps: Vec<(Step, Reply)>) -> bool {
         let vital = self.shared.vital.clone();
         let _working = vital.working();
@@ -238,8 +238,8 @@ impl Log {
         self.shared.vital.dies(format_args!("it is not known what the disk holds of the log: {cause}"));
     }
 
-    /// Begins a new segment where one is due, and asks for a snapshot where one is due; false if
-    /// nothing may follow.
+    /// Begins a new segment, and asks for a snapshot, where they are due. Answers false if nothing may be written after
+    /// that.
     fn turn(&mut self, asked: Option<Done>) -> bool {
         let snapshots = self.shared.snapshot_size.load(Ordering::Relaxed);
         let behind = self.settings.snapshot_after.max(snapshots / SNAPSHOT_SHARE);
@@ -264,7 +264,7 @@ impl Log {
     }
 }
 
-/// The thread that applies what is durable.
+/// Runs the thread that applies steps once they are durable, and answers their callers.
 fn apply_all(shared: &Shared, durable: &Receiver<Durable>, to_snapshot: &SyncSender<Option<Done>>) {
     let buckets = shared.buckets.len() as u16;
     while let Ok(durable) = durable.recv() {
@@ -280,13 +280,13 @@ fn apply_all(shared: &Shared, durable: &Receiver<Durable>, to_snapshot: &SyncSen
                 }
             }
             Durable::Snapshot(Some(done)) => _ = to_snapshot.send(Some(done)),
-            // One that is being written while another is due serves for both.
+            // A snapshot that is asked for already, or is being written, serves for this one too.
             Durable::Snapshot(None) => _ = to_snapshot.try_send(None),
         }
     }
 }
 
-/// The thread that writes snapshots.
+/// Runs the thread that writes snapshots.
 fn snapshot_all(shared: &Shared, id: u128, due: &Receiver<Option<Done>>) {
     while let Ok(done) = due.recv() {
         let written = write_snapshots(shared, id);
@@ -302,7 +302,7 @@ fn snapshot_all(shared: &Shared, id: u128, due: &Receiver<Option<Done>>) {
 fn write_snapshots(shared: &Shared, id: u128) -> io::Result<()> {
     let (mut size, mut covered) = (0, u64::MAX);
     for (number, bucket) in shared.buckets.iter().enumerate() {
-        // The copy shares the packed changes: the lock is held for milliseconds.
+        // The copy shares the packed changes, so the lock is held for milliseconds only.
         let copy = {
             let bucket = bucket.read();
             let applied = shared.applied.load(Ordering::Acquire);

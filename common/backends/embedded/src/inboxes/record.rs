@@ -7,11 +7,11 @@
 //!                      | if odd: from beyond expected, distance of counters
 //! ```
 //!
-//! So one more recipient costs 2 to 5 bytes, usually. The log holds what was asked, not what came
-//! of it: applying it again comes to the same. `from` at or below `expected.done` says the same as
-//! 0 and is written so; records are push records, so their route is not written.
+//! So one more recipient usually costs 2 to 5 bytes. The log holds the step that was asked for, not its result: to
+//! apply it again gives the same result. A `from` at or below `expected.done` means what 0 means and is written as 0.
+//! All records in a step are push records, so their route is not written.
 //!
-//! A change of these bytes, or of what a step does, takes another [`FORMAT`](super::segment::FORMAT).
+//! Each change of these bytes, or of what a step does, needs another [`FORMAT`](super::segment::FORMAT).
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
@@ -34,7 +34,7 @@ const DISCARD: u8 = 6;
 const TOUCH: u8 = 7;
 const EXPIRE: u8 = 8;
 
-/// Which bucket a step belongs to.
+/// The bucket to which a step belongs.
 pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
     match step {
         Step::Advance(step) => step.bucket,
@@ -47,7 +47,7 @@ pub(super) fn bucket_of(step: &Step, buckets: u16) -> Bucket {
     }
 }
 
-/// The bytes of `step` in a store of `buckets`.
+/// The bytes of `step` in the log of a store with `buckets` buckets.
 pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);
     put(&mut out, bucket_of(step, buckets).0.into());
@@ -91,7 +91,7 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
     out
 }
 
-/// The step behind bytes that [`encode`] made; `None` if it cannot have.
+/// The step in bytes that [`encode`] made; `None` if they are no step.
 pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     let bytes = &mut bytes;
     let bucket = take_bucket(bytes, buckets)?;
@@ -109,7 +109,7 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
     bytes.is_empty().then_some(step)
 }
 
-/// Reads which bucket the step that follows belongs to.
+/// Reads the number of the bucket to which the step in the following bytes belongs.
 pub(super) fn take_bucket(bytes: &mut &[u8], buckets: u16) -> Option<Bucket> {
     take(bytes)?.try_into().ok().filter(|bucket| *bucket < buckets).map(Bucket)
 }
@@ -182,7 +182,7 @@ fn put_edges(out: &mut Vec<u8>, steps: &[EdgeStep]) {
     }
 }
 
-/// At least one, all of one inbox.
+/// Reads the steps of edges of one inbox; `None` if there is none.
 fn take_edges(bytes: &mut &[u8]) -> Option<Vec<EdgeStep>> {
     let (key, count) = (take_key(bytes)?, take(bytes)?);
     let mut steps = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
@@ -234,7 +234,7 @@ fn put_keys(out: &mut Vec<u8>, kind: u8, keys: &[InboxKey], time: Until) {
     keys.iter().for_each(|key| put_key(out, *key));
 }
 
-/// At least one, all of the bucket.
+/// Reads a moment and inboxes of the bucket; `None` if there is no inbox or one is of another bucket.
 fn take_keys(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<(Vec<InboxKey>, Until)> {
     let (time, count) = (Until::take(bytes)?, take(bytes)?);
     let mut keys = Vec::with_capacity(count.min(bytes.len() as u64) as usize);
@@ -267,7 +267,7 @@ fn take_feed(bytes: &mut &[u8]) -> Option<FeedId> {
     take(bytes)?.try_into().ok().map(FeedId)
 }
 
-/// `last` is shifted by one, so that 0 says there is none.
+/// Writes a progress. `last` is written plus one, so that 0 means none.
 pub(super) fn put_progress(out: &mut Vec<u8>, progress: Progress) {
     put(out, progress.done);
     put(out, progress.last.map_or(0, |last| u64::from(last.0) + 1));

@@ -22,17 +22,17 @@ use feedgate_common::varint;
 
 use crate::disk::write_whole;
 
-/// Raised whenever the bytes of a log or a snapshot, or what a step does, change meaning or say more.
-/// A store of another format is not read: it starts empty, and its inboxes are rebuilt from the Archive.
+/// The format of logs and snapshots. It is raised whenever their bytes, or what a step does, change. A store of another
+/// format is not read: it starts empty, and its inboxes are rebuilt from the Archive.
 pub(super) const FORMAT: u32 = 1;
 
 const HEADER_MAGIC: [u8; 8] = *b"fginbox1";
-/// Length of a segment's header in bytes.
+/// The length of a segment's header in bytes.
 pub(super) const HEADER: usize = 76;
 const BATCH_MAGIC: [u8; 4] = *b"fgb\x01";
 const BATCH_HEADER: usize = 20;
 
-/// Which file the store's `meta` is: a copy put in its place has another one.
+/// Identifies the file `meta` of the store: a copy that is put in its place has another fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     pub(super) inode: u64,
@@ -40,18 +40,18 @@ pub(super) struct Fingerprint {
     pub(super) changed_ns: i64,
 }
 
-/// What a segment begins with.
+/// The header with which a segment begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// The store.
+    /// The id of the store.
     pub(super) id: u128,
     /// How often the store had been opened when this segment was made.
     pub(super) opens: u64,
-    /// The greatest of these numbers under which a step is known to have been logged before.
+    /// The greatest `opens` under which a step is known to have been logged before this segment.
     pub(super) used: u64,
-    /// The number of its first record.
+    /// The number of the first record in this segment.
     pub(super) first: u64,
-    /// Of the store's `meta`.
+    /// The fingerprint of the store's file `meta`.
     pub(super) meta: Fingerprint,
 }
 
@@ -92,7 +92,7 @@ impl Header {
     }
 }
 
-/// Records that will be synced together.
+/// Records that are written and synced together.
 #[derive(Debug)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -103,18 +103,18 @@ impl Batch {
         Self { bytes: vec![0; BATCH_HEADER] }
     }
 
-    /// Adds a record.
+    /// Adds a record to the batch.
     pub(super) fn push(&mut self, record: &[u8]) {
         varint::put(&mut self.bytes, record.len() as u64);
         self.bytes.extend_from_slice(record);
     }
 
-    /// How many bytes it will take.
+    /// How many bytes the batch takes in the log.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The bytes to write if its first record has number `first`.
+    /// Completes the header and answers the bytes to write. `first` is the number of the first record.
     pub(super) fn seal(&mut self, first: u64) -> &[u8] {
         let length = u32::try_from(self.bytes.len() - BATCH_HEADER).expect("a batch is cut at a few MiB");
         self.bytes[..4].copy_from_slice(&BATCH_MAGIC);
@@ -125,7 +125,7 @@ impl Batch {
         &self.bytes
     }
 
-    /// Empties it, keeping its room.
+    /// Makes the batch empty and keeps its memory.
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(BATCH_HEADER);
     }
@@ -138,48 +138,49 @@ fn checksum(first: u64, records: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The segment that is written to.
+/// The segment to which the log is written.
 #[derive(Debug)]
 pub(super) struct Segment {
     file: File,
     len: u64,
 }
 
-/// Why the log did not grow, by what may be done next.
+/// Why the log did not grow.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AppendError {
-    /// The log is as it was before (the disk is full, say): later appends may succeed.
+    /// The log is as it was before, for example because the disk is full. Later appends may succeed.
     #[error("{0}")]
     Undone(io::Error),
-    /// What the disk holds is not known: nothing more may be appended.
+    /// It is not known what the disk holds. Nothing more may be appended.
     #[error("{0}")]
     Unknown(io::Error),
 }
 
 impl Segment {
-    /// Makes a segment that holds its header, durably and at once.
+    /// Creates a segment with its header. Atomic and durable.
     pub(super) fn create(dir: &Path, header: &Header) -> std::result::Result<Self, AppendError> {
         let name = name(header.first);
         match write_whole(dir, &name, |file| file.write_all(&header.bytes())) {
             Ok(file) => Ok(Self { file, len: HEADER as u64 }),
-            // Records that went on in the segment before would overlap one that does stand there.
+            // The new segment exists. Records that went on in the segment before would have the same numbers as its
+            // own.
             Err(e) if dir.join(name).exists() => Err(AppendError::Unknown(e)),
             Err(e) => Err(AppendError::Undone(e)),
         }
     }
 
-    /// One that cannot be written, as on a disk that has failed.
+    /// For tests: a segment that cannot be written, as on a disk that has failed.
     #[cfg(test)]
     pub(super) fn read_only(path: &Path) -> Self {
         let file = File::open(path).expect("a test gives a file that exists");
         Self { len: file.metadata().expect("an open file has a length").len(), file }
     }
 
-    /// Appends a sealed batch; durable when it answers `Ok`.
+    /// Appends a sealed batch. It is durable when this answers `Ok`.
     pub(super) fn append(&mut self, batch: &[u8]) -> std::result::Result<(), AppendError> {
         if let Err(e) = self.file.write_all(batch) {
             let undone = self.file.set_len(self.len).and_then(|()| self.file.sync_data());
-            // The cursor stands behind what was cut off.
+            // The file position is still behind the bytes that were cut off.
             let undone = undone.and_then(|()| io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.len)));
             return Err(if undone.is_ok() { AppendError::Undone(e) } else { AppendError::Unknown(e) });
         }
@@ -188,7 +189,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Its length in bytes.
+    /// The length of the segment in bytes.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -198,7 +199,7 @@ fn name(first: u64) -> String {
     format!("{first:020}.log")
 }
 
-/// The segments of a directory by the number of their first record.
+/// The segments of a directory, each with the number of its first record.
 pub(super) fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).map_err(|e| failed("list", dir, e))? {
@@ -212,16 +213,16 @@ pub(super) fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// The records of one segment, in order, after their numbers.
+/// The records of one segment in order, each with its number.
 pub(super) struct Scanned<'a> {
     pub(super) records: Vec<(u64, &'a [u8])>,
-    /// The number after the last.
+    /// The number that follows the last record's.
     pub(super) next: u64,
-    /// Where the sound part ends; less than the length if a torn batch stands behind it.
+    /// The offset where the sound part ends. It is less than the file's length if a torn batch follows.
     pub(super) end: usize,
 }
 
-/// Reads the segment in `bytes`. `last`: no segment stands behind it, so its end may be torn.
+/// Reads the segment in `bytes`. `last` says that no segment follows it, so that its end may be torn.
 pub(super) fn scan<'a>(path: &Path, bytes: &'a [u8], last: bool) -> Result<Scanned<'a>> {
     let header = Header::from_bytes(bytes).ok_or_else(|| damaged(path, 0, "a segment header"))?;
     let mut scanned = Scanned { records: Vec::new(), next: header.first, end: HEADER };
@@ -247,7 +248,8 @@ pub(super) fn scan<'a>(path: &Path, bytes: &'a [u8], last: bool) -> Result<Scann
     Ok(scanned)
 }
 
-/// First record number and records of the batch that `bytes` begin with, if it checks out.
+/// The batch at the start of `bytes`: the number of its first record, and the bytes of its records. `None` if its
+/// checksum is wrong.
 fn batch_at(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (head, rest) = bytes.split_at_checked(BATCH_HEADER)?;
     let u32_at = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
@@ -256,7 +258,7 @@ fn batch_at(bytes: &[u8]) -> Option<(u64, &[u8])> {
     (head.starts_with(&BATCH_MAGIC) && checksum(first, records) == u32_at(16)).then_some((first, records))
 }
 
-/// Removes what a crash left half made.
+/// Removes files that a crash left unfinished.
 pub(super) fn sweep(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -267,7 +269,7 @@ pub(super) fn sweep(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The error for bytes that cannot be what was written.
+/// The error for a file whose bytes are damaged.
 pub(super) fn damaged(path: &Path, offset: usize, what: &str) -> StoreError {
     let path = path.display();
     StoreError::corrupt(format_args!(

@@ -1,14 +1,14 @@
-//! One bucket as a file, so that the log before it can go.
+//! A snapshot is one bucket in a file, so that the log before it can be removed.
 //!
 //! ```text
 //!   bucket-00007.snapshot   magic, store id, state, crc32 of all before
 //! ```
 //!
-//! A snapshot says which record of the log it has taken in; later ones are replayed on top. It is
-//! replaced whole, so there is the old one or the new one. Chunks are written as they lie in
-//! memory, because where they begin decides where a later trim cuts.
+//! A snapshot holds the number of the last log record that is in it; later ones are replayed after it. A new snapshot
+//! replaces the old one in one step, so after a crash there is the old one or the new one. Chunks are written as they
+//! are in memory, because where they begin decides where a later trim cuts.
 //!
-//! Size: what the packed changes take in memory, and about 20 B per inbox, 12 per author.
+//! Size: that of the packed changes in memory, about 20 B more for each inbox and 12 B for each author.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -28,19 +28,19 @@ use super::until::Until;
 use crate::disk::{self, write_whole};
 use feedgate_common::varint::{put, take, take_bytes, take_u32};
 
-/// How the files are told from others.
+/// The file name extension of snapshots.
 pub(super) const EXTENSION: &str = "snapshot";
 
 const MAGIC: [u8; 8] = *b"fgsnap_1";
 
-/// How much is collected before it is written, in bytes.
+/// How many bytes are collected before they are written.
 const WRITE: usize = 1 << 20;
 
 fn name(bucket: usize) -> String {
     format!("bucket-{bucket:05}.{EXTENSION}")
 }
 
-/// Writes the snapshot of a bucket, durably, in the place of the one before. Answers its size.
+/// Writes the snapshot of a bucket in the place of the one before, atomically and durably. Answers its size in bytes.
 pub(super) fn write(dir: &Path, id: u128, number: usize, bucket: &Bucket) -> io::Result<u64> {
     let file = write_whole(dir, &name(number), |file| {
         let mut out = Checked { file, crc: crc32fast::Hasher::new(), buffer: Vec::with_capacity(WRITE + (1 << 14)) };
@@ -58,7 +58,7 @@ pub(super) fn write(dir: &Path, id: u128, number: usize, bucket: &Bucket) -> io:
     Ok(file.metadata()?.len())
 }
 
-/// A file that keeps a checksum of what goes into it.
+/// A file with a running checksum of all that is written to it.
 struct Checked<'a> {
     file: &'a mut File,
     crc: crc32fast::Hasher,
@@ -119,7 +119,7 @@ fn put_inbox(out: &mut Vec<u8>, key: InboxKey, inbox: &Inbox) {
     }
 }
 
-/// Reads the snapshot of a bucket. No file: an empty bucket that has taken in nothing.
+/// Reads the snapshot of a bucket. If there is no file, the answer is an empty bucket.
 pub(super) fn read(dir: &Path, id: u128, number: usize) -> Result<Bucket> {
     let path = path(dir, number);
     let bytes = match disk::read(&path) {
@@ -181,7 +181,7 @@ fn take_part<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     take_bytes(bytes, len.try_into().ok()?)
 }
 
-/// Where a bucket's snapshot is.
+/// The path of a bucket's snapshot.
 pub(super) fn path(dir: &Path, bucket: usize) -> PathBuf {
     dir.join(name(bucket))
 }

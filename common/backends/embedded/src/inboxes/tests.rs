@@ -11,7 +11,7 @@ use super::*;
 
 mod expiry;
 
-/// Small enough that every few steps begin a segment and a snapshot.
+/// Settings so small that every few steps begin a new segment and a snapshot.
 const TINY: Settings = Settings { buckets: 4, segment_max: 2_000, snapshot_after: 4_000 };
 
 fn open(dir: &Path, expected: Option<&str>) -> Result<EmbeddedInboxes> {
@@ -94,7 +94,7 @@ proptest! {
     }
 }
 
-/// The state after each answered step is known; the log is cut at every byte behind it.
+/// Knows the state after each answered step, and cuts the log at every byte after it.
 #[test]
 fn i14_a_log_torn_anywhere_holds_every_answered_step_before_the_tear_and_no_half_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -270,7 +270,7 @@ fn steps_at_once_share_a_sync() {
     assert!(syncs < 200, "400 steps took {syncs} syncs");
 }
 
-/// Concurrent steps while buckets are copied and segments go, then a reopening.
+/// Runs steps while buckets are copied and segments removed, then opens the store again.
 #[test]
 fn i1_snapshots_while_steps_go_on_lose_and_repeat_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,33 +1,34 @@
-//! A build in flight, and what push has brought since it began: no IO, no lock.
+//! A build in flight, with what push has brought since it began: no IO, no lock.
 //!
-//! Size: 16 to 25 bytes a note, at most [`NOTES_MAX`] of them.
+//! Size: 16 to 25 bytes for each note, at most [`NOTES_MAX`] notes.
 
 use feedgate_common::inboxes::{Begun, NOTES_MAX};
 use feedgate_common::varint::{put, take};
 use feedgate_common::{Entry, Epoch, Generation, packing};
 
-/// See the module.
+/// The token of the build that is in flight for one inbox, with its notes.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) epoch: Epoch,
     /// How many notes there are.
     pub(super) count: u64,
-    /// They, packed: an entry, then the counter of whoever pushed it.
+    /// The packed notes: each is an entry, then the newest edge generation known to the worker that pushed it.
     pub(super) notes: Vec<u8>,
 }
 
 impl Token {
-    /// One without notes.
+    /// The token of a build that has just begun, without notes.
     pub(super) fn new(epoch: Epoch) -> Self {
         Self { epoch, count: 0, notes: Vec::new() }
     }
 
-    /// What a builder is told who finds it.
+    /// What is answered to a builder that finds this build in flight.
     pub(super) fn begun(&self) -> Begun {
         Begun { token: self.epoch, notes: self.count }
     }
 
-    /// Notes these, which somebody pushed who knew of the edges up to `counter`. False if that is too much: the token is to go.
+    /// Keeps these entries as notes. `counter` is the newest edge generation known to the worker that pushed them.
+    /// Answers false if there are too many notes; then the caller removes the token.
     pub(super) fn note(&mut self, entries: impl Iterator<Item = Entry>, counter: Generation) -> bool {
         for entry in entries {
             packing::put(&mut self.notes, &entry, &mut { packing::START });

@@ -1,9 +1,9 @@
-//! A moment up to which an inbox is kept, in whole seconds: four bytes reach to the year 2106.
+//! The moment until which an inbox is kept, in whole seconds: four bytes reach to the year 2106.
 
 use feedgate_common::Millis;
 use feedgate_common::varint::{put, take_u32};
 
-/// Seconds since 1970. The greatest is never.
+/// Seconds since 1970. The greatest value means for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Until(u32);
 
@@ -19,7 +19,7 @@ impl Until {
         Self(u32::try_from(moment.max(0) / 1000).unwrap_or(u32::MAX))
     }
 
-    /// In Unix ms; never is the greatest there is.
+    /// The moment in Unix ms; `Millis::MAX` if it is for ever.
     pub(super) fn millis(self) -> Millis {
         if self.0 == u32::MAX { Millis::MAX } else { Millis::from(self.0) * 1000 }
     }

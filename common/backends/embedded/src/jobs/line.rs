@@ -1,4 +1,4 @@
-//! The line of jobs of one lane: who waits, who is being worked off. Pure: no disk, no clock.
+//! The line of jobs of one lane: which jobs wait and which are being worked off. Pure: no disk, no clock.
 //!
 //! ```text
 //!   disk:    1 2 3 4 5 6 7 8 9        every job of the lane that is not acknowledged, by its order
@@ -16,16 +16,16 @@ use std::collections::{HashMap, VecDeque};
 
 use feedgate_common::jobs::Job;
 
-/// See the module.
+/// The jobs of one lane that are in memory, and how far on disk they reach.
 pub(super) struct Line {
     room: usize,
     places: HashMap<Job, Place>,
     ready: VecDeque<Job>,
     in_flight: HashMap<u64, Job>,
     reached: u64,
-    /// The greatest order known to be on disk.
+    /// The greatest order of a job of this lane that is known to be on disk.
     last: u64,
-    /// Unacknowledged jobs, in memory or not.
+    /// How many jobs are not acknowledged, in memory or on disk alone.
     total: u64,
 }
 
@@ -37,7 +37,7 @@ struct Place {
 enum Now {
     Waits,
     InFlight {
-        /// An equal job was put meanwhile.
+        /// Whether an equal job was put while this one is being worked off.
         again: bool,
     },
 }
@@ -45,11 +45,12 @@ enum Now {
 /// The answer to a worker that asks for a job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// This one, in flight from now on.
+    /// The job to work off; it is in flight from now on.
     Job(Job),
-    /// Jobs of an order beyond `after`, up to `until` at least, are on disk; memory has place for `room`.
+    /// No job waits in memory. Jobs with an order above `after`, up to at least `until`, are on disk; memory has place
+    /// for `room` of them.
     OnDisk { after: u64, until: u64, room: usize },
-    /// None unless something happens.
+    /// No job waits in memory or on disk, or memory is full.
     Nothing,
 }
 
@@ -67,8 +68,8 @@ impl Line {
         }
     }
 
-    /// Begins again over a disk that holds these. What is in flight is no longer known: it waits again, and its
-    /// acknowledgement is nothing.
+    /// Starts over with a disk that holds `total` jobs up to the order `last`. Jobs in flight are forgotten: they wait
+    /// again, and their acknowledgements do nothing.
     pub(super) fn begin_again(&mut self, last: u64, total: u64) {
         *self = Self::new(self.room, last, total);
     }
@@ -88,7 +89,7 @@ impl Line {
         self.merge(job) || on_disk.is_some_and(|order| order > self.reached)
     }
 
-    /// Jobs that were put are on disk, ascending by order.
+    /// Takes note that jobs that were put are on disk now. `jobs` ascend by order.
     pub(super) fn stored(&mut self, jobs: &[(u64, Job)]) {
         self.total += jobs.len() as u64;
         for &(order, job) in jobs {
@@ -100,8 +101,8 @@ impl Line {
         }
     }
 
-    /// Jobs read from disk, ascending by order: the next ones after `reached`. If they are all there are up to
-    /// `all_until`, the orders between them were given but lost.
+    /// Takes in jobs read from disk, ascending by order: the next ones after `reached`. With `all_until` they are all
+    /// the jobs there are up to that order; the orders missing between them were given but lost.
     pub(super) fn read(&mut self, jobs: Vec<(u64, Job)>, all_until: Option<u64>) {
         for (order, job) in jobs {
             if self.places.len() >= self.room {
@@ -120,7 +121,7 @@ impl Line {
         }
     }
 
-    /// The job that waits longest, now in flight as the delivery `id`.
+    /// Takes the job that waits longest and puts it in flight as the delivery `id`.
     pub(super) fn next(&mut self, id: u64) -> Next {
         if let Some(job) = self.ready.pop_front() {
             self.in_flight.insert(id, job);
@@ -134,8 +135,8 @@ impl Line {
         Next::Nothing
     }
 
-    /// The job is done. Answers where it stands on disk if it is to be taken off there; not if an equal one
-    /// was put meanwhile, which now waits in its place. An id that is not in flight is nothing.
+    /// Marks the delivery `id` as done. Answers the order and the job to remove from disk; `None` if an equal job was
+    /// put meanwhile, which now waits in its place, or if `id` is not in flight.
     pub(super) fn acknowledge(&mut self, id: u64) -> Option<(u64, Job)> {
         let job = self.in_flight.remove(&id)?;
         let place = self.places.get_mut(&job).expect("what is in flight has a place");
@@ -150,14 +151,15 @@ impl Line {
         Some((order, job))
     }
 
-    /// The job waits again, before all others. What was put meanwhile waits with it.
+    /// Gives back the delivery `id`: its job waits again, before all others. An equal job that was put meanwhile is the
+    /// same one.
     pub(super) fn give_back(&mut self, id: u64) {
         let Some(job) = self.in_flight.remove(&id) else { return };
         self.places.get_mut(&job).expect("what is in flight has a place").now = Now::Waits;
         self.ready.push_front(job);
     }
 
-    /// Jobs that wait or are in flight.
+    /// How many jobs wait or are in flight, in memory and on disk.
     pub(super) fn total(&self) -> u64 {
         self.total
     }

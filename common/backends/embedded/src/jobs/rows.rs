@@ -1,4 +1,4 @@
-//! How waiting jobs stand on disk: by order, and by name so that equal ones merge.
+//! The two tables of waiting jobs: one in the order of putting, one by job so that equal ones merge.
 
 use feedgate_common::jobs::Job;
 
@@ -16,7 +16,7 @@ impl Table for ByOrder {
     type Row = Job;
 }
 
-/// The order of each such job.
+/// The order of each job that is not acknowledged.
 pub(super) struct ByJob;
 
 impl Table for ByJob {

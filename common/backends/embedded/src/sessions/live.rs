@@ -1,7 +1,7 @@
-//! Who is connected: user → device → the one session that claimed it last.
+//! The sessions that are connected: user → device → the one session that claimed it last.
 //!
-//! Invariants: a device has at most one session (I17); whoever shows another token than that session's changes
-//! nothing. No await under a lock.
+//! Invariants: a device has at most one session (I17). A caller with another token than that session's changes nothing.
+//! No lock is held across an await.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use feedgate_common::error::Result;
 use feedgate_common::sessions::{Claim, Claimed, SavePosition, SessionInfo, Token};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
-/// A session; about 130 bytes with its device's and node's names.
+/// A live session. It takes about 130 bytes with the names of its device and node.
 struct Live {
     device: DeviceId,
     token: Token,
@@ -20,11 +20,11 @@ struct Live {
     kept: Kept,
 }
 
-/// Where the device's positions are kept.
+/// Where the positions of a device are kept.
 enum Kept {
-    /// In the store, beyond the session.
+    /// On disk, so they outlive the session.
     Stored,
-    /// That in the main feed here, as long as the session lasts: the device has no id of its own.
+    /// In memory, for the main feed alone and as long as the session lasts: the device has no id of its own.
     Here(Option<Position>),
 }
 
@@ -40,7 +40,8 @@ impl Pool {
         Self { users: DashMap::new(), epoch, claims: AtomicU64::new(0) }
     }
 
-    /// The newest claim wins: the lock on the user is taken before the token is.
+    /// Makes a session of this claim and ends the one of before. The token is drawn while the user's sessions are
+    /// locked, so the newest claim has the greatest token.
     pub(super) fn claim(&self, claim: Claim) -> Claimed {
         let mut sessions = self.users.entry(claim.user).or_default();
         let token = Token { epoch: self.epoch, counter: self.claims.fetch_add(1, Ordering::Relaxed) + 1 };
@@ -56,7 +57,8 @@ impl Pool {
         let replaced = match sessions.binary_search_by(|other| other.device.cmp(&live.device)) {
             Ok(at) => Some(std::mem::replace(&mut sessions[at], live)),
             Err(at) => {
-                // Nearly every user has one device: room for four would cost more than the session.
+                // Room for one more, not for four: nearly every user has one device, and spare room would cost more
+                // than the session.
                 sessions.reserve_exact(1);
                 sessions.insert(at, live);
                 None
@@ -69,7 +71,7 @@ impl Pool {
         self.take(user, |live| live.device == *device && live.token == token);
     }
 
-    /// Ends the device's session; where it was.
+    /// Ends the session of a device. Answers the node and the connection where it was; `None` if there was none.
     pub(super) fn revoke(&self, user: UserNo, device: &DeviceId) -> Option<(String, u64)> {
         self.take(user, |live| live.device == *device).map(|live| (live.node.into(), live.connection))
     }
@@ -111,14 +113,14 @@ impl Pool {
         nodes
     }
 
-    /// By device. Positions only of devices that keep them here.
+    /// The user's sessions, sorted by device. Only devices whose position is kept in memory have one here.
     pub(super) fn list(&self, user: UserNo) -> Vec<SessionInfo> {
         let sessions = self.users.get(&user);
         sessions.iter().flat_map(|sessions| sessions.iter()).map(Live::info).collect()
     }
 
-    /// Moves the position forward if the saver's token is its device's; `store` does it for a device whose
-    /// position is stored. Whether it moved.
+    /// Moves a device's position forward, if `save` has the token of its session. `store` does that for positions on
+    /// disk. Answers whether the position moved.
     pub(super) fn save(&self, save: &SavePosition, store: impl FnOnce() -> Result<bool>) -> Result<bool> {
         let Some(mut sessions) = self.users.get_mut(&save.user) else { return Ok(false) };
         let Some(live) = sessions.iter_mut().find(|live| live.device == save.device && live.token == save.token) else {
@@ -155,7 +157,8 @@ impl Live {
     }
 }
 
-/// Forward within an epoch, or in a greater one. Staying is forward: the device was seen there again.
+/// Whether `to` is not behind `from`: in a greater epoch, or in the same one at no smaller offset. An equal position
+/// counts too, since it shows that the device was there again.
 pub(super) fn is_forward(from: Position, to: Position) -> bool {
     (to.epoch, to.offset) >= (from.epoch, from.offset)
 }

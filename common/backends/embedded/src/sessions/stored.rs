@@ -1,8 +1,8 @@
 //! The positions of devices on disk, at most [`DEVICES_MAX`] devices of a user; 60 bytes or so each, and 18 more for
 //! each named feed it has acknowledged.
 //!
-//! A device unseen for too long counts as absent at once; its row goes when [`Sweep`] comes by, so that users
-//! who never return do not stay for ever.
+//! A device that was unseen for too long counts as absent at once. Its row is removed later by [`Sweep`], so that rows
+//! of users who never return do not stay for ever.
 //!
 //! Every function that writes runs on the writer thread, so nothing comes between its reads and its writes.
 
@@ -20,7 +20,7 @@ use crate::codec::Code;
 use crate::table::{Space, Table};
 use crate::view::{Read, Tx};
 
-/// (user, device) → where the device stands.
+/// The row of each device, by user and device.
 struct Positions;
 
 impl Table for Positions {
@@ -31,14 +31,15 @@ impl Table for Positions {
     type Row = Stored;
 }
 
-/// What is kept of a device.
+/// What is stored of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Stored {
-    /// Acknowledged up to here in the main feed.
+    /// The position that the device has acknowledged in the main feed.
     main: Option<Position>,
-    /// And in named ones, each once: at most [`NAMED_MAX`], the one saved last at the end.
+    /// The positions that it has acknowledged in named feeds, each feed once: at most [`NAMED_MAX`], the one saved last
+    /// at the end.
     named: Vec<(FeedId, Position)>,
-    /// When it last said so, in whatever feed.
+    /// When the device last acknowledged anything, in any feed, in Unix ms.
     seen: Millis,
 }
 
@@ -47,7 +48,7 @@ impl Stored {
         now.saturating_sub(self.seen) < DEVICE_TTL_MS
     }
 
-    /// Acknowledged up to here in `feed`.
+    /// The position that the device has acknowledged in `feed`.
     pub(super) fn position(&self, feed: FeedId) -> Option<Position> {
         if feed == FeedId::MAIN {
             return self.main;
@@ -68,7 +69,8 @@ impl Stored {
     }
 }
 
-/// When it was seen, its position in the main feed if it has one, then `feed epoch offset` of each named feed.
+/// The bytes of a row: when the device was seen, its position in the main feed if it has one, then `feed epoch offset`
+/// of each named feed.
 impl Code for Stored {
     fn put(&self, out: &mut Vec<u8>) {
         (self.seen, self.main.map(|main| (main.epoch, main.offset))).put(out);
@@ -93,12 +95,13 @@ fn key(user: UserNo, device: &DeviceId) -> (UserNo, CompactString) {
     (user, device.as_str().into())
 }
 
-/// What is kept of a device, stale or not.
+/// The row of a device, even if it was unseen for too long.
 pub(super) fn get(from: &impl Read, user: UserNo, device: &DeviceId) -> Result<Option<Stored>> {
     from.get::<Positions>(&key(user, device))
 }
 
-/// Moves a device's position in a feed forward, making room for a device that is new. Whether it moved.
+/// Moves a device's position in a feed forward. For a new device room is made first. Answers whether the position
+/// moved.
 pub(super) fn put(tx: &mut Tx<'_>, save: &SavePosition, now: Millis) -> Result<bool> {
     let key = key(save.user, &save.device);
     let mut row = match tx.get::<Positions>(&key)?.filter(|row| row.is_fresh(now)) {
@@ -117,26 +120,26 @@ pub(super) fn put(tx: &mut Tx<'_>, save: &SavePosition, now: Millis) -> Result<b
     Ok(true)
 }
 
-/// Goes round all positions, a little at a time on the back of saves, and removes the stale ones.
+/// Goes through all positions in a circle, some rows at a time as part of a save, and removes stale ones.
 #[derive(Default)]
 pub(super) struct Sweep(Mutex<Round>);
 
 #[derive(Default)]
 struct Round {
-    /// When it last moved on.
+    /// When the last rows were looked at, in Unix ms.
     moved: Millis,
-    /// The last row it looked at; `None` before the first.
+    /// The key of the last row looked at; `None` at the start of a round.
     after: Option<(UserNo, CompactString)>,
 }
 
 impl Sweep {
-    /// The least time between two stretches, in ms.
+    /// The least time between two runs, in ms.
     pub(super) const PAUSE_MS: i64 = 1000;
 
-    /// Rows of a stretch, so that the save that carries it does not feel it.
+    /// How many rows one run looks at. So few do not slow down the save that carries the run.
     pub(super) const ROWS: usize = 256;
 
-    /// Looks at the next stretch, if it is time.
+    /// Looks at the next [`Self::ROWS`] rows, if [`Self::PAUSE_MS`] have passed since the last run.
     pub(super) fn run(&self, tx: &mut Tx<'_>, now: Millis) -> Result<()> {
         let mut round = self.0.lock();
         if (0..Self::PAUSE_MS).contains(&now.saturating_sub(round.moved)) {
@@ -153,7 +156,7 @@ impl Sweep {
     }
 }
 
-/// Removes a user's devices that are stale, then those unseen longest, until one more fits.
+/// Removes the user's stale devices, and then those that were unseen longest, until there is room for one more.
 fn make_room(tx: &mut Tx<'_>, user: UserNo, now: Millis) -> Result<()> {
     let first_of = |user: u32| (UserNo(user), CompactString::default());
     let all = tx.scan::<Positions>(first_of(user.0)..first_of(user.0.saturating_add(1)));

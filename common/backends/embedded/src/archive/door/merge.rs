@@ -1,4 +1,4 @@
-//! Many authors' adds, and what is addressed to the reader, as one display order, downwards.
+//! Merges the adds of many authors, and what is addressed to the reader, into display order, newest first.
 
 use std::collections::BinaryHeap;
 use std::iter::Rev;
@@ -16,17 +16,17 @@ use crate::view::{Read, Rows, View};
 const LEAST: DisplayKey = DisplayKey { rank: i64::MIN, item: ItemId(0) };
 const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
 
-/// A part of display order.
+/// The part of display order that is read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::archive) struct Stretch {
-    /// Strictly below this.
+    /// Only adds strictly below this key; all if `None`.
     pub(in crate::archive) before: Option<DisplayKey>,
-    /// Nothing of a lower rank.
+    /// Only adds of at least this rank; all if `None`.
     pub(in crate::archive) least_rank: Option<i64>,
 }
 
 impl Stretch {
-    /// Of a table whose rows `key` gives the place of.
+    /// The range of this part in a table. `key` makes the table's key of a place in display order.
     fn range<Key>(self, key: impl Fn(DisplayKey) -> Key) -> (Bound<Key>, Bound<Key>) {
         let least = self.least_rank.map_or(LEAST, |rank| DisplayKey { rank, item: ItemId(0) });
         let end = self.before.map_or_else(|| Included(key(GREATEST)), |before| Excluded(key(before)));
@@ -34,11 +34,11 @@ impl Stretch {
     }
 }
 
-/// Newest first.
+/// A sorted source of adds, read newest first.
 enum Stream {
     /// One lane of one author, in one feed.
     Lane { window: Window, rows: Rev<Rows<Shown>> },
-    /// What is addressed to the reader.
+    /// What is addressed to the reader in one feed.
     Direct { rows: Rev<Rows<DirectShown>> },
 }
 
@@ -55,7 +55,7 @@ impl Stream {
             let ((AuthorFeed { author, .. }, lane, key), add) = row?;
             if add.seq < window.low {
                 match lane {
-                    // In step, everything further down is older in the outbox too.
+                    // In this lane, an add further down is older in the outbox too.
                     Lane::InStep => return Ok(None),
                     Lane::Aside => continue,
                 }
@@ -73,13 +73,13 @@ impl Stream {
 #[derive(Default)]
 pub(super) struct Newest {
     streams: Vec<Stream>,
-    /// The next add of each stream that has one.
+    /// The next add of each stream that has one left.
     heads: Vec<Option<FeedAdd>>,
     order: BinaryHeap<(DisplayKey, usize)>,
 }
 
 impl Newest {
-    /// Adds a window.
+    /// Adds the living adds of one author's window to the merge.
     pub(super) fn open(&mut self, view: &View, window: Window, outbox: &AuthorRow, stretch: Stretch) -> Result<()> {
         for lane in lanes(outbox) {
             let rows = view.scan::<Shown>(stretch.range(|key| (window.list, lane, key))).rev();
@@ -88,7 +88,7 @@ impl Newest {
         Ok(())
     }
 
-    /// Adds what is addressed to the reader in this feed.
+    /// Adds what is addressed to the reader in this feed to the merge.
     pub(super) fn open_direct(&mut self, view: &View, inbox: InboxKey, stretch: Stretch) -> Result<()> {
         self.add(Stream::Direct { rows: view.scan::<DirectShown>(stretch.range(|key| (inbox, key))).rev() })
     }

@@ -8,31 +8,31 @@ use quick_cache::sync::Cache;
 use crate::archive::tables::{Adds, AuthorFeed, ShownRow};
 use crate::view::{Read, View};
 
-/// See [`super`].
+/// The adds of one author to one feed that an edge shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// Whose adds, to which feed.
+    /// The author, and the feed to which the adds went.
     pub(super) list: AuthorFeed,
-    /// Of the edge.
+    /// The generation of the edge.
     pub(super) generation: Generation,
-    /// No add below is shown.
+    /// No add with a smaller sequence number is shown.
     pub(super) low: OutboxSeq,
-    /// Adds by push above come by push.
+    /// Adds of route push with a greater sequence number are not shown: push brings them.
     pub(super) push_up_to: OutboxSeq,
 }
 
 impl Window {
-    /// Whether a living add at or above `low` is shown. One by pull above `from` always is: nobody
-    /// pushes it.
+    /// Whether a living add at or above `low` is shown. One of route pull above `from` always is, since no push brings
+    /// it.
     pub(super) fn shows(&self, add: ShownRow) -> bool {
         add.seq <= self.push_up_to || add.route == Route::Pull
     }
 }
 
-/// Where backfills begin, remembered: at most about 60 bytes each.
+/// How many starts of backfills are remembered; at most about 60 bytes each.
 const REMEMBERED: usize = 50_000;
 
-/// See [`Lows::low`].
+/// Remembered starts of backfills, by list, `from` and length.
 pub(super) struct Lows(Cache<(AuthorFeed, OutboxSeq, usize), OutboxSeq>);
 
 impl Default for Lows {
@@ -42,8 +42,8 @@ impl Default for Lows {
 }
 
 impl Lows {
-    /// The oldest of the newest `backfill` adds of the list up to `from` that no record up to `from` deletes; 1
-    /// if there are fewer, `from` + 1 if none is wanted.
+    /// The sequence number of the oldest of the newest `backfill` adds of the list up to `from` that no record up to
+    /// `from` deletes; 1 if there are fewer, `from` + 1 if `backfill` is 0.
     pub(super) fn low(&self, view: &View, list: AuthorFeed, from: OutboxSeq, backfill: usize) -> Result<OutboxSeq> {
         if backfill == 0 {
             return Ok(from.saturating_add(1));

@@ -1,4 +1,4 @@
-//! An author's adds to one feed in outbox order, living and deleted: what a follow counts back from its `from`.
+//! An author's adds to one feed in outbox order, living and deleted. A follow counts its backfill in them.
 //!
 //! A deleted add stays, with the record that deleted it, because "the newest K up to `from`" means
 //! as the outbox stood at `from`: an add deleted later still takes its place among the K.
@@ -9,16 +9,16 @@ use feedgate_common::{DisplayKey, OutboxSeq, PullSeq};
 use super::{AuthorFeed, Lane, fields, table};
 
 table! {
-    /// See the module.
+    /// The add at each place of an author's outbox, by feed.
     Adds: b'd', Archive, (AuthorFeed, OutboxSeq) => AddRow
 }
 
-/// One add.
+/// An add, and what deleted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AddRow {
     pub(crate) key: DisplayKey,
     pub(crate) route: Route,
-    /// Where it stands in [`super::Shown`] while it lives.
+    /// The lane in which it stands in [`super::Shown`] while it lives.
     pub(crate) lane: Lane,
     /// The record that deleted it.
     pub(crate) deleted_by: Option<OutboxSeq>,

@@ -1,4 +1,4 @@
-//! Where an author's outbox ends, since when its push is outstanding, and which way its items go.
+//! Authors: where the outbox ends, since when its push is outstanding, and which way its items go.
 
 use feedgate_common::change::Class;
 use feedgate_common::{DisplayKey, Millis, OutboxSeq, PullSeq, UserNo};
@@ -7,30 +7,30 @@ use super::{fields, table};
 use crate::codec::Code;
 
 table! {
-    /// See the module.
+    /// The row of each author; one without records, class or followers has none.
     Authors: b'a', Archive, UserNo => AuthorRow
 }
 
-/// An author without records, class or followers has none.
+/// What is stored of an author.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AuthorRow {
-    /// The last sequence number given.
+    /// The sequence number of the author's newest record.
     pub(crate) head: OutboxSeq,
-    /// When the oldest record that is not fanned out was accepted; 0 if reopened, -1 once somebody was told so. Mirrors
-    /// [`super::Due`].
+    /// When the oldest record that is not fanned out was accepted; 0 if the push was reopened, -1 once a worker was
+    /// told so. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
-    /// The last add in [`super::Lane::InStep`].
+    /// The newest add in [`super::Lane::InStep`].
     pub(crate) last_in_step: Option<DisplayKey>,
     /// Whether any add was ever put into [`super::Lane::Aside`].
     pub(crate) has_aside: bool,
     pub(crate) class: Class,
-    /// The rows in [`super::Followers`].
+    /// How many rows the author has in [`super::Followers`].
     pub(crate) followers: u64,
     /// The number of the newest record of route pull. Mirrors [`super::PullHeads`].
     pub(crate) last_pull: PullSeq,
-    /// The same of those that were not imported. Mirrors [`super::ToldHeads`].
+    /// The number of the newest record of route pull that was not imported. Mirrors [`super::ToldHeads`].
     pub(crate) last_told: PullSeq,
-    /// The last number that was given to whoever goes through reopened work.
+    /// The last number that was given to a worker that goes through reopened work.
     pub(crate) redo: u64,
 }
 

@@ -3,26 +3,26 @@
 use super::{fields, table};
 
 table! {
-    /// See the module.
+    /// The one row of counters.
     Counters: b'0', Archive, () => CountersRow
 }
 
-/// Each is the last number given, or a count.
+/// The counters. Each is the last number given, or a count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CountersRow {
     pub(crate) users: u32,
-    /// Of edges, over all readers; follows and shields take from it too where they stand in lists.
+    /// The last edge generation given, over all readers. Follows and shields take their places in lists from it too.
     pub(crate) generation: u64,
-    /// The end of the last block that was given out.
+    /// The end of the last block of epochs that was given out.
     pub(crate) epoch: u64,
     /// The last item id that the store chose itself.
     pub(crate) item: u64,
     pub(crate) living_items: u64,
     pub(crate) edges_on: u64,
     pub(crate) events: u64,
-    /// Of records of route pull, over all authors.
+    /// The last number given to a record of route pull, over all authors.
     pub(crate) pull: u64,
-    /// Of named feeds.
+    /// How many named feeds there are.
     pub(crate) feeds: u16,
 }
 

@@ -1,10 +1,10 @@
-//! What is addressed to readers by name: it stands in no outbox.
+//! Records addressed to readers by name. They stand in no outbox.
 
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, Op, UserNo};
 
 use super::{fields, table};
 
-/// The number that is never given to a user.
+/// A number that is never given to a user.
 pub(crate) const NOBODY: UserNo = UserNo(u32::MAX);
 
 table! {
@@ -13,7 +13,7 @@ table! {
 }
 
 table! {
-    /// Where a reader's records end.
+    /// Where the records addressed to a reader end.
     DirectHeads: b'j', Archive, UserNo => DirectHeadRow
 }
 
@@ -23,7 +23,8 @@ table! {
 }
 
 table! {
-    /// Who was given an item, with its author; kept when it is deleted. One that reached nobody stands at [`NOBODY`].
+    /// The readers to whom an item is addressed, with its author. The rows stay when the item is deleted. An item that
+    /// reached nobody has one row at [`NOBODY`].
     Recipients: b'o', Archive, (ItemId, UserNo) => UserNo
 }
 
@@ -39,14 +40,14 @@ pub(crate) struct DirectRow {
 
 fields!(DirectRow { op, author, feed, key, at });
 
-/// Zero for a reader to whom nothing was ever addressed.
+/// The end of the records addressed to a reader. All zero for one to whom nothing was ever addressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DirectHeadRow {
-    /// The last number given.
+    /// The number of the newest record.
     pub(crate) head: DirectSeq,
-    /// When the oldest record that is not brought was accepted. Mirrors [`super::Due`].
+    /// When the oldest record that is not brought into the inboxes was accepted. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
-    /// All records that are not brought were imported: nobody is told of them.
+    /// Whether all records that are not brought were imported: then nobody is told of them.
     pub(crate) quiet: bool,
 }
 

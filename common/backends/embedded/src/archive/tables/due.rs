@@ -1,7 +1,7 @@
-//! Outstanding events, oldest first.
+//! The outstanding events, oldest first.
 //!
-//! One row per author, edge or reader, not per record: the work is "bring it to its head" anyway. How far
-//! the event goes stands with the author, the edge or the reader.
+//! There is one row for each author, edge or reader, not for each record, since the work is to bring all that is new.
+//! How far the event goes stands in the row of the author, the edge or the reader.
 
 use feedgate_common::{Millis, UserNo};
 
@@ -9,16 +9,16 @@ use super::table;
 use crate::codec::Code;
 
 table! {
-    /// By the time the event counts from.
+    /// The outstanding events, by the time since which each is outstanding.
     Due: b'v', Archive, (Millis, Owed) => ()
 }
 
 table! {
-    /// The edges among them, by reader and author.
+    /// The outstanding events that are edges, by reader and author.
     DueEdges: b'V', Archive, (UserNo, UserNo) => ()
 }
 
-/// Whose work it is.
+/// To what an outstanding event belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owed {
     Outbox { author: UserNo },
@@ -27,7 +27,7 @@ pub(crate) enum Owed {
 }
 
 impl Owed {
-    /// The greatest, for the end of a range.
+    /// The greatest value, for the end of a range.
     pub(crate) const LAST: Self = Self::Direct { reader: UserNo(u32::MAX) };
 }
 

@@ -1,4 +1,4 @@
-//! Named feeds. A name keeps its number for ever; how many numbers are given is in [`super::Counters`].
+//! The named feeds. A name keeps its number for ever; [`super::Counters`] holds how many numbers are given.
 
 use compact_str::CompactString;
 use feedgate_common::FeedId;
@@ -6,6 +6,6 @@ use feedgate_common::FeedId;
 use super::table;
 
 table! {
-    /// By name.
+    /// The number of each named feed.
     Feeds: b'z', Archive, CompactString => FeedId
 }

@@ -1,20 +1,20 @@
-//! Follows in the order in which they began, whatever shields are up: the lists people see.
+//! Follows in the order in which they began, whatever shields are up: the lists that users see.
 
 use feedgate_common::{Millis, UserNo};
 
 use super::{fields, table};
 
 table! {
-    /// Whom a reader follows.
+    /// The authors whom a reader follows.
     FollowingList: b'g', Archive, (UserNo, u64) => FollowLine
 }
 
 table! {
-    /// Who follows an author.
+    /// The readers who follow an author.
     FollowerList: b'h', Archive, (UserNo, u64) => FollowLine
 }
 
-/// The other side, and since when.
+/// The user on the other side of a follow or shield, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FollowLine {
     pub(crate) user: UserNo,

@@ -1,15 +1,15 @@
-//! Edges in effect that have a row, by author and bucket: what a push step reads as one range.
+//! The edges that are on and have a row, by author and bucket. A push step reads one range of them.
 
 use feedgate_common::{Bucket, Generation, OutboxSeq, UserNo};
 
 use super::{fields, table};
 
 table! {
-    /// By author, bucket of the store's layout, then reader.
+    /// The followers, by author, bucket of the store's layout, and reader.
     Followers: b'w', Archive, (UserNo, Bucket, UserNo) => FollowerRow
 }
 
-/// The edge, without what the key says.
+/// What a push step needs of an edge besides its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FollowerRow {
     pub(crate) generation: Generation,

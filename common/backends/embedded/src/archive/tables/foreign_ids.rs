@@ -1,4 +1,5 @@
-//! The backend's own keys. One stays with its item when that is deleted, until a new item is published with it.
+//! The backend's own keys of items. A key stays with its item after that is deleted, until a new item is published with
+//! it.
 
 use compact_str::CompactString;
 use feedgate_common::ItemId;
@@ -6,6 +7,6 @@ use feedgate_common::ItemId;
 use super::table;
 
 table! {
-    /// See the module.
+    /// The item of each key of the backend.
     ForeignIds: b'f', Archive, CompactString => ItemId
 }

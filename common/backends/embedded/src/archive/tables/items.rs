@@ -9,31 +9,31 @@ use super::{AuthorFeed, fields, table};
 use crate::codec::{Code, Short};
 
 table! {
-    /// See the module.
+    /// Each item, living or deleted.
     Items: b'i', Items, ItemId => ItemRow
 }
 
-/// What stands for the place in the outbox of an item that is in none.
+/// The sequence number of an item that stands in no outbox.
 pub(crate) const NO_SEQ: OutboxSeq = 0;
 
-/// Of the payload that was accepted first; edits leave it.
+/// A hash of the payload that was accepted first; edits do not change it.
 pub(crate) type Fingerprint = [u8; 16];
 
-/// An item, living or not.
+/// An item, living or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ItemRow {
     pub(crate) author: UserNo,
-    /// Of its `add`.
+    /// The sequence number of its `add` in the author's outbox, or [`NO_SEQ`].
     pub(crate) seq: OutboxSeq,
     pub(crate) published_at: Millis,
     pub(crate) fingerprint: Fingerprint,
-    /// Where its `add` went and all that follows goes.
+    /// The feed of its `add`, and of every later record of the item.
     pub(crate) feed: FeedId,
     pub(crate) life: Life,
 }
 
 impl ItemRow {
-    /// Where its `add` stands, if it stands in the outbox.
+    /// The key of its `add` in the table of adds, if the item stands in the outbox.
     pub(crate) fn add(&self) -> (AuthorFeed, OutboxSeq) {
         (AuthorFeed { feed: self.feed, author: self.author }, self.seq)
     }
@@ -41,7 +41,7 @@ impl ItemRow {
 
 fields!(ItemRow { author, seq, published_at, fingerprint, feed, life });
 
-/// What it says, if it still says anything.
+/// The content of an item, while it lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Life {
     Gone,

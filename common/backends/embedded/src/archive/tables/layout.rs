@@ -1,28 +1,28 @@
-//! What was fixed when the store was created, and the inbox store it last worked with.
+//! What was fixed when the store was created, and the inbox store with which it last worked.
 
 use compact_str::CompactString;
 
 use super::{fields, table};
 
-/// The format of all rows of the Archive, as their tables encode them. A store of another one is not opened.
+/// The format of all rows of the Archive, as their tables encode them. A store of another format is not opened.
 pub(crate) const FORMAT: u16 = 1;
 
 table! {
-    /// How the rows are laid out.
+    /// The format and the layout of the rows.
     Layout: b'1', Archive, () => LayoutRow
 }
 
 table! {
-    /// The incarnation of the inbox store.
+    /// The incarnation of the inbox store with which the Archive last worked.
     Incarnation: b'2', Archive, () => CompactString
 }
 
-/// Written once, when the store is made.
+/// What is written once, when the store is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LayoutRow {
     /// The [`FORMAT`] of the program that made the store.
     pub(crate) format: u16,
-    /// In how many buckets followers are laid out, 1 at least.
+    /// The number of buckets into which followers are laid out, 1 at least.
     pub(crate) buckets: u16,
 }
 

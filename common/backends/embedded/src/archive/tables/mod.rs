@@ -26,7 +26,7 @@
 //!   due_edges                             reader, author            → those of them that are edges
 //! ```
 //!
-//! Tags and encodings are the format on disk: a change of either takes another number of [`FORMAT`].
+//! Tags and encodings are the format on disk: each change of them needs another number of [`FORMAT`].
 
 mod adds;
 mod author_feed;
@@ -87,7 +87,7 @@ macro_rules! fields {
     };
 }
 
-/// Implements [`Table`](crate::table::Table).
+/// Declares a table: an empty type that implements [`Table`](crate::table::Table).
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident: $tag:literal, $space:ident, $key:ty => $row:ty) => {
         $(#[$doc])*

@@ -1,30 +1,31 @@
-//! What readers pull, by its number: one count over all authors.
+//! The records that readers pull, by one number that counts over all authors.
 
 use feedgate_common::{DisplayKey, Op, OutboxSeq, PullSeq, UserNo};
 
 use super::{AuthorFeed, fields, table};
 
 table! {
-    /// An author's records of route pull to one feed; never removed.
+    /// An author's records of route pull to one feed. They are never removed.
     Pulls: b'p', Archive, (AuthorFeed, PullSeq) => PullRow
 }
 
 table! {
-    /// Where each author's end: one row per author who ever had any. Mirrors [`super::AuthorRow::last_pull`].
+    /// The number of each author's newest such record. One row for each author who ever had any. Mirrors
+    /// [`super::AuthorRow::last_pull`].
     PullHeads: b'q', Archive, PullSeq => UserNo
 }
 
 table! {
-    /// The same of those that were not imported: whoever is online is told of them. Mirrors
-    /// [`super::AuthorRow::last_told`].
+    /// The number of each author's newest such record that was not imported. Readers who are online are told of it.
+    /// Mirrors [`super::AuthorRow::last_told`].
     ToldHeads: b't', Archive, PullSeq => UserNo
 }
 
-/// A record, without what the key says.
+/// What is stored of a pull record besides its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PullRow {
     pub(crate) op: Op,
-    /// Its place in the outbox.
+    /// The sequence number of the record in the author's outbox.
     pub(crate) seq: OutboxSeq,
     pub(crate) key: DisplayKey,
 }

@@ -7,11 +7,11 @@ use super::{fields, table};
 use crate::codec::Code;
 
 table! {
-    /// Dense from 1 for each author; never removed.
+    /// The records of each author by sequence number, dense from 1. They are never removed.
     Records: b'r', Archive, (UserNo, OutboxSeq) => RecordRow
 }
 
-/// One record, and when it was accepted.
+/// A record, and when it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordRow {
     pub(crate) op: Op,
@@ -19,7 +19,7 @@ pub(crate) struct RecordRow {
     pub(crate) key: DisplayKey,
     pub(crate) at: Millis,
     pub(crate) feed: FeedId,
-    /// It was imported: nobody is told of it.
+    /// Whether it was imported: then nobody is told of it.
     pub(crate) history: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which item an idempotency key stands for, and until when.
+//! The item that an idempotency key stands for, and until when.
 
 use compact_str::CompactString;
 use feedgate_common::accept::RetryRow;
@@ -7,12 +7,13 @@ use feedgate_common::{Millis, UserNo};
 use super::{fields, table};
 
 table! {
-    /// Past its time a row counts as absent, whether or not it was swept.
+    /// The answer to each author's idempotency key. A row counts as absent when its time is over, even before it is
+    /// removed.
     Retries: b'k', Archive, (UserNo, CompactString) => RetryRow
 }
 
 table! {
-    /// The same rows by the end of their time, for the sweep.
+    /// The idempotency keys by the end of their time, for the sweep.
     Expiries: b'x', Archive, (Millis, UserNo, CompactString) => ()
 }
 

@@ -1,4 +1,4 @@
-//! What users have put between themselves and others, as they themselves see it; the edges have it too.
+//! The shields that users have put up against others, as they see them. The edges hold them too.
 
 use feedgate_common::UserNo;
 use feedgate_common::graph::{Shield, Shields};
@@ -7,12 +7,12 @@ use super::{FollowLine, table};
 use crate::codec::Code;
 
 table! {
-    /// By who asked, kind and whom against: where it stands in the list.
+    /// By the user who asked, the kind and the user on the other side: the place in the list.
     ShieldsUp: b'b', Archive, (UserNo, Shield, UserNo) => u64
 }
 
 table! {
-    /// In the order in which they went up.
+    /// Shields in the order in which they went up.
     ShieldList: b'c', Archive, (UserNo, Shield, u64) => FollowLine
 }
 

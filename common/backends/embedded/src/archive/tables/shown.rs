@@ -5,9 +5,9 @@
 //!   aside     the others: backdated, or with a rank of the business's own
 //! ```
 //!
-//! A reader who followed late sees no add below some outbox sequence number. In step, the first
-//! such add ends the search; without the lanes it would go on through the author's whole past. An author has one pair of
-//! lanes for all feeds: what is in step among all is in step among those of one.
+//! A reader who followed late is shown no add below some outbox sequence number. In the lane in step, the first such
+//! add ends the search; without lanes it would go on through all of the author's adds. An author has one pair of lanes
+//! for all feeds: adds that are in step among all are in step among those of one feed.
 
 use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, OutboxSeq};
@@ -16,18 +16,18 @@ use super::{AuthorFeed, fields, table};
 use crate::codec::Code;
 
 table! {
-    /// See the module.
+    /// The living adds in display order, by author, feed and lane.
     Shown: b's', Archive, (AuthorFeed, Lane, DisplayKey) => ShownRow
 }
 
-/// Of an add, for good.
+/// The lane of an add. It never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lane {
     InStep = 0,
     Aside = 1,
 }
 
-/// Where the add stands in the outbox, and its door.
+/// The place of an add in the outbox, and its route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShownRow {
     pub(crate) seq: OutboxSeq,

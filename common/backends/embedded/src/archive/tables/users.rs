@@ -1,4 +1,4 @@
-//! Names and numbers of users, each way. A pair never changes.
+//! The names and numbers of users, by each of the two. A pair never changes.
 
 use compact_str::CompactString;
 use feedgate_common::UserNo;
@@ -6,11 +6,11 @@ use feedgate_common::UserNo;
 use super::table;
 
 table! {
-    /// From outside to inside.
+    /// The number of each name.
     Names: b'n', Archive, CompactString => UserNo
 }
 
 table! {
-    /// From inside to outside.
+    /// The name of each number.
     Users: b'u', Archive, UserNo => CompactString
 }

@@ -27,7 +27,7 @@ fn add(seq: u64, generation: u64) -> Entry {
     Entry::of(&record(seq), AUTHOR, generation)
 }
 
-/// A bucket in which these readers have an empty inbox, built at 10.
+/// A bucket in which each of these readers has an empty inbox, built at generation 10.
 fn with_inboxes(readers: &[u32]) -> Bucket {
     let mut bucket = Bucket::default();
     for &reader in readers {
@@ -45,7 +45,7 @@ fn begin(bucket: &mut Bucket, reader: u32, token: u64) -> Answer {
     bucket.apply(Step::Begin { key: key(reader), token: Epoch(token) })
 }
 
-/// The answer of a build that has begun.
+/// The answer to a build that has begun.
 fn begun(token: u64, notes: u64) -> Answer {
     Answer::Begun(Some(Begun { token: Epoch(token), notes }))
 }
@@ -94,12 +94,12 @@ fn edge(bucket: &mut Bucket, reader: u32, generation: u64, on: bool, done: u64, 
     }]))
 }
 
-/// What a step says that appended one record to `reader`'s inbox, as it stands now.
+/// The growth of `reader`'s inbox by one record, as a step reports it.
 fn grown(bucket: &Bucket, reader: u32, generation: u64) -> Grown {
     Grown { key: key(reader), head: bucket.inboxes[&key(reader)].head(), appended: 1, generation }
 }
 
-/// Where a log of epoch 1 stands.
+/// A position in a log of epoch 1.
 fn at(offset: u64) -> Position {
     Position { epoch: Epoch(1), offset }
 }
@@ -220,7 +220,7 @@ fn a_discarded_inbox_is_missing_and_so_is_its_token() {
     assert_eq!(finish(&mut bucket, 1, 2, vec![]), Answer::Finished(false));
 }
 
-/// What is pulled and what is addressed, from where a build of these tests has come to.
+/// Takes in `entries` of both kinds that no push brings, from where a build of these tests has come to.
 fn take(bucket: &mut Bucket, pull: u64, counter: u64, entries: Vec<Entry>) -> Answer {
     let next = Watermarks { pull: pull + 1, direct: 3 };
     let expected = Watermarks { pull, direct: 2 };
