@@ -1,4 +1,4 @@
-//! From a URL to an Archive: what the server must be, the tables, and how the store is laid out.
+//! Opens an Archive from a URL: checks the server, makes the tables, and reads how the store is laid out.
 //!
 //! ```text
 //!   URL ─▶ connect ─▶ server ≥ 14, commits are durable ─▶ migrate under a lock ─▶ layout ─▶ pool
@@ -18,43 +18,43 @@ use tokio::time::timeout;
 use crate::fault;
 use crate::pool::{self, Pool};
 
-/// The oldest server that is tried.
+/// The oldest version of PostgreSQL that is accepted.
 const OLDEST: i32 = 14;
 
 /// How long a start waits for the server.
 const START: Duration = Duration::from_secs(60);
 
-/// How long it waits for the tables to be brought to this version, by this process or by another one: an index over
-/// hundreds of millions of rows takes minutes, and what is given up half way is done for nothing.
+/// How long a start waits until this or another process has brought the tables to this version. An index over hundreds
+/// of millions of rows takes minutes, and one that is given up half way has to be built anew.
 const MIGRATION: Duration = Duration::from_secs(3600);
 
-/// What every connection is set to. Every statement is made to walk along indexes, so it never gets slower with the size
-/// of the tables; a planner without statistics, as on a new store, might think otherwise.
+/// The settings of every connection. Sequential scans are off, so each statement reads along indexes and does not get
+/// slower with the size of the tables. A planner without statistics, as on a new store, might choose otherwise.
 const SESSION: [(&str, &str); 8] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("jit", "off"),
-    // Nothing waits longer than its caller does.
+    // No statement runs longer than its caller waits.
     ("statement_timeout", "5s"),
     ("lock_timeout", "4s"),
     ("idle_in_transaction_session_timeout", "10s"),
 ];
 
-/// In order; a file is never changed once it is released.
+/// The migrations in order. A file never changes once it is released.
 const MIGRATIONS: [(i64, &str, &str); 1] = [(1, "archive", include_str!("../migrations/0001_archive.sql"))];
 
-/// How to connect.
+/// The options with which an Archive connects.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Connections this process holds at most; each is a process of the server. At least 1.
+    /// How many connections this process holds at most, at least 1. Each is a process of the server.
     pub max_connections: u32,
-    /// Into how many the inbox store divides readers. Counts for a new store; one that exists keeps its own, and a
-    /// warning says so. At least 1.
+    /// Into how many buckets the inbox store divides readers, at least 1. It counts for a new store; an existing one
+    /// keeps its own number, and a warning says so.
     pub buckets: u16,
-    /// Above how many followers an author of class `auto` is pulled from then on. Nodes may differ: either route is right
-    /// for any item.
+    /// An author of class `auto` with more followers than this has new items pulled. Nodes may have different numbers:
+    /// either route is right for any item.
     pub pull_above: u64,
 }
 
@@ -64,7 +64,7 @@ impl Default for Options {
     }
 }
 
-/// The pool, and the layout of the store.
+/// Connects, and prepares the store. Answers the pool of connections and the number of buckets in the store's layout.
 pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
     let connect = parse(url)?;
     let buckets = prepare(&connect, options.buckets.max(1)).await?;
@@ -78,7 +78,7 @@ pub(crate) async fn open(url: &str, options: Options) -> Result<(Pool, u16)> {
     Ok((Pool::new(connect.clone().options(SESSION), options.max_connections.max(1)), buckets))
 }
 
-/// Sees to it that the server holds a store of this version; its number of buckets.
+/// Checks the server, and brings its tables to this version. Answers the store's number of buckets.
 async fn prepare(connect: &PgConnectOptions, buckets: u16) -> Result<u16> {
     let starting = async {
         let mut connection = connect.connect().await.map_err(|error| pool::unreachable(connect, error))?;
@@ -104,15 +104,16 @@ fn parse(url: &str) -> Result<PgConnectOptions> {
         return Err(StoreError::unavailable(RIGHT));
     }
     let options = PgConnectOptions::from_str(url);
-    // Never the URL itself: it holds the password.
+    // An error must not show the URL, since it holds the password.
     let options = options.map_err(|error| StoreError::unavailable(format_args!("{RIGHT}: {error}")))?;
     let options = options.application_name("feedgate").disable_statement_logging();
-    // Whoever names it in the URL may ask for more, such as remote_apply; what is in effect is checked.
+    // The URL may ask for another value of synchronous_commit, such as remote_apply. The value in effect is checked
+    // later.
     let named = options.get_options().is_some_and(|given| given.contains("synchronous_commit"));
     Ok(if named { options } else { options.options([("synchronous_commit", "on")]) })
 }
 
-/// Refuses a server that is too old or forgets what it has accepted.
+/// Fails if the server is too old, or may forget what it has accepted.
 async fn check(connection: &mut PgConnection) -> Result<()> {
     const SETTINGS: &str = "SELECT current_setting('server_version_num')::integer, current_setting('server_version'),
         current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),
@@ -146,8 +147,8 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
     Ok(())
 }
 
-/// Brings the tables to this version. Several processes may start at once: the migrator holds an advisory lock. Tables of
-/// a later version are left as they are, since migrations only add.
+/// Brings the tables to this version. Several processes may start at once: an advisory lock lets one of them migrate.
+/// Tables of a later version are left as they are, since migrations only add.
 async fn migrate(connection: &mut PgConnection) -> Result<()> {
     let migrations = MIGRATIONS.map(|(version, name, sql)| {
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql.into_sql_str(), false)
@@ -159,7 +160,7 @@ async fn migrate(connection: &mut PgConnection) -> Result<()> {
     migrator.run_direct(None, connection, false).await.map_err(failed)
 }
 
-/// The layout that the store was made with, which for a new one is made now.
+/// The number of buckets with which the store was made; a new store is made with `buckets`.
 async fn layout(connection: &mut PgConnection, buckets: u16) -> sqlx::Result<u16> {
     const MAKE: &str = "INSERT INTO layout (buckets) VALUES ($1) ON CONFLICT DO NOTHING";
     sqlx::query(MAKE).bind(i32::from(buckets)).execute(&mut *connection).await?;

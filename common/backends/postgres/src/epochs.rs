@@ -1,11 +1,12 @@
-//! Epochs: one counter for all nodes.
+//! Epochs are drawn from one counter for all nodes.
 //!
 //! ```text
 //!   asked while a round is under way ─▶ wait ─▶ the next round takes a number for each of them at once
 //! ```
 //!
-//! Invariant: a number is taken from the store after it was asked for and is durable before it is given, so it is greater
-//! than every one that any node had given by then. A node must not keep a block in reserve: another may have gone on.
+//! Invariant: a number is taken from the store after it was asked for, and is durable before it is given. So it is
+//! greater than every number that any node had given by then. A node must not keep numbers in reserve, since another
+//! node may have given greater ones.
 
 use feedgate_common::Epoch;
 use feedgate_common::error::Result;
@@ -18,7 +19,7 @@ use crate::rows;
 
 const TAKE: &str = "UPDATE counters SET value = value + $1 WHERE name = 'epoch' RETURNING value";
 
-/// See the module.
+/// Callers that wait for an epoch. Those that wait together share one write.
 #[derive(Default)]
 pub(crate) struct Epochs {
     waiting: Mutex<Vec<oneshot::Sender<Result<Epoch>>>>,
@@ -38,11 +39,12 @@ impl Epochs {
             let many = askers.len();
             let taken = pool.write(work!(|connection| take(connection, many))).await;
             for (asker, nth) in askers.into_iter().zip(0..) {
-                // Whoever has gone away leaves a gap.
+                // If the caller has gone away, its number is never used.
                 _ = asker.send(taken.clone().map(|first| Epoch(first + nth)));
             }
             drop(round);
-            // Only if a round that had this asker in it was cancelled is there no answer yet.
+            // There is no answer yet only if the round that had taken this call was cancelled. Then the call is made
+            // again.
             if let Ok(given) = answer.try_recv() {
                 return given;
             }
@@ -50,7 +52,7 @@ impl Epochs {
     }
 }
 
-/// The first of as many numbers.
+/// Takes as many numbers as there are askers, in one durable write. Answers the first of them.
 async fn take(connection: &mut PgConnection, askers: usize) -> sqlx::Result<u64> {
     let many = rows::limit(askers);
     let last: i64 = sqlx::query_scalar(TAKE).bind(many).fetch_one(connection).await?;

@@ -1,4 +1,5 @@
-//! What accepted writes left to be done: `due` in the rows of authors and edges, `direct_due` in those of readers.
+//! Events: work that accepted writes left to be done. They are the column `due` of authors and edges, and `direct_due`
+//! of readers.
 //!
 //! ```text
 //!   null ── write ──▶ due since t ── finish up to the head ──▶ null
@@ -10,7 +11,7 @@
 //!                     └──────────── reopen ───────────┘
 //! ```
 //!
-//! Each statement is a transaction, and locks its rows by number, as writes do.
+//! Each statement is a transaction. It locks its rows in the order of their numbers, as writes do.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ use sqlx::PgConnection;
 
 use crate::rows;
 
-/// Authors come before edges before readers of the same time, each by number.
+/// The outstanding events by time. At equal times authors come before edges and edges before readers, each by number.
 const OUTSTANDING: &str = "
 SELECT * FROM (
     SELECT due, 0 AS kind, author AS one, 0 AS other, head AS reach FROM authors
@@ -38,9 +39,10 @@ SELECT * FROM (
 ) addressed
 ORDER BY due, kind, one, other LIMIT $2";
 
-/// A record that is appended meanwhile is not seen; then the rest stays outstanding since earlier, which is no harm.
-/// Reopened work is finished as a whole, by whoever has gone through it since; whether it was reopened stands in the locked
-/// row, never in an older one.
+/// Finishes pushes of authors up to a record. A record that is appended meanwhile is not seen; the rest then stays
+/// outstanding since an earlier time, which does no harm. Reopened work is finished only as a whole, by a worker that
+/// has gone through all of it since. Whether it was reopened is read from the locked row, never from an older version
+/// of it.
 const FINISH_OUTBOXES: &str = "
 WITH done AS (
     SELECT a.author, done.seq, done.redo, a.due AS was
@@ -56,7 +58,7 @@ SET redo = CASE WHEN done.was = 0 THEN a.redo + 1 ELSE a.redo END,
 FROM done WHERE a.author = done.author AND a.due IS NOT NULL
 RETURNING a.author, a.head, CASE WHEN done.was <= 0 AND done.redo <> a.redo THEN a.redo END";
 
-/// An edge that has changed again meanwhile stays outstanding.
+/// Finishes edges. An edge that has changed again meanwhile stays outstanding.
 const FINISH_CHANGES: &str = "
 WITH done AS (
     SELECT e.reader, e.author, done.generation
@@ -69,7 +71,8 @@ FROM done WHERE e.reader = done.reader AND e.author = done.author AND e.generati
 
 const EDGES_DUE: &str = "SELECT author FROM edges WHERE reader = $1 AND due IS NOT NULL ORDER BY author LIMIT $2";
 
-/// As with outboxes.
+/// Finishes what is addressed to readers up to a record. What is addressed meanwhile is not seen; the rest then stays
+/// outstanding since an earlier time.
 const FINISH_DIRECT: &str = "
 WITH done AS (
     SELECT r.reader, done.seq
@@ -81,7 +84,7 @@ SET direct_due = CASE WHEN done.seq >= r.direct THEN NULL ELSE greatest(r.direct
     SELECT at FROM direct d WHERE d.reader = r.reader AND d.seq = done.seq + 1)) END
 FROM done WHERE r.reader = done.reader AND r.direct_due IS NOT NULL";
 
-/// 0: due at once.
+/// Makes pushes of authors outstanding since 0, so that they are due at once.
 const REOPEN: &str = "
 WITH closed AS (SELECT author FROM authors WHERE author = ANY($1) AND due IS DISTINCT FROM 0 ORDER BY author FOR UPDATE)
 UPDATE authors a SET due = 0 FROM closed WHERE a.author = closed.author";
@@ -93,7 +96,7 @@ pub(crate) async fn outstanding(
     limit: usize,
 ) -> sqlx::Result<Vec<Outstanding>> {
     const LAST: i32 = i32::MAX;
-    // Behind which author, which edge, and which reader.
+    // The place in the order of `OUTSTANDING` to go on from: an author, an edge, and a reader.
     let (since, author, (reader, of), to) = match after {
         None => (i64::MIN, -1, (-1, -1), -1),
         Some(Outstanding { since, event }) => match event {
@@ -167,7 +170,7 @@ pub(crate) async fn finish(connection: &mut PgConnection, events: &[Event]) -> s
     Ok(stay)
 }
 
-/// What stays because it was reopened.
+/// Finishes pushes of authors. Answers those that stay outstanding because they were reopened.
 async fn finish_outboxes(
     connection: &mut PgConnection,
     reached: &BTreeMap<UserNo, (u64, u64)>,

@@ -1,4 +1,4 @@
-//! What went wrong between here and the server, sorted by what can be done about it.
+//! Failures of the server and of connections, sorted by what can be done about them.
 //!
 //! ```text
 //!   conflict   another transaction was in the way and this one was taken back: again from the start
@@ -10,10 +10,10 @@ use feedgate_common::StoreError;
 use sqlx::Error;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-/// SQLSTATE `disk_full`.
+/// The SQLSTATE by which the server says that its disk is full.
 const DISK_FULL: &str = "53100";
 
-/// What was read cannot be what was written.
+/// The error for stored values that this program cannot have written.
 pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
     Error::Decode(what.to_string().into())
 }
@@ -22,8 +22,8 @@ fn database(error: &Error) -> Option<&PgDatabaseError> {
     error.as_database_error().and_then(|error| error.try_downcast_ref())
 }
 
-/// Another transaction was in the way: a deadlock, a serialization failure, or a unique key that callers choose and
-/// that was free a moment ago. The server has taken this one back.
+/// Whether another transaction was in the way: a deadlock, a serialization failure, or a unique key that was free a
+/// moment ago. The server has rolled this transaction back, so it can be tried again.
 pub(crate) fn is_conflict(error: &Error) -> bool {
     const CHOSEN: [Option<&str>; 3] = [Some("items_pkey"), Some("items_foreign_id_key"), Some("users_name_key")];
     database(error).is_some_and(|error| match error.code() {
@@ -33,7 +33,7 @@ pub(crate) fn is_conflict(error: &Error) -> bool {
     })
 }
 
-/// Nothing more can be asked on this connection.
+/// Whether the connection can no longer be used.
 pub(crate) fn is_lost(error: &Error) -> bool {
     match database(error) {
         Some(error) => matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic),
@@ -41,12 +41,12 @@ pub(crate) fn is_lost(error: &Error) -> bool {
     }
 }
 
-/// The server has no room on its disk for what was to be written.
+/// Whether the server had no room on its disk for a write.
 pub(crate) fn is_disk_full(error: &Error) -> bool {
     database(error).is_some_and(|error| error.code() == DISK_FULL)
 }
 
-/// For the caller.
+/// The error as callers of the Archive get it: `Corrupt` for damaged rows, else `Unavailable`.
 pub(crate) fn store_error(error: Error) -> StoreError {
     if let Some(error) = database(&error) {
         return refused(error);
@@ -61,7 +61,7 @@ pub(crate) fn store_error(error: Error) -> StoreError {
     }
 }
 
-/// What the server said no to, and what would help.
+/// The error for a statement that the server has refused, with what would help.
 fn refused(error: &PgDatabaseError) -> StoreError {
     let help = match error.code() {
         "28P01" | "28000" => "check user and password in archive_url, and pg_hba.conf",

@@ -1,12 +1,12 @@
-//! Names and numbers of feeds: few, given when a node starts.
+//! Names and numbers of feeds. There are few, and nodes ask for them when they start.
 //!
 //! ```text
 //!   a name ─▶ known: its number │ new: the next number, unless another node gives that one, or one to this name, first
 //! ```
 //!
 //! Invariants:
-//! - Numbers are dense from 1: only the next one is ever given, and never taken back.
-//! - Whatever several nodes do at once, a name has one number.
+//! - Numbers are dense from 1: only the next one is ever given, and none is taken back.
+//! - A name has one number, whatever several nodes do at once.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,14 @@ use crate::rows;
 
 const NUMBERS: &str = "SELECT name, id FROM feeds WHERE name = ANY($1)";
 
-/// Waits for whoever is about to give the same number or the same name one, and then does nothing.
+/// Gives the next number to a name. If another transaction is giving this number, or one to this name, it waits for
+/// that and then does nothing.
 const GIVE: &str = "
 INSERT INTO feeds (id, name) SELECT coalesce(max(id), 0) + 1, $1 FROM feeds ON CONFLICT DO NOTHING";
 
 const ALL: &str = "SELECT id FROM feeds ORDER BY id";
 
-/// The numbers of all of them, new ones for names never seen, in the order asked.
+/// The number of each name, in the order asked. A name that was never seen gets a new one.
 pub(crate) async fn intern(pool: &Pool, names: &[CompactString]) -> Result<Vec<FeedId>> {
     let asked: Vec<&str> = names.iter().map(CompactString::as_str).collect();
     let asked = &asked[..];
@@ -36,14 +37,14 @@ pub(crate) async fn intern(pool: &Pool, names: &[CompactString]) -> Result<Vec<F
         if found.len() == asked.len() {
             return Ok(found);
         }
-        // Where it was given nothing, another node has come first: that is one less to wait for.
+        // If this gave nothing, another node was first. The loop tries again, with one node less in the way.
         for name in asked.iter().filter(|name| !known.contains_key(**name)) {
             pool.write(work!(|connection| sqlx::query(GIVE).bind(name).execute(connection))).await?;
         }
     }
 }
 
-/// The main one first, then all that have a name, by number.
+/// The main feed first, then all named feeds by number.
 pub(crate) async fn all(connection: &mut PgConnection) -> sqlx::Result<Vec<FeedId>> {
     let read: Vec<i16> = sqlx::query_scalar(ALL).fetch_all(connection).await?;
     std::iter::once(Ok(FeedId::MAIN)).chain(read.into_iter().map(rows::feed_of)).collect()

@@ -1,17 +1,20 @@
-//! Calls that wait together are carried out together.
+//! Groups: calls that wait at the same time are carried out together.
 //!
 //! ```text
 //!   call ─▶ waits ─▶ a group is free ─▶ everything that waits, until the group is full ─▶ carried out ─▶ answers
 //! ```
 //!
-//! Nobody waits for company: a lone call goes at once, and those that come while all groups are under way share the next.
+//! No call waits for others to come: a lone call is begun at once, and calls that come while all groups are busy share
+//! the next one.
 //!
 //! Invariants:
-//! - A group is carried out after each of its calls was made, so it sees whatever was durable by then.
+//! - A group is begun after each of its calls was made, so it sees all that was durable by then.
 //! - Calls are put into groups in the order in which they came.
-//! - A caller that goes away takes nobody else's answer along, and what it asked is not begun any more. One that gives up
-//!   waiting does so before its call is begun, or, if it asked [to the end](Groups::ask_to_the_end), not at all.
-//! - Groups are tasks of their own. One that ends without answers, by a panic or with its runtime, says so to its callers.
+//! - A caller that goes away does not affect the other callers, and a call of its that was not begun is never begun. A
+//!   call that gives up after waiting too long does so before it is begun; if it asked [to the
+//!   end](Groups::ask_to_the_end), it waits for the answer once it is begun.
+//! - Each group is a task of its own. If it ends without answers, by a panic or with its runtime, its callers are told
+//!   so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,39 +25,41 @@ use tokio::time::timeout;
 
 use crate::pool;
 
-/// A call that waits.
+/// A call that waits for its group.
 pub(crate) struct Call<Q, A> {
     pub(crate) asked: Q,
     answer: oneshot::Sender<Result<A>>,
-    /// Set by whoever comes first: the group that begins it, or the caller that gives up.
+    /// Set once, by whichever is first: the group that begins the call, or the caller that gives up.
     decided: Arc<AtomicBool>,
 }
 
 impl<Q, A> Call<Q, A> {
-    /// Whoever has gone away misses it.
+    /// Answers the caller. If it has gone away, the answer is dropped.
     pub(crate) fn answer(self, answer: Result<A>) {
         _ = self.answer.send(answer);
     }
 
-    /// Whether somebody waits for it; nobody gives up from now on.
+    /// Whether a caller still waits for the answer. From now on it cannot give up.
     fn begin(&self) -> bool {
         !self.answer.is_closed() && !self.decided.swap(true, Ordering::AcqRel)
     }
 }
 
-/// Calls that are carried out together.
+/// Some calls that are carried out together.
 pub(crate) trait Group<Q, A>: Default + Send + 'static {
     fn add(&mut self, call: Call<Q, A>);
 
-    /// Whether it takes no further call.
+    /// Whether the group takes no further call.
     fn is_full(&self) -> bool;
 }
 
-/// See the module. Its task ends once it is dropped and what waited is answered.
+/// A handle of the task that puts calls into groups. The task ends when the handle is dropped and all waiting calls are
+/// answered.
 pub(crate) struct Groups<Q, A>(mpsc::Sender<Call<Q, A>>);
 
 impl<Q: Send + 'static, A: Send + 'static> Groups<Q, A> {
-    /// On the current runtime: at most `under_way` groups at once, while at most `waiting` calls wait for theirs.
+    /// Starts the task on the current runtime. At most `under_way` groups are carried out at once, and at most
+    /// `waiting` calls wait for theirs.
     pub(crate) fn start<G, F>(under_way: usize, waiting: usize, carry_out: impl Fn(G) -> F + Send + 'static) -> Self
     where
         G: Group<Q, A>,
@@ -70,13 +75,15 @@ impl<Q: Send + 'static, A: Send + 'static> Groups<Q, A> {
         self.0.capacity() == 0
     }
 
-    /// Waits for room too. `None` if there is no answer within [`pool::CALL`], or will never be.
+    /// Makes a call; if too many wait, it waits for room first. Answers `None` if there is no answer within
+    /// [`pool::CALL`], or if there will never be one.
     pub(crate) async fn ask(&self, asked: Q) -> Option<Result<A>> {
         timeout(pool::CALL, self.ask_to_the_end(asked)).await.ok().flatten()
     }
 
-    /// Waits for room too. `None` if it was not begun within [`pool::CALL`], and then it never is, or if there will never
-    /// be an answer. One that was begun is waited for as long as its group takes, so that what it did is known.
+    /// Makes a call; if too many wait, it waits for room first. Answers `None` if the call was not begun within
+    /// [`pool::CALL`], and then it never is, or if there will never be an answer. A call that was begun is waited for
+    /// as long as its group takes, so that its caller learns what it did.
     pub(crate) async fn ask_to_the_end(&self, asked: Q) -> Option<Result<A>> {
         let (answer, mut answered) = oneshot::channel();
         let decided = Arc::new(AtomicBool::new(false));
@@ -100,7 +107,7 @@ where
 {
     let free = Arc::new(Semaphore::new(under_way));
     loop {
-        // First a free one: meanwhile more may come to share it.
+        // First wait until a group may be begun: meanwhile more calls may come to share it.
         let Ok(permit) = free.clone().acquire_owned().await else { return };
         let Some(group) = gather(&mut waiting).await else { return };
         let carrying_out = carry_out(group);
@@ -111,7 +118,8 @@ where
     }
 }
 
-/// What waits and is waited for: at least one call. `None` once there will never be another.
+/// Takes the waiting calls whose callers still wait, one at least. Answers `None` once there will never be another
+/// call.
 async fn gather<Q, A, G: Group<Q, A>>(waiting: &mut mpsc::Receiver<Call<Q, A>>) -> Option<G> {
     let first = loop {
         let call = waiting.recv().await?;

@@ -1,4 +1,4 @@
-//! The truth on PostgreSQL: [`Archive`] for any number of processes over one database.
+//! The Archive on PostgreSQL: [`Archive`] for any number of processes over one database.
 //!
 //! ```text
 //!   write ─▶ what waits together: one transaction, lock, load, plan, store      write/
@@ -10,14 +10,14 @@
 //! ```
 //!
 //! Invariants, besides those of the trait:
-//! - Nothing is kept in memory that another process could change: names and numbers never do, nor where a backfill
-//!   begins. Items are always asked for.
-//! - Edge generations are counted per reader, in a row that is in every snapshot with the reader's edges.
-//! - What is pulled is numbered by one counter of the store, in commit order (see `write`).
+//! - Nothing is kept in memory that another process could change. What is kept never changes: names, numbers, and where
+//!   a backfill begins. Items are read from the server each time.
+//! - Edge generations are counted for each reader, in a row that every snapshot holds together with the reader's edges.
+//! - Records of route pull are numbered by one counter of the store, in the order of commits (see `write`).
 //! - No call takes longer than some seconds, whatever the server or the network does.
 //!
-//! A standby that takes over must have everything that was accepted (`synchronous_standby_names`): numbers given twice
-//! would be the least of it.
+//! A standby that takes over must have everything that was accepted (`synchronous_standby_names`). Else numbers would
+//! be given twice, besides the loss of what was accepted.
 
 mod connect;
 mod epochs;
@@ -54,10 +54,10 @@ use read::{Lows, SharedItems, SharedNews, counts, door, export, graph, items, li
 use users::Users;
 use write::{Queue, Settings};
 
-/// See the crate. Share it: every handle has its own connections.
+/// The Archive of one PostgreSQL database. Share one handle: each has connections of its own.
 pub struct PostgresArchive {
     pool: Arc<Pool>,
-    /// By how many the index of followers divides readers.
+    /// The number of buckets into which the index of followers divides readers.
     buckets: u16,
     users: Arc<Users>,
     queue: Queue,
@@ -69,10 +69,11 @@ pub struct PostgresArchive {
 
 impl PostgresArchive {
     /// Connects to `postgres://user:password@host:port/database` and brings its tables to this version. Any number of
-    /// processes may do so at once. Within a tokio runtime, where tasks of its own write and read items until the Archive is dropped.
+    /// processes may do so at once. To be called in a tokio runtime: tasks that write and read items run there until
+    /// the Archive is dropped.
     ///
     /// # Errors
-    /// `Unavailable`, naming what is wrong and what would be right: the URL, the server, its version, the password, the
+    /// `Unavailable`, with what is wrong and what would be right: the URL, the server, its version, the password, the
     /// database, or settings under which what is accepted could be lost.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let (pool, buckets) = connect::open(url, options).await?;
@@ -87,7 +88,7 @@ impl PostgresArchive {
         self.pool.read(work!(|connection| lists::list(connection, list, user, cursor, limit))).await
     }
 
-    /// Into how many buckets this store divides readers: what it was made with.
+    /// The number of buckets into which this store divides readers, fixed when it was made.
     pub fn buckets(&self) -> u16 {
         self.buckets
     }

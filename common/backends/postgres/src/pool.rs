@@ -1,4 +1,4 @@
-//! The connections, and the bounds in time of everything that is asked on them.
+//! The pool of connections, which also bounds the time of everything that is asked on them.
 //!
 //! ```text
 //!   call ─▶ permit ─▶ idle connection, or a new one ─▶ work ─▶ back among the idle, if nothing is in doubt
@@ -6,12 +6,13 @@
 //! ```
 //!
 //! Invariants:
-//! - A connection that failed, or whose caller went away in the middle, is closed and never used again.
+//! - A connection that failed, or whose caller went away in the middle of its work, is closed and never used again.
 //! - A call ends within [`CALL`], whatever the network does.
-//! - Once the server has refused a write because its disk is full, [`Pool::has_room`] fails until it takes writes again.
+//! - After the server has refused a write because its disk is full, [`Pool::has_room`] fails until the server takes
+//!   writes again.
 //!
-//! Not sqlx's own pool: that asks the server once more for every connection given back, and a server that refuses
-//! connections shows as a pool that timed out.
+//! This is not sqlx's own pool. That one asks the server once more for each connection that is given back, and reports
+//! a server that refuses connections as a timeout of the pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,19 +27,19 @@ use tokio::time::timeout;
 
 use crate::fault;
 
-/// The most a call may take.
+/// How long a call may take at most.
 pub(crate) const CALL: Duration = Duration::from_secs(5);
 
-/// The most it may wait for a connection.
+/// How long a call may wait for a connection at most.
 const ACQUIRE: Duration = Duration::from_secs(2);
 
-/// A connection that was idle for longer is asked whether it still is one.
+/// A connection that was idle for longer than this is checked before it is used.
 const TRUSTED: Duration = Duration::from_secs(1);
 
-/// How often a read is asked again after its connection was lost.
+/// How often a read is repeated after its connection was lost.
 const AGAIN: usize = 2;
 
-/// Makes the server's files larger by 1 MiB, and gives that back. A row of 2,000 bytes is stored as it is.
+/// Makes the server's files larger by 1 MiB, and gives that back. Rows of 2,000 bytes are stored uncompressed.
 const TAKE_ROOM: &str = "BEGIN;
     CREATE TEMPORARY TABLE room (filler text) ON COMMIT DROP;
     INSERT INTO room SELECT repeat('x', 2000) FROM generate_series(1, 512);
@@ -46,10 +47,10 @@ const TAKE_ROOM: &str = "BEGIN;
 
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// What work on a connection gives back.
+/// The result of work on a connection, and the connection.
 pub(crate) type Done<'p, T> = (Lease<'p>, sqlx::Result<T>);
 
-/// Work on a connection, for [`Pool::read`] and its like: a call that takes `$connection`.
+/// Makes a closure for [`Pool::read`], [`Pool::snapshot`] and [`Pool::write`] from a call that takes `$connection`.
 macro_rules! work {
     (|$connection:ident| $call:expr) => {
         move |mut lease| async move {
@@ -61,12 +62,12 @@ macro_rules! work {
 }
 pub(crate) use work;
 
-/// See the module.
+/// The connections of this process to the server.
 pub(crate) struct Pool {
     options: PgConnectOptions,
     size: u32,
     permits: Semaphore,
-    /// Newest last.
+    /// The idle connections, the one used last at the end.
     idle: Mutex<Vec<Idle>>,
     /// Whether the server has refused a write because its disk is full, and has taken none since.
     full: AtomicBool,
@@ -88,7 +89,8 @@ impl Pool {
         }
     }
 
-    /// Reads with one statement. Asked again if a connection was lost in the middle, so `work` must not write.
+    /// Reads with one statement. If the connection is lost in the middle, `work` runs again on another one, so it must
+    /// not write. Fails with `Unavailable` if there is no answer within [`CALL`].
     pub(crate) async fn read<'p, T, F>(&'p self, mut work: impl FnMut(Lease<'p>) -> F) -> Result<T>
     where
         F: Future<Output = Done<'p, T>>,
@@ -106,7 +108,7 @@ impl Pool {
         timeout(CALL, reading).await.unwrap_or_else(|_| Err(unanswered()))
     }
 
-    /// The same with several statements over one snapshot.
+    /// Reads with several statements over one snapshot. Else it behaves as [`Pool::read`] does.
     pub(crate) async fn snapshot<'p, T, F>(&'p self, work: impl Fn(Lease<'p>) -> F + Copy) -> Result<T>
     where
         F: Future<Output = Done<'p, T>>,
@@ -115,7 +117,7 @@ impl Pool {
             if let Err(error) = sqlx::query(SNAPSHOT).execute(lease.connection()).await {
                 return (lease, Err(error));
             }
-            // If it fails, the connection is closed with its transaction.
+            // If the work fails, its connection is closed, which ends the transaction.
             let (mut lease, answer) = work(lease).await;
             let Ok(answer) = answer else { return (lease, answer) };
             let ended = sqlx::query("COMMIT").execute(lease.connection()).await.map(|_| answer);
@@ -124,7 +126,8 @@ impl Pool {
         .await
     }
 
-    /// Writes, each statement of `work` at most once. The error of one that may have happened says so.
+    /// Writes with each statement of `work` at most once. If the write may have happened in spite of an error, the
+    /// error says so. A dropped future leaves that unknown too.
     pub(crate) async fn write<'p, T, F>(&'p self, work: impl FnOnce(Lease<'p>) -> F) -> Result<T>
     where
         F: Future<Output = Done<'p, T>>,
@@ -136,8 +139,8 @@ impl Pool {
         timeout(CALL, writing).await.unwrap_or_else(|_| Err(no_reply()))
     }
 
-    /// Fails while the server's disk is full. It asks the server only if a write was refused for that reason before; it
-    /// then tries to take some room, because a server without room may stay without writes that would notice the end.
+    /// Fails while the server's disk is full. It asks the server only if a write was refused for that reason before.
+    /// Then it tries to take some room, since without it no write might come that would show that there is room again.
     pub(crate) async fn has_room(&self) -> Result<()> {
         if !self.full.load(Ordering::Relaxed) {
             return Ok(());
@@ -146,12 +149,13 @@ impl Pool {
         if let Err(error @ StoreError::Down(_)) = taken {
             return Err(error);
         }
-        // There is room, or this user may not take any in this way. The next write that is refused says so again.
+        // There is room, or this user may not take any in this way. If the next write is refused for want of room, it
+        // says so again.
         self.full.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// A connection that works, as far as one can know.
+    /// A connection that works, as far as that can be known. Waits at most for [`ACQUIRE`].
     pub(crate) async fn lease(&self) -> Result<Lease<'_>> {
         let permit = timeout(ACQUIRE, self.permits.acquire()).await;
         let Ok(Ok(permit)) = permit else {
@@ -167,7 +171,7 @@ impl Pool {
         Ok(Lease { pool: self, connection: Some(connection), keep: false, _permit: permit })
     }
 
-    /// An idle connection, if the newest of them still is one. If not, none of them is.
+    /// The idle connection used last, if it still works. If it does not, all idle connections are closed.
     async fn trusted(&self) -> Option<PgConnection> {
         let idle = self.idle.lock().pop()?;
         let mut connection = idle.connection;
@@ -197,7 +201,7 @@ fn address(options: &PgConnectOptions) -> String {
     }
 }
 
-/// Why there is no connection.
+/// The error for a connection that could not be made.
 pub(crate) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::Io(cause) => {
@@ -210,12 +214,12 @@ pub(crate) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> Sto
     }
 }
 
-/// A write whose connection was lost may have happened.
+/// The error for a write. If its connection was lost, the write may have happened, and the error says so.
 pub(crate) fn in_doubt(error: sqlx::Error) -> StoreError {
     if fault::is_lost(&error) { no_reply() } else { fault::store_error(error) }
 }
 
-/// A read that took too long.
+/// The error for a read that took too long.
 pub(crate) fn unanswered() -> StoreError {
     StoreError::unavailable(format_args!("PostgreSQL did not answer within {CALL:?}"))
 }
@@ -224,7 +228,7 @@ pub(crate) fn no_reply() -> StoreError {
     StoreError::unavailable("PostgreSQL's reply was lost: the write may or may not have happened; ask again")
 }
 
-/// A connection in use. Dropped, it is closed, unless [`Lease::judge`] found nothing wrong.
+/// A connection in use. When it is dropped the connection is closed, unless [`Lease::judge`] found nothing wrong.
 pub(crate) struct Lease<'p> {
     pool: &'p Pool,
     connection: Option<PgConnection>,
@@ -233,17 +237,17 @@ pub(crate) struct Lease<'p> {
 }
 
 impl Lease<'_> {
-    /// In doubt from now on, until [`Lease::judge`].
+    /// The connection. From now on it is in doubt, until [`Lease::judge`] was called.
     pub(crate) fn connection(&mut self) -> &mut PgConnection {
         self.keep = false;
         self.connection.as_mut().expect("taken only by drop")
     }
 
-    /// Whether the connection can be used again after `answer`, which it gave.
+    /// Decides from `answer`, which the connection gave, whether the connection can be used again.
     pub(crate) fn judge<T>(&mut self, answer: sqlx::Result<T>) -> sqlx::Result<T> {
         match &answer {
             Ok(_) => self.keep = true,
-            // A restart breaks all of them at once.
+            // A restart of the server breaks all idle connections at once.
             Err(error) if fault::is_lost(error) => self.pool.idle.lock().clear(),
             Err(error) if fault::is_disk_full(error) => self.pool.full.store(true, Ordering::Relaxed),
             Err(_) => {}

@@ -1,6 +1,6 @@
-//! Our numbers as PostgreSQL's, which are all signed.
+//! Converts our numbers to those of PostgreSQL, which are all signed, and back.
 //!
-//! Invariant: `a < b` exactly when what they become is.
+//! Invariant: `a < b` exactly when the converted numbers are in this order.
 
 use feedgate_common::change::{Class, Route};
 use feedgate_common::graph::Shield;
@@ -9,7 +9,7 @@ use sqlx::Error;
 
 use crate::fault::corrupt;
 
-/// Item ids are all of u64: the sign bit is flipped, so that 0 becomes the least bigint.
+/// An item id may be any u64. Its sign bit is flipped, so that 0 becomes the least bigint.
 pub(crate) fn item(id: ItemId) -> i64 {
     (id.0 ^ (1 << 63)).cast_signed()
 }
@@ -22,7 +22,8 @@ pub(crate) fn key_of(rank: i64, item: i64) -> DisplayKey {
     DisplayKey { rank, item: item_of(item) }
 }
 
-/// A number that counts from 1: no store lives to see one beyond bigint, but a caller may ask for one.
+/// A number that counts from 1. No store ever holds one beyond bigint, but a caller may ask for one; it becomes the
+/// greatest bigint.
 pub(crate) fn count(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -31,7 +32,7 @@ pub(crate) fn count_of(column: i64) -> Result<u64, Error> {
     u64::try_from(column).map_err(|_| corrupt(format_args!("{column} where a count stands")))
 }
 
-/// A user's number. One that this store cannot have given is none of anybody.
+/// The number of a user. One that this store cannot have given becomes a number of nobody.
 pub(crate) fn user(no: UserNo) -> i32 {
     i32::try_from(no.0).unwrap_or(i32::MAX)
 }
@@ -40,12 +41,12 @@ pub(crate) fn user_of(column: i32) -> Result<UserNo, Error> {
     u32::try_from(column).map(UserNo).map_err(|_| corrupt(format_args!("{column} where a user's number stands")))
 }
 
-/// How many rows are wanted.
+/// How many rows a statement may answer.
 pub(crate) fn limit(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// A feed's number. One that this store cannot have given is none of any.
+/// The number of a feed. One that this store cannot have given becomes a number of no feed.
 pub(crate) fn feed(id: FeedId) -> i16 {
     i16::try_from(id.0).unwrap_or(i16::MAX)
 }
@@ -64,7 +65,7 @@ pub(crate) fn route_of(column: i16) -> Result<Route, Error> {
     route.ok_or_else(|| corrupt(format_args!("{column} where the route of a record stands")))
 }
 
-/// Where the route of an item stands: it is direct.
+/// The value of the column for the route that says an item is direct.
 pub(crate) const DIRECT: i16 = 0;
 
 pub(crate) fn class_of(column: i16) -> Result<Class, Error> {

@@ -1,6 +1,7 @@
-//! Names and numbers of users, remembered.
+//! The names and numbers of users, kept in memory.
 //!
-//! Invariant: a pair is remembered only once it is durable, and it never changes, so the cache is right for everybody.
+//! Invariant: a pair is remembered only once it is durable, and a pair never changes. So what is remembered is right
+//! for everyone.
 
 use std::collections::HashMap;
 
@@ -13,17 +14,17 @@ use crate::fault::{self, corrupt};
 use crate::pool::{Pool, work};
 use crate::rows;
 
-/// Pairs remembered each way; about 100 bytes each.
+/// How many pairs are remembered in each direction; about 100 bytes each.
 const REMEMBERED: usize = 100_000;
 
 const NUMBERS: &str = "SELECT name, no FROM users WHERE name = ANY($1)";
 
 const NAMES: &str = "SELECT no, name FROM users WHERE no = ANY($1)";
 
-/// From here to the end nobody else gives numbers.
+/// Begins a transaction with a lock, so that nobody else gives numbers until it ends.
 const ALONE: &str = "BEGIN; SELECT value FROM counters WHERE name = 'users' FOR UPDATE";
 
-/// Numbers are dense: only names that have none get one.
+/// Gives numbers to those names that have none. So numbers are dense.
 const GIVE: &str = "
 WITH nameless AS (
     SELECT name, row_number() OVER (ORDER BY n) AS n FROM unnest($1) WITH ORDINALITY AS asked(name, n)
@@ -39,7 +40,7 @@ fresh AS (
 authors AS (INSERT INTO authors (author) SELECT no FROM fresh)
 INSERT INTO readers (reader) SELECT no FROM fresh";
 
-/// See the module.
+/// Remembered pairs of names and numbers, in both directions.
 pub(crate) struct Users {
     by_name: Cache<UserId, UserNo>,
     by_no: Cache<UserNo, UserId>,
@@ -52,7 +53,7 @@ impl Default for Users {
 }
 
 impl Users {
-    /// The numbers of those that have one, in the order asked.
+    /// The number of each name, in the order asked; `None` for a name that has none.
     pub(crate) async fn numbers(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
         let mut found: Vec<_> = names.iter().map(|name| self.by_name.get(name)).collect();
         let unknown: Vec<&str> =
@@ -71,7 +72,7 @@ impl Users {
         Ok(found)
     }
 
-    /// The numbers of all of them, new ones for names never seen, in the order asked.
+    /// The number of each name, in the order asked. A name that was never seen gets a new one.
     pub(crate) async fn intern(&self, pool: &Pool, names: &[UserId]) -> Result<Vec<UserNo>> {
         loop {
             let found = self.numbers(pool, names).await?;
@@ -89,7 +90,7 @@ impl Users {
         }
     }
 
-    /// The names behind numbers. A number that was never given is damage: only stored rows hold numbers.
+    /// The name of each number. `Corrupt` if a number was never given, since only stored rows hold numbers.
     pub(crate) async fn names(&self, pool: &Pool, users: &[UserNo]) -> Result<Vec<UserId>> {
         let unknown: Vec<i32> =
             users.iter().filter(|no| self.by_no.get(*no).is_none()).map(|no| rows::user(*no)).collect();
@@ -109,11 +110,12 @@ impl Users {
     }
 }
 
-/// Gives a number to each of them that has none. After an error the connection is closed, and with it the transaction.
+/// Gives a number to each of these names that has none. After an error the connection is closed, which ends the
+/// transaction.
 async fn give(connection: &mut PgConnection, names: &[&str]) -> sqlx::Result<()> {
     sqlx::raw_sql(ALONE).execute(&mut *connection).await?;
     match sqlx::query(GIVE).bind(names).execute(&mut *connection).await {
-        // By a version that does not look first.
+        // Another process has given one of these names a number without this lock.
         Err(error) if fault::is_conflict(&error) => sqlx::query("ROLLBACK").execute(connection).await.map(drop),
         given => {
             given?;
@@ -132,7 +134,7 @@ async fn names_of(connection: &mut PgConnection, users: &[i32]) -> sqlx::Result<
     read.into_iter().map(|(no, name)| Ok((rows::user_of(no)?, user_id(&name)?))).collect()
 }
 
-/// A name as it was stored.
+/// The user id of a stored name; `Corrupt` if it is no valid one.
 pub(crate) fn user_id(name: &str) -> sqlx::Result<UserId> {
     name.parse().map_err(|error| corrupt(format_args!("the name {name:?} of a user: {error}")))
 }

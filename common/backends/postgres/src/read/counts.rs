@@ -1,8 +1,8 @@
-//! Counts for the stats page: exact while small, estimated beyond, and never a scan of a big table.
+//! The counts of the statistics page: exact while small, estimated beyond, and never by a scan of a big table.
 //!
-//! Users are counted by the counter that numbers them. The others count the entries of a partial index that holds just
-//! them, up to a bound; beyond it the answer is what the server's last VACUUM or ANALYZE found in that index. (Direct
-//! items that are gone stay in theirs: once there are many, they count too.)
+//! Users are counted by the counter that numbers them. Each other count is the number of entries in a partial index, up
+//! to a bound; beyond it the answer is what the server's last VACUUM or ANALYZE found in that index. The index of
+//! direct items also holds deleted ones, which only estimates count.
 
 use feedgate_common::archive::ArchiveCounts;
 use sqlx::PgConnection;
@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use crate::fault::corrupt;
 use crate::rows;
 
-/// Counted one by one up to here.
+/// Up to this number, entries are counted one by one.
 const EXACT: i64 = 10_000;
 
 const COUNTS: &str = "
@@ -24,7 +24,7 @@ SELECT ARRAY[
     (SELECT count(*) FROM (SELECT 1 FROM edges WHERE due IS NOT NULL LIMIT $1) AS found),
     (SELECT count(*) FROM (SELECT 1 FROM readers WHERE direct_due IS NOT NULL LIMIT $1) AS found)]";
 
-/// In the order of `COUNTS`, but for users.
+/// The partial index of each count, in the order of `COUNTS` without users.
 const INDEXES: [&str; 6] =
     ["records_shown", "items_direct", "edges_recipients", "authors_due", "edges_due", "readers_due"];
 

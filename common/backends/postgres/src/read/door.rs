@@ -1,4 +1,4 @@
-//! Which adds a feed shows by the truth alone: the follow door, the rebuild and deep pages.
+//! Which adds a feed shows according to the Archive alone: for a follow step, a rebuild and deep pages.
 //!
 //! ```text
 //!   an author's outbox   1 ─────── low ─────── from ─────────── cut ────── head
@@ -10,7 +10,7 @@
 //! `low` is the oldest of the newest `backfill` adds that stood in the outbox at `from`. Nothing here reads an author's
 //! whole outbox: outbox order is read from `low` up, display order downwards until enough is found or the window ends.
 //!
-//! All of these are several statements: to be called over one snapshot.
+//! All functions here run several statements. They must be called over one snapshot.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ use super::merge::{Sources, newest};
 use super::window::{Low, Lows, Shown, Window};
 use crate::rows;
 
-/// The reader's edges in effect, with their outboxes.
+/// The reader's edges that are on, with the outboxes of their authors.
 const EDGES_ON: &str = "
 SELECT e.author, e.generation, coalesce(e.past_seq, e.from_seq), a.head, a.has_aside
 FROM edges e JOIN authors a ON a.author = e.author
@@ -34,15 +34,15 @@ SELECT a.author, 0, a.everyone_since, a.head, a.has_aside
 FROM authors a
 WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
-/// How far the snapshot goes for this reader, in every count there is.
+/// How far the snapshot goes for this reader: edge generations, direct records and records of route pull.
 const COUNTS: &str = "
 SELECT r.counter, r.direct, c.value
 FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
-/// Living adds of each window, the first of each in outbox order. Above `from` only those come by this door that push or pull
-/// is past.
+/// The living adds of each window, in outbox order. Of adds above `from`, only those that push or pull has already
+/// passed.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
@@ -54,14 +54,14 @@ CROSS JOIN LATERAL (
     ORDER BY seq LIMIT $6
 ) adds";
 
-/// An edge that is on, and the author's outbox.
+/// An edge that is on, and the state of the author's outbox.
 struct Followed {
     edge: Shown,
     head: OutboxSeq,
     has_aside: bool,
 }
 
-/// By author.
+/// The reader's edges that are on, by author.
 async fn edges_on(connection: &mut PgConnection, reader: UserNo, backfill: usize) -> sqlx::Result<Vec<Followed>> {
     let read: Vec<(i32, i64, i64, i64, bool)> =
         sqlx::query_as(EDGES_ON).bind(rows::user(reader)).fetch_all(connection).await?;
@@ -75,12 +75,12 @@ async fn edges_on(connection: &mut PgConnection, reader: UserNo, backfill: usize
     Ok(followed)
 }
 
-/// How many adds up to `from` an edge shows: none if nobody ever set it on, since everybody has it.
+/// How many adds up to `from` an edge shows: none if the reader follows only because everyone does.
 fn shown(generation: Generation, backfill: usize) -> usize {
     if generation == 0 { 0 } else { backfill }
 }
 
-/// What a follow step brings. One statement, if it is to no inbox.
+/// What a follow step appends for these edges, in each of these feeds. It is one statement if no feed is asked for.
 pub(crate) async fn edge_states(
     connection: &mut PgConnection,
     lows: &Lows,
@@ -111,16 +111,16 @@ pub(crate) async fn edge_states(
     Ok(EdgeStates { edges: asked.iter().map(|asked| asked.edge).collect(), feeds, states: states.collect() })
 }
 
-/// An edge of which adds are asked for.
+/// An edge for which adds are asked.
 struct Asked {
     shown: Shown,
     edge: Edge,
-    /// How far push has come for the reader.
+    /// How far push has come for the reader in this outbox.
     pushed: OutboxSeq,
 }
 
-/// What the first of these edges show, as many as show [`EDGE_ADDS_MAX`] adds together, and at least one: of more than that
-/// the first, and one more.
+/// The adds that the first of these edges show, as many edges as show at most [`EDGE_ADDS_MAX`] adds together, but at
+/// least one. If that one shows more, the answer has one add more than this.
 async fn adds_of(
     connection: &mut PgConnection,
     lows: &Lows,
@@ -132,7 +132,7 @@ async fn adds_of(
         let some = &asked[all.len()..asked.len().min(all.len() + at_once)];
         for adds in adds_of_some(&mut *connection, lows, (feed, pull), some, room).await? {
             if adds.len() >= room {
-                // More than fits, and perhaps not all of it.
+                // These adds are too many, and perhaps they are cut off.
                 if all.is_empty() {
                     all.push(adds);
                 }
@@ -146,7 +146,7 @@ async fn adds_of(
     Ok(all)
 }
 
-/// What each of these edges shows, the first `limit` of it.
+/// The first `limit` adds that each of these edges shows.
 async fn adds_of_some(
     connection: &mut PgConnection,
     lows: &Lows,
@@ -182,11 +182,12 @@ async fn adds_of_some(
     Ok(all)
 }
 
-/// Edges asked for in the first statement, then twice as many each time: they may show many adds, or none.
+/// How many edges the first statement asks for. Each further one asks for twice as many, since edges may show many adds
+/// or none.
 const EDGES_AT_FIRST: usize = 16;
 const EDGES_AT_MOST: usize = 64;
 
-/// What a rebuilt inbox holds.
+/// The content of a rebuilt inbox.
 pub(crate) async fn build(
     connection: &mut PgConnection,
     lows: &Lows,
@@ -202,7 +203,7 @@ pub(crate) async fn build(
     let taken = Watermarks { pull: rows::count_of(pull)?, direct: rows::count_of(direct.unwrap_or(0))? };
     let followed = edges_on(&mut *connection, reader, backfill).await?;
     let pushed = |author| progress.get(&author).map_or(0, |progress| progress.done);
-    // Who follows as everyone does is never pushed to.
+    // A reader who follows only because everyone does is never pushed to.
     let behind = followed.iter().filter(|f| f.edge.generation > 0 && f.head > pushed(f.edge.author));
     let ahead = behind.map(|f| (f.edge.author, f.head)).collect();
     let windows = windows(&mut *connection, (lows, feed), &followed).await?;
@@ -213,18 +214,18 @@ pub(crate) async fn build(
     Ok(FeedState { built_at, adds: oldest_first(adds), floor, taken, ahead })
 }
 
-/// Where a stretch of a feed lies.
+/// Which part of a feed is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
-    /// Strictly below.
+    /// Only adds strictly below this key; all if `None`.
     pub(crate) before: Option<DisplayKey>,
-    /// Of this rank or a greater one.
+    /// Only adds of at least this rank; all if `None`.
     pub(crate) least_rank: Option<i64>,
-    /// At most so many.
+    /// At most this many adds.
     pub(crate) limit: usize,
 }
 
-/// A stretch of the feed in display order.
+/// A part of the feed in display order, newest first.
 pub(crate) async fn feed_below(
     connection: &mut PgConnection,
     lows: &Lows,
@@ -255,7 +256,7 @@ pub(crate) async fn profile(
     Ok(adds.into_iter().map(|add| add.key).collect())
 }
 
-/// What each edge shows.
+/// The window that each edge shows.
 async fn windows(
     connection: &mut PgConnection,
     (lows, feed): (&Lows, FeedId),

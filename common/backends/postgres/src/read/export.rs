@@ -1,4 +1,5 @@
-//! What an export reads: users, what is held of their edges, direct items. Each in pages along one index.
+//! The reads of an export: users, what is stored of their edges, and items addressed to readers by name. Each is read
+//! in pages along one index.
 
 use feedgate_common::archive::Held;
 use feedgate_common::graph::Shields;

@@ -1,4 +1,4 @@
-//! Who follows whom, in effect; what is known of an author; what is addressed to whom.
+//! Reads edges, what is known of an author, and which items are addressed to a reader.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use sqlx::{PgConnection, Row as _};
 
 use crate::rows;
 
-/// Where there is no row, the reader may follow as everybody does.
+/// The edge of a reader to an author. If there is no row, the reader follows if everyone follows the author.
 const EDGE: &str = "
 SELECT coalesce(e.is_on, true) AS is_on, coalesce(e.generation, 0) AS generation,
             coalesce(e.from_seq, a.everyone_since) AS from_seq,
@@ -16,7 +16,8 @@ SELECT coalesce(e.is_on, true) AS is_on, coalesce(e.generation, 0) AS generation
     FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
     WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
 
-/// Each of several by its place, and in front of it, whether there is any or not, the numbers of all named feeds.
+/// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. If there is no
+/// edge, one row holds the feeds alone.
 const EDGES_AND_FEEDS: &str = "
 SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (
     SELECT asked.n, coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
@@ -36,7 +37,8 @@ UNION ALL
 SELECT a.author FROM authors a
 WHERE a.everyone_since IS NOT NULL AND NOT EXISTS (SELECT FROM edges e WHERE e.reader = $1 AND e.author = a.author)";
 
-/// The smaller side drives: all followers, if they are fewer than those who are asked for; else each who is asked for.
+/// Which of some readers follow an author. It reads all followers if they are fewer than the readers asked about, else
+/// it looks up each reader.
 const AMONG: &str = "
 WITH of AS MATERIALIZED (
     SELECT a.everyone_since IS NOT NULL AS everyone, a.everyone_since IS NULL AND cardinality($2::integer[]) >
@@ -61,18 +63,19 @@ const AUTHOR: &str = "
 SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
 FROM authors a WHERE author = $1";
 
-/// 12: the bits of a block by either side.
+/// The items addressed to a reader whose author is in no block with the reader. 12 is the bits of a block by either
+/// side.
 const ADDRESSED: &str = "
 SELECT d.item FROM direct d LEFT JOIN edges e ON e.reader = d.reader AND e.author = d.author
 WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
 
-/// An edge that has a row, or that everybody has.
+/// What is stored of an edge, or what a missing row means.
 #[derive(Clone, Default)]
 pub(crate) struct Held {
     pub(crate) edge: Edge,
-    /// Where what came before the follow ends.
+    /// The end of the records from before the follow, of which only the newest are shown.
     pub(crate) past: OutboxSeq,
-    /// All that is outstanding of it is history.
+    /// Whether all that is outstanding of the edge was imported.
     pub(crate) quiet: bool,
 }
 
@@ -82,7 +85,7 @@ pub(crate) async fn held(connection: &mut PgConnection, reader: UserNo, author: 
     read.map(held_of).transpose()
 }
 
-/// Several, in the order asked, and every feed there is: the main one first, then all that have a name, by number.
+/// Several edges in the order asked, and the numbers of all feeds: the main one first, then all named ones by number.
 pub(crate) async fn held_in_feeds(
     connection: &mut PgConnection,
     reader: UserNo,
@@ -113,7 +116,7 @@ fn held_of((on, generation, from, past, quiet): Row) -> sqlx::Result<Held> {
     Ok(Held { edge, past: rows::count_of(past)?, quiet })
 }
 
-/// By number.
+/// The authors whom the reader follows, by number.
 pub(crate) async fn followees(connection: &mut PgConnection, reader: UserNo) -> sqlx::Result<Vec<UserNo>> {
     let read: Vec<i32> = sqlx::query_scalar(FOLLOWEES).bind(rows::user(reader)).fetch_all(connection).await?;
     let mut followees = read.into_iter().map(rows::user_of).collect::<sqlx::Result<Vec<_>>>()?;

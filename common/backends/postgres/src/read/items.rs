@@ -1,5 +1,5 @@
-//! Items as readers get them. They are always asked for: an item may be edited or deleted through any other node, and
-//! nobody may get the old one once that is answered.
+//! Items as readers get them. They are read from the server each time: an item may be edited or deleted through another
+//! node, and nobody may get the old one once that is answered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
 
 type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16);
 
-/// Those of `ids` that live, each with what is wrong with it if it cannot be what was written.
+/// Those of `ids` that live. An item whose row is damaged has the error in its place.
 pub(super) async fn items(
     connection: &mut PgConnection,
     ids: &[i64],

@@ -1,7 +1,7 @@
-//! The lists that people see of follows and shields, newest first: each a stretch of one index.
+//! The lists of follows and shields that users see, newest first. Each read is a range of one index.
 //!
-//! Changes of several readers have no order of their own, so what shows in a list is numbered besides (`listed`): that
-//! is the cursor. A follow keeps its place whatever shields go up and down.
+//! Changes of several readers have no common order, so each line of a list has a number (`listed`), which is the
+//! cursor. A follow keeps its place whatever shields go up and down.
 
 use feedgate_common::UserNo;
 use feedgate_common::archive::Follow;
@@ -39,18 +39,18 @@ SELECT u.name, s.since, s.listed
 FROM shields s JOIN users u ON u.no = s.other
 WHERE s.owner = $1 AND s.listed < $2 AND s.kind = $4 ORDER BY s.listed DESC LIMIT $3";
 
-/// Which list of a user.
+/// The lists of a user.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum List {
     Following,
     Followers,
-    /// Followees who follow back.
+    /// The followees who follow back.
     Mutual,
-    /// Against whom the user has it up.
+    /// The users against whom the user has this shield up.
     Shielded(Shield),
 }
 
-/// The list after `cursor`.
+/// At most `limit` lines of the list after `cursor`.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     list: List,

@@ -1,4 +1,4 @@
-//! Many authors' adds as one display order, newest first, read as far as they are needed.
+//! Merges the adds of many authors into display order, newest first, and reads only as many as are needed.
 //!
 //! ```text
 //!   author 1  lane 0  ■ ■ ■ ·  ┐
@@ -7,7 +7,7 @@
 //!   what is addressed ■ ·      ┘
 //! ```
 //!
-//! A page of n from a authors reads a few more than n + 2a rows, each the next one of an index, and sorts nothing.
+//! A page of n adds from a authors reads a few more than n + 2a rows, each along an index, and sorts nothing.
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -18,7 +18,8 @@ use sqlx::PgConnection;
 use super::window::Window;
 use crate::rows;
 
-/// A stretch of each stream, downwards. Both bounds are inclusive. Adds by pull come at once, nobody pushes them.
+/// The next rows of each stream, downwards between two keys that both belong to the range. Adds of route pull are shown
+/// even where push has not come, since nobody pushes them.
 const NEXT: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
 FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
@@ -33,28 +34,28 @@ CROSS JOIN LATERAL (
     ORDER BY r.rank DESC, r.item DESC LIMIT $9
 ) next";
 
-/// The same of what is addressed to a reader.
+/// The next rows of what is addressed to a reader, downwards between two keys that both belong to the range.
 const NEXT_DIRECT: &str = "
 SELECT author, rank, item FROM direct
 WHERE reader = $1 AND feed = $7 AND op = 1 AND NOT deleted AND (rank, item) <= ($2, $3) AND (rank, item) >= ($4, $5)
 ORDER BY rank DESC, item DESC LIMIT $6";
 
-/// Rows of each stream that are read beyond its fair share.
+/// How many rows of each stream are read beyond its fair share.
 const SPARE: usize = 2;
 
 const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
 
-/// What a page is made of.
+/// From what a page is made.
 pub(super) struct Sources {
-    /// Nothing of another one.
+    /// The feed of all adds.
     pub(super) feed: FeedId,
-    /// Each with whether its author has anything in lane 1.
+    /// The windows of authors, each with whether the author has anything in lane 1.
     pub(super) windows: Vec<(Window, bool)>,
-    /// What is addressed to this reader too.
+    /// The reader for whom directly addressed items are merged too.
     pub(super) reader: Option<UserNo>,
 }
 
-/// Adds in display order.
+/// A source of adds in display order.
 #[derive(Clone, Copy)]
 enum Source {
     Lane(Window, i16),
@@ -69,7 +70,8 @@ struct Stream {
     read: VecDeque<FeedAdd>,
 }
 
-/// The newest `limit` adds of all sources strictly below `before`, newest first; none of a lesser rank than `least_rank`.
+/// The newest `limit` adds of all sources strictly below `before`, newest first, and none of a lower rank than
+/// `least_rank`.
 pub(super) async fn newest(
     connection: &mut PgConnection,
     sources: Sources,
@@ -145,7 +147,7 @@ async fn read_on(
     Ok(())
 }
 
-/// What is asked of a lane, under a number: from the first key down to the second.
+/// A read of a lane: the number of its stream, the lane, and the two keys between which it reads downwards.
 type Asked = (usize, Window, i16, DisplayKey, DisplayKey);
 
 async fn in_lanes(
@@ -202,7 +204,7 @@ async fn direct(
     read.into_iter().map(add).collect()
 }
 
-/// The greatest key below this one.
+/// The greatest key that is less than `key`; `None` if there is none.
 fn below(key: DisplayKey) -> Option<DisplayKey> {
     match key.item.0.checked_sub(1) {
         Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),

@@ -1,4 +1,4 @@
-//! What is read: each call in one snapshot, by a walk along indexes.
+//! The reads of the Archive. Each call reads one snapshot, along indexes.
 
 pub(crate) mod counts;
 pub(crate) mod door;

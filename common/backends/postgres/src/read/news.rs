@@ -1,15 +1,16 @@
-//! What no push brings: what a reader pulls, and what is addressed to the reader.
+//! What no push brings: records that a reader pulls, and records addressed to the reader.
 //!
 //! ```text
 //!   authors beyond where the reader has pulled ─┐  the fewer of the two drive
 //!   the reader's edges in effect ───────────────┴─▶ their records beyond, by number, as many as are wanted
 //! ```
 //!
-//! One statement, so one snapshot: edges, records, and the counters that say how far it goes. Since numbers are given in
-//! commit order, a snapshot that shows a number shows every record below it.
+//! It is one statement and so one snapshot: edges, records, and the counters that say how far they go. Numbers are
+//! given in the order of commits, so a snapshot that shows a number shows every record below it.
 //!
-//! Readers who ask at the same moment share a statement, as they do when a hot author wakes them: a million wakes are not
-//! a million queries. Each gets what it would have got alone; a statement begins after each of its calls was made.
+//! Readers who ask at the same moment share a statement, as they do when a popular author wakes them: a million wakes
+//! are not a million queries. Each reader gets what it would have got alone. A statement begins after each of its calls
+//! was made.
 
 use std::sync::Arc;
 
@@ -23,21 +24,21 @@ use crate::groups::{self, Groups};
 use crate::pool::{self, Pool, work};
 use crate::rows;
 
-/// Statements under way at once.
+/// How many statements are under way at once.
 const QUERIES: usize = 4;
 
-/// A statement takes no further call once it has so many.
+/// A statement takes no further call once it has this many.
 const READERS_MAX: usize = 128;
 
-/// Calls that stand in line; more wait for a place.
+/// How many calls may wait for a statement; further calls wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// A line of kind 0 for each who asks: how far everything goes, and in the place of the rank whether what is direct is
-/// history. Then, of kind 1 what is pulled and of kind 2 what is direct, each of the feed that is asked for, by number, as
-/// many as are wanted.
+/// Rows of three kinds for each reader who asks. One row of kind 0 says how far each count goes, and in the place of
+/// the rank whether all that is direct and outstanding was imported. Rows of kind 1 are pulled records and rows of kind
+/// 2 direct ones, both of the feed that is asked for, by number, as many as are wanted.
 ///
-/// Up to 256 authors with news drive; beyond, it is the reader's edges. (OFFSET 0 and LIMIT keep the planner, who cannot
-/// know which side is the smaller one this time, from turning that round.)
+/// If at most 256 authors have news, the statement goes through these; else through the reader's edges. OFFSET 0 and
+/// LIMIT keep the planner, which cannot know which are fewer this time, from changing that.
 const NEWS: &str = "
 WITH asked AS MATERIALIZED (
     SELECT a.*, (SELECT count(*) FROM (
@@ -90,7 +91,7 @@ FROM asked a CROSS JOIN LATERAL (
 
 type Row = (i64, i16, i64, i32, i64, i64, i16, i64, i64);
 
-/// What one reader asks, of one feed.
+/// What one reader asks for, in one feed.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     key: InboxKey,
@@ -100,7 +101,7 @@ struct Asked {
 
 type Call = groups::Call<Asked, News>;
 
-/// What becomes one statement.
+/// The calls that become one statement.
 #[derive(Default)]
 struct Query(Vec<Call>);
 
@@ -130,17 +131,18 @@ impl Query {
     }
 }
 
-/// What there is for one reader, by number.
+/// What a statement has found for one reader, by number.
 #[derive(Default)]
 struct Found {
-    /// Of everybody, of the reader, of the reader's edges; and whether what is outstanding of the reader's is history.
+    /// How far the counts of pulled records, of direct records and of edges go, and whether all that is direct and
+    /// outstanding was imported.
     counters: Option<(u64, u64, u64, bool)>,
     pulled: Vec<(u64, Entry)>,
     direct: Vec<(u64, Entry)>,
 }
 
 impl Found {
-    /// As much of it as is wanted, pulled ones first, and how far that is.
+    /// As much of it as is wanted, pulled records first, and how far that goes.
     fn cut(mut self, Asked { after, limit, .. }: Asked) -> sqlx::Result<News> {
         let (pull, direct, counter, quiet) = self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;
         let pull = cut(&mut self.pulled, limit, after.pull, pull);
@@ -150,7 +152,7 @@ impl Found {
     }
 }
 
-/// Leaves the first `limit`; how far they go, where all of it goes up to `head`.
+/// Keeps the first `limit` entries. Answers the number up to which they are complete: `head` if nothing was cut off.
 fn cut(numbered: &mut Vec<(u64, Entry)>, limit: usize, after: u64, head: u64) -> u64 {
     if numbered.len() <= limit {
         return head;
@@ -165,7 +167,7 @@ async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Ve
         .bind(asked.iter().map(|asked| rows::user(asked.key.reader)).collect::<Vec<_>>())
         .bind(column(|asked| rows::count(asked.after.pull)))
         .bind(column(|asked| rows::count(asked.after.direct)))
-        // One more tells whether that is all.
+        // One row more than wanted shows whether there are more.
         .bind(column(|asked| rows::limit(asked.limit.saturating_add(1))))
         .bind(asked.iter().map(|asked| rows::feed(asked.key.feed)).collect::<Vec<_>>())
         .fetch_all(connection)
@@ -188,11 +190,11 @@ async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Ve
     Ok(found)
 }
 
-/// See the module.
+/// The calls for news of this process, and the tasks that carry them out.
 pub(crate) struct SharedNews(Groups<Asked, News>);
 
 impl SharedNews {
-    /// On the current runtime.
+    /// Starts the tasks on the current runtime.
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
         Self(Groups::start(QUERIES, CALLS_MAX, move |query: Query| {
             let pool = pool.clone();
@@ -200,7 +202,7 @@ impl SharedNews {
         }))
     }
 
-    /// One call; see [`feedgate_common::Archive::news`].
+    /// The news of one inbox, as [`feedgate_common::Archive::news`] says.
     pub(crate) async fn get(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
         self.0.ask(Asked { key, after, limit }).await.unwrap_or_else(|| Err(pool::unanswered()))
     }

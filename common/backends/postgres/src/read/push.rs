@@ -1,4 +1,5 @@
-//! What the fan-out reads: outboxes, recipients, who is pulled. Each a stretch of one index.
+//! The reads of the fan-out: outboxes, recipients, and whether items of an author are pulled. Each reads a range of one
+//! index.
 
 use feedgate_common::archive::{Outbox, PullHead, Recipient};
 use feedgate_common::{Bucket, OutboxSeq, PullSeq, Record, UserNo};
@@ -25,9 +26,9 @@ macro_rules! recipients {
     };
 }
 
-/// In the division that the index has.
+/// The recipients in one bucket, where the buckets are those of the index.
 const RECIPIENTS: &str = recipients!("AND e.bucket = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
-/// In another: reads all followers of the author.
+/// The recipients in one bucket of another division, for which all followers of the author are read.
 const RECIPIENTS_DIVIDED: &str = recipients!("AND e.reader % $5 = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
 const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
 
@@ -63,13 +64,13 @@ pub(crate) async fn outbox(
     Ok(Outbox { records, head, last_pull, live })
 }
 
-/// Some of an author's followers: those whose number leaves `bucket` when divided by `buckets`.
+/// A part of an author's followers: those whose number leaves the remainder `bucket` when divided by `buckets`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) author: UserNo,
     pub(crate) bucket: Bucket,
     pub(crate) buckets: u16,
-    /// By how many the index divides.
+    /// The number of buckets into which the index divides readers.
     pub(crate) layout: u16,
 }
 

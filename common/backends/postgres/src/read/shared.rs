@@ -1,9 +1,9 @@
-//! Reads of items that wait together share one query, and the items it finds.
+//! Reads of items that wait at the same time share one query, and the items it finds.
 //!
-//! A post that thousands read at the same moment is a few queries, and yet nobody gets an old one: a query begins after
-//! each of the calls it answers was made, so it sees every edit that was answered before.
+//! For a post that thousands read at the same moment there are only a few queries. Nobody gets an old item: a query
+//! begins after each of its calls was made, so it sees every edit that was answered before.
 //!
-//! Invariant: an item that is damaged fails the calls that ask for it, and no other.
+//! Invariant: a damaged item fails the calls that ask for it, and no other.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::groups::{self, Groups};
 use crate::pool::{self, Pool, work};
 use crate::rows;
 
-/// Queries under way at once.
+/// How many queries are under way at once.
 const QUERIES: usize = 4;
 
-/// A query takes no further call once it asks for so many items: 64 MiB if all have the biggest body.
+/// A query takes no further call once it asks for this many items; they are 64 MiB if all have the biggest body.
 const ITEMS_MAX: usize = 1000;
 
-/// Calls that stand in line for a query; more wait for a place.
+/// How many calls may wait for a query; further calls wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// In the order asked; `None` for those that do not live.
+/// The items in the order asked; `None` for those that do not live.
 type Found = Vec<Option<Arc<Item>>>;
 
 type Call = groups::Call<Box<[ItemId]>, Found>;
 
-/// What becomes one query.
+/// The calls that become one query.
 #[derive(Default)]
 struct Query {
     calls: Vec<Call>,
@@ -67,11 +67,11 @@ fn in_order(found: &HashMap<ItemId, Result<Arc<Item>>>, asked: &[ItemId]) -> Res
     asked.iter().map(|id| found.get(id).cloned().transpose()).collect()
 }
 
-/// See the module.
+/// The calls for items of this process, and the tasks that carry them out.
 pub(crate) struct SharedItems(Groups<Box<[ItemId]>, Found>);
 
 impl SharedItems {
-    /// On the current runtime.
+    /// Starts the tasks on the current runtime.
     pub(crate) fn start(pool: Arc<Pool>) -> Self {
         Self(Groups::start(QUERIES, CALLS_MAX, move |query: Query| {
             let pool = pool.clone();
@@ -79,7 +79,7 @@ impl SharedItems {
         }))
     }
 
-    /// One call; see [`feedgate_common::Archive::items`].
+    /// The items of these ids, as [`feedgate_common::Archive::items`] says.
     pub(crate) async fn get(&self, ids: &[ItemId]) -> Result<Found> {
         if ids.is_empty() {
             return Ok(vec![]);

@@ -8,11 +8,12 @@ use sqlx::PgConnection;
 
 use crate::rows;
 
-/// Where backfills begin, remembered: at most about 80 bytes each.
+/// How many starts of backfills are remembered; at most about 80 bytes each.
 const REMEMBERED: usize = 50_000;
 
-/// For each (author, past, backfill): the oldest of the newest `backfill` adds up to `past` that no record up to `past`
-/// deletes, 1 if there are fewer, `past` + 1 if none is wanted; and the key of the first add of lane 0 from there on.
+/// For each (author, past, backfill): the sequence number of the oldest of the newest `backfill` adds up to `past` that
+/// no record up to `past` deletes, 1 if there are fewer, `past` + 1 if none is wanted. Then the display key of the
+/// first add of lane 0 from there on.
 const LOWS: &str = "
 SELECT asked.n, low.seq, first.rank, first.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS asked(author, past, backfill, n)
@@ -30,46 +31,46 @@ LEFT JOIN LATERAL (
     ORDER BY seq LIMIT 1
 ) first ON true";
 
-/// An edge as far as reading a feed needs it.
+/// What reading a feed needs of an edge.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
     pub(super) author: UserNo,
     pub(super) generation: Generation,
-    /// Where what came before the follow ends.
+    /// The end of the records from before the follow, of which only the newest are shown.
     pub(super) past: OutboxSeq,
-    /// How many adds up to there it shows.
+    /// How many adds up to `past` the edge shows.
     pub(super) backfill: usize,
 }
 
-/// See the module. The feed is that of all that are asked for together.
+/// The adds of one author that an edge shows. Windows that are asked for together are of one feed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) author: UserNo,
-    /// Of the edge.
+    /// The generation of the edge.
     pub(super) generation: Generation,
-    /// Where it begins.
+    /// Where the window begins.
     pub(super) low: Low,
-    /// Adds by push above come by push.
+    /// Adds of route push with a greater sequence number are not shown: push brings them.
     pub(super) push_up_to: OutboxSeq,
 }
 
-/// Where a window begins, in both orders.
+/// Where a window begins, in outbox order and in display order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Low {
-    /// No add below is shown.
+    /// No add with a smaller sequence number is shown.
     pub(super) seq: OutboxSeq,
-    /// No add of lane 0 below is shown; `None` if there is none at all to show.
+    /// No add of lane 0 below this key is shown; `None` if lane 0 has nothing to show.
     pub(super) key: Option<DisplayKey>,
 }
 
 impl Low {
-    /// Everything.
+    /// The start of a window that shows everything.
     pub(super) const LEAST: Self =
         Self { seq: 1, key: Some(DisplayKey { rank: i64::MIN, item: feedgate_common::ItemId(0) }) };
 }
 
-/// Remembers where windows begin. What that depends on lies at or below `past`, or is the first of its kind, so it never
-/// changes and is right for every snapshot that has it.
+/// Remembers where windows begin. That depends only on what lies at or below `past` and on the first add of lane 0
+/// after it, so it never changes and is right for every snapshot that holds it.
 pub(crate) struct Lows(Cache<(FeedId, UserNo, OutboxSeq, usize), Low>);
 
 impl Default for Lows {
@@ -95,7 +96,7 @@ impl Lows {
         let remember = |(at, low): (usize, Option<Low>)| {
             low.unwrap_or_else(|| {
                 let low = counted[&at];
-                // Without a key the next add decides it.
+                // If there is no key yet, the author's next add gives it; so nothing is remembered.
                 if low.key.is_some() {
                     let Shown { author, past, backfill, .. } = edges[at];
                     self.0.insert((feed, author, past, backfill), low);

@@ -1,4 +1,4 @@
-//! What becomes of the writes of a call, until all of it is stored: the rows that were loaded, and the changes by kind.
+//! The writes of a call until they are stored: the rows that were loaded, and the changes by kind.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,50 +11,50 @@ use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxS
 
 use crate::rows;
 
-/// Bits of an id below its milliseconds.
+/// How many bits of an item id lie below its milliseconds.
 const COUNT_BITS: u32 = 22;
 
-/// An item that this call makes. What its edits and its delete change is in `body` and in its row.
+/// An item that this call makes. Edits and a delete in the same call change `body` and its row.
 #[derive(Debug)]
 pub(super) struct Made<'a> {
     pub(super) publish: &'a Publish,
-    /// `None` if it is gone already, and its key was given to another.
+    /// The backend's key of the item; `None` if the item is deleted already and another took the key.
     pub(super) foreign_id: Option<&'a str>,
-    /// `None` if it is gone already.
+    /// The body; `None` if the item is deleted already.
     pub(super) body: Option<&'a str>,
 }
 
-/// What this call has done to an edge; times in the order of its operations.
+/// What this call has done to an edge.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct EdgeChange {
-    /// Since when taking it in is outstanding, if its effect has changed.
+    /// Since when it is outstanding to bring this change into inboxes; `None` if this call has not changed the effect.
     pub(super) due: Option<Millis>,
-    /// When it was last followed: the how-manieth change of the call, and the time.
+    /// When the author was last followed: the number of that change within the call, and the time.
     pub(super) followed: Option<(usize, Millis)>,
-    /// Nobody is told of it: what changed its effect is history.
+    /// Whether all that changed its effect was imported: then nobody is told of it.
     pub(super) quiet: bool,
 }
 
-/// A record this call appends.
+/// A record that this call appends to an outbox.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Appended {
     pub(super) author: UserNo,
     pub(super) record: Record,
-    /// Of an add.
+    /// For an add: whether it goes into the lane aside.
     pub(super) aside: bool,
     pub(super) history: bool,
     pub(super) at: Millis,
 }
 
 impl Appended {
-    /// The record that ends this add, if this call does.
+    /// The sequence number of the record that deletes this add, if this call does that.
     pub(super) fn ended(&self, batch: &Batch<'_>) -> Option<i64> {
         let by = batch.ended.get(&self.record.key.item).filter(|_| self.record.op == Op::Add);
         by.copied().flatten().map(rows::count)
     }
 }
 
-/// Something this call addresses to a reader.
+/// A record that this call addresses to a reader.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addressed {
     pub(super) reader: UserNo,
@@ -66,41 +66,41 @@ pub(super) struct Addressed {
     pub(super) at: Millis,
 }
 
-/// A shield as its owner sees it.
+/// A shield as its owner sees it: the owner, the kind, and the user on the other side.
 pub(super) type Owned = (UserNo, Shield, UserNo);
 
 /// The writes of a call that are decided and not yet stored.
 #[derive(Debug, Default)]
 pub(super) struct Batch<'a> {
-    /// As they are after the writes so far.
+    /// The rows as they are after the writes so far.
     pub(super) rows: Rows,
     /// The greatest id that the store has given to an item of each author whose row is locked.
     pub(super) last_given: HashMap<UserNo, Option<ItemId>>,
     pub(super) made: BTreeMap<ItemId, Made<'a>>,
-    /// The new bodies of items of earlier calls; `None` if one is gone.
+    /// The new bodies of items from earlier calls; `None` if the item is deleted.
     pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
     /// Deleted items of earlier calls whose foreign id an item of this call has taken.
     pub(super) freed: Vec<ItemId>,
-    /// Which record has ended each item's add; `None` for one that is in no outbox.
+    /// The record that deleted each item's add; `None` for an item that is in no outbox.
     pub(super) ended: BTreeMap<ItemId, Option<OutboxSeq>>,
     pub(super) retries: BTreeMap<(UserNo, &'a CompactString), RetryRow>,
     pub(super) edges: BTreeMap<(UserNo, UserNo), EdgeChange>,
-    /// By how many the edges in effect have become more.
+    /// By how many followers each author has more.
     pub(super) counted: BTreeMap<UserNo, i64>,
-    /// Since when those that are up are; `None` is down.
+    /// The shields that this call has changed: since when one is up, or `None` if it is down.
     pub(super) shields: BTreeMap<Owned, Option<(usize, Millis)>>,
-    /// Authors whose row has changed, and since when push is outstanding if records were appended.
+    /// Authors whose row has changed, and since when their push is outstanding if records were appended.
     pub(super) authors: BTreeMap<UserNo, Option<Millis>>,
     pub(super) appended: Vec<Appended>,
     pub(super) addressed: Vec<Addressed>,
-    /// Since when what this call addresses to each reader is outstanding, and whether all of it is history.
+    /// For each reader: since when what this call addresses to it is outstanding, and whether all of that was imported.
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
-    /// How many changes there were whose order shows in a list.
+    /// How many changes there were so far whose order shows in a list.
     listed: usize,
 }
 
 impl<'a> Batch<'a> {
-    /// What becomes of the next write of the call.
+    /// Decides the next write of the call, and keeps what it changes.
     pub(super) fn take(&mut self, ask: &'a Ask, pull_above: u64) -> Result<Written, Stop> {
         loop {
             match accept::decide(&self.rows, ask, pull_above) {
@@ -122,7 +122,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Before the plan is applied to the rows.
+    /// Keeps a change. To be called before the plan is applied to the rows.
     fn note(&mut self, plan: &Plan<'a>, change: &Change<'a>) {
         let Plan { at, history, .. } = *plan;
         match change {
@@ -180,21 +180,22 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What stamps a change whose order shows in a list.
+    /// The stamp of a change whose order shows in a list: its number within the call, and its time.
     fn stamp(&mut self, since: Millis) -> (usize, Millis) {
         self.listed += 1;
         (self.listed, since)
     }
 
-    /// An id greater than every one given to this author before, ordered by time: 42 bits of milliseconds, 22 of chance
-    /// and count. Two authors that draw the same one are told apart by the unique key of items: the loser draws again.
+    /// Offers an item id greater than every one given to this author before. Ids ascend with time: 42 bits of Unix
+    /// milliseconds, then 22 bits of chance and count. If two authors draw the same id, the unique key of items refuses
+    /// the second, which draws again.
     fn offer_id(&mut self, author: UserNo, now: Millis) -> Result<(), Stop> {
         let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
         let last = self.last_given.entry(author).or_default();
         let id = loop {
             let id = match *last {
                 Some(last) if last.0 >= by_clock => last.0.checked_add(1 + u64::from(chance() % 64)),
-                // The upper half of the millisecond is for those that follow.
+                // Chance fills only the lower half of the millisecond. The upper half is for the ids that follow.
                 _ => Some(by_clock + u64::from(chance() % (1 << (COUNT_BITS - 1)))),
             };
             let id = ItemId(id.ok_or_else(|| Stop::Failed(StoreError::unavailable("no item id is left")))?);

@@ -1,4 +1,4 @@
-//! What the operations of a call speak of, locked and read.
+//! Locks and reads the rows that the operations of a call name.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -26,14 +26,15 @@ macro_rules! lock_authors {
     };
 }
 
-/// To append: nobody else moves the head. The followers decide the route, and only where the class does not.
+/// Locks authors to append to their outboxes, so that nobody else moves the head. Followers are counted only for class
+/// `auto`, where their number decides the route.
 const LOCK_TO_APPEND: &str = lock_authors!(
     "CASE WHEN class = 0 THEN (
         SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author
      ) END",
     "UPDATE OF a"
 );
-/// To follow: nobody moves the head at all.
+/// Locks authors to follow them, so that nobody moves the head.
 const LOCK_TO_FOLLOW: &str = lock_authors!("NULL::bigint", "SHARE");
 
 const LOCK_READERS: &str =
@@ -44,7 +45,8 @@ SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.fr
 FROM unnest($1::integer[], $2::integer[]) AS asked(reader, author)
 JOIN edges e ON e.reader = asked.reader AND e.author = asked.author";
 
-/// Takes the locks and fills the rows of the batch, which has the numbers of users already. In a transaction.
+/// Takes the locks, and fills the rows of the batch, which has the numbers of users already. To be called in a
+/// transaction.
 pub(super) async fn all(
     connection: &mut PgConnection,
     batch: &mut Batch<'_>,

@@ -1,5 +1,5 @@
-//! Items and keys, looked up. What is read here without a lock never changes, but for the foreign id of a deleted item:
-//! a new item may take it, and of two that do so at once the unique key of foreign ids lets one commit.
+//! Looks up items and keys. What is read here without a lock never changes, except the foreign id of a deleted item. A
+//! new item may take that; of two that do so at once, the unique key of foreign ids lets one commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -43,15 +43,15 @@ const ENDED: &str = "
 SELECT i.id, r.deleted_by FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq
 WHERE i.id = ANY($1) AND r.deleted_by IS NOT NULL";
 
-/// Whose rows an edit or a delete changes.
+/// The authors and readers whose rows edits and deletes change.
 #[derive(Default)]
 pub(super) struct Edited {
     pub(super) authors: BTreeSet<UserNo>,
-    /// To whom direct ones are addressed.
+    /// The readers to whom direct items among them are addressed.
     pub(super) readers: BTreeSet<UserNo>,
 }
 
-/// Of the items that are to be edited and deleted.
+/// Looks up the authors and readers of the items that are to be edited or deleted.
 pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx::Result<Edited> {
     let id = |ask: &Ask| match *ask.write() {
         Write::Edit { item, .. } | Write::Delete { item, .. } | Write::Import(Import::Delete { item }) => {
@@ -71,7 +71,7 @@ pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx:
     Ok(edited)
 }
 
-/// Idempotency keys that are known, also if their time is over.
+/// The idempotency keys that are stored, also those whose time is over.
 pub(super) async fn retries(
     connection: &mut PgConnection,
     keys: &HashSet<(UserNo, &str)>,
@@ -89,7 +89,7 @@ pub(super) async fn retries(
     read.into_iter().map(retry).collect()
 }
 
-/// Items by id or foreign id, each with its foreign id; one that was asked for by both may come twice.
+/// Items by id or foreign id, each with its foreign id. An item that was asked for by both may come twice.
 pub(super) async fn items(
     connection: &mut PgConnection,
     ids: &[ItemId],
@@ -129,7 +129,7 @@ pub(super) async fn ended(connection: &mut PgConnection, ids: &[ItemId]) -> sqlx
     read.into_iter().map(|(id, by)| Ok((rows::item_of(id), rows::count_of(by)?))).collect()
 }
 
-/// To whom direct items are addressed, by number.
+/// The readers to whom each direct item is addressed, by number.
 async fn recipients(connection: &mut PgConnection, direct: &[i64]) -> sqlx::Result<HashMap<i64, Vec<UserNo>>> {
     let mut recipients: HashMap<i64, Vec<UserNo>> = HashMap::new();
     if !direct.is_empty() {

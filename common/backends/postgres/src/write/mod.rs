@@ -1,4 +1,4 @@
-//! Writing: the operations of a call, or of several, in order and in one transaction.
+//! Writes the operations of one call, or of several, in order and in one transaction.
 //!
 //! ```text
 //!   names ─▶ numbers                         before, in a transaction of their own: they are never taken back
@@ -12,15 +12,15 @@
 //! ```
 //!
 //! Invariants:
-//! - A constant number of statements, however many operations there are.
-//! - An author's rows change only under the lock of its row in `authors`, a reader's edges, and what is addressed to a
-//!   reader, only under that of its row in `readers`.
-//! - All locks of a call are taken in one order, so two calls never wait for each other: authors, readers, keys of
-//!   items, edges, counts of followers, the counter of what is pulled; of a kind by number.
-//! - Whoever holds that counter waits for nothing but COMMIT, and gives it back with it: so what is pulled is numbered
-//!   in commit order, and a snapshot that shows a number shows all below it.
-//! - Ids of items are the one thing that two authors can contend for: the unique keys of `items` settle it, and the
-//!   loser starts over and finds what the winner stored.
+//! - The number of statements is constant, however many operations there are.
+//! - An author's rows change only under the lock of its row in `authors`. A reader's edges, and what is addressed to a
+//!   reader, change only under the lock of its row in `readers`.
+//! - All locks of a call are taken in one order, so that no two calls wait for each other: authors, readers, keys of
+//!   items, edges, counts of followers, the counter of what is pulled; within a kind by number.
+//! - A call that holds the lock of that counter only has COMMIT left to do, which frees it. So what is pulled is
+//!   numbered in the order of commits, and a snapshot that shows a number shows all below it.
+//! - Only for ids of items can two authors compete. The unique keys of `items` decide, and the loser starts over and
+//!   finds what the winner stored.
 
 mod batch;
 mod load;
@@ -44,25 +44,26 @@ use batch::Batch;
 pub(crate) use queue::Queue;
 use sweep::Sweep;
 
-/// How often a call starts over because another one was in the way, or because its connection was lost before COMMIT.
+/// How often a call starts over because another call was in the way, or because its connection was lost before COMMIT.
 const TRIES: usize = 10;
 
-/// What becomes of each operation.
+/// The answer to each operation.
 type Answers = Vec<Refusal>;
 
-/// How this store is laid out and what it is set to.
+/// The layout and the settings of this store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    /// By how many the index of followers divides readers.
+    /// The number of buckets into which the index of followers divides readers.
     pub(crate) buckets: u16,
-    /// Above how many followers an author of class `auto` is pulled.
+    /// Authors of class `auto` with more followers than this are pulled.
     pub(crate) pull_above: u64,
 }
 
-/// Whom the operations speak of, by name; `None` if the name has no number yet.
+/// The numbers of the users whom the operations name; `None` if the name has no number yet.
 type Numbers = HashMap<UserId, Option<UserNo>>;
 
-/// Carries out all of them; each sees what those before it did. May take longer than a call may.
+/// Carries out all operations in order; each sees what those before it did. May take longer than
+/// [`pool::CALL`](crate::pool::CALL).
 async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> Result<Answers> {
     let mut numbers = names::numbers(pool, users, asks).await?;
     for _ in 0..TRIES {
@@ -78,17 +79,17 @@ async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> 
     Err(StoreError::Overloaded { retry_after_ms: 100 })
 }
 
-/// The answers; or what has to be there before the call starts over, which is nothing if another call was in the way.
+/// The answers, or what must exist before the call starts over: nothing if another call was in the way.
 type Attempt = std::result::Result<Answers, Vec<Need>>;
 
-/// One transaction; nothing has happened if it has to start over.
+/// Tries the operations in one transaction. If the call has to start over, nothing has happened.
 async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, settings: Settings) -> Result<Attempt> {
     let connection = lease.connection();
     let answers = match carry_out(connection, asks, numbers, settings).await {
         Ok(Ok(answers)) => answers,
         Ok(Err(needs)) => return undo(lease, needs).await,
         Err(error) if fault::is_conflict(&error) => return undo(lease, vec![]).await,
-        // Without COMMIT nothing has happened. Closing the connection ends the transaction.
+        // Nothing has happened without COMMIT. Closing the connection ends the transaction.
         Err(error) => {
             let lost = fault::is_lost(&error);
             let judged = lease.judge::<()>(Err(error)).map_err(fault::store_error);
@@ -109,7 +110,8 @@ async fn undo(lease: &mut Lease<'_>, needs: Vec<Need>) -> Result<Attempt> {
     Ok(Err(needs))
 }
 
-/// Everything between BEGIN and COMMIT. What is missing is asked of all operations, so that the call starts over once.
+/// All work between BEGIN and COMMIT. What is missing is collected over all operations, so that the call starts over
+/// only once.
 async fn carry_out(
     connection: &mut PgConnection,
     asks: &[Ask],

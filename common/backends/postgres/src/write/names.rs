@@ -1,7 +1,7 @@
-//! Whom the operations speak of: names to numbers, before the transaction.
+//! Turns the names in the operations into numbers, before the transaction.
 //!
-//! Numbers are never taken back, so nobody gets one by an operation that is refused: where an operation that may be
-//! refused names somebody new, the call starts over once it is known to be accepted.
+//! Numbers are never taken back, so an operation that is refused must not give one. If an operation that may be refused
+//! names a new user, the call starts over once it is known to be accepted.
 
 use feedgate_common::UserId;
 use feedgate_common::accept::{Ask, Need};
@@ -14,7 +14,7 @@ use super::Numbers;
 use crate::pool::Pool;
 use crate::users::Users;
 
-/// The numbers of everybody who is spoken of; new ones for those whom an operation names that cannot be refused.
+/// The numbers of all users whom the operations name. New numbers are given for operations that cannot be refused.
 pub(super) async fn numbers(pool: &Pool, users: &Users, asks: &[Ask]) -> Result<Numbers> {
     let named: Vec<UserId> = asks.iter().flat_map(spoken_of).cloned().collect();
     let sure: Vec<UserId> = asks.iter().filter(|ask| !may_be_refused(ask)).flat_map(spoken_of).cloned().collect();
@@ -23,7 +23,7 @@ pub(super) async fn numbers(pool: &Pool, users: &Users, asks: &[Ask]) -> Result<
     Ok(named.into_iter().zip(known).collect())
 }
 
-/// Gives a number to whoever needs one.
+/// Gives a number to each name in `needs` that has none.
 pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, needs: Vec<Need>) -> Result<()> {
     let nameless = |need| if let Need::Number(name) = need { Some(name) } else { None };
     let names: Vec<UserId> = needs.into_iter().filter_map(nameless).collect();
@@ -64,7 +64,7 @@ fn named(publish: &Publish) -> impl Iterator<Item = &UserId> {
     std::iter::once(&publish.author).chain(users)
 }
 
-/// The edges an operation speaks of, by name, as (reader, author): their rows are to be read, and locked.
+/// The edges that an operation names, as names of (reader, author). Their rows are read and locked.
 pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
     match ask.write() {
         Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => {

@@ -4,13 +4,13 @@
 //!   call ─▶ queue ─▶ a group is free ─▶ everything that waits, up to GROUP_MAX operations ─▶ one transaction ─▶ answers
 //! ```
 //!
-//! What one publish costs is a few round trips and a sync, and while they last its author's row is locked. A group pays
-//! them once, so a node gets faster the more it is asked, and its own calls do not queue up before a hot author's row.
+//! A publish costs a few round trips and a sync, and its author's row is locked meanwhile. A group pays that once, so a
+//! node gets faster the more calls wait, and its own calls do not wait for each other at the row of a busy author.
 //!
 //! Invariants:
 //! - A call is in one transaction as a whole, and calls of a group are carried out in the order in which they came.
-//! - A call that cannot be carried out at all fails alone: its group is taken back and each call tried by itself.
-//! - What waits is bounded in calls and in bytes; beyond that a call is refused and nothing of it is written.
+//! - A call that cannot be carried out fails alone: its group is rolled back, and each call is tried by itself.
+//! - Waiting calls are bounded in number and in bytes. Beyond that a call is refused, and nothing of it is written.
 
 use std::sync::Arc;
 
@@ -26,22 +26,23 @@ use crate::groups::{self, Groups};
 use crate::pool::{self, Pool};
 use crate::users::Users;
 
-/// Groups under way at once: while one waits for the disk, another can work.
+/// How many groups are under way at once: while one waits for the disk, another can work.
 const GROUPS: usize = 4;
 
-/// A group takes no further call once it has so many operations.
+/// A group takes no further call once it has this many operations.
 const GROUP_MAX: usize = 1000;
 
-/// Calls that wait.
+/// How many calls may wait for a group.
 const CALLS_MAX: usize = 4096;
 
-/// KiB of what waits or is under way. Less than a call of the most and the biggest items, so one such call fits alone.
+/// How many KiB all calls may hold that wait or are under way. A call of the most and the biggest items holds more, so
+/// such a call fits only alone.
 const ROOM_KIB: usize = 32 * 1024;
 
-/// When a refused call is likely to find room.
+/// After how many ms a caller whose call was refused is told to try again.
 const RETRY_AFTER_MS: u32 = 100;
 
-/// What a call of `write` asks.
+/// The operations of one call of `write`.
 struct Asked {
     asks: Vec<Ask>,
     _room: OwnedSemaphorePermit,
@@ -49,7 +50,7 @@ struct Asked {
 
 type Call = groups::Call<Asked, Answers>;
 
-/// What becomes one transaction.
+/// The calls that become one transaction.
 #[derive(Default)]
 struct Group {
     calls: Vec<Call>,
@@ -67,7 +68,7 @@ impl groups::Group<Asked, Answers> for Group {
     }
 }
 
-/// What carries groups out.
+/// What the tasks need to carry out a group.
 struct Worker {
     pool: Arc<Pool>,
     users: Arc<Users>,
@@ -75,14 +76,14 @@ struct Worker {
     sweep: Sweep,
 }
 
-/// See the module.
+/// The calls of `write` of this process, and the tasks that carry them out.
 pub(crate) struct Queue {
     groups: Groups<Asked, Answers>,
     room: Arc<Semaphore>,
 }
 
 impl Queue {
-    /// On the current runtime.
+    /// Starts the tasks on the current runtime.
     pub(crate) fn start(pool: Arc<Pool>, users: Arc<Users>, settings: Settings) -> Self {
         let worker = Arc::new(Worker { pool, users, settings, sweep: Sweep::default() });
         let groups = Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
@@ -92,7 +93,7 @@ impl Queue {
         Self { groups, room: Arc::new(Semaphore::new(ROOM_KIB)) }
     }
 
-    /// One call; see [`feedgate_common::Archive::write`].
+    /// Carries out one call, as [`feedgate_common::Archive::write`] says.
     pub(crate) async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Answers> {
         let overloaded = || StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
         let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
@@ -102,8 +103,8 @@ impl Queue {
         if self.groups.is_full() {
             return Err(overloaded());
         }
-        // To the end, so that what was committed is known to whoever relays it. Without an answer it was not begun, or the
-        // runtime is ending.
+        // It waits to the end, so that the caller, which relays events, knows what was committed. If there is no
+        // answer, the call was not begun, or the runtime is ending.
         self.groups.ask_to_the_end(Asked { asks, _room: room }).await.unwrap_or_else(|| Err(pool::no_reply()))
     }
 }

@@ -1,6 +1,7 @@
-//! Forgets idempotency keys whose time is over: a little at a time, behind a write.
+//! Removes idempotency keys whose time is over: a few at a time, after a write.
 //!
-//! An expired key counts as absent anyway, so the sweep only gives its disk back, and it does not matter if it fails.
+//! An expired key counts as absent before it is removed, so the sweep only frees disk space, and a failure of it does
+//! no harm.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,20 +9,20 @@ use feedgate_common::Millis;
 
 use crate::pool::{Pool, work};
 
-/// The pause after a sweep that found nothing more to do.
+/// How long to wait after a sweep that found nothing more to remove, in ms.
 const PAUSE_MS: i64 = 60_000;
 
-/// The most keys one sweep forgets.
+/// The most keys that one sweep removes.
 const SWEEP_MAX: u64 = 512;
 
-/// Those that a writer has in hand are left to the next sweep.
+/// Removes expired keys. Those that a writer has locked are left to the next sweep.
 const FORGET: &str = "
 WITH over AS (
     SELECT author, key FROM retries WHERE expires <= $1 ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 DELETE FROM retries r USING over WHERE r.author = over.author AND r.key = over.key";
 
-/// See the module.
+/// When the next sweep may run.
 pub(crate) struct Sweep {
     not_before: AtomicI64,
 }

@@ -1,4 +1,4 @@
-//! Edges, how many there are of each author, and shields.
+//! Stores edges, the followers counts of authors, and shields.
 
 use sqlx::PgConnection;
 
@@ -6,16 +6,16 @@ use super::column;
 use crate::rows;
 use crate::write::batch::Batch;
 
-/// What [`feedgate_common::graph::listed_at`] says of `since` and the next number.
+/// Computes in SQL what [`feedgate_common::graph::listed_at`] computes from `since` and the next number.
 macro_rules! listed_at {
     () => {
         "(least(greatest(since, 0), 2199023255551) << 22) | (nextval('follows') & 4194303)"
     };
 }
 
-/// Edges come in the order of their follows, which is that of the lists; they are written in the order in which
-/// finished events lock them. The place in the lists, which is by time, changes with a follow alone; what is outstanding,
-/// and whether anybody is told, with the effect.
+/// Stores changed edges. They come in the order of their follows, which is the order in the lists; they are written in
+/// the order in which finished events lock them. The place in the lists, which is by time, changes only with a follow.
+/// What is outstanding, and whether anybody is told, changes only with the effect.
 const CHANGE_EDGES: &str = concat!(
     "
 WITH counted AS (
@@ -43,14 +43,15 @@ SET is_on = excluded.is_on, generation = excluded.generation, from_seq = exclude
     quiet = CASE WHEN excluded.due IS NULL THEN e.quiet ELSE excluded.quiet AND (e.due IS NULL OR e.quiet) END"
 );
 
-/// In a statement behind that of the edges: whoever waits for a count has locked all its edges. A connection counts in
-/// one row of sixteen, its own or nearly: more would make every publish add up more, and take their room.
+/// Counts followers. It runs after the statement of the edges, so a transaction that waits for a count has already
+/// locked all its edges. A connection counts in one of sixteen rows, nearly one of its own. With more rows every
+/// publish would have more to add up.
 const COUNT: &str = "
 INSERT INTO follower_counts AS c (author, slot, followers)
 SELECT author, pg_backend_pid() % 16, more FROM unnest($1::integer[], $2::bigint[]) AS n(author, more) ORDER BY author
 ON CONFLICT (author, slot) DO UPDATE SET followers = c.followers + excluded.followers";
 
-/// Shields that went down, and those that went up, in the order of the lists.
+/// Stores shields that went down, and those that went up in the order of the lists.
 const SHIELD: &str = concat!(
     "
 WITH down AS (

@@ -1,4 +1,4 @@
-//! Items, authors, the records that are pushed, idempotency keys.
+//! Stores items, authors, pushed records and idempotency keys.
 
 use feedgate_common::ItemId;
 use feedgate_common::accept::{Door, ItemRow};
@@ -9,8 +9,8 @@ use super::column;
 use crate::rows;
 use crate::write::batch::{Batch, Made};
 
-/// Items, their pushed records and the rows of their authors. The authors' push is outstanding since then, unless it was
-/// already.
+/// Stores items, their pushed records and the rows of their authors. An author's push becomes outstanding since the
+/// time of the record, unless it was outstanding already.
 const APPEND: &str = "
 WITH made AS (
     INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body, feed)
@@ -32,7 +32,7 @@ FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26
             $29::bigint[], $30::bigint[], $31::boolean[])
     AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history)";
 
-/// A deleted item gives its foreign id up to a new one.
+/// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
 
 const CHANGE_ITEMS: &str = "
@@ -56,7 +56,8 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
         let freed: Vec<i64> = batch.freed.iter().copied().map(rows::item).collect();
         sqlx::query(FREE_FOREIGN_IDS).bind(freed).execute(&mut *connection).await?;
     }
-    // What makes an item changes its author's row, if only to give it its id; a given id of a direct item alone does not.
+    // Whatever makes an item changes its author's row, if only to give the item an id. Only a direct item whose id is
+    // given does not.
     if !batch.authors.is_empty() || !batch.made.is_empty() {
         append(connection, batch).await?;
     }
@@ -123,7 +124,7 @@ fn route(item: &ItemRow) -> i16 {
     }
 }
 
-/// New versions, and the ends of adds of earlier calls.
+/// Stores the new versions of items, and for adds of earlier calls the record that deletes each.
 async fn change_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
     let edited: Vec<_> =
         batch.edited.iter().filter_map(|(id, body)| Some((*id, row(batch, *id)?.version, *body))).collect();

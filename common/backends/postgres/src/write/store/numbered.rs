@@ -1,4 +1,4 @@
-//! What readers take in by number: what is addressed to them, and what they pull.
+//! Stores the records that readers take in by number: those addressed to them, and those they pull.
 //!
 //! ```text
 //!   items, edges, counts, … ─▶ the counter of what is pulled ─▶ COMMIT
@@ -14,7 +14,7 @@ use super::column;
 use crate::rows;
 use crate::write::batch::{Appended, Batch};
 
-/// What is addressed to readers, and that taking it in is outstanding; the adds of items that are gone.
+/// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are deleted.
 const ADDRESS: &str = "
 WITH moved AS (
     UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due),
@@ -29,8 +29,9 @@ INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
 SELECT * FROM unnest($6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::integer[],
                      $12::smallint[], $13::smallint[], $14::boolean[])";
 
-/// The records of route pull, numbered in the order of the operations, and the last numbers of each author. The one
-/// row that all of them lock is locked here, behind every other lock of the call, and nothing follows but COMMIT.
+/// Stores the records of route pull, numbered in the order of the operations, and the last numbers of each author. The
+/// one counter row that all transactions lock is locked here, after every other lock of the call, and only COMMIT
+/// follows.
 const PULL: &str = "
 WITH taken AS (
     UPDATE counters SET value = value + $1 WHERE name = 'pull' RETURNING value - $1 AS before
@@ -82,7 +83,7 @@ async fn address(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resu
 }
 
 async fn pull(connection: &mut PgConnection, batch: &Batch<'_>, pulled: &[&Appended]) -> sqlx::Result<()> {
-    // The last of each author, and the last of which readers are told.
+    // For each author: the number of the newest record, and of the newest one of which readers are told.
     let mut last: BTreeMap<i32, (i64, Option<i64>)> = BTreeMap::new();
     for (appended, nth) in pulled.iter().zip(1..) {
         let (newest, told) = last.entry(rows::user(appended.author)).or_default();
