@@ -1,14 +1,14 @@
-//! The truth: items, outboxes, follow edges, and the events that are still to be worked off.
+//! The Archive holds the truth: items, outboxes, follow edges, and events that are still to be worked off.
 //!
-//! Invariants every home keeps:
-//! - [`Archive::write`] is one transaction per call: item, outbox record and event, or edge and
-//!   event, are durable together before it answers (I6).
-//! - Every read sees only what is durable, and each single method reads one snapshot.
-//! - An author's records are dense from 1 in commit order; nothing appears below a served head.
-//! - An edge's changes take ever greater generations; `from` is the outbox head in the same
-//!   transaction.
-//! - Records of route pull are numbered over all authors in commit order: a read that shows one number
-//!   shows every record below it.
+//! Invariants that every implementation ("home") keeps:
+//! - [`Archive::write`] is one transaction per call. Item, outbox record and event, or edge and event, are durable
+//!   together before it answers (I6).
+//! - Every read sees only what is durable. Each call of a method reads one snapshot.
+//! - An author's records are dense from 1 in commit order. Nothing appears later at or below a head that was served.
+//! - The changes of an edge take ever greater generations. Its `from` is the outbox head in the transaction of the
+//!   change.
+//! - Records of route pull are numbered over all authors in commit order. A read that shows one number shows every
+//!   record below it.
 
 mod doors;
 mod lines;
@@ -30,94 +30,94 @@ pub use doors::{EDGE_ADDS_MAX, EDGES_MAX, EdgeState, EdgeStates, FeedAdd, FeedSt
 pub use lines::{Follow, Held};
 pub use write::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Written, may_be_foreign_id};
 
-/// A follow edge as fan-out sees it: what [`effective_edge`](crate::graph::effective_edge) says of what
-/// the Archive holds. An edge that never existed is `Edge::default()`.
+/// A follow edge as fan-out sees it: what [`effective_edge`](crate::graph::effective_edge) computes from what is
+/// stored. An edge that never existed is `Edge::default()`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edge {
     /// Whether the reader follows the author and no shield is up between them.
     pub on: bool,
-    /// Grows with every change of `on`, either way. 0: never changed.
+    /// A number that grows with every change of `on`, either way; 0 if it never changed.
     pub generation: Generation,
     /// The author's outbox head when the edge was last set on.
     pub from: OutboxSeq,
 }
 
-/// A follower as a push step needs it.
+/// What a push step needs of a follower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
-    /// Who follows.
+    /// The reader who follows.
     pub reader: UserNo,
-    /// The edge's generation.
+    /// The generation of the edge.
     pub generation: Generation,
     /// Records up to here are not pushed to this reader.
     pub from: OutboxSeq,
-    /// The reader's edge counter, read in the same snapshot as the edge: at least the generation of
-    /// every change of the reader's edges that the snapshot shows. A home may use one counter for
-    /// all readers.
+    /// The reader's edge counter, read in the same snapshot as the edge. It is at least the generation of every change
+    /// of the reader's edges that the snapshot shows. An implementation may use one counter for all readers.
     pub counter: Generation,
 }
 
-/// A stretch of an outbox.
+/// Some consecutive records of an outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outbox {
-    /// In order, dense.
+    /// The records in order, without gaps.
     pub records: Vec<Record>,
-    /// The last sequence number the author has given.
+    /// The sequence number of the author's newest record.
     pub head: OutboxSeq,
     /// The number of the author's newest record of route pull; 0 if there never was one.
     pub last_pull: PullSeq,
-    /// The newest of `records` that is not history, 0 if all are: nobody is told of those behind it.
+    /// The newest of `records` that was not imported, 0 if all were. Nobody is told of the records after it.
     pub live: OutboxSeq,
 }
 
-/// An author who is pulled, and how far.
+/// An author with records of route pull, and how far these go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PullHead {
-    /// The number of one of the author's records of route pull, the newest or the newest that is not history.
+    /// The number of one of the author's records of route pull: the newest one, or the newest that was not imported.
     pub pull_seq: PullSeq,
-    /// Who.
+    /// The author of these records.
     pub author: UserNo,
 }
 
 /// What is known of an author.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Author {
-    /// As the business asked.
+    /// The class that the backend has given to the author.
     pub class: Class,
-    /// How many edges are in effect.
+    /// How many edges to the author are on.
     pub followers: u64,
-    /// The last sequence number the author has given.
+    /// The sequence number of the author's newest record.
     pub head: OutboxSeq,
-    /// The head when everyone began to follow; `None` if whoever follows has an edge.
+    /// The outbox head when everyone began to follow; `None` if not everyone does.
     pub everyone_since: Option<OutboxSeq>,
 }
 
-/// Work that an accepted write left behind. It is outstanding until finished, not until relayed.
+/// Work that an accepted write left behind. It is outstanding until it is finished, not only until it is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event {
     /// The author's outbox has grown to at least `seq`.
     Outbox {
-        /// Whose.
+        /// The author of the outbox.
         author: UserNo,
-        /// How far.
+        /// The head of the outbox.
         seq: OutboxSeq,
-        /// Of what is [finished](Archive::finish): the number under which it was gone through again; 0 if it was not.
+        /// When the event is [finished](Archive::finish) after a reopening: the number under which it was gone through
+        /// again; else 0.
         redo: u64,
     },
     /// An edge has changed.
     Edge {
-        /// The reader.
+        /// The reader of the edge.
         reader: UserNo,
-        /// The author.
+        /// The author of the edge.
         author: UserNo,
-        /// The change.
+        /// The generation that the change gave to the edge.
         generation: Generation,
     },
-    /// Something up to at least `seq` was addressed to the reader.
+    /// Something was addressed to the reader.
     Direct {
-        /// The reader.
+        /// The reader to whom it was addressed.
         reader: UserNo,
-        /// How far.
+        /// The number of the newest record addressed to the reader.
         seq: DirectSeq,
     },
 }
@@ -125,62 +125,64 @@ pub enum Event {
 /// A line of the list of outstanding events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Since when it counts as outstanding; 0 or less if it was reopened.
+    /// Since when the event counts as outstanding, in Unix ms; 0 or less if it was reopened.
     pub since: Millis,
-    /// What is to be done.
+    /// The work that is to be done.
     pub event: Event,
 }
 
-/// Counts for `/v1/stats`.
+/// The counts that `/v1/stats` shows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ArchiveCounts {
-    /// Users ever named.
+    /// How many users were ever named.
     pub users: u64,
-    /// Items that live.
+    /// How many items live.
     pub items: u64,
-    /// Edges that are on.
+    /// How many edges are on.
     pub edges: u64,
-    /// Events outstanding.
+    /// How many events are outstanding.
     pub events: u64,
 }
 
-/// See the module.
+/// The store of the truth: items, outboxes, follow edges and events.
 ///
-/// All methods may be cancelled; a cancelled [`Archive::write`] may or may not have happened.
+/// Every method fails with a [`StoreError`] if the store does not answer. Any future may be dropped. Of a dropped
+/// [`Archive::write`] either all has happened or nothing; any other method may then be called again.
 #[async_trait]
 pub trait Archive: Send + Sync + 'static {
-    /// Carries out `writes` in order, in one durable transaction, and answers each in its place. A
-    /// refused one changes nothing and stops no other. `now` stamps them.
+    /// Carries out `writes` in order, in one durable transaction, and answers each in its place. A refused one changes
+    /// nothing and does not stop the others. `now`, in Unix ms, is the time of acceptance.
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>>;
 
-    /// The numbers of users, giving new ones to names never seen. Durable when it answers.
+    /// The number of each user. A name that was never seen gets a new one. Durable when it answers.
     async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>>;
 
-    /// The numbers of users that have one.
+    /// The number of each user; `None` for a name that has none.
     async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>>;
 
-    /// The numbers of named feeds, giving new ones to names never seen; none of them is [`FeedId::MAIN`]. Durable when it
-    /// answers, and a name keeps its number for ever.
+    /// The number of each named feed. A name that was never seen gets a new one, never that of [`FeedId::MAIN`].
+    /// Durable when it answers; a name keeps its number for ever.
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>>;
 
-    /// Every feed that a reader may have an inbox of: [`FeedId::MAIN`] first, then each that was ever
+    /// Every feed of which a reader may have an inbox: [`FeedId::MAIN`] first, then each that was ever
     /// [named](Self::intern_feeds), by number.
     async fn feeds(&self) -> Result<Vec<FeedId>>;
 
-    /// The names behind numbers.
+    /// The name of each number. A number that was never given is an error.
     async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>>;
 
-    /// Items that live, in the order asked; `None` for others.
+    /// The items of these ids in the order asked; `None` for one that does not live.
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>>;
 
-    /// The item with the backend's own key: the one that lives, else the last one deleted. `None` for any text that none
-    /// has, whatever is in it.
+    /// The item with this key of the backend: the living one, else the one deleted last; `None` if no item has it. Any
+    /// text may be asked for.
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>>;
 
-    /// Records of `author` after `after`, at most `limit`.
+    /// The records of `author` after `after`, at most `limit`.
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox>;
 
-    /// Living items that `author` has published to `feed`, strictly below `before` in display order, newest first.
+    /// The living items that `author` has published to `feed`, strictly below `before` in display order, newest first,
+    /// at most `limit`.
     async fn profile(
         &self,
         author: UserNo,
@@ -189,8 +191,8 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DisplayKey>>;
 
-    /// Followers of `author` in `bucket` (of `buckets`) after `after`, by number, at most `limit`;
-    /// fewer means that there are no more.
+    /// The followers of `author` in `bucket` (of `buckets`) after `after`, by number, at most `limit`. Fewer than that
+    /// means that there are no more.
     async fn recipients(
         &self,
         author: UserNo,
@@ -200,69 +202,74 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Recipient>>;
 
-    /// Followers of `author` in all buckets, in no order, at most `limit`; fewer means that these are all.
+    /// The followers of `author` in all buckets, in no order, at most `limit`. Fewer than that means that these are
+    /// all.
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>>;
 
-    /// One edge.
+    /// The edge between a reader and an author.
     async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge>;
 
-    /// Every author the reader follows.
+    /// Every author whom the reader follows.
     async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>>;
 
-    /// Whom `reader` follows, newest edge first, after `cursor`.
+    /// The users whom `reader` follows, newest follow first, after `cursor`, at most `limit`.
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
-    /// Who follows `author`, newest edge first, after `cursor`.
+    /// The users who follow `author`, newest follow first, after `cursor`, at most `limit`.
     async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
-    /// Users that `user` follows and that follow `user`, newest edge of `user` first, after `cursor`.
+    /// The users that `user` follows and that follow `user`, newest follow of `user` first, after `cursor`, at most
+    /// `limit`.
     async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
-    /// Against whom `user` has this shield up, newest first, after `cursor`.
+    /// The users against whom `user` has this shield up, newest first, after `cursor`, at most `limit`.
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
     /// What is known of an author.
     async fn author(&self, author: UserNo) -> Result<Author>;
 
-    /// Those of `readers` for whom the edge to `author` is in effect, in no order.
+    /// Those of `readers` whose edge to `author` is on, in no order.
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>>;
 
-    /// Those of `authors` to whom the edge of `reader` is in effect, in no order.
+    /// Those of `authors` to whom the edge of `reader` is on, in no order.
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
 
-    /// Those of `items` that are addressed to `reader` and of an author with whom the reader is in no block now, in no
+    /// Those of `items` that are addressed to `reader` and whose author is in no block with the reader now, in no
     /// order.
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;
 
-    /// What no push brings and the inbox has not taken in: records of its feed and of route pull beyond `after.pull` of
-    /// authors whose edge is in effect, beyond its `from`; and what is addressed to the reader in this feed beyond
-    /// `after.direct`. About `limit` at most, then `upto` says how far that is; a record of the feed is never left out below
-    /// it, and fewer than `limit` are all there is. Where `after` is beyond all there is, `upto` says what there is.
+    /// What no push brings and the inbox has not taken in. First the records of its feed with route pull and a number
+    /// beyond `after.pull`, of authors whose edge is on, beyond the edge's `from`. Then what is addressed to the reader
+    /// in this feed beyond `after.direct`. It is at most about `limit` entries; `upto` says how far they are complete.
+    /// Fewer than `limit` means that these are all. If `after` is beyond all there is, `upto` says where that ends.
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News>;
 
-    /// The number of the newest record of route pull.
+    /// The number of the newest record of route pull; 0 if there is none.
     async fn pull_head(&self) -> Result<PullSeq>;
 
-    /// Authors whose newest record of route pull that is not history is numbered beyond `after`, by that number, at most
-    /// `limit`.
+    /// The authors whose newest record of route pull that was not imported has a number beyond `after`, by that number,
+    /// at most `limit`.
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>>;
 
-    /// Users after `after` by number, at most `limit`.
+    /// The users after `after` by number, at most `limit`.
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>>;
 
-    /// What is held of `reader`'s edges, to authors after `after` by number, at most `limit`; edges that neither follow nor
-    /// have a shield up are left out, unless everyone else follows the author.
+    /// What is stored of `reader`'s edges, to authors after `after` by number, at most `limit`. An edge without a
+    /// follow and without a shield is left out, unless everyone else follows the author.
     async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>>;
 
-    /// Living direct items after `after` by id, at most `limit`, with those whom they have reached; some have reached nobody.
+    /// The living direct items after `after` by id, at most `limit`, each with the readers whom it has reached; some
+    /// have reached nobody.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
 
-    /// Authors to whom an edge of `reader` is outstanding, by number, at most `limit`.
+    /// The authors of `reader`'s outstanding edges, by number, at most `limit`.
     async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>>;
 
-    /// What the follow door brings of the first of `edges`, each an author and how far push had come, to the reader's inbox of each of the
-    /// feeds in `pulled`, each with how far that had pulled; of the adds of that feed alone: the newest `backfill` up to `edge.from` that no record up to `from` deletes, minus those deleted since; and the living ones
-    /// beyond `from` that the cut is past: of route push by its progress, of route pull by its number.
+    /// What a follow step brings of the first of `edges` to the reader's inboxes of the feeds in `pulled`. Each of
+    /// `edges` is an author and how far push had come; each of `pulled` is a feed and how far its inbox had pulled. Of
+    /// the author's adds to that feed they are the newest `backfill` up to `edge.from` that no record up to `from`
+    /// deletes, without those deleted since; and the living ones beyond `from` that push (by progress) or pull (by
+    /// number) has passed already.
     async fn edge_states(
         &self,
         reader: UserNo,
@@ -271,7 +278,7 @@ pub trait Archive: Send + Sync + 'static {
         backfill: usize,
     ) -> Result<EdgeStates>;
 
-    /// What it brings of one edge to one inbox.
+    /// What a follow step brings of one edge to one inbox.
     async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> Result<EdgeState> {
         let edges = [(author, cut.progress)];
         let states = self.edge_states(key.reader, &edges, &[(key.feed, cut.pull)], backfill).await?.states;
@@ -279,9 +286,9 @@ pub trait Archive: Send + Sync + 'static {
         state.ok_or_else(|| StoreError::corrupt("no answer for the inbox that was asked for"))
     }
 
-    /// The same for every followed author at once, not cut anywhere, with what is addressed to the reader in this feed; the
-    /// newest `limit` of all in display order. `progress` says how far push had come, as [`FeedState::ahead`] needs it; of
-    /// an author who is not among them it is not known to have begun.
+    /// The content of a rebuilt inbox: what [`Self::edge_states`] brings of every followed author, without any cut, and
+    /// what is addressed to the reader in this feed; of all these the newest `limit` in display order. `progress` says
+    /// how far push had come, for [`FeedState::ahead`]; for an author who is not in it, push counts as not begun.
     async fn build(
         &self,
         key: InboxKey,
@@ -290,9 +297,9 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<FeedState>;
 
-    /// What the inbox's feed holds strictly below `before`, newest first, from the truth alone: the
-    /// follow door's rule with no cut, and what is addressed to the reader. Nothing of a rank below `least_rank`, if there
-    /// is one. For pages at or below an inbox's floor.
+    /// What the inbox's feed holds strictly below `before`, newest first, at most `limit`: what [`Self::edge_states`]
+    /// brings without any cut, and what is addressed to the reader. Nothing has a rank below `least_rank`, if there is
+    /// one. For pages at or below an inbox's floor.
     async fn feed_below(
         &self,
         key: InboxKey,
@@ -302,11 +309,11 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<FeedAdd>>;
 
-    /// A number greater than any this Archive has given; durable before it answers.
+    /// A number greater than any that this Archive has given. Durable before it answers.
     async fn next_epoch(&self) -> Result<Epoch>;
 
-    /// Events accepted at or before `not_after` and not finished, at most `limit`, oldest first; the
-    /// list goes on behind `after`, whether that line still stands or not.
+    /// The events accepted at or before `not_after` and not finished, at most `limit`, oldest first. The list goes on
+    /// after the line `after`, whether that one still exists or not.
     async fn outstanding(
         &self,
         after: Option<Outstanding>,
@@ -314,21 +321,23 @@ pub trait Archive: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Outstanding>>;
 
-    /// Their fan-out is done: an outbox event finishes every one of its author up to its `seq`.
+    /// Marks events as finished: their fan-out is done. An outbox event finishes all events of its author up to its
+    /// `seq`.
     ///
-    /// Answers those that stay, because they have been reopened: that may have been after their fan-out passed by what
-    /// was lost. Each is to be gone through once more, all of it begun after this answer, and finished up to the head
-    /// under the `redo` it has there: a number of the author's, which ends with the next reopening. Until then it is
-    /// outstanding, whatever becomes of whoever was told and of its job.
+    /// Answers those that stay outstanding because they were reopened, maybe after their fan-out had passed what was
+    /// lost. Each must be gone through once more, all of it begun after this answer. Then it is finished up to the
+    /// head, under the `redo` of the answer, which is valid until the next reopening. Until then it stays outstanding,
+    /// even if the caller or its job is lost.
     async fn finish(&self, events: &[Event]) -> Result<Vec<Event>>;
 
-    /// Makes the push of these authors outstanding, durably, and due at once, also where it is
-    /// outstanding already (a store of inboxes was rolled back). Whoever would finish it is told.
+    /// Makes the push of these authors outstanding and due at once, also if it is outstanding already: a store of
+    /// inboxes was rolled back. Durable when it answers. A call of [`Self::finish`] that would have finished it is
+    /// told.
     async fn reopen(&self, authors: &[UserNo]) -> Result<()>;
 
-    /// Answers a small read, as soon as it can: whether the store is there.
+    /// Answers a small read as soon as it can: whether the store is there.
     async fn ping(&self) -> Result<()>;
 
-    /// For the stats page; may lag.
+    /// The counts for the statistics page. They may be some seconds old.
     async fn counts(&self) -> Result<ArchiveCounts>;
 }

@@ -1,23 +1,23 @@
-//! What an item says: any JSON value that every device's parser can read.
+//! The body of an item: any JSON value that the parser of every device can read.
 //!
-//! One item reaches every follower's device, and a device whose parser fails on it comes back to the same place for ever.
-//! So JSON that is well-formed is refused all the same where common parsers give up on it.
+//! An item reaches the device of every follower. A device whose parser fails on it fails again at the same place for
+//! ever. So even well-formed JSON is refused if common parsers give up on it.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Any JSON value, kept to the byte as it came. At most [`Body::MAX_BYTES`].
+/// A JSON value, kept byte for byte as it came, of at most [`Body::MAX_BYTES`].
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Body(Arc<RawValue>);
 
 impl Body {
-    /// The most a body may hold.
+    /// How many bytes of JSON a body may have.
     pub const MAX_BYTES: usize = 64 * 1024;
 
-    /// How many arrays and objects may stand within each other.
+    /// How many arrays and objects may be nested in each other.
     pub const MAX_DEPTH: usize = 128;
 
     /// Takes JSON text from a backend. `Err` says what is wrong with it: more than [`Self::MAX_BYTES`] bytes, no JSON,
@@ -30,12 +30,13 @@ impl Body {
         check(body.get()).map(|()| body)
     }
 
-    /// Takes JSON text that a store has kept. It was checked by [`Self::parse`] when it was accepted: here it must only be JSON.
+    /// Takes JSON text that a store has kept. [`Self::parse`] checked it when it was accepted, so here it must only be
+    /// JSON.
     pub fn stored(json: String) -> Result<Self, String> {
         RawValue::from_string(json).map(|raw| Self(raw.into())).map_err(|e| format!("a body must be JSON: {e}"))
     }
 
-    /// The JSON text.
+    /// The JSON text of this body.
     pub fn get(&self) -> &str {
         self.0.get()
     }
@@ -47,7 +48,7 @@ impl PartialEq for Body {
     }
 }
 
-/// Looks for what is JSON and yet breaks parsers. `json` is well-formed.
+/// Looks for JSON that breaks parsers. `json` is well-formed.
 fn check(json: &str) -> Result<(), String> {
     let (mut at, mut depth) = (0, 0);
     while let Some(byte) = json.as_bytes().get(at) {
@@ -65,7 +66,7 @@ fn check(json: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the string that begins at `at` ends, if each surrogate in it has its other half.
+/// The offset where the string that begins at `at` ends; an error if it has half of a surrogate pair.
 fn end_of_string(json: &[u8], at: usize) -> Result<usize, String> {
     let mut at = at + 1;
     while let Some(byte) = json.get(at) {
@@ -85,13 +86,13 @@ fn end_of_string(json: &[u8], at: usize) -> Result<usize, String> {
     Ok(at)
 }
 
-/// The UTF-16 code unit that is escaped as `\uXXXX` at `at`, if one is.
+/// The UTF-16 code unit that is escaped as `\uXXXX` at `at`; `None` if there is no such escape.
 fn escaped_unit(json: &[u8], at: usize) -> Option<u16> {
     let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Where the number that begins at `at` ends, if a double can hold it.
+/// The offset where the number that begins at `at` ends; an error if a double cannot hold it.
 fn end_of_number(json: &str, at: usize) -> Result<usize, String> {
     let is_part = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
     let len = json[at..].find(|c| !is_part(c)).unwrap_or(json.len() - at);

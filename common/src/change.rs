@@ -1,4 +1,4 @@
-//! What an outbox and an inbox are made of.
+//! Records and entries: of these, outboxes and inboxes are made.
 //!
 //! ```text
 //!   author's outbox:  Record 1, Record 2, …   (dense outbox_seq, each with its route)
@@ -15,13 +15,13 @@ use crate::{FeedId, Generation, ItemId, OutboxSeq, UserNo};
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Op {
-    /// An item appears.
+    /// A new item appears in the feed.
     Add = 1,
     /// An item that the reader may hold has a new version.
     Update = 2,
     /// An item that the reader may hold is gone.
     Delete = 3,
-    /// Everything of one author leaves the feed. Only inboxes have it; its item is 0.
+    /// All items of one author leave the feed. Only inboxes have this op; its item is 0.
     Forget = 4,
 }
 
@@ -32,31 +32,31 @@ impl Op {
     }
 }
 
-/// Which way a record reaches its readers. An `add` gets it once and for all; its updates and
-/// deletes inherit it, so that a delete takes the same door as its add, behind it.
+/// The way of a record to its readers. An `add` gets it once and for all. Updates and deletes of the item have the same
+/// route, so that they come after the add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Route {
-    /// Written into every follower's inbox.
+    /// The record is written into every follower's inbox.
     Push = 1,
-    /// Taken from the outbox as each follower reads.
+    /// The record stays in the outbox; each follower takes it from there when it reads.
     Pull = 2,
 }
 
-/// How an author's items reach the followers, as the business asks for it.
+/// How an author's items reach the followers, as the backend asks for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Class {
-    /// By the number of followers.
+    /// Push or pull, by the number of followers.
     #[default]
     Auto = 0,
-    /// Push, whatever their number.
+    /// Push, however many followers there are.
     Push = 1,
-    /// Pull, whatever their number.
+    /// Pull, however many followers there are.
     Pull = 2,
-    /// Pull, and everybody follows without an edge. Once given it stays.
+    /// Pull, and every user follows without an edge of its own. An author keeps this class for ever.
     Everyone = 3,
 }
 
@@ -67,11 +67,11 @@ impl Class {
     }
 }
 
-/// Above how many followers an author of class `auto` is pulled, unless configured otherwise.
+/// An author of class `auto` with more followers than this is pulled, unless configured otherwise.
 pub const DEFAULT_PULL_ABOVE: u64 = 10_000;
 
-/// The route of an `add` that is accepted now. `followers` is how many edges are in effect; it may be a
-/// little behind, for either route is right at any time (I13).
+/// The route of an `add` that is accepted now. `followers` is how many edges are on. The number may be a little old,
+/// since either route is right at any time (I13).
 pub fn route_of(class: Class, followers: u64, pull_above: u64) -> Route {
     match class {
         Class::Push => Route::Push,
@@ -81,63 +81,62 @@ pub fn route_of(class: Class, followers: u64, pull_above: u64) -> Route {
     }
 }
 
-/// Display order: greater is newer and stands higher on the page. Ties of `rank` fall to the id.
+/// A place in display order. A greater key is newer and stands higher on the page; equal ranks are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DisplayKey {
-    /// `published_at` in ms unless the business supplied one.
+    /// The rank: `published_at` in Unix ms, unless the backend gave another one.
     pub rank: i64,
-    /// The item.
+    /// The id of the item.
     pub item: ItemId,
 }
 
-/// One line of an author's outbox.
+/// A change in an author's outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Its place in the outbox, dense from 1.
+    /// Its sequence number in the outbox, dense from 1.
     pub seq: OutboxSeq,
     /// `Add`, `Update` or `Delete`; never `Forget`.
     pub op: Op,
-    /// The door it takes.
+    /// The way it takes to readers.
     pub route: Route,
-    /// Which of its readers' feeds it goes to; an update or a delete goes where its `add` went.
+    /// The feed of each reader to which it goes; an update or a delete goes where its `add` went.
     pub feed: FeedId,
-    /// The item it speaks of, with the rank its `add` had.
+    /// The item that has changed, with the rank of its `add`.
     pub key: DisplayKey,
 }
 
-/// One line of a reader's inbox. Its sequence id is where it stands (see
-/// [`Numbered`](crate::inboxes::Numbered)).
+/// A change in a reader's inbox. Its sequence id is its place there (see [`Numbered`](crate::inboxes::Numbered)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// What happened.
+    /// What it does to the feed.
     pub op: Op,
-    /// Whose record it was.
+    /// The author of the record.
     pub author: UserNo,
-    /// The record's place in the author's outbox; 0 for `Forget` and for what was addressed to the reader.
+    /// The record's sequence number in the author's outbox; 0 for `Forget` and for what is addressed to the reader.
     pub outbox_seq: OutboxSeq,
-    /// The generation of the edge under which it was taken in; 0 for what needs no edge of its own.
+    /// The generation of the edge under which it was taken in; 0 if it needs no edge of its own.
     pub generation: Generation,
     /// The item and its rank; all zero for `Forget`.
     pub key: DisplayKey,
 }
 
 impl Entry {
-    /// The entry that `record` of `author` becomes under an edge of `generation`.
+    /// The entry for `record` of `author`, under an edge of this generation.
     pub fn of(record: &Record, author: UserNo, generation: Generation) -> Self {
         Self { op: record.op, author, outbox_seq: record.seq, generation, key: record.key }
     }
 
-    /// The entry that something addressed to the reader becomes. It stands in no outbox and under no edge.
+    /// The entry for a change that is addressed to the reader. It stands in no outbox and under no edge.
     pub fn direct(op: Op, author: UserNo, key: DisplayKey) -> Self {
         Self { op, author, outbox_seq: 0, generation: 0, key }
     }
 
-    /// Whether it was addressed to the reader: then no `Forget` takes it out of the feed.
+    /// Whether it was addressed to the reader. If so, no `Forget` takes it out of the feed.
     pub fn is_direct(&self) -> bool {
         self.outbox_seq == 0 && self.op != Op::Forget
     }
 
-    /// The entry that takes everything of `author` out of the feed, but for what was addressed to the reader.
+    /// The entry that takes all items of `author` out of the feed, except those addressed to the reader.
     pub fn forget(author: UserNo, generation: Generation) -> Self {
         let key = DisplayKey { rank: 0, item: ItemId(0) };
         Self { op: Op::Forget, author, outbox_seq: 0, generation, key }

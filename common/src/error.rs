@@ -1,31 +1,32 @@
-//! What a store can answer instead of a result, sorted by what the caller does next.
+//! The errors of a store, sorted by what the caller does next.
 
 use std::sync::Arc;
 
-/// A failure of the world behind a trait. Refusals that a client caused are results, not errors
-/// (see [`crate::archive::Refused`]).
+/// A failure of a store behind a trait. A request that is refused because of what the client sent is a result, not an
+/// error (see [`crate::archive::Refused`]).
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Retry later; nothing is known to have happened. Sessions stay open.
+    /// The store did not answer. The caller may try again later. A write may or may not have happened. Sessions stay
+    /// open.
     #[error("the store is not available: {0}")]
     Unavailable(Arc<str>),
-    /// The store cannot work, knows why, and says so itself: its disk is full, say. As with `Unavailable`, a write may or
-    /// may not have happened. The words name no path and no address: whoever asks may be told.
+    /// The store cannot work and knows why, for example because its disk is full. As with `Unavailable`, a write may or
+    /// may not have happened. The text names no path and no address, so it may be shown to everyone.
     #[error("{0}")]
     Down(Arc<str>),
-    /// The store's queue is full and nothing was written. Retry after the hint.
+    /// The store's queue is full, and nothing was written. The caller may try again after the time given.
     #[error("the store is overloaded; retry in {retry_after_ms} ms")]
     Overloaded {
-        /// When a retry is likely to find room, in milliseconds.
+        /// After how many ms a retry is likely to find room.
         retry_after_ms: u32,
     },
-    /// What was read cannot be what was written. A human has to look.
+    /// What was read is not what this program writes. A human has to look.
     #[error("the store is damaged: {0}")]
     Corrupt(Arc<str>),
 }
 
 impl StoreError {
-    /// An [`StoreError::Unavailable`] that keeps the cause's words.
+    /// A [`StoreError::Unavailable`] with the text of the cause.
     pub fn unavailable(cause: impl std::fmt::Display) -> Self {
         Self::Unavailable(cause.to_string().into())
     }
@@ -41,5 +42,5 @@ impl StoreError {
     }
 }
 
-/// A store's answer.
+/// A store's answer, or its error.
 pub type Result<T> = std::result::Result<T, StoreError>;

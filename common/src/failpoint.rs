@@ -1,10 +1,10 @@
 //! Named points where a test kills the process.
 //!
-//! With the `failpoints` feature, `FEEDGATE_FAILPOINT=name` or `name:3` makes the first or third
-//! passing of that point send SIGKILL to the process itself, the honest crash: no destructor
-//! runs, no buffer is flushed. Without the feature [`hit`] is nothing.
+//! With the `failpoints` feature, `FEEDGATE_FAILPOINT=name` or `name:3` makes the process send SIGKILL to itself when
+//! it passes that point for the first or third time. This is a real crash: no destructor runs, and no buffer is
+//! flushed. Without the feature [`hit`] does nothing.
 
-/// Every failpoint, in the order a post passes them.
+/// The names of all failpoints, in the order in which a post passes them.
 pub const NAMES: &[&str] = &[
     "archive-committed",
     "job-taken",
@@ -22,7 +22,7 @@ pub const NAMES: &[&str] = &[
     "catch-up-batch",
 ];
 
-/// Dies here if the environment says so.
+/// Kills this process if the environment variable names this point and its count is reached.
 #[cfg(feature = "failpoints")]
 pub fn hit(name: &'static str) {
     use std::sync::OnceLock;
@@ -48,7 +48,7 @@ pub fn hit(name: &'static str) {
     }
 }
 
-/// Nothing, in a release.
+/// Does nothing: this build has no failpoints.
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub fn hit(_name: &'static str) {}

@@ -1,4 +1,4 @@
-//! Who follows whom, and who does not want to be seen by whom.
+//! Follows and shields: who sees whose items.
 //!
 //! ```text
 //!   an edge is in effect  =  the reader follows, and no shield stands between the two
@@ -8,27 +8,27 @@
 //!   user blocks other     shields on both
 //! ```
 //!
-//! Fan-out sees only whether an edge is in effect: a shield that goes up is an unfollow, one that goes
-//! down is a follow from now on, with the newest items from before. Lists of follows show the follows.
+//! Fan-out sees only whether an edge is in effect ("on"). When a shield goes up it sees an unfollow; when it goes down,
+//! a follow from now on, with the newest items from before. Lists of follows show the follows, whatever shields are up.
 
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Edge;
 use crate::{Generation, Millis, OutboxSeq};
 
-/// What one user may put between themselves and another.
+/// What a user may put up between itself and another user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shield {
-    /// The user does not see the other.
+    /// The user does not see the other's items.
     Mute,
-    /// The other does not see the user.
+    /// The other does not see the user's items.
     Hide,
-    /// Neither sees the other.
+    /// Neither sees the items of the other.
     Block,
 }
 
-/// The shields on one edge, each its own bit: one that goes down leaves the others up.
+/// The shields on one edge, one bit each, so that taking one down leaves the others up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shields(pub u8);
@@ -48,12 +48,12 @@ impl Shields {
         self.0 & others.0 != 0
     }
 
-    /// Whether a block is up, by either side: then not even what is addressed to the reader arrives.
+    /// Whether a block is up, by either side. If so, not even items addressed to the reader arrive.
     pub fn blocks(self) -> bool {
         self.any_of(Self(Self::BLOCKED_BY_READER.0 | Self::BLOCKED_BY_AUTHOR.0))
     }
 
-    /// The same with `others` up or down.
+    /// These shields, with `others` put up or taken down.
     #[must_use]
     pub fn with(self, others: Self, up: bool) -> Self {
         if up { Self(self.0 | others.0) } else { Self(self.0 & !others.0) }
@@ -61,8 +61,8 @@ impl Shields {
 }
 
 impl Shield {
-    /// The bit on the edge on which the user is the reader, and the bit on the edge on which the user is
-    /// the author; zero where there is none.
+    /// The bit on the edge on which the user is the reader, and the bit on the edge on which the user is the author;
+    /// zero where there is none.
     pub fn bits(self) -> (Shields, Shields) {
         match self {
             Self::Mute => (Shields::MUTED, Shields(0)),
@@ -72,17 +72,18 @@ impl Shield {
     }
 }
 
-/// Where a follow or a shield that began at `since` stands in a list by time: `number`, which no two of one list share
-/// within a few minutes, tells those of one millisecond apart. So history that comes late takes its own place.
+/// The place in a list by time of a follow or a shield that began at `since` (Unix ms). `number` orders those of one
+/// millisecond; no two of one list have the same number within a few minutes. So an imported follow takes the place of
+/// its own time.
 pub fn listed_at(since: Millis, number: u64) -> u64 {
     const BITS: u32 = 22;
     let ms = since.max(0).cast_unsigned().min((1 << (63 - BITS)) - 1);
     ms << BITS | number & ((1 << BITS) - 1)
 }
 
-/// The edge that fan-out sees of what the store holds of (reader, author): `follows`, `shields`, and the
-/// generation and `from` of the last time the effect changed. Where nothing is held, pass `None`: an
-/// author whom everyone follows since `everyone_since` (the outbox head then) is followed all the same.
+/// The edge that fan-out sees, from what is stored of (reader, author): `follows`, `shields`, and the generation and
+/// `from` of the last change of the effect. If nothing is stored, pass `None`: the reader then follows if everyone
+/// follows the author since `everyone_since`, the outbox head at that time.
 pub fn effective_edge(held: Option<(bool, Shields, Generation, OutboxSeq)>, everyone_since: Option<OutboxSeq>) -> Edge {
     match (held, everyone_since) {
         (Some((follows, shields, generation, from)), _) => {

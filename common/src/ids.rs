@@ -1,6 +1,6 @@
-//! Names of users, items, devices and inboxes.
+//! The names and numbers of users, items, devices, feeds and inboxes.
 //!
-//! Outside, a user is a string that the business chose ([`UserId`]); inside, it is the number the
+//! Outside, a user is a string that the backend chose ([`UserId`]). Inside, it is the number that the
 //! [`Archive`](crate::Archive) gave it ([`UserNo`]), so that an inbox entry stays small.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use compact_str::CompactString;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a name was refused: the sentence names what was wrong and what would be right.
+/// Why a name was refused: a sentence with what is wrong and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadName(pub String);
@@ -61,7 +61,7 @@ macro_rules! name {
 }
 
 name!(
-    /// A user as the business names it: 1-64 of `A-Za-z0-9._:@-`.
+    /// A user as the backend names it: 1-64 of `A-Za-z0-9._:@-`.
     UserId, "a user id", 64
 );
 name!(
@@ -75,7 +75,7 @@ name!(
 pub struct UserNo(pub u32);
 
 impl UserNo {
-    /// The bucket this reader belongs to in a store with `buckets` of them.
+    /// The bucket of this reader in a store with `buckets` buckets.
     ///
     /// Numbers are dense, so the remainder spreads readers evenly.
     pub fn bucket(self, buckets: u16) -> Bucket {
@@ -83,12 +83,12 @@ impl UserNo {
     }
 }
 
-/// A fixed share of all readers; the unit in which fan-out proceeds.
+/// The number of a bucket: a fixed share of all readers. Fan-out proceeds bucket by bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bucket(pub u16);
 
-/// An item: a 64-bit number, written as a decimal string in JSON.
+/// The id of an item: a 64-bit number, written as a decimal string in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ItemId(pub u64);
 
@@ -123,29 +123,30 @@ impl<'de> Deserialize<'de> for ItemId {
     }
 }
 
-/// One of a reader's feeds: [`FeedId::MAIN`], or one that has a [name](crate::named). Every key carries it.
+/// The number of a feed that each reader has: [`FeedId::MAIN`], or one with a [name](crate::named). Every key of an
+/// inbox holds it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FeedId(pub u16);
 
 impl FeedId {
-    /// The feed called `feed`, which holds every kind that no other feed claims.
+    /// The feed called `feed`. It gets every kind of item that no other feed claims.
     pub const MAIN: Self = Self(0);
-    /// What clients call [`FeedId::MAIN`], as a channel and as `?name=`.
+    /// The name that clients use for [`FeedId::MAIN`], as a channel and as `?name=`.
     pub const MAIN_NAME: &'static str = "feed";
 }
 
-/// One reader's change log.
+/// The key of an inbox, which is the change log of one feed of one reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InboxKey {
-    /// Whose inbox.
+    /// The reader of the inbox.
     pub reader: UserNo,
-    /// Which of the reader's feeds.
+    /// The feed of the reader.
     pub feed: FeedId,
 }
 
 impl InboxKey {
-    /// The reader's inbox of [`FeedId::MAIN`].
+    /// The key of the reader's inbox of [`FeedId::MAIN`].
     pub fn main(reader: UserNo) -> Self {
         Self { reader, feed: FeedId::MAIN }
     }

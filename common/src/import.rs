@@ -1,69 +1,72 @@
-//! History from elsewhere: what another store, or whatever was there before, has to say.
+//! Imported lines: history from another store, or from the system that was used before.
 //!
-//! Imported lines are the past. Their times are kept, no device is woken for them, and what is there
-//! already stays as it is, so that running a file twice changes nothing (but a shield that was taken down between the two
-//! runs: nothing remembers that it was up). A reader who is online finds them
-//! with the next change; pages show them within seconds.
+//! Imported lines are the past. Their times are kept and no device is woken for them. What exists already stays as it
+//! is, so running a file twice changes nothing. (There is one exception: a shield that was taken down between the two
+//! runs goes up again, since nothing remembers that it was up.) A reader who is online finds imported items with the
+//! next change; pages show them within seconds.
 //!
-//! An outbox is imported in its own order, and an edge names the place in it from which its reader
-//! followed. So a store that takes in what another gave ends with the same feeds.
+//! An outbox is imported in its own order, and an edge names the place in it at which its reader began to follow. So a
+//! store that imports what another one exported has the same feeds in the end.
 
 use crate::archive::Publish;
 use crate::change::Class;
 use crate::graph::Shield;
 use crate::{ItemId, Millis, UserId};
 
-/// One line of history.
+/// One line of an import.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Import {
-    /// An item, with its id or its foreign id, and its time. It stays as it is if it is there.
+    /// An item, with its id or its foreign id, and its time. If it exists already, it stays as it is.
     Item {
-        /// What was published. Named readers get it whatever block there is; the idempotency key is not used.
+        /// What was published. Named readers get it whatever blocks are up; the idempotency key is not used.
         publish: Publish,
-        /// Which version that is.
+        /// The version of the item.
         version: u32,
-        /// It is gone. Only its place in the outbox counts: it was one of the newest items when somebody followed.
+        /// Whether it is deleted. Only its place in the outbox counts then: it was one of the newest items when
+        /// somebody followed.
         deleted: bool,
     },
-    /// The delete of an item, behind whatever was imported before it.
+    /// The delete of an item. It stands in the outbox after all that was imported before it.
     Delete {
-        /// Which.
+        /// The item that was deleted.
         item: ItemId,
     },
-    /// A follow. Who has followed or unfollowed before stays as they are.
+    /// A follow. A reader who has followed or unfollowed this author before is left as it is.
     Follow {
-        /// Who follows.
+        /// The user who follows.
         reader: UserId,
-        /// Whom.
+        /// The user who is followed.
         author: UserId,
-        /// When that began, for the lists.
+        /// When the follow began, in Unix ms; for the lists.
         since: Millis,
-        /// Where in the author's outbox.
+        /// The place in the author's outbox at which it began.
         from: Place,
     },
-    /// Nobody's follow: only where everyone follows the author does it say anything, that this reader does not.
+    /// That a reader does not follow. It has an effect only if everyone follows the author, and then excludes this
+    /// reader.
     Unfollow {
-        /// Who does not follow.
+        /// The user who does not follow.
         reader: UserId,
-        /// Whom.
+        /// The user who is not followed.
         author: UserId,
     },
     /// A shield that is up.
     Shield {
-        /// Whose.
+        /// The owner of the shield.
         user: UserId,
-        /// Against whom.
+        /// The user on the other side.
         other: UserId,
-        /// Which.
+        /// The kind of shield.
         shield: Shield,
-        /// Since when, for the lists.
+        /// Since when it is up, in Unix ms; for the lists.
         since: Millis,
     },
-    /// An author's class; one that somebody has given stays. Everyone follows from this place in the import on.
+    /// The class of an author. A class that was given before stays. With the class `Everyone`, everyone follows from
+    /// this place in the import on.
     Class {
-        /// Whom.
+        /// The author of this class.
         author: UserId,
-        /// Which.
+        /// The class of the author.
         class: Class,
     },
 }
@@ -71,15 +74,15 @@ pub enum Import {
 /// A place in an author's outbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Place {
-    /// Behind everything that is there.
+    /// After all that the outbox holds.
     #[default]
     Head,
-    /// As everyone follows the author; behind everything if not everyone does.
+    /// The place at which everyone began to follow the author; the end of the outbox if not everyone follows.
     Everyone,
-    /// Before everything.
+    /// Before the first record.
     Start,
-    /// Right behind the add of this item.
+    /// Right after the add of this item.
     Add(ItemId),
-    /// Right behind the delete of this item.
+    /// Right after the delete of this item.
     Delete(ItemId),
 }

@@ -1,44 +1,44 @@
-//! An item as it was published, and as readers get it.
+//! Items as they were published and as readers get them.
 
 use compact_str::CompactString;
 use serde::Serialize;
 
 use crate::{Body, DisplayKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
-/// An item that lives. Serializes to the JSON that the API and the SDKs show.
+/// An item that lives. It is serialized as the JSON that the API and the SDKs show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Item {
-    /// Feedgate's id (time-ordered) or the backend's own.
+    /// The id: one that Feedgate gave, ordered by time, or the backend's own.
     pub id: ItemId,
-    /// Who published it.
+    /// The user who published it.
     pub author: UserId,
-    /// The author's number.
+    /// The number of the author inside Feedgate.
     #[serde(skip)]
     pub author_no: UserNo,
-    /// The business's word for what it is.
+    /// The backend's own word for the type of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<CompactString>,
-    /// The backend's own key for it.
+    /// The backend's own key of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_id: Option<CompactString>,
-    /// What it says.
+    /// The content of the item.
     pub body: Body,
-    /// When the business says it was published; display only.
+    /// The display time that the backend gave, in Unix ms.
     pub published_at: Millis,
-    /// Where it stands on a page.
+    /// The rank, which decides the item's place on a page.
     pub rank: i64,
     /// Whether it is addressed to named readers, and not to the followers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
-    /// 1 at first, one more with each edit.
+    /// The version: 1 at first, one more with each edit.
     pub version: u32,
-    /// Where its `add` stands in the author's outbox; 0 if it is direct.
+    /// The sequence number of its `add` in the author's outbox; 0 if it is direct.
     #[serde(skip)]
     pub outbox_seq: OutboxSeq,
 }
 
 impl Item {
-    /// Its place in display order.
+    /// The place of the item in display order.
     pub fn key(&self) -> DisplayKey {
         DisplayKey { rank: self.rank, item: self.id }
     }

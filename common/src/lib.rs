@@ -1,4 +1,4 @@
-//! What a feed is, apart from where it is kept and how it travels.
+//! The rules of a feed, apart from where it is stored and how it travels.
 //!
 //! ```text
 //!   ids, position, change, item, body the words
@@ -52,15 +52,15 @@ pub use sessions::Sessions;
 /// Unix time in milliseconds.
 pub type Millis = i64;
 
-/// An author's own count of records, dense from 1. 0 stands for "before the first".
+/// The sequence number of a record in its author's outbox, dense from 1. 0 means "before the first".
 pub type OutboxSeq = u64;
 
-/// The place of a record among all records of all authors whose route is pull: dense from 1 in commit
-/// order, so that who has seen one has seen all below it. 0 stands for "before the first".
+/// The number of a record among the records of route pull of all authors, dense from 1 in commit order. A reader that
+/// has seen one has seen all below it. 0 means "before the first".
 pub type PullSeq = u64;
 
-/// A reader's own count of what was addressed to them, dense from 1. 0 stands for "before the first".
+/// The number of a record among those addressed to one reader, dense from 1. 0 means "before the first".
 pub type DirectSeq = u64;
 
-/// The number an edge takes each time it changes; see [`archive::Edge`].
+/// The number that an edge takes each time it changes; see [`archive::Edge`].
 pub type Generation = u64;

@@ -1,31 +1,31 @@
-//! Which generation of each edge an inbox has taken in, without a cost per followee.
+//! Marks: which generation of each edge an inbox has taken in, without a cost for each followee.
 //!
-//! Every change of an edge, follow *and* unfollow, takes the next number of a counter as the edge's
-//! generation. An inbox keeps `built_at`, the counter as its rebuild read it, and an *entry* only
-//! for authors whose follow step has run since. So an inbox that was built and never touched by a
-//! follow stores one number, however many authors its reader follows.
+//! Every change of an edge, follow *and* unfollow, takes the next number of a counter as the edge's generation. An
+//! inbox keeps `built_at`, the counter as its rebuild read it, and a *mark* only for authors whose follow step has run
+//! since then. So an inbox that was built and never changed by a follow stores one number, however many authors its
+//! reader follows.
 //!
-//! An executor reads the counter with the edges or before them, never after.
+//! A worker reads the counter together with the edges or before them, never after.
 //!
-//! A rebuild brings all that an author has published. Where push had not come that far, because it is running or because
-//! the store lost its progress, the inbox remembers how far it is ahead, until push has passed that.
+//! A rebuild brings all that an author has published. If push had not come that far, because it is under way or because
+//! the store lost its progress, the inbox remembers how far it is ahead of push, until push has passed that.
 
 use crate::{Entry, Generation, OutboxSeq};
 
-/// What an inbox remembers of one author. Of most it remembers nothing.
+/// What an inbox remembers of one author. Of most authors it remembers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// A follow step has brought this generation of the edge since the build.
+    /// A follow step has brought this generation of the edge after the build.
     Taken(Generation),
-    /// The rebuild has brought the records up to here, and push had not been past them.
+    /// The rebuild has brought the records up to this one, which push had not passed yet.
     Ahead(OutboxSeq),
 }
 
-/// The bit of a packed [`Mark`] that says which it is. Generations and sequence numbers are less than 2^53.
+/// The bit of a packed [`Mark`] that tells its two kinds apart. Generations and sequence numbers are less than 2^53.
 const AHEAD: u64 = 1 << 55;
 
 impl Mark {
-    /// As a number of 56 bits.
+    /// The mark as a number of 56 bits.
     pub fn packed(self) -> u64 {
         match self {
             Self::Taken(generation) => generation,
@@ -33,13 +33,13 @@ impl Mark {
         }
     }
 
-    /// The mark behind such a number.
+    /// The mark that [`Self::packed`] made into this number.
     pub fn unpacked(packed: u64) -> Self {
         if packed & AHEAD == 0 { Self::Taken(packed) } else { Self::Ahead(packed & !AHEAD) }
     }
 }
 
-/// Push brings only records beyond this to an inbox with this mark, under an edge that begins at `from`.
+/// Push brings only records after the answer to an inbox with this mark, under an edge that begins at `from`.
 pub fn pushed_from(mark: Option<Mark>, from: OutboxSeq) -> OutboxSeq {
     match mark {
         Some(Mark::Ahead(seq)) => from.max(seq),
@@ -50,19 +50,19 @@ pub fn pushed_from(mark: Option<Mark>, from: OutboxSeq) -> OutboxSeq {
 /// What a push step does for one recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The inbox has taken in exactly this edge.
+    /// The inbox has taken in exactly this edge: it gets the records.
     Append,
-    /// It has not yet, or no longer: a follow step will bring or has taken what it needs.
+    /// The inbox has not taken in this edge yet, or no longer: a follow step brings or has brought what it needs.
     Skip,
-    /// The inbox knows of later edges than the executor does. Skipping would lose a record,
-    /// appending could make a ghost: the whole step reads edges and counter again.
+    /// The inbox knows of later edges than the worker does. To skip it could lose a record, and to append could show
+    /// what was unfollowed: so the whole step has to read edges and counter again.
     Stale,
 }
 
-/// Decides for one recipient of a push step.
+/// Decides what a push step does for one recipient.
 ///
-/// `mark` is the inbox's for the author, `built_at` its own; `generation` and `counter` are what the
-/// executor read of the edge.
+/// `mark` is the inbox's mark of the author, and `built_at` its own counter. `generation` and `counter` are what the
+/// worker has read of the edge.
 pub fn push_verdict(mark: Option<Mark>, built_at: Generation, generation: Generation, counter: Generation) -> Verdict {
     match mark {
         Some(Mark::Taken(taken)) if taken == generation => Verdict::Append,
@@ -73,17 +73,18 @@ pub fn push_verdict(mark: Option<Mark>, built_at: Generation, generation: Genera
     }
 }
 
-/// Whether a change that a push step noted while the inbox was being built belongs into it, which has this mark for its author.
+/// Whether a change that a push step noted while the inbox was built belongs into the inbox. `mark` is the inbox's mark
+/// of the author.
 ///
-/// What is stale does not: its record was read before the edges, so before the snapshot of the build, which has brought it, or
-/// knows that the edge is another by now.
+/// A stale note does not belong there: its record was read before the snapshot of the build. So the build has brought
+/// the record, or has seen that the edge has changed.
 pub fn note_belongs(mark: Option<Mark>, built_at: Generation, noted: &Entry, counter: Generation) -> bool {
     noted.outbox_seq > pushed_from(mark, 0)
         && push_verdict(mark, built_at, noted.generation, counter) == Verdict::Append
 }
 
-/// Whether a follow or unfollow step of `generation` has anything to do: only if it is newer than
-/// what the inbox has taken in.
+/// Whether a follow or unfollow step of `generation` has anything to do: only if it is newer than what the inbox has
+/// taken in.
 pub fn edge_step_acts(mark: Option<Mark>, built_at: Generation, generation: Generation) -> bool {
     match mark {
         Some(Mark::Taken(taken)) => generation > taken,

@@ -1,52 +1,52 @@
-//! Named feeds: which kinds of items go where, and how much of each feed is shown.
+//! Named feeds: which kinds of items go to each, and how much of it is shown.
 //!
 //! ```text
 //!   item.kind ──of_kind──▶ FeedId ──▶ the record, and so the inbox (reader, feed) that it reaches
 //! ```
 //!
-//! An item goes to the feed that claims its kind when it is accepted, and stays there whatever is configured later. Inside,
-//! feeds have the numbers that the Archive gave their names; a number stays with its name for ever, so a feed that is taken
-//! out of the configuration and put back is the same.
+//! An item goes to the feed that claims its kind when it is accepted, and stays there whatever is configured later.
+//! Inside, feeds have numbers, which the Archive gave to their names. A name keeps its number for ever, so a feed that
+//! is removed from the configuration and put back later is the same feed.
 
 use compact_str::CompactString;
 
 use crate::inboxes::KEEP;
 use crate::{FeedId, Millis};
 
-/// How many named feeds there may be: each follow is brought to every one.
+/// How many named feeds there may be. Each follow step brings items to all of them.
 pub const NAMED_MAX: usize = 16;
 
-/// The most items a named feed shows.
+/// The greatest number of items that a named feed may show.
 pub const CAP_MAX: usize = KEEP;
 
-/// The most characters of an item's kind.
+/// How many characters the kind of an item may have.
 pub const KIND_MAX: usize = 64;
 
-/// A feed beside [`FeedId::MAIN`].
+/// A feed besides [`FeedId::MAIN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFeed {
-    /// The Archive's number for `name`.
+    /// The number that the Archive gave to `name`.
     pub id: FeedId,
-    /// What clients call it, as a channel and as `?name=`.
+    /// The name that clients use, as a channel and as `?name=`.
     pub name: CompactString,
-    /// Items of these kinds go there and nowhere else.
+    /// The kinds of items that go there, and only there.
     pub kinds: Vec<CompactString>,
-    /// Only so many of the newest are shown, 1 to [`CAP_MAX`].
+    /// How many of the newest items are shown, 1 to [`CAP_MAX`].
     pub cap: usize,
-    /// Items published longer ago than this are not shown; `None`: however long.
+    /// How many ms after their publication items are shown; `None` means for ever.
     pub ttl: Option<Millis>,
 }
 
-/// All that are configured. No two have a name, a number or a kind in common.
+/// All named feeds that are configured. No two have a name, a number or a kind in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedFeeds(Vec<NamedFeed>);
 
 impl NamedFeeds {
-    /// These.
+    /// Checks these feeds and makes the configuration of them.
     ///
     /// # Errors
-    /// What is wrong, and what would be right: a name or a kind that stands twice, a name that is taken or none, a feed
-    /// without kinds, a cap out of bounds, too many feeds.
+    /// A sentence with what is wrong and what would be right: a name or a kind that occurs twice, a name that is
+    /// reserved or not valid, a feed without kinds, a cap out of bounds, or too many feeds.
     pub fn new(feeds: Vec<NamedFeed>) -> Result<Self, String> {
         if feeds.len() > NAMED_MAX {
             return Err(format!("there may be at most {NAMED_MAX} named feeds, there are {}", feeds.len()));
@@ -80,18 +80,18 @@ impl NamedFeeds {
         Ok(Self(feeds))
     }
 
-    /// Where an item of this kind goes.
+    /// The feed to which an item of this kind goes.
     pub fn of_kind(&self, kind: Option<&str>) -> FeedId {
         let claims = |feed: &&NamedFeed| kind.is_some_and(|kind| feed.kinds.iter().any(|claimed| claimed == kind));
         self.0.iter().find(claims).map_or(FeedId::MAIN, |feed| feed.id)
     }
 
-    /// Some kind of item that goes there; `None` if no kind does by name.
+    /// One of the kinds of items that go to this feed; `None` if the feed claims no kind.
     pub fn a_kind(&self, id: FeedId) -> Option<&str> {
         self.get(id)?.kinds.first().map(CompactString::as_str)
     }
 
-    /// The feed that clients call so, if there is one.
+    /// The feed with this name, if there is one.
     pub fn by_name(&self, name: &str) -> Option<FeedId> {
         if name == FeedId::MAIN_NAME {
             return Some(FeedId::MAIN);
@@ -99,7 +99,7 @@ impl NamedFeeds {
         self.0.iter().find(|feed| feed.name == name).map(|feed| feed.id)
     }
 
-    /// What clients call it; `None` if it is not configured.
+    /// The name of a feed; `None` if it is not configured.
     pub fn name(&self, id: FeedId) -> Option<&str> {
         if id == FeedId::MAIN {
             return Some(FeedId::MAIN_NAME);
@@ -107,23 +107,23 @@ impl NamedFeeds {
         self.get(id).map(|feed| feed.name.as_str())
     }
 
-    /// Every name that clients may use, quoted, for an error.
+    /// The names of all feeds that clients may use, quoted, for an error.
     pub fn names(&self) -> String {
         let names = std::iter::once(FeedId::MAIN_NAME).chain(self.0.iter().map(|feed| feed.name.as_str()));
         names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// All but [`FeedId::MAIN`].
+    /// All feeds that are configured, without [`FeedId::MAIN`].
     pub fn iter(&self) -> impl Iterator<Item = &NamedFeed> {
         self.0.iter()
     }
 
-    /// Only so many of the newest items are shown; `None`: all.
+    /// How many of the newest items of a feed are shown; `None` means all.
     pub fn cap(&self, id: FeedId) -> Option<usize> {
         self.get(id).map(|feed| feed.cap)
     }
 
-    /// Items published before this time are not shown at `now`; `None`: however old.
+    /// The time, in Unix ms, such that items published before it are not shown at `now`; `None` if all items are shown.
     pub fn expired_before(&self, id: FeedId, now: Millis) -> Option<Millis> {
         self.get(id)?.ttl.map(|ttl| now.saturating_sub(ttl))
     }

@@ -1,4 +1,4 @@
-//! One change in 8 to 16 bytes, coded against the key before it.
+//! Packs one entry into 8 to 16 bytes, coded against the key of the entry before it.
 //!
 //! ```text
 //!   generation varint
@@ -9,31 +9,31 @@
 //!   item       distance from `rank << 22`, or from the item before: whichever is shorter
 //! ```
 //!
-//! An id that Feedgate gives is `ms << 22 | counter` and its rank is that `ms`, so the item usually
-//! costs what its counter costs. Any other values are right too, only longer: 46 bytes at most.
+//! An id that Feedgate gives is `ms << 22 | counter`, and its rank is that `ms`. So the item usually costs only the
+//! bytes of its counter. Any other values are allowed too and only take longer: 46 bytes at most.
 //!
-//! What differs from reader to reader comes first: a store may pack a record once and put each reader's
-//! generation before it.
+//! The generation, which differs from reader to reader, comes first: a store may pack a record once, and put the
+//! generation of each reader before it.
 
 use crate::{DisplayKey, Entry, ItemId, Op, UserNo, varint};
 
 const BY_RANK: u8 = 1 << 2;
 const BARE: u8 = 1 << 3;
 
-/// Where the counter stands in an id of ours.
+/// How many bits the counter has in an id that Feedgate gives.
 const COUNTER_BITS: u32 = 22;
 
-/// What an entry is coded against that has none before it.
+/// The key against which an entry is coded that has none before it.
 pub const START: DisplayKey = DisplayKey { rank: 0, item: ItemId(0) };
 
-/// Appends `entry`, coded against `before`, which becomes its key.
+/// Appends `entry` to `out`, coded against `before`. Then `before` is set to its key, but for a `forget`.
 #[inline]
 pub fn put(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     varint::put(out, entry.generation);
     put_record(out, entry, before);
 }
 
-/// Appends what follows the generation.
+/// Appends the bytes of `entry` that follow its generation. Then `before` is set to its key, but for a `forget`.
 #[inline]
 pub fn put_record(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     let op = entry.op as u8 - 1;
@@ -53,7 +53,7 @@ pub fn put_record(out: &mut Vec<u8>, entry: &Entry, before: &mut DisplayKey) {
     *before = entry.key;
 }
 
-/// Reads what [`put`] wrote; `None` if it cannot have been.
+/// Reads an entry that [`put`] wrote, off the front of `bytes`; `None` if it cannot have written these bytes.
 #[inline]
 pub fn take(bytes: &mut &[u8], before: &mut DisplayKey) -> Option<Entry> {
     let generation = varint::take(bytes)?;

@@ -1,16 +1,16 @@
-//! Where a device stands in a change log.
+//! Positions of devices in a change log.
 //!
-//! An offset alone lies after data loss: a log that was rebuilt counts from 1 again. So a position
-//! always names the *epoch* of the log it counts in (the idea is Centrifuge's `StreamPosition`).
+//! An offset alone is not enough after a loss of data: a log that was rebuilt counts from 1 again. So a position always
+//! names the *epoch* of the log in which it counts (the idea is Centrifuge's `StreamPosition`).
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One life of one inbox. Greater than every epoch given before, by the Archive's counter.
+/// The number of one life of an inbox. The Archive's counter makes it greater than every epoch given before.
 ///
-/// In JSON a decimal string, never empty and never `_`, as the client SDKs require.
+/// In JSON it is a decimal string, never empty and never `_`, as the client SDKs require.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(pub u64);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// The text is not an epoch of ours.
+/// The error for a text that is no epoch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an epoch is the decimal number that the server gave, not {0:?}")]
 pub struct BadEpoch(String);
@@ -46,10 +46,10 @@ impl<'de> Deserialize<'de> for Epoch {
     }
 }
 
-/// A place in one inbox's log: everything up to and including `offset` is known.
+/// A place in the log of an inbox: all changes up to and including `offset` are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Position {
-    /// Which life of the log.
+    /// The epoch of the log.
     pub epoch: Epoch,
     /// The sequence id of the last change taken in; 0 before the first.
     pub offset: u64,

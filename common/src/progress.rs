@@ -5,30 +5,30 @@
 //!                  └ record 3         last = Some(r): record 3 has reached readers up to r
 //! ```
 //!
-//! Every step compares the progress it read and moves it forward together with its appends, so a
-//! repeated delivery, a crash or a second worker can neither repeat nor skip anything.
+//! Every step compares the progress that it has read, and moves it forward together with what it appends. So a repeated
+//! delivery, a crash or a second worker can neither repeat nor skip a record.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{DirectSeq, OutboxSeq, PullSeq, UserNo};
 
-/// Of one (author, bucket). Ordered: it only ever grows (I10).
+/// The progress of one author in one bucket. It is ordered, and it only grows (I10).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Progress {
-    /// Every record up to here has reached every reader of the bucket.
+    /// Each record up to this one has reached every reader of the bucket.
     pub done: OutboxSeq,
-    /// Record `done + 1` has reached the readers up to and including this one.
+    /// Record `done + 1` has reached the readers up to and including this one; `None` if it has reached none.
     pub last: Option<UserNo>,
 }
 
 impl Progress {
-    /// All records up to `done`, none of the next.
+    /// The progress at which all records up to `done` have reached every reader, and the next one none.
     pub fn at(done: OutboxSeq) -> Self {
         Self { done, last: None }
     }
 
-    /// The last record that push has already been past for `reader`: what someone who rebuilds
-    /// from the Archive meanwhile has to take from there.
+    /// The last record that push has already passed for `reader`. A rebuild or follow step that reads the Archive
+    /// meanwhile has to bring the records up to there.
     pub fn cut_for(self, reader: UserNo) -> OutboxSeq {
         match self.last {
             Some(last) if reader <= last => self.done + 1,
@@ -37,24 +37,24 @@ impl Progress {
     }
 }
 
-/// How far one inbox has taken in what no push brings: what its reader pulls, and what is addressed to
-/// its reader. Only ever grows within an epoch (I10).
+/// How far one inbox has taken in what no push brings: records that its reader pulls, and records addressed to its
+/// reader. It only grows within an epoch (I10).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Watermarks {
-    /// Every record of route pull up to here has been taken in or passed by: one number, however many
-    /// authors its reader follows.
+    /// Each record of route pull up to this number was taken in, or does not concern the inbox. It is one number,
+    /// however many authors the reader follows.
     pub pull: PullSeq,
-    /// Everything addressed to its reader up to here.
+    /// Each record addressed to the reader up to this number was taken in.
     pub direct: DirectSeq,
 }
 
-/// What whoever reads the Archive for one inbox and one author has to bring, and no more: the push
-/// records that push has been past, the pull records that pull has been past.
+/// Which records a step has to bring when it reads the Archive for one inbox and one author: the records of route push
+/// that push has passed, and those of route pull that pull has passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Cut {
-    /// Of (author, the reader's bucket).
+    /// The progress of the author in the reader's bucket.
     pub progress: Progress,
-    /// The inbox's own watermark.
+    /// The number up to which the inbox has pulled.
     pub pull: PullSeq,
 }
 

@@ -1,5 +1,5 @@
-//! What a feed shows of one outbox, over plain slices: the rule that every home of the Archive answers by from its
-//! indexes, said once in full.
+//! What a feed shows of one outbox, over plain slices. Every implementation of the Archive answers by this rule from
+//! its indexes; here it stands in full.
 //!
 //! ```text
 //!   outbox    1 2 3 4 5 │ 6 7 8 9 10
@@ -9,7 +9,7 @@
 //!                     and nothing deleted since
 //! ```
 //!
-//! A home never goes through a whole outbox; what checks a home may.
+//! An Archive never reads a whole outbox; code that checks an Archive may.
 
 use crate::archive::Edge;
 use crate::change::{Op, Route};
@@ -17,10 +17,11 @@ use crate::{Cut, PullSeq, Record, UserNo};
 
 /// The adds of one author that a reader under `edge` sees, in outbox order.
 ///
-/// `outbox` is the author's records from the first on, as far as they were read. Up to `edge.from` these are the newest
-/// `backfill` adds that no record up to there deletes; a reader who never followed (generation 0, an author whom everyone
-/// follows) gets none of them. Beyond it they are those that `reached` accepts. What any record of `outbox` deletes is left
-/// out in the end, so that a deleted item takes the place of another only if it was deleted later than the follow.
+/// `outbox` has the author's records from the first on, as far as they were read. Up to `edge.from` the answer has the
+/// newest `backfill` adds that no record up to there deletes; a reader who never followed (generation 0, an author whom
+/// everyone follows) gets none of them. After `edge.from` it has those that `reached` accepts. Adds that any record of
+/// `outbox` deletes are left out at the end, so that a deleted item counts among the newest only if it was deleted
+/// after the follow.
 pub fn shown(outbox: &[Record], edge: Edge, backfill: usize, reached: impl Fn(&Record) -> bool) -> Vec<Record> {
     if !edge.on {
         return vec![];
@@ -36,8 +37,9 @@ pub fn shown(outbox: &[Record], edge: Edge, backfill: usize, reached: impl Fn(&R
     newest.iter().copied().chain(since).filter(|add| !deleted(add, u64::MAX)).copied().collect()
 }
 
-/// Whether push or pull, whichever brings it, has been past the record for `reader`: then whoever reads the Archive for
-/// that inbox has to bring it, else it must not. `pull_seq` is the record's own; of no matter if its route is push.
+/// Whether the way that brings the record, push or pull, has already passed it for `reader`. If so, a step that reads
+/// the Archive for that inbox has to bring it; else it must not. `pull_seq` is the record's number; it does not matter
+/// for route push.
 pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> bool {
     match record.route {
         Route::Push => record.seq <= cut.progress.cut_for(reader),
@@ -45,7 +47,7 @@ pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> 
     }
 }
 
-/// Whether a reader under `edge`, whose inbox has pulled up to `after`, pulls the record.
+/// Whether the record is news for a reader under `edge` whose inbox has pulled up to `after`.
 pub fn is_news(record: &Record, pull_seq: PullSeq, edge: Edge, after: PullSeq) -> bool {
     record.route == Route::Pull && pull_seq > after && edge.on && record.seq > edge.from
 }

@@ -1,9 +1,8 @@
-//! Numbers in as few bytes as they need: seven bits a byte, the least first.
+//! Numbers in as few bytes as they need: seven bits in each byte, the lowest first.
 //!
-//! Reading never panics and never reads past the end; `None` is the one answer to bytes that no
-//! writer of ours has made.
+//! Reading never panics and never reads past the end. It answers `None` for bytes that this module cannot have written.
 
-/// Appends `n`: 1 byte below 128, at most 10.
+/// Appends `n`: 1 byte if it is below 128, 10 bytes at most.
 #[inline]
 pub fn put(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
@@ -13,19 +12,19 @@ pub fn put(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// Appends a number that is near zero on either side.
+/// Appends a number, in few bytes if it is near zero on either side.
 #[inline]
 pub fn put_signed(out: &mut Vec<u8>, n: i64) {
     put(out, zigzag(n));
 }
 
-/// The unsigned number that [`put_signed`] writes: small for small distances from zero.
+/// The unsigned number that [`put_signed`] writes: small if `n` is near zero.
 #[inline]
 pub fn zigzag(n: i64) -> u64 {
     ((n << 1) ^ (n >> 63)) as u64
 }
 
-/// Reads what [`put`] wrote and moves `bytes` behind it.
+/// Reads a number that [`put`] wrote, off the front of `bytes`.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut n = 0;
@@ -42,20 +41,20 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Reads what [`put_signed`] wrote.
+/// Reads a number that [`put_signed`] wrote, off the front of `bytes`.
 #[inline]
 pub fn take_signed(bytes: &mut &[u8]) -> Option<i64> {
     let n = take(bytes)?;
     Some((n >> 1) as i64 ^ -((n & 1) as i64))
 }
 
-/// Reads a number that must fit a `u32`.
+/// Reads a number off the front of `bytes`; `None` if it does not fit a `u32`.
 #[inline]
 pub fn take_u32(bytes: &mut &[u8]) -> Option<u32> {
     take(bytes)?.try_into().ok()
 }
 
-/// Reads one byte.
+/// Reads one byte off the front of `bytes`.
 #[inline]
 pub fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
     let (&first, rest) = bytes.split_first()?;
@@ -63,7 +62,7 @@ pub fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
     Some(first)
 }
 
-/// Reads `n` bytes.
+/// Reads `n` bytes off the front of `bytes`.
 #[inline]
 pub fn take_bytes<'a>(bytes: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(n)?;

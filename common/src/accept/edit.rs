@@ -1,4 +1,4 @@
-//! New versions of an item, and its end. Both are records behind its `add`, by the same door.
+//! Edits and deletes of items. Each is a record that follows the item's `add`, by the same route and to the same feed.
 
 use super::Decision;
 use super::plan::{Change, Draft};
@@ -6,7 +6,7 @@ use super::publish::VERSION_MAX;
 use crate::archive::{Refused, Written};
 use crate::{Body, ItemId, Op};
 
-/// See [`crate::archive::Write::Edit`].
+/// Decides what becomes of a [`Write::Edit`](crate::archive::Write::Edit).
 pub(super) fn edit<'a>(
     draft: &mut Draft<'_, 'a>,
     id: ItemId,
@@ -21,7 +21,7 @@ pub(super) fn edit<'a>(
     Ok(Written::Edited { author: row.author, version, readers: row.door.readers().to_vec() })
 }
 
-/// See [`crate::archive::Write::Delete`].
+/// Decides what becomes of a [`Write::Delete`](crate::archive::Write::Delete).
 pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId, if_version: Option<u32>) -> Decision<Written> {
     let row = draft.rows.item(id)?.ok_or(Refused::NoSuchItem(id))?;
     if row.living {

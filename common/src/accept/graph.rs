@@ -1,5 +1,5 @@
-//! Follows, shields and classes. Each real change of an edge's effect takes the next generation of its reader; asking
-//! again changes nothing.
+//! Follows, shields and classes. Each real change of an edge's effect takes the next generation of its reader. Asking
+//! for what is so already changes nothing.
 
 use super::plan::{Change, Draft};
 use super::rows::EdgeRow;
@@ -9,11 +9,12 @@ use crate::change::Class;
 use crate::graph::{Shield, Shields};
 use crate::{Millis, OutboxSeq, UserId};
 
-/// See [`crate::archive::Write::Follow`].
+/// Decides what becomes of a [`Write::Follow`](crate::archive::Write::Follow) or a
+/// [`Write::Unfollow`](crate::archive::Write::Unfollow).
 pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follows: bool) -> Decision<Written> {
     let edge = draft.rows.pair(names)?;
     let row = draft.rows.held(edge)?;
-    // Who follows as everyone does can still follow by name, and stands in the lists from then on.
+    // A reader who follows only because everyone does can still follow by name, and stands in the lists from then on.
     let unlisted = follows && draft.rows.edge(edge)?.is_none();
     if row.follows == follows && !unlisted {
         return Ok(written(edge, row.edge(), false));
@@ -26,7 +27,7 @@ pub(super) fn written((reader, author): Pair, edge: Edge, fresh: bool) -> Writte
     Written::Edge { reader, author, edge, fresh }
 }
 
-/// See [`crate::archive::Write::Shield`]; `since` is when it went up.
+/// Decides what becomes of a [`Write::Shield`](crate::archive::Write::Shield). `since` is when the shield went up.
 pub(super) fn shield(
     draft: &mut Draft<'_, '_>,
     names: (&UserId, &UserId),
@@ -50,7 +51,7 @@ pub(super) fn shield(
     Ok(Written::Shielded { edges, fresh })
 }
 
-/// The edges on which a shield of the first against the second lies, each with its bits.
+/// The edges on which a shield of the first user against the second lies, each with its bits.
 fn sides((user, other): Pair, shield: Shield) -> Vec<(Pair, Shields)> {
     let (as_reader, as_author) = shield.bits();
     if user == other {
@@ -60,7 +61,7 @@ fn sides((user, other): Pair, shield: Shield) -> Vec<(Pair, Shields)> {
     sides.into_iter().filter(|(_, bits)| *bits != Shields(0)).collect()
 }
 
-/// See [`crate::archive::Write::Classify`].
+/// Decides what becomes of a [`Write::Classify`](crate::archive::Write::Classify).
 pub(super) fn classify(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -> Decision<Written> {
     let author = draft.rows.number(name)?;
     let row = draft.rows.author(author)?;
@@ -75,8 +76,8 @@ pub(super) fn classify(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -
     Ok(Written::Classified { author, fresh })
 }
 
-/// Gives an edge's row these follows and shields, and what follows from it; the edge from then on. A follow that begins
-/// did so at `since`, behind `past` if that is known.
+/// Gives the row of an edge these follows and shields, and all that follows from them. Answers the edge from then on. A
+/// follow that begins counts as begun at `since`; records up to `past`, if that is known, are from before it.
 pub(super) fn change(
     draft: &mut Draft<'_, '_>,
     edge: Pair,
@@ -89,7 +90,7 @@ pub(super) fn change(
     let counter = draft.rows.reader(edge.0)?.counter;
     let mut now = wanted;
     let on = now.edge().on;
-    // Who followed as everyone does may have followed by name before that.
+    // An imported follow by name may have begun before everyone followed. Then the edge changes although it was on.
     let effect = on != was.on || (on && past.is_some());
     if effect {
         now.generation = counter + 1;

@@ -1,4 +1,4 @@
-//! A line of history: it adds what is missing and changes nothing that is there.
+//! Imported lines: each adds what is missing and changes nothing that exists.
 
 use super::plan::{Change, Draft};
 use super::rows::{Door, EdgeRow, Rows};
@@ -8,7 +8,7 @@ use crate::change::Class;
 use crate::import::Place;
 use crate::{ItemId, Millis, Op, OutboxSeq, UserId};
 
-/// See [`crate::import::Import::Item`].
+/// Decides what becomes of an [`Import::Item`](crate::import::Import::Item).
 pub(super) fn item<'a>(
     draft: &mut Draft<'_, 'a>,
     wanted: &'a Publish,
@@ -27,7 +27,7 @@ pub(super) fn item<'a>(
     Ok(publish::answer(id, &item, true))
 }
 
-/// The item that is there already, unless its keys are another's.
+/// The item that exists already; refused if the keys of `wanted` belong to another item.
 fn there(rows: &Rows, wanted: &Publish) -> Decision<Option<ItemId>> {
     let author = rows.known(&wanted.author)?;
     if let Some(id) = wanted.id
@@ -49,12 +49,12 @@ fn there(rows: &Rows, wanted: &Publish) -> Decision<Option<ItemId>> {
     Ok(None)
 }
 
-/// See [`crate::import::Import::Delete`].
+/// Decides what becomes of an [`Import::Delete`](crate::import::Import::Delete).
 pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written> {
     let row = draft.rows.item(id)?.ok_or(Refused::NoSuchItem(id))?;
     let is_in_outbox = matches!(row.door, Door::Outbox(_));
     if is_in_outbox && !row.living && draft.rows.ended(id)? == Some(DELETED_LATER) {
-        // Its item is gone already; what is missing is the record.
+        // The item is deleted already; only the record of that is missing.
         let by = draft.follow_up(id, row, Op::Delete)?;
         draft.changes.push(Change::End { id, by });
         return Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true });
@@ -62,7 +62,7 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written>
     edit::delete(draft, id, None)
 }
 
-/// See [`crate::import::Import::Follow`].
+/// Decides what becomes of an [`Import::Follow`](crate::import::Import::Follow).
 pub(super) fn follow(
     draft: &mut Draft<'_, '_>,
     names: (&UserId, &UserId),
@@ -72,7 +72,7 @@ pub(super) fn follow(
     let past = place(draft.rows, names.1, from)?;
     let edge = draft.rows.pair(names)?;
     let row = draft.rows.held(edge)?;
-    // Whoever has followed or unfollowed before stays as they are.
+    // A reader who has followed or unfollowed this author before is left as it is.
     if draft.rows.edge(edge)?.is_some_and(|row| row.follows || row.generation > 0) {
         return Ok(graph::written(edge, row.edge(), false));
     }
@@ -80,7 +80,7 @@ pub(super) fn follow(
     Ok(graph::written(edge, now, true))
 }
 
-/// The place as a number in the author's outbox; `None` for its head.
+/// The sequence number of the place in the author's outbox; `None` for the head.
 fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSeq>> {
     let (id, of_delete) = match place {
         Place::Head | Place::Everyone => return Ok(None),
@@ -95,11 +95,11 @@ fn place(rows: &Rows, author: &UserId, place: Place) -> Decision<Option<OutboxSe
     Ok(Some(seq.ok_or(Refused::NoSuchItem(id))?))
 }
 
-/// See [`crate::import::Import::Unfollow`].
+/// Decides what becomes of an [`Import::Unfollow`](crate::import::Import::Unfollow).
 pub(super) fn unfollow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId)) -> Decision<Written> {
     let edge = draft.rows.pair(names)?;
     let row = draft.rows.held(edge)?;
-    // It says something only where everyone follows, and this reader has not followed by name.
+    // The line has an effect only if everyone follows the author and this reader has no edge of its own.
     if draft.rows.edge(edge)?.is_some() || !row.follows {
         return Ok(graph::written(edge, row.edge(), false));
     }
@@ -107,12 +107,12 @@ pub(super) fn unfollow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId)) -> 
     Ok(graph::written(edge, now, true))
 }
 
-/// See [`crate::import::Import::Class`].
+/// Decides what becomes of an [`Import::Class`](crate::import::Import::Class).
 pub(super) fn class(draft: &mut Draft<'_, '_>, name: &UserId, class: Class) -> Decision<Written> {
     let author = draft.rows.number(name)?;
     match draft.rows.author(author)?.class {
         Class::Auto => graph::classify(draft, name, class),
-        // What somebody has given stays.
+        // A class that was given to the author before stays.
         _ => Ok(Written::Classified { author, fresh: false }),
     }
 }

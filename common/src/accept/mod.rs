@@ -1,4 +1,5 @@
-//! What becomes of a write: the decisions of [`Archive::write`](crate::Archive::write), as pure functions over rows.
+//! The decisions of [`Archive::write`](crate::Archive::write): pure functions over rows that say what becomes of a
+//! write.
 //!
 //! ```text
 //!                    ┌─────────────── load them, start over ◀──────────────┐
@@ -8,10 +9,10 @@
 //!                    └──▶ Refused: nothing changes
 //! ```
 //!
-//! A home keeps rows and stores changes; which changes, is settled here. One home loads each row when it is asked for, the
-//! other one locks and loads all that a call speaks of before it begins.
+//! An Archive ("home") keeps rows and stores changes; which changes, is decided here. The embedded one loads each row
+//! when a decision asks for it. The one on PostgreSQL locks and loads all rows that a call names before it begins.
 //!
-//! Invariant: a decision reads [`Rows`] and changes nothing, so it can be begun again after any load.
+//! Invariant: a decision only reads [`Rows`], so it can start over after each load.
 
 mod edit;
 mod graph;
@@ -29,13 +30,15 @@ use crate::import::Import;
 use crate::{OutboxSeq, UserNo};
 use plan::Draft;
 
-/// What stands for the record that ended an add whose delete has not been imported: behind every place in an outbox.
+/// Stands for the record that deleted an item whose delete was not imported yet: it is greater than every place in an
+/// outbox.
 pub const DELETED_LATER: OutboxSeq = i64::MAX.cast_unsigned();
 
-/// Why there is no plan.
+/// The reasons why a decision gives no plan.
 #[derive(Debug, Clone)]
 pub enum Stop {
-    /// These rows are not loaded: load them and decide again. Never empty; in the order in which the write names them.
+    /// These rows are not loaded: the caller loads them and decides again. Never empty; in the order in which the write
+    /// names them.
     Needs(Vec<Need>),
     /// The write is refused. It changes nothing.
     Refused(Refused),
@@ -57,8 +60,8 @@ impl From<Refused> for Stop {
 
 type Decision<T> = Result<T, Stop>;
 
-/// What becomes of one write, where these rows are loaded and the writes before it have been
-/// [applied](Rows::apply) to them. `pull_above` is above how many followers an author of class `auto` is pulled.
+/// Decides one write. The rows of earlier writes of the call must be [applied](Rows::apply) already. An author of class
+/// `auto` with more followers than `pull_above` is pulled.
 pub fn decide<'a>(rows: &Rows, ask: &'a Ask, pull_above: u64) -> Decision<Plan<'a>> {
     let history = matches!(ask.write, Write::Import(_));
     let mut draft = Draft { rows, now: ask.now, history, pull_above, changes: vec![] };
@@ -91,7 +94,7 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
     }
 }
 
-/// All of them, or everything that is not loaded of any: so that many rows are one load.
+/// All rows; if some are not loaded, all of these together, so that they can be loaded at once.
 fn all<T>(found: impl Iterator<Item = Result<T, Need>>) -> Decision<Vec<T>> {
     let (mut rows, mut needs) = (vec![], vec![]);
     for row in found {
@@ -103,7 +106,7 @@ fn all<T>(found: impl Iterator<Item = Result<T, Need>>) -> Decision<Vec<T>> {
     if needs.is_empty() { Ok(rows) } else { Err(Stop::Needs(needs)) }
 }
 
-/// A reader and an author.
+/// A reader and an author, in this order.
 type Pair = (UserNo, UserNo);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a home is asked to accept, and what it has to store for it.
+//! Writes before they are decided, and the changes that a decision asks the Archive to store.
 
 use compact_str::CompactString;
 
@@ -10,37 +10,38 @@ use crate::graph::Shield;
 use crate::import::Import;
 use crate::{Body, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
 
-/// What one write of a call became, where the store did not fail.
+/// The outcome of one write of a call whose store did not fail.
 pub type Refusal = std::result::Result<Written, Refused>;
 
-/// A write, with what can be worked out of it without the store.
+/// A write, with all that can be computed of it without the store.
 #[derive(Debug)]
 pub struct Ask {
     pub(super) write: Write,
-    /// What stamps it.
+    /// The time of acceptance, in Unix ms.
     pub(super) now: Millis,
-    /// All zero but for an item.
+    /// The fingerprint of the item's payload; zero for a write that makes no item.
     pub(super) fingerprint: [u8; 16],
 }
 
 impl Ask {
-    /// Hashes the payload: not for a thread on which others wait.
+    /// Prepares a write that is accepted at `now` (Unix ms). It hashes the payload, so it does not belong on a thread
+    /// on which others wait.
     pub fn new(write: Write, now: Millis) -> Self {
         let fingerprint = published(&write).map_or([0; 16], Publish::fingerprint);
         Self { write, now, fingerprint }
     }
 
-    /// What is asked.
+    /// The write that is asked for.
     pub fn write(&self) -> &Write {
         &self.write
     }
 
-    /// What stamps it.
+    /// The time of acceptance, in Unix ms.
     pub fn now(&self) -> Millis {
         self.now
     }
 
-    /// About how many bytes of memory it takes.
+    /// About how many bytes of memory the write takes.
     pub fn bytes(&self) -> usize {
         let body = match &self.write {
             Write::Edit { body, .. } => body.get().len(),
@@ -49,7 +50,7 @@ impl Ask {
         size_of::<Self>() + body
     }
 
-    /// The item that it makes, now or of old.
+    /// The item that this write makes, if it makes one; imported ones too.
     pub fn published(&self) -> Option<&Publish> {
         published(&self.write)
     }
@@ -62,7 +63,7 @@ fn published(write: &Write) -> Option<&Publish> {
     }
 }
 
-/// About what an audience takes, with the numbers behind its names.
+/// About how many bytes an audience takes, with the numbers of its users.
 fn named(audience: &Audience) -> usize {
     match audience {
         Audience::Followers => 0,
@@ -70,123 +71,126 @@ fn named(audience: &Audience) -> usize {
     }
 }
 
-/// What a write that is accepted becomes.
+/// The outcome of a write that is accepted.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// What it is answered with, once the changes are durable.
+    /// The answer to the caller, to be given once the changes are durable.
     pub answer: Written,
-    /// When its records and events are accepted.
+    /// The time of acceptance of its records and events, in Unix ms.
     pub at: Millis,
-    /// It is history: nobody is told of it. What it leaves outstanding is told of only if something else that is
-    /// outstanding in the same place is not history.
+    /// Whether the write is imported: then nobody is told of it. What it leaves outstanding is told of only together
+    /// with something outstanding in the same place that was not imported.
     pub history: bool,
-    /// To be stored in this order.
+    /// The changes, to be stored in this order.
     pub changes: Vec<Change<'a>>,
 }
 
-/// One change of the store.
+/// A change that the Archive has to store.
 #[derive(Debug)]
 pub enum Change<'a> {
-    /// The next record of an outbox. Its push is outstanding since then, unless it was already.
+    /// Appends the next record to an outbox. The author's push is outstanding since [`Plan::at`], unless it was
+    /// already.
     Append {
-        /// Whose.
+        /// The author whose outbox grows.
         author: UserNo,
-        /// What it says. One of route pull is to be given its number.
+        /// The record. One of route pull also gets the next number of all pulled records.
         record: Record,
-        /// Of an add: it is not in step.
+        /// For an add: whether it goes into the lane aside, since it is not in step.
         aside: bool,
     },
-    /// A record for each of these readers. Taking it in is outstanding since then, unless it was already.
+    /// Appends a record to what is addressed to each of these readers. That is outstanding since [`Plan::at`], unless
+    /// it was already.
     Address {
-        /// To whom.
+        /// The readers to whom it is addressed.
         readers: Vec<UserNo>,
-        /// Never `Forget`.
+        /// What it does to the feed; never `Forget`.
         op: Op,
-        /// Whose item it is.
+        /// The author of the item.
         author: UserNo,
-        /// To which of the readers' feeds.
+        /// The feed of each reader to which it goes.
         feed: FeedId,
-        /// The item.
+        /// The item and its rank.
         key: DisplayKey,
     },
-    /// A new item. Its foreign id, if it has one, is taken from a deleted item that may have it.
+    /// Makes an item. If it has a foreign id that a deleted item still has, it takes it.
     Make {
-        /// Its id.
+        /// The id of the new item.
         id: ItemId,
-        /// Its row.
+        /// The row of the new item.
         item: ItemRow,
-        /// Its body, kind and foreign id.
+        /// The body, the kind and the foreign id.
         publish: &'a Publish,
     },
-    /// A living item's new version.
+    /// Gives a living item a new version.
     Edit {
-        /// Which.
+        /// The item to change.
         id: ItemId,
-        /// The version.
+        /// The new version number.
         version: u32,
-        /// Its body.
+        /// The new body of the item.
         body: &'a Body,
     },
-    /// An item is gone, if it was not yet; of one in an outbox this record ended its add.
+    /// Marks an item as deleted, if it was not, and its add as ended by a record.
     End {
-        /// Which.
+        /// The item that is deleted.
         id: ItemId,
-        /// The record; [`DELETED_LATER`](super::DELETED_LATER) if there is none yet; `None` for what is addressed to
-        /// readers.
+        /// The sequence number of that record; [`DELETED_LATER`](super::DELETED_LATER) if it is not imported yet;
+        /// `None` if the item is addressed to readers.
         by: Option<OutboxSeq>,
     },
-    /// An idempotency key stands for an item from now on.
+    /// Remembers an idempotency key for its item.
     Remember {
-        /// Whose.
+        /// The author who used the key.
         author: UserNo,
-        /// Which.
+        /// The key that was used.
         key: &'a CompactString,
-        /// For what.
+        /// The item it stands for, and until when.
         retry: RetryRow,
     },
-    /// An edge is held otherwise. It has a row from then on.
+    /// Changes what is stored of an edge. It has a row from then on.
     Edge {
         /// The reader and the author.
         edge: Pair,
-        /// Its row until then.
+        /// The row before the change; `None` if there was none.
         before: Option<EdgeRow>,
-        /// Its row.
+        /// The row after the change.
         now: EdgeRow,
-        /// A follow that has no place in the lists yet: when it began.
+        /// When the follow began, for a follow that has no place in the lists yet.
         listed: Option<Millis>,
-        /// What fan-out sees has changed: taking that in is outstanding since then, unless it was already.
+        /// Whether fan-out sees a change. Then it is outstanding since [`Plan::at`] to bring it into inboxes, unless it
+        /// was already.
         effect: bool,
     },
-    /// A shield as its owner sees it in a list.
+    /// Changes the line of a shield in its owner's list.
     Shield {
-        /// Whose.
+        /// The owner of the shield.
         user: UserNo,
-        /// Which.
+        /// The kind of the shield.
         shield: Shield,
-        /// Against whom.
+        /// The user on the other side.
         other: UserNo,
-        /// Since when it is up; `None` if it is down.
+        /// Since when the shield is up, in Unix ms; `None` if it is down.
         since: Option<Millis>,
     },
-    /// An author has another class.
+    /// Gives an author another class.
     Classify {
-        /// Who.
+        /// The author to change.
         author: UserNo,
-        /// Which.
+        /// The new class of the author.
         class: Class,
-        /// The outbox head when everyone began to follow, if everyone does.
+        /// The head of the outbox when everyone began to follow; `None` if not everyone does.
         everyone_since: Option<OutboxSeq>,
     },
 }
 
 impl Change<'_> {
-    /// By how much an edge's change changes the author's followers.
+    /// By how much the change of an edge changes the number of the author's followers: -1, 0 or 1.
     pub fn counted(before: Option<EdgeRow>, now: EdgeRow) -> i64 {
         i64::from(now.edge().on) - i64::from(before.is_some_and(|row| row.edge().on))
     }
 }
 
-/// A plan that is being made.
+/// A plan that is not finished.
 pub(super) struct Draft<'r, 'a> {
     pub(super) rows: &'r Rows,
     pub(super) now: Millis,
@@ -196,7 +200,8 @@ pub(super) struct Draft<'r, 'a> {
 }
 
 impl<'r> Draft<'r, '_> {
-    /// A later record of an item, by the door that its add took; where it stands, if in an outbox.
+    /// Adds a later record of an item, by the way its `add` took. Answers its sequence number; `None` if the item
+    /// stands in no outbox.
     pub(super) fn follow_up(&mut self, id: ItemId, row: &'r ItemRow, op: Op) -> Decision<Option<OutboxSeq>> {
         let (author, feed, key) = (row.author, row.feed, row.key(id));
         match &row.door {
@@ -213,7 +218,7 @@ impl<'r> Draft<'r, '_> {
         }
     }
 
-    /// A record for each of these readers.
+    /// Adds a record for each of these readers; nothing if there are none.
     pub(super) fn address(
         &mut self,
         readers: Vec<UserNo>,

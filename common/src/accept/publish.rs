@@ -1,4 +1,4 @@
-//! Accepting an item: once, however often it is asked for.
+//! Accepts items: each once, however often it is asked for.
 //!
 //! ```text
 //!   idempotency key known ──▶ same payload: the first answer │ other: KeyReused
@@ -8,8 +8,8 @@
 //!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
-//! Nothing an answer says changes with edits or a delete, so the first answer can be given again
-//! from what is stored. The delete of an item frees its foreign id, but neither its id nor its idempotency key.
+//! No part of an answer changes with edits or a delete, so the first answer can be given again from what is stored. The
+//! delete of an item frees its foreign id, but neither its id nor its idempotency key.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ use crate::archive::{Audience, Publish, Refused, Written};
 use crate::change::{Record, route_of};
 use crate::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserId, UserNo};
 
-/// How long an idempotency key stands for its item: 24 h.
+/// How long an idempotency key stands for its item, in ms: 24 h.
 const RETRY_MS: Millis = 24 * 3600 * 1000;
 
-/// How far ahead of the clock a rank may be and still count as a time: 5 minutes.
+/// How many ms a rank may be ahead of the clock and still count as a time: 5 minutes.
 const AHEAD_MS: Millis = 5 * 60 * 1000;
 
-/// The greatest version of an item; it stays at that.
+/// The greatest version number of an item. Further edits keep it.
 pub(super) const VERSION_MAX: u32 = i32::MAX.cast_unsigned();
 
-/// See [`crate::archive::Write::Publish`].
+/// Decides what becomes of a [`Write::Publish`](crate::archive::Write::Publish).
 pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, fingerprint: [u8; 16]) -> Decision<Written> {
     if let Some(id) = earlier(draft.rows, draft.now, wanted, fingerprint)? {
         let row = draft.rows.item_of_key(id)?;
@@ -42,7 +42,8 @@ pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, finger
     Ok(answer(id, &item, true))
 }
 
-/// The item an earlier request with one of the same keys became, unless this one conflicts with it.
+/// The item that an earlier request with one of these keys became; `None` if there was no such request. Refused if the
+/// payload is another one.
 fn earlier(rows: &Rows, now: Millis, wanted: &Publish, fingerprint: [u8; 16]) -> Decision<Option<ItemId>> {
     if let Some(key) = &wanted.idempotency_key
         && let Some(author) = rows.known(&wanted.author)?
@@ -69,7 +70,7 @@ fn earlier(rows: &Rows, now: Millis, wanted: &Publish, fingerprint: [u8; 16]) ->
     Ok(None)
 }
 
-/// What whoever asks for this item is told.
+/// The answer to a request for this item. `fresh` says that the request has made it.
 pub(super) fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
     let readers = row.door.readers().to_vec();
     Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, readers, fresh }
@@ -86,7 +87,7 @@ fn remember<'a>(draft: &mut Draft<'_, 'a>, author: UserNo, wanted: &'a Publish, 
     Ok(())
 }
 
-/// The number of the author of a new item, and its id: the one that was asked for, or one of the home's.
+/// The number of the author of a new item, and the item's id: the one that was asked for, or one that the store gives.
 pub(super) fn named(rows: &Rows, wanted: &Publish) -> Decision<(UserNo, ItemId)> {
     let readers: &[UserId] = match &wanted.audience {
         Audience::Followers => &[],
@@ -97,7 +98,8 @@ pub(super) fn named(rows: &Rows, wanted: &Publish) -> Decision<(UserNo, ItemId)>
     Ok((author, id))
 }
 
-/// Makes the item, in this version. Named readers get it if they are in no block with the author, or if it is history.
+/// Makes the item, in this version. Named readers get it unless a block is up between them and the author; an imported
+/// item goes to all of them.
 pub(super) fn add<'a>(
     draft: &mut Draft<'_, 'a>,
     (author, id): (UserNo, ItemId),
@@ -120,7 +122,7 @@ pub(super) fn add<'a>(
     Ok(item)
 }
 
-/// Its record in the author's outbox, by the route that its later records take too.
+/// Appends the item's record to the author's outbox. Its route is also that of the item's later records.
 fn to_followers(
     draft: &mut Draft<'_, '_>,
     author: UserNo,
@@ -134,14 +136,14 @@ fn to_followers(
     Ok((record.seq, Door::Outbox(route)))
 }
 
-/// In step is what is newer than the last one there. A rank beyond the clock, such as that of a pinned item, goes aside,
-/// or everything after it would have to.
+/// Whether an add goes into the lane aside: it is not newer than the last one in step, or its rank is later than the
+/// clock, as that of a pinned item. In step, such a rank would send all later adds aside.
 fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bool {
     let is_a_time = key.rank <= now.saturating_add(AHEAD_MS);
     !(is_a_time && author.last_in_step.is_none_or(|last| key > last))
 }
 
-/// Those of the named readers who get it, each once.
+/// Those of the named readers who get the item, each once.
 fn reached(draft: &Draft<'_, '_>, author: UserNo, names: &[UserId]) -> Decision<Vec<UserNo>> {
     let named: BTreeSet<UserNo> = all(names.iter().map(|name| draft.rows.number(name)))?.into_iter().collect();
     if draft.history {

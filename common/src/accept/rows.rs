@@ -1,4 +1,4 @@
-//! What a home has loaded for the writes of a call, and what has become of it.
+//! The rows that are loaded for the writes of a call, and how they change with each write.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,22 +14,22 @@ use crate::{DirectSeq, DisplayKey, FeedId, Generation, ItemId, Millis, Op, Outbo
 
 use super::{Decision, Pair, Stop, all};
 
-/// Something that a decision needs and that is not in [`Rows`].
+/// A row that a decision needs and that [`Rows`] does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Need {
-    /// The user's number, or that there is none.
+    /// The number of a user, or that there is none.
     User(UserId),
-    /// A number for a user who has none: the write that names the user is accepted.
+    /// A number for a user who has none; a new one is given. The write that names the user is accepted.
     Number(UserId),
-    /// An author's row.
+    /// The row of an author.
     Author(UserNo),
-    /// A reader's row.
+    /// The row of a reader.
     Reader(UserNo),
     /// The row of an edge, as (reader, author), or that there is none.
     Edge(UserNo, UserNo),
-    /// An item, or that there is none.
+    /// The row of an item, or that there is none.
     Item(ItemId),
-    /// The record that ended an item's add, or that none did.
+    /// The record that deleted an item's add, or that none did.
     Ended(ItemId),
     /// The item that has a foreign id, or had it last; or that there is none.
     ForeignId(CompactString),
@@ -39,95 +39,95 @@ pub enum Need {
     NewId(UserNo),
 }
 
-/// What decides about an author's items.
+/// What decisions need of an author.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuthorRow {
-    /// The last sequence number given.
+    /// The sequence number of the author's newest record.
     pub head: OutboxSeq,
-    /// The last add that is in step: newer in display order than all before it that are.
+    /// The last add in step: newer in display order than all adds in step before it.
     pub last_in_step: Option<DisplayKey>,
-    /// Whether any add is not in step.
+    /// Whether any add was put aside.
     pub has_aside: bool,
-    /// As the business asked.
+    /// The class that the backend has given to the author.
     pub class: Class,
-    /// The head when everyone began to follow, if everyone does.
+    /// The head of the outbox when everyone began to follow; `None` if not everyone does.
     pub everyone_since: Option<OutboxSeq>,
-    /// How many edges are in effect that have a row. Only used to choose the route of an author of class `auto`.
+    /// How many edges that are on have a row. It only decides the route for an author of class `auto`.
     pub followers: u64,
 }
 
-/// What decides about a reader's edges, and what is addressed to the reader.
+/// What decisions need of a reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReaderRow {
-    /// At least the generation of each of the reader's edges.
+    /// A counter that is at least the generation of each of the reader's edges.
     pub counter: Generation,
     /// The number of the last record that was addressed to the reader.
     pub direct: DirectSeq,
 }
 
-/// What is held of a reader and an author.
+/// What is stored of an edge between a reader and an author.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EdgeRow {
-    /// Whether the reader follows, whatever the shields.
+    /// Whether the reader follows, whatever shields are up.
     pub follows: bool,
-    /// Those that are up.
+    /// The shields that are up.
     pub shields: Shields,
-    /// Of the last change of its effect.
+    /// The generation of the last change of the edge's effect.
     pub generation: Generation,
-    /// The author's head when it last took effect.
+    /// The head of the author's outbox when the edge was last switched on.
     pub from: OutboxSeq,
-    /// Where what came before the follow ends, if that is below `from`: the follow was imported.
+    /// The end of the records from before the follow, if it is below `from`: then the follow was imported.
     pub past: Option<OutboxSeq>,
 }
 
 impl EdgeRow {
-    /// The edge that fan-out sees.
+    /// The edge as fan-out sees it.
     pub fn edge(self) -> Edge {
         effective_edge(Some((self.follows, self.shields, self.generation, self.from)), None)
     }
 }
 
-/// An item, living or gone, without its body.
+/// An item, living or deleted, without its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemRow {
-    /// Whose it is.
+    /// The author of the item.
     pub author: UserNo,
-    /// Where its add stands; 0 if it stands in no outbox.
+    /// The sequence number of its add; 0 if it stands in no outbox.
     pub seq: OutboxSeq,
-    /// Its display time.
+    /// The display time, in Unix ms.
     pub published_at: Millis,
-    /// Its rank. A home that has forgotten that of a gone item says 0.
+    /// The rank. A store that has forgotten that of a deleted item says 0.
     pub rank: i64,
-    /// Its version. A home that has forgotten that of a gone item says 0.
+    /// The version. A store that has forgotten that of a deleted item says 0.
     pub version: u32,
-    /// Which of its readers' feeds it goes to.
+    /// The feed of each reader to which it goes.
     pub feed: FeedId,
-    /// How its records reach readers.
+    /// The way its records reach readers.
     pub door: Door,
-    /// Of the payload that was accepted first.
+    /// The fingerprint of the payload that was accepted first.
     pub fingerprint: [u8; 16],
-    /// False once it is deleted.
+    /// Whether the item lives; false once it is deleted.
     pub living: bool,
 }
 
 impl ItemRow {
-    /// Where `id`, which is this item, stands in display order.
+    /// The place of the item, whose id is `id`, in display order.
     pub fn key(&self, id: ItemId) -> DisplayKey {
         DisplayKey { rank: self.rank, item: id }
     }
 }
 
-/// How an item's records reach readers: settled when it is accepted.
+/// The way of an item's records to readers. It is settled when the item is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Door {
-    /// From its author's outbox.
+    /// From the author's outbox, by this route.
     Outbox(Route),
-    /// Addressed to these, by number, ascending.
+    /// Addressed to these readers, ascending by number.
     Direct(Vec<UserNo>),
 }
 
 impl Door {
-    /// To whom it is addressed; nobody if it is for the followers.
+    /// The readers to whom the item is addressed; none if it is for the followers.
     pub fn readers(&self) -> &[UserNo] {
         match self {
             Self::Outbox(_) => &[],
@@ -141,33 +141,33 @@ impl Door {
 pub struct RetryRow {
     /// The item that the first request became.
     pub item: ItemId,
-    /// Of its payload.
+    /// The fingerprint of its payload.
     pub fingerprint: [u8; 16],
-    /// From then on the key counts as new.
+    /// From this time on, in Unix ms, the key counts as new.
     pub expires: Millis,
 }
 
-/// The rows that a home has loaded for the writes of a call, as they are after those writes that were decided. A key that
-/// a map lacks is not loaded; a key whose value is `None` has no row in the store.
+/// The rows that are loaded for the writes of a call, as they are after the writes that were decided. A key that is not
+/// in a map is not loaded; a key whose value is `None` has no row in the store.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// Numbers by name.
+    /// The number of each user by name.
     pub users: HashMap<UserId, Option<UserNo>>,
-    /// A user who has published nothing has a row of zeros.
+    /// The row of each author. One who has published nothing has a row of zeros.
     pub authors: HashMap<UserNo, AuthorRow>,
-    /// A user who has followed nobody has a row of zeros.
+    /// The row of each reader. One who has followed nobody has a row of zeros.
     pub readers: HashMap<UserNo, ReaderRow>,
-    /// By reader and author.
+    /// The row of each edge, by reader and author.
     pub edges: HashMap<Pair, Option<EdgeRow>>,
-    /// Living and gone.
+    /// The row of each item, living or deleted.
     pub items: HashMap<ItemId, Option<ItemRow>>,
-    /// The record that ended an item's add.
+    /// The record that deleted each item's add.
     pub ended: HashMap<ItemId, Option<OutboxSeq>>,
-    /// The item that has a foreign id, or had it last.
+    /// The item that has each foreign id, or had it last.
     pub foreign_ids: HashMap<CompactString, Option<ItemId>>,
-    /// By author and idempotency key, also where its time is over.
+    /// The rows by author and idempotency key, also those whose time is over.
     pub retries: HashMap<(UserNo, CompactString), Option<RetryRow>>,
-    /// An id for the next new item, and of whom.
+    /// The id for the next new item, and the author of that item.
     pub new_id: Option<(UserNo, ItemId)>,
 }
 
@@ -180,7 +180,7 @@ impl Rows {
         loaded(&self.users, name, || Need::User(name.clone()))
     }
 
-    /// The user's number; the home gives one if there is none yet.
+    /// The number of a user. If there is none yet, the store has to give one.
     pub(super) fn number(&self, name: &UserId) -> Result<UserNo, Need> {
         self.known(name)?.ok_or_else(|| Need::Number(name.clone()))
     }
@@ -202,7 +202,7 @@ impl Rows {
         loaded(&self.edges, &(reader, author), || Need::Edge(reader, author))
     }
 
-    /// The edge as it is held. One of an author whom everyone follows is there before it has a row.
+    /// The edge as it is stored. For an author whom everyone follows it is a follow before it has a row.
     pub(super) fn held(&self, edge: Pair) -> Result<EdgeRow, Need> {
         if let Some(row) = self.edge(edge)? {
             return Ok(row);
@@ -215,7 +215,7 @@ impl Rows {
         self.items.get(&id).map(Option::as_ref).ok_or(Need::Item(id))
     }
 
-    /// An item that a key stands for.
+    /// The row of an item for which a key stands; `Corrupt` if it is missing.
     pub(super) fn item_of_key(&self, id: ItemId) -> Decision<&ItemRow> {
         let row = self.item(id)?;
         row.ok_or_else(|| Stop::Failed(StoreError::corrupt(format_args!("item {id} has keys but no row"))))
@@ -238,7 +238,8 @@ impl Rows {
         of_author.map(|(_, id)| id).ok_or(Need::NewId(author))
     }
 
-    /// Makes the rows what they are once the plan is stored, for the writes behind it. The plan must be of these rows.
+    /// Changes the rows as the plan changes the store, for the writes that follow. The plan must have been made from
+    /// these rows.
     pub fn apply(&mut self, plan: &Plan<'_>) {
         for change in &plan.changes {
             self.apply_one(change);

@@ -1,4 +1,4 @@
-//! Decisions over a home that has loaded nothing.
+//! Tests of decisions, over a store that loads a row only when it is asked for.
 
 use super::*;
 use crate::archive::{Audience, Publish};
@@ -8,13 +8,13 @@ use crate::{Body, FeedId, ItemId, Millis, Op, UserId, UserNo};
 const NOW: Millis = 1_800_000_000_000;
 const DAY: Millis = 24 * 3600 * 1000;
 
-/// A home that keeps all rows in memory and loads none before a decision asks for it.
+/// A store that keeps all rows in memory, and loads none before a decision asks for it.
 #[derive(Default)]
 struct Home {
     kept: Rows,
     users: u32,
     items: u64,
-    /// How often the last write was begun again.
+    /// How often the last write had to start over.
     again: usize,
 }
 
@@ -23,7 +23,7 @@ impl Home {
         self.write_at(write, NOW).0
     }
 
-    /// The answer; and what the followers of an author, or readers, get: the op and the feed of each record.
+    /// The answer to a write, and what the author's followers or the readers get: op and feed of each record.
     fn write_at(&mut self, write: Write, now: Millis) -> (Refusal, Vec<(Op, FeedId)>) {
         let ask = Ask::new(write, now);
         let mut rows = Rows::default();
@@ -86,7 +86,7 @@ impl Home {
         }
     }
 
-    /// What is held of bob's edge to ann.
+    /// The stored row of bob's edge to ann.
     fn edge(&mut self) -> EdgeRow {
         let [bob, ann] = ["bob", "ann"].map(|name| self.kept.users[&user(name)].unwrap());
         self.kept.edges[&(bob, ann)].unwrap()

@@ -1,32 +1,33 @@
-//! Lines of lists: who follows whom, as it is shown and as it is exported.
+//! Lines of lists of follows, as they are shown and as they are exported.
 
 use crate::graph::Shields;
 use crate::{Generation, Millis, OutboxSeq, UserId, UserNo};
 
-/// One line of a list of followers or followees.
+/// One line of a list of followers, followees or shields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follow {
-    /// The other side.
+    /// The user on the other side.
     pub user: UserId,
-    /// When the edge was set on.
+    /// When the edge was set on or the shield went up, in Unix ms.
     pub since: Millis,
-    /// Where the list goes on after this line; opaque, descending.
+    /// The cursor after which the list goes on behind this line. Opaque; it descends along the list.
     pub cursor: u64,
 }
 
-/// What the store holds of one edge, for an export.
+/// What is stored of one edge, for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// Whose outbox.
+    /// The author of the edge.
     pub author: UserNo,
-    /// Whether the reader follows, whatever the shields.
+    /// Whether the reader follows, whatever shields are up.
     pub follows: bool,
-    /// Those that are up.
+    /// The shields that are up.
     pub shields: Shields,
-    /// As [`Edge::generation`](super::Edge::generation); 0 if the reader follows as everyone does.
+    /// The generation, as in [`Edge::generation`](super::Edge::generation); 0 if the reader follows only because
+    /// everyone does.
     pub generation: Generation,
-    /// Where what came before the follow ends.
+    /// The end of the records from before the follow, of which only the newest are shown.
     pub past: OutboxSeq,
-    /// When the follow began; 0 if the reader does not follow.
+    /// When the follow began, in Unix ms; 0 if the reader does not follow.
     pub since: Millis,
 }

@@ -1,4 +1,4 @@
-//! What is asked of the Archive, and what became of it.
+//! The writes that the Archive accepts, and their outcomes.
 
 use compact_str::CompactString;
 
@@ -8,53 +8,53 @@ use crate::graph::Shield;
 use crate::import::Import;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
-/// What a backend asks to be accepted.
+/// An item to be published.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Publish {
-    /// Who publishes.
+    /// The user who publishes.
     pub author: UserId,
-    /// What it says.
+    /// The content of the item.
     pub body: Body,
-    /// The business's word for what it is.
+    /// The backend's own word for the type of the item.
     pub kind: Option<CompactString>,
-    /// The backend's own id; else the Archive gives a time-ordered one.
+    /// The id; `None` lets the Archive give one that is ordered by time.
     pub id: Option<ItemId>,
-    /// The backend's own key, unique among the items that live: a delete frees it for a new item.
+    /// The backend's own key, unique among living items. The delete of an item frees it for a new one.
     pub foreign_id: Option<CompactString>,
-    /// Display time; else now.
+    /// The display time, in Unix ms; `None` means the time of acceptance.
     pub published_at: Option<Millis>,
-    /// Display rank; else `published_at`.
+    /// The display rank; `None` means `published_at`.
     pub rank: Option<i64>,
-    /// Makes a retry safe for 24 h: the same key of the same author gives the same answer.
+    /// Makes a retry safe for 24 h: a request with this key by this author gets the first answer again.
     pub idempotency_key: Option<CompactString>,
-    /// Whom it is for.
+    /// The readers for whom it is.
     pub audience: Audience,
-    /// Which of its readers' feeds it goes to; its changes go there too.
+    /// The feed of each reader to which it and its changes go.
     pub feed: FeedId,
 }
 
-/// Whom an item is for.
+/// The readers of an item.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Audience {
-    /// Whoever follows the author.
+    /// All users who follow the author.
     #[default]
     Followers,
-    /// These and nobody else; it stands in no outbox. A name given twice counts once. Whoever is in a
-    /// block with the author when it is accepted does not get it.
+    /// Only these users; the item stands in no outbox. A name given twice counts once. A user does not get the item if
+    /// a block is up between it and the author when the item is accepted.
     Users(Vec<UserId>),
 }
 
 /// The most bytes of a foreign id.
 pub const FOREIGN_ID_MAX_BYTES: usize = 128;
 
-/// Whether an item may have this foreign id: 1 to [`FOREIGN_ID_MAX_BYTES`] bytes without a control character. No store is
-/// asked for any other: PostgreSQL has no text with a NUL, and an embedded table no key of 64 KiB.
+/// Whether an item may have this foreign id: 1 to [`FOREIGN_ID_MAX_BYTES`] bytes without a control character. No store
+/// is asked for any other, since PostgreSQL has no text with a NUL and an embedded table no key of 64 KiB.
 pub fn may_be_foreign_id(text: &str) -> bool {
     (1..=FOREIGN_ID_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 impl Publish {
-    /// An item for the followers' main feed, with nothing but an author and a body.
+    /// An item for the main feed of the author's followers, with an author and a body and nothing else.
     pub fn new(author: UserId, body: Body) -> Self {
         Self {
             author,
@@ -70,8 +70,8 @@ impl Publish {
         }
     }
 
-    /// Identifies the payload (everything but the idempotency key, and the feed, which follows from the kind), to tell a
-    /// retry from a conflict.
+    /// A hash of the payload, which tells a retry from a conflict. It covers all but the idempotency key, and the feed,
+    /// which follows from the kind.
     pub fn fingerprint(&self) -> [u8; 16] {
         use sha2::{Digest, Sha256};
         let mut text = format!(
@@ -99,125 +99,125 @@ impl Publish {
 /// One operation of a [`Archive::write`](super::Archive::write).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    /// Accept an item.
+    /// Publishes a new item.
     Publish(Publish),
-    /// Give an item a new body and version.
+    /// Gives an item a new body and the next version.
     Edit {
-        /// Which item.
+        /// The item to change.
         item: ItemId,
-        /// Its new body.
+        /// The new body of the item.
         body: Body,
-        /// Only if this is its version now.
+        /// If `Some`, the item must have this version, else the edit is refused.
         if_version: Option<u32>,
     },
-    /// Take an item out of every feed, at once. Deleting it again changes nothing and succeeds.
+    /// Deletes an item: it leaves every feed. Deleting it again changes nothing and succeeds.
     Delete {
-        /// Which item.
+        /// The item to delete.
         item: ItemId,
-        /// Only if this is its version now.
+        /// If `Some`, the item must have this version, else the delete is refused.
         if_version: Option<u32>,
     },
-    /// Set the edge on. Following again changes nothing.
+    /// Lets a reader follow an author. Following again changes nothing and succeeds.
     Follow {
-        /// Who follows.
+        /// The user who follows.
         reader: UserId,
-        /// Whom.
+        /// The user to follow.
         author: UserId,
     },
-    /// Set the edge off. Unfollowing again changes nothing.
+    /// Ends the follow of a reader. Unfollowing again changes nothing and succeeds.
     Unfollow {
-        /// Who no longer follows.
+        /// The user who no longer follows.
         reader: UserId,
-        /// Whom.
+        /// The user who was followed.
         author: UserId,
     },
-    /// Put a shield up or take it down. Asking again changes nothing.
+    /// Puts a shield up or takes it down. Asking again changes nothing and succeeds.
     Shield {
-        /// Who asks.
+        /// The user who asks for it.
         user: UserId,
-        /// Against whom.
+        /// The user on the other side.
         other: UserId,
-        /// Which.
+        /// The kind of shield.
         shield: Shield,
-        /// Up, or down.
+        /// Whether the shield is to be up (true) or down.
         up: bool,
     },
-    /// Take in a line of history.
+    /// Takes in an imported line.
     Import(Import),
-    /// Give an author a class; it counts from the next item on.
+    /// Gives an author a class. It counts for items from then on.
     Classify {
-        /// Whom.
+        /// The author to change.
         author: UserId,
-        /// Which.
+        /// The new class of the author.
         class: Class,
     },
 }
 
-/// What became of one operation.
+/// The outcome of one operation that was not refused.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
-    /// The item is accepted.
+    /// The item is published.
     Published {
-        /// Its id.
+        /// The id of the item.
         id: ItemId,
-        /// Its author's number.
+        /// The number of its author.
         author: UserNo,
-        /// Where its `add` stands; 0 if it stands in no outbox.
+        /// The sequence number of its `add`; 0 if it stands in no outbox.
         outbox_seq: OutboxSeq,
-        /// Its display time.
+        /// The display time, in Unix ms.
         published_at: Millis,
-        /// To whom it is addressed, without those in a block; empty if it is for the followers.
+        /// The readers to whom it is addressed, without those in a block; empty if it is for the followers.
         readers: Vec<UserNo>,
-        /// False if an earlier request had already been accepted and this is its answer.
+        /// Whether this request has made the item; false if an earlier one had, and this is its answer.
         fresh: bool,
     },
     /// The item has a new version.
     Edited {
-        /// Its author's number.
+        /// The number of its author.
         author: UserNo,
-        /// The new version.
+        /// The version it has now.
         version: u32,
-        /// To whom it is addressed; empty if it is for the followers.
+        /// The readers to whom it is addressed; empty if it is for the followers.
         readers: Vec<UserNo>,
     },
-    /// The item is gone.
+    /// The item is deleted.
     Deleted {
-        /// Its author's number.
+        /// The number of its author.
         author: UserNo,
-        /// To whom it was addressed; empty if it was for the followers.
+        /// The readers to whom it was addressed; empty if it was for the followers.
         readers: Vec<UserNo>,
-        /// False if it had been gone before.
+        /// Whether this request has deleted it; false if it was deleted before.
         fresh: bool,
     },
-    /// The edge is as asked.
+    /// The edge is as it was asked for.
     Edge {
-        /// The reader's number.
+        /// The number of the reader.
         reader: UserNo,
-        /// The author's number.
+        /// The number of the author.
         author: UserNo,
-        /// The edge now.
+        /// The edge after the operation.
         edge: Edge,
-        /// False if the reader's follow already was so.
+        /// Whether the reader's follow has changed; false if it was so before.
         fresh: bool,
     },
-    /// The shield is as asked.
+    /// The shield is as it was asked for.
     Shielded {
-        /// The edges, as (reader, author), on which it lies. Their effect may be the same as before.
+        /// The edges on which it lies, as (reader, author). Their effect may be the one of before.
         edges: Vec<(UserNo, UserNo)>,
-        /// False if it already was so.
+        /// Whether the shield has changed; false if it was so before.
         fresh: bool,
     },
-    /// The author has the class.
+    /// The author has the class that was asked for.
     Classified {
-        /// The author's number.
+        /// The number of the author.
         author: UserNo,
-        /// False if it already was so.
+        /// Whether the class has changed; false if it was so before.
         fresh: bool,
     },
 }
 
 impl Written {
-    /// Whether anything has changed: false for what had been so before.
+    /// Whether the operation has changed anything; false if all was so before.
     pub fn is_fresh(&self) -> bool {
         match self {
             Self::Published { fresh, .. }
@@ -230,30 +230,30 @@ impl Written {
     }
 }
 
-/// Why one operation was not done. It changed nothing.
+/// Why an operation was refused. A refused one changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The item id belongs to an item with another payload.
     #[error("item {0} exists with another payload; use another id, or PATCH to edit it")]
     IdTaken(ItemId),
-    /// The foreign id belongs to an item that lives, with another payload.
+    /// The foreign id belongs to a living item with another payload.
     #[error("foreign_id {0:?} belongs to item {1} with another payload; use another foreign_id, or PATCH to edit it")]
     ForeignIdTaken(CompactString, ItemId),
     /// The idempotency key was used for another payload.
     #[error("Idempotency-Key {0:?} was used for another payload of this author; use a new key for a new item")]
     KeyReused(CompactString),
-    /// No such item, or it was deleted.
+    /// There is no such item, or it was deleted.
     #[error("there is no item {0}")]
     NoSuchItem(ItemId),
     /// The item has another version now.
     #[error("item {item} has version {version} now")]
     VersionMismatch {
-        /// Which item.
+        /// The item that was to be changed.
         item: ItemId,
-        /// Its version.
+        /// The version that it has now.
         version: u32,
     },
-    /// The author is followed by everyone, and stays so.
+    /// Everyone follows this author, and its class cannot change any more.
     #[error(
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
     )]

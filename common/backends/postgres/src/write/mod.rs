@@ -63,7 +63,7 @@ pub(crate) struct Settings {
 type Numbers = HashMap<UserId, Option<UserNo>>;
 
 /// Carries out all operations in order; each sees what those before it did. May take longer than
-/// [`pool::CALL`](crate::pool::CALL).
+/// [`pool::CALL`].
 async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> Result<Answers> {
     let mut numbers = names::numbers(pool, users, asks).await?;
     for _ in 0..TRIES {
