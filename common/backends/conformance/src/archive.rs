@@ -1,4 +1,4 @@
-//! What every home of [`Archive`] must pass: the truth, once accepted, stays.
+//! The tests that every implementation ("home") of [`Archive`] must pass.
 
 #![allow(clippy::unwrap_used, reason = "a suite is a test: what fails says where")]
 
@@ -23,12 +23,12 @@ use feedgate_common::change::{Class, DEFAULT_PULL_ABOVE};
 use feedgate_common::graph::Shield;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
-/// When the suite's clock starts; any time of today would do.
+/// The Unix time in ms at which the suite's clock starts; any other time of today would do.
 const NOW: Millis = 1_800_000_000_000;
 
-/// All of it. `open(name, pull_above)` opens the Archive of that name, empty at first, laid out for 16 buckets, whose
-/// authors of class `auto` are pulled above so many followers; opening it again after every handle was dropped is a
-/// restart.
+/// Runs all tests of the Archive. `open(name, pull_above)` opens the Archive of that name, which is empty at first,
+/// laid out for 16 buckets. Its authors of class `auto` with more than `pull_above` followers are pulled. To open it
+/// again after every handle was dropped is a restart.
 pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     let open = async |name: &str| open_with(name, DEFAULT_PULL_ABOVE).await;
     items::an_accepted_item_reads_back_as_it_was_published(open("accept").await).await;
@@ -139,12 +139,12 @@ fn body(text: &str) -> Body {
     Body::parse(format!("{{\"text\":\"{text}\"}}")).expect("valid JSON")
 }
 
-/// A publish with nothing but an author and a text.
+/// An item with nothing but an author and a text.
 fn post(author: &str, text: &str) -> Publish {
     Publish::new(user(author), body(text))
 }
 
-/// The same for these and nobody else.
+/// An item with an author and a text for these readers and nobody else.
 fn to_users(author: &str, text: &str, readers: &[&str]) -> Publish {
     Publish { audience: Audience::Users(readers.iter().map(|name| user(name)).collect()), ..post(author, text) }
 }
@@ -183,7 +183,7 @@ async fn write_at(archive: &dyn Archive, write: Write, now: Millis) -> Answer {
     answers.remove(0)
 }
 
-/// Publishes and expects it to be new; its id and place.
+/// Publishes an item, which must be new. Answers its id and its sequence number.
 async fn accept(archive: &dyn Archive, publish: Publish, now: Millis) -> (ItemId, OutboxSeq) {
     match write_at(archive, Write::Publish(publish), now).await {
         Ok(Written::Published { id, outbox_seq, fresh: true, .. }) => (id, outbox_seq),
@@ -191,7 +191,7 @@ async fn accept(archive: &dyn Archive, publish: Publish, now: Millis) -> (ItemId
     }
 }
 
-/// Changes an edge; both numbers, the edge, and whether it was new.
+/// Changes an edge. Answers the numbers of reader and author, the edge, and whether it has changed.
 async fn change(archive: &dyn Archive, write: Write) -> (UserNo, UserNo, Edge, bool) {
     match self::write(archive, write).await {
         Ok(Written::Edge { reader, author, edge, fresh }) => (reader, author, edge, fresh),

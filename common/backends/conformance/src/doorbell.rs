@@ -1,6 +1,7 @@
-//! What every home of [`Doorbell`] must pass: wakes arrive while someone listens, and only then.
+//! The tests that every implementation ("home") of [`Doorbell`] must pass: a wake arrives while someone listens, and
+//! only then.
 //!
-//! A home may lose wakes by contract, so each test rings again until it is heard.
+//! A doorbell may lose wakes by contract, so each test rings again until it is heard.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,8 @@ use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
 use feedgate_common::{Doorbell, Epoch, InboxKey, Position, UserNo};
 use tokio::sync::Notify;
 
-/// All of it. `open` gives a doorbell nobody else rings, at a node called [`NODE`] that holds every reader.
+/// Runs all tests of the doorbell. `open` gives a doorbell that nobody else rings, at a node called [`NODE`] that holds
+/// every reader.
 pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     every_listener_hears_every_inbox(open().await).await;
     who_stopped_listening_hears_nothing(open().await).await;
@@ -20,10 +22,10 @@ pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     ringing_without_listeners_is_fine(open().await).await;
 }
 
-/// What the node of the suite is called.
+/// The name of the node in this suite.
 pub const NODE: &str = "node";
 
-/// What one listener has heard.
+/// What one listener has heard so far.
 #[derive(Default)]
 struct Ear {
     heard: Mutex<BTreeSet<InboxKey>>,
@@ -54,7 +56,7 @@ impl Ear {
         self.heard.lock().expect("no test panics with it").contains(&key)
     }
 
-    /// Rings until this ear has heard of all `keys`.
+    /// Rings until this listener has heard of all `keys`.
     async fn rung(&self, doorbell: &dyn Doorbell, keys: &[InboxKey]) {
         let hear = async {
             while !keys.iter().all(|key| self.has_heard(*key)) {

@@ -1,8 +1,8 @@
-//! What every home of [`Inboxes`] promises, one function per promise.
+//! The tests that every implementation ("home") of [`Inboxes`] must pass, one function for each promise.
 //!
-//! `open` gives a store that is new and empty. [`inboxes`] runs them all; [`Schedule`] drives a store
-//! and a [`Naive`] one through the same random steps and compares them, also across reopening, which
-//! a home does in tests of its own.
+//! `open` gives a store that is new and empty. [`inboxes`] runs all tests. [`Schedule`] takes equal random steps in a
+//! store and in a [`Naive`] one and compares the two; the tests of a store itself use it to compare them after the
+//! store was opened again.
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: a store that fails, fails it")]
 
@@ -32,11 +32,11 @@ pub use schedule::Schedule;
 
 const AUTHOR: UserNo = UserNo(7);
 const READER: UserNo = UserNo(1);
-/// No epoch before this is the suite's.
+/// The first epoch that this suite uses.
 const FIRST: u64 = 1 << 20;
 const KEY: InboxKey = InboxKey { reader: READER, feed: FeedId::MAIN };
 
-/// Every promise.
+/// Runs all tests of the store of inboxes.
 pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     i1_sequence_ids_are_dense_from_1_and_records_come_in_order(open().await).await;
     i2_nothing_appears_at_or_below_a_served_head_later(open().await).await;
@@ -78,7 +78,8 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     }
 }
 
-/// Epochs of the suite. A home may have taken some for itself, from the same source, when it was opened: those are less.
+/// The `n`th epoch of the suite. A store may have taken some for itself from the same source when it was opened; those
+/// are less.
 fn life(n: u64) -> Epoch {
     Epoch(FIRST + n)
 }
@@ -112,7 +113,7 @@ fn step(store: &Arc<dyn Inboxes>, seq: u64, recipients: Vec<Recipient>) -> Advan
     }
 }
 
-/// A step of `AUTHOR`'s records `1..=n` to `READER` at once.
+/// A step that brings `AUTHOR`'s records `1..=n` to `READER` at once.
 fn steps(store: &Arc<dyn Inboxes>, n: u64) -> Advance {
     let one = step(store, 1, vec![follower(READER, 5)]);
     Advance { next: Progress::at(n), records: (1..=n).map(record).collect(), ..one }
@@ -122,24 +123,24 @@ fn edge(generation: u64, on: bool, progress: Progress, adds: Vec<Entry>) -> Edge
     EdgeStep { key: KEY, author: AUTHOR, generation, on, expected: Cut { progress, pull: 0 }, adds }
 }
 
-/// Of the machine. A home that drops inboxes by itself goes by it too.
+/// The time of the machine's clock, in Unix ms. A store that drops inboxes by itself uses this clock too.
 fn now() -> Millis {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as Millis
 }
 
-/// An inbox that took in every edge up to generation 10, nothing that is pulled and nothing direct.
+/// A build of an inbox that has taken in every edge up to generation 10, nothing that is pulled and nothing direct.
 fn built(reader: UserNo, epoch: u64, entries: Vec<Entry>) -> Build {
     let (key, epoch, taken) = (InboxKey::main(reader), life(epoch), Watermarks::default());
     let (ahead, until) = (vec![], Millis::MAX);
     Build { key, epoch, built_at: 10, entries, floor: None, taken, ahead, notes_from: 0, until }
 }
 
-/// Gives the reader an inbox, as of [`built`].
+/// Gives the reader an inbox with these entries, as [`built`] describes it.
 async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Vec<Entry>) {
     swap_in(store, built(reader, epoch, entries)).await;
 }
 
-/// What is answered to whoever begins a build, or joins it.
+/// The answer to a call that begins a build or joins it.
 fn begun(token: u64, notes: u64) -> Option<Begun> {
     Some(Begun { token: life(token), notes })
 }
@@ -150,7 +151,7 @@ async fn swap_in(store: &Arc<dyn Inboxes>, build: Build) {
     assert!(store.finish_build(build).await.unwrap());
 }
 
-/// What a step says of `reader`'s inbox, whose edge has generation 5.
+/// How a step reports the growth of `reader`'s inbox, whose edge has generation 5.
 fn grown(reader: UserNo, epoch: u64, offset: u64, appended: u32) -> Grown {
     let head = Position { epoch: life(epoch), offset };
     Grown { key: InboxKey::main(reader), head, appended, generation: 5 }
@@ -161,7 +162,7 @@ async fn entries(store: &Arc<dyn Inboxes>, reader: UserNo) -> Vec<Entry> {
     log.entries.iter().map(|n| n.entry).collect()
 }
 
-/// See [`inboxes`].
+/// Sequence ids are dense from 1, and records come in order. One of the tests that [`inboxes`] runs.
 pub async fn i1_sequence_ids_are_dense_from_1_and_records_come_in_order(store: Arc<dyn Inboxes>) {
     build(&store, READER, 3, vec![]).await;
     assert_eq!(store.advance(steps(&store, 5)).await.unwrap(), Advanced::Moved(vec![grown(READER, 3, 5, 5)]));
@@ -174,7 +175,7 @@ pub async fn i1_sequence_ids_are_dense_from_1_and_records_come_in_order(store: A
     assert_eq!(read, Read::Entries { entries: wanted[2..4].to_vec(), head: 5, taken: Watermarks::default() });
 }
 
-/// Four authors push to one reader while it reads from its position on, without a pause.
+/// Four authors push to one reader, who reads on from its position without a pause.
 pub async fn i2_nothing_appears_at_or_below_a_served_head_later(store: Arc<dyn Inboxes>) {
     const RECORDS: u64 = 40;
     build(&store, READER, 1, vec![]).await;
@@ -212,7 +213,7 @@ async fn push_all(store: &Arc<dyn Inboxes>, author: UserNo, records: u64) {
     }
 }
 
-/// See [`inboxes`].
+/// Of two equal steps at once only one appends. One of the tests that [`inboxes`] runs.
 pub async fn i3_of_two_equal_steps_at_once_one_appends(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![]).await;
     for seq in 1..=20 {
@@ -225,7 +226,7 @@ pub async fn i3_of_two_equal_steps_at_once_one_appends(store: Arc<dyn Inboxes>) 
     assert!(entries(&store, READER).await.iter().map(|e| e.outbox_seq).eq(1..=20));
 }
 
-/// See [`inboxes`].
+/// A read goes on from the position, or says that the log does not hold it. One of the tests that [`inboxes`] runs.
 pub async fn i9_a_read_goes_on_from_the_position_or_says_gone(store: Arc<dyn Inboxes>) {
     build(&store, READER, 4, (1..=3000).map(|seq| add(seq, 5)).collect()).await;
     let log = store.log(KEY).await.unwrap().unwrap();
@@ -246,7 +247,7 @@ pub async fn i9_a_read_goes_on_from_the_position_or_says_gone(store: Arc<dyn Inb
     }
 }
 
-/// See [`inboxes`].
+/// Progress only moves forward, and only from the expected value. One of the tests that [`inboxes`] runs.
 pub async fn i10_progress_only_moves_forward_and_only_from_what_was_expected(store: Arc<dyn Inboxes>) {
     let bucket = READER.bucket(store.buckets());
     let progress = async || store.progress(&[(AUTHOR, bucket)]).await.unwrap()[0];
@@ -269,7 +270,7 @@ pub async fn i10_progress_only_moves_forward_and_only_from_what_was_expected(sto
     assert_eq!(other, [Progress::default(), Progress::at(4)]);
 }
 
-/// The greatest key is deleted, the second forgotten, before they are cut: they must not count.
+/// The greatest key is deleted and the second one forgotten before they are cut, so the floor must not count them.
 pub async fn i10_cutting_raises_the_floor_to_what_still_lived(store: Arc<dyn Inboxes>) {
     let other = UserNo(8);
     let at = |op, author, n: u64| Entry { op, author, outbox_seq: n, generation: 5, key: key_of(n) };
@@ -290,7 +291,7 @@ pub async fn i10_cutting_raises_the_floor_to_what_still_lived(store: Arc<dyn Inb
     assert_eq!(log.floor, Some(key_of(700_000)), "a floor never sinks");
 }
 
-/// See [`inboxes`].
+/// An inbox that is built again counts in another epoch. One of the tests that [`inboxes`] runs.
 pub async fn i16_an_inbox_built_again_counts_in_another_epoch(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![add(1, 5), add(2, 5)]).await;
     store.discard(KEY).await.unwrap();
@@ -304,7 +305,7 @@ pub async fn i16_an_inbox_built_again_counts_in_another_epoch(store: Arc<dyn Inb
     assert_eq!(entries(&store, READER).await, [add(2, 5)]);
 }
 
-/// One recipient's inbox knows of a later edge than the executor; the other must not grow either.
+/// One recipient's inbox knows of a later edge than the worker. The other recipient's inbox must not grow either.
 pub async fn a_stale_step_does_nothing_to_anyone(store: Arc<dyn Inboxes>) {
     let second = UserNo(READER.0 + u32::from(store.buckets()));
     build(&store, READER, 1, vec![]).await;
@@ -316,7 +317,7 @@ pub async fn a_stale_step_does_nothing_to_anyone(store: Arc<dyn Inboxes>) {
     assert_eq!(moved, Advanced::Moved(vec![grown(READER, 1, 1, 1), grown(second, 2, 1, 1)]));
 }
 
-/// See [`inboxes`].
+/// A reader gets only records after the start of its edge. One of the tests that [`inboxes`] runs.
 pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>) {
     let epoch = |n: u32| u64::from(n) + 1;
     let place = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
@@ -331,7 +332,7 @@ pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>
     assert!(entries(&store, place(2)).await.is_empty());
 }
 
-/// No push past the reader and no edge step takes it away.
+/// Neither a push that passes the reader nor a step of an edge takes the token away.
 pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
     let begin = async |token| assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), begun(token, 0));
     let finish = async |token| store.finish_build(built(READER, token, vec![add(1, 5)])).await.unwrap();
@@ -356,8 +357,8 @@ pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(Position { epoch: life(5), offset: 1 })]);
 }
 
-/// Push starts over after a loss: what the rebuilt inbox holds already is passed by, then it goes on. A follow step ends
-/// that too.
+/// Push starts over after a loss. It passes by what the rebuilt inbox holds already, and then goes on. A follow step
+/// ends that too.
 pub async fn i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(store: Arc<dyn Inboxes>) {
     let place = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
     for (n, upto) in [(0, 3), (1, 1)] {
@@ -383,7 +384,7 @@ pub async fn i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(store:
     assert_eq!(store.advance(of_other).await.unwrap(), Advanced::Moved(grew), "under another edge");
 }
 
-/// See [`inboxes`].
+/// Every call says that the inbox is missing. One of the tests that [`inboxes`] runs.
 pub async fn a_missing_inbox_says_so_everywhere(store: Arc<dyn Inboxes>) {
     let after = Position { epoch: life(1), offset: 0 };
     assert_eq!(store.read(KEY, after, 10).await.unwrap(), Read::Missing);
@@ -396,7 +397,7 @@ pub async fn a_missing_inbox_says_so_everywhere(store: Arc<dyn Inboxes>) {
     assert_eq!(store.log(KEY).await.unwrap(), None);
 }
 
-/// See [`inboxes`].
+/// The counts follow what is stored. One of the tests that [`inboxes`] runs.
 pub async fn counts_follow_what_is_kept(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, (1..=3000).map(|seq| add(seq, 5)).collect()).await;
     build(&store, UserNo(2), 2, vec![add(1, 5)]).await;
@@ -409,7 +410,7 @@ pub async fn counts_follow_what_is_kept(store: Arc<dyn Inboxes>) {
     assert_eq!((counts.inboxes, counts.entries), (1, 1));
 }
 
-/// See [`Schedule`].
+/// A store and a simple one end with equal logs after random steps of a [`Schedule`].
 pub async fn any_schedule_ends_as_in_the_naive_store(store: Arc<dyn Inboxes>, seed: u64) {
     let naive = Naive::new(store.buckets());
     let mut schedule = Schedule::new(seed);

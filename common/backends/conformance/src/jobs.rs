@@ -1,4 +1,5 @@
-//! What every home of [`Jobs`] must pass: durable, at least once, merged while they wait.
+//! The tests that every implementation ("home") of [`Jobs`] must pass: jobs are durable, delivered at least once, and
+//! merged while they wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use feedgate_common::jobs::{Delivery, Job, Jobs, Lane};
 use futures_util::FutureExt;
 use tokio::time::timeout;
 
-/// All of it. `open(name)` opens the queue of that name, empty at first; opening it again after every handle
-/// was dropped is a restart.
+/// Runs all tests of the queue. `open(name)` opens the queue of that name, which is empty at first. To open it again
+/// after every handle was dropped is a restart.
 pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
     what_waits_longest_is_taken_first(open("order").await).await;
     equal_jobs_that_wait_are_one(open("merge").await).await;
@@ -27,7 +28,7 @@ pub async fn jobs(open: impl AsyncFn(&str) -> Arc<dyn Jobs>) {
     what_was_not_acknowledged_comes_again_after_a_restart(&open).await;
 }
 
-/// Waits for a job of posts.
+/// Waits for a job of the lane of posts.
 async fn take(jobs: &dyn Jobs) -> Delivery {
     take_of(jobs, Lane::Posts).await
 }
@@ -38,7 +39,7 @@ async fn take_of(jobs: &dyn Jobs, lane: Lane) -> Delivery {
     delivery
 }
 
-/// Whether nothing waits that could be taken now.
+/// Whether no job waits that could be taken now.
 async fn is_idle(jobs: &dyn Jobs) -> bool {
     let [posts, edges] = Lane::ALL.map(|lane| timeout(Duration::from_millis(50), jobs.take(lane)));
     posts.await.is_err() && edges.await.is_err()
@@ -96,7 +97,7 @@ async fn equal_jobs_that_wait_are_one(jobs: Arc<dyn Jobs>) {
     assert!(is_idle(&*jobs).await, "merged jobs are delivered once");
 }
 
-/// Merged with the one in flight, or given a turn of its own, but never more than one.
+/// The second job is merged with the one in flight or is delivered by itself, but only once.
 async fn a_job_equal_to_one_in_flight_gets_at_most_one_turn_more(jobs: Arc<dyn Jobs>) {
     put(&*jobs, &[fan_out(1)]).await;
     let first = take(&*jobs).await;
@@ -157,7 +158,7 @@ async fn what_waits_in_one_lane_delays_nothing_in_the_other(jobs: Arc<dyn Jobs>)
     assert!(is_idle(&*jobs).await);
 }
 
-/// Those that wait, and those put while it is in flight: they get one turn more at most.
+/// Edges that are put while the job waits, or while it is in flight, need at most one further delivery.
 async fn the_edges_of_one_reader_are_one_job(jobs: Arc<dyn Jobs>) {
     let batch: Vec<Job> = (1..=500).map(|author| edge(7, author)).chain([edge(8, 1)]).collect();
     put(&*jobs, &batch).await;
@@ -180,7 +181,7 @@ async fn the_edges_of_one_reader_are_one_job(jobs: Arc<dyn Jobs>) {
     assert!(is_idle(&*jobs).await);
 }
 
-/// So one who always has more to do does not come before the others.
+/// So a reader that always has more to do does not come before the others.
 async fn what_is_put_again_after_its_ack_waits_behind_the_others(jobs: Arc<dyn Jobs>) {
     put(&*jobs, &[fan_out(1), fan_out(2)]).await;
     let mut turns = vec![];
@@ -208,7 +209,7 @@ async fn a_cancelled_take_has_taken_nothing(jobs: Arc<dyn Jobs>) {
     let wants: BTreeSet<Job> = (1..=200).map(fan_out).collect();
     let mut got = BTreeSet::new();
     for job in &wants {
-        // A take that waits, and is dropped just as work arrives.
+        // A future of `take` that waits is dropped just when work arrives.
         let mut waiting = Box::pin(jobs.take(Lane::Posts));
         let early = waiting.as_mut().now_or_never();
         put(&*jobs, &[*job]).await;
@@ -260,7 +261,7 @@ async fn a_long_queue_loses_and_repeats_nothing(jobs: Arc<dyn Jobs>) {
     for chunk in all.chunks(500) {
         put(&*jobs, chunk).await;
     }
-    // Merged wherever the queue keeps them, near its front as well as far behind.
+    // Equal jobs are merged wherever they stand in the queue, near its front as well as far behind.
     put(&*jobs, &[all[2], all[1700], all[2999]]).await;
     assert_eq!(pending(&*jobs).await, 3000);
     for (n, wants) in all.iter().enumerate() {
@@ -285,7 +286,7 @@ async fn what_was_not_acknowledged_comes_again_after_a_restart(open: &impl Async
     let _in_flight = take(&*jobs).await;
     let given_back = take(&*jobs).await;
     jobs.nack(given_back.id).await.expect("the queue works");
-    // Done, and asked for again.
+    // The job is acknowledged, and then put again.
     let again = take_of(&*jobs, Lane::Edges).await;
     ack(&*jobs, again).await;
     put(&*jobs, &[again.job]).await;

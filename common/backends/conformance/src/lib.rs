@@ -1,6 +1,7 @@
-//! What every home of a trait of `feedgate-common` must pass: a function per trait that takes `open`.
+//! The tests that every implementation ("home") of a trait of `feedgate-common` must pass: a function for each trait
+//! that takes `open`.
 //!
-//! Each panics with a sentence at the first promise that is broken. Memory is not excused.
+//! Each function panics with a sentence at the first broken promise. A store in memory must pass all tests too.
 
 pub mod archive;
 pub mod doorbell;
@@ -10,7 +11,7 @@ pub mod sessions;
 
 use std::time::Duration;
 
-/// What has not happened by the end of this, on the slowest machine, does not happen.
+/// Waits for `work`, at most for a time after which nothing more happens even on the slowest machine.
 async fn in_time<T>(work: impl Future<Output = T>) -> Result<T, tokio::time::error::Elapsed> {
     tokio::time::timeout(Duration::from_secs(300), work).await
 }

@@ -1,5 +1,5 @@
-//! What every home of [`Sessions`] must pass: the newest connection of a device wins, what was ended stays
-//! ended, and a stored position never goes back.
+//! The tests that every implementation ("home") of [`Sessions`] must pass: the newest connection of a device wins, an
+//! ended session stays ended, and a stored position never goes back.
 
 mod feeds;
 
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use feedgate_common::sessions::{Claim, DEVICE_TTL_MS, DEVICES_MAX, Held, SavePosition, Sessions, Token};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
-/// All of it. `open(name)` opens the pool of that name, empty at first; opening it again after every handle
-/// was dropped is a restart of the pool's home.
+/// Runs all tests of the pool. `open(name)` opens the pool of that name, which is empty at first. To open it again
+/// after every handle was dropped is a restart of the pool's store.
 pub async fn sessions(open: impl AsyncFn(&str) -> Arc<dyn Sessions>) {
     // A node renews its lease before its first claim.
     let open = async |name: &str| {
@@ -116,7 +116,7 @@ async fn i17_of_many_claims_at_once_one_survives(pool: Arc<dyn Sessions>) {
     claimed.sort_by_key(|(_, claimed)| claimed.token);
     let (last, _) = claimed[63];
     assert_eq!(connections(&*pool).await, [("a".to_owned(), last)]);
-    // Each but the last was handed to exactly its successor, to be closed.
+    // Each session but the last was handed to exactly its successor, to be closed.
     for pair in claimed.windows(2) {
         assert_eq!(pair[1].1.replaced, Some(("n1".to_owned(), pair[0].0)));
     }
@@ -130,7 +130,7 @@ async fn i17_the_newest_stays_whatever_the_order_of_confirmations(pool: Arc<dyn 
     assert_eq!(confirm(&*pool, &[&other, &newer, &older]).await, [true, true, false]);
     assert_eq!(connections(&*pool).await, [("a".to_owned(), 2), ("b".to_owned(), 3)]);
 
-    // The newest has ended: that does not bring the older one back.
+    // The newest session has ended. That does not bring the older one back.
     pool.release(USER, &newer.claim.device, newer.token).await.expect("the pool works");
     assert_eq!(confirm(&*pool, &[&older, &newer]).await, [false, false]);
     assert_eq!(connections(&*pool).await, [("b".to_owned(), 3)]);
@@ -160,7 +160,7 @@ async fn each_node_of_a_user_is_named_once(pool: Arc<dyn Sessions>) {
     }
     let other = Claim { user: UserNo(8), node: "n2".to_owned(), ..a_claim("a", 4) };
     pool.claim(other).await.expect("the pool works");
-    // As asked: an answer for each, in that order, also for who is asked for twice or is not there.
+    // There is an answer for each user in the order asked, also for one who is asked for twice or has no session.
     let asked = [UserNo(8), UserNo(1_000_000), USER, UserNo(8)];
     let (both, one) = (vec!["n1".to_owned(), "n2".to_owned()], vec!["n2".to_owned()]);
     assert_eq!(nodes(&*pool, &asked).await, [one.clone(), vec![], both, one]);
@@ -213,7 +213,7 @@ async fn i10_a_position_only_moves_forward(pool: Arc<dyn Sessions>) {
         assert_eq!(save(&*pool, "a", token, to, NOW).await, moves, "{to:?}");
         assert_eq!(position(&*pool, "a", NOW).await, if moves { Some(to) } else { before });
     }
-    // Also across sessions, and within one call, in its order.
+    // Positions only move forward across sessions too, and also in the order within one call.
     let token = claim(&*pool, "a", 2).await;
     assert!(!save(&*pool, "a", token, at(3, 0), NOW).await);
     let steps = [at(3, 3), at(3, 2), at(3, 4)];
@@ -228,7 +228,7 @@ async fn i12_devices_are_independent(pool: Arc<dyn Sessions>) {
     assert!(save(&*pool, "a", a, at(1, 9), NOW).await);
     assert!(save(&*pool, "a2", b, at(1, 3), NOW).await);
     assert_eq!([position(&*pool, "a", NOW).await, position(&*pool, "a2", NOW).await], [Some(at(1, 9)), Some(at(1, 3))]);
-    // One user's device says nothing about another user's device of the same name.
+    // A user's device has nothing to do with another user's device of the same name.
     let other = pool.claim(Claim { user: UserNo(8), ..a_claim("a", 3) }).await.expect("the pool works");
     assert_eq!(other.replaced, None);
     assert_eq!(pool.position(UserNo(8), &device("a"), FeedId::MAIN, NOW).await.expect("the pool works"), None);
@@ -247,7 +247,7 @@ async fn the_list_is_sorted_and_shows_what_is_online(pool: Arc<dyn Sessions>) {
         shown,
         [("b", "n1", None, NOW), ("c", "n1", Some(at(1, 2)), NOW), ("m", "n1", None, NOW), ("z", "n1", None, NOW)]
     );
-    // A session that continues shows where its device stood.
+    // A new session of a device shows the position where the device stood.
     pool.release(USER, &device("c"), token).await.expect("the pool works");
     claim(&*pool, "c", 5).await;
     let list = pool.list(USER).await.expect("the pool works");
@@ -285,7 +285,7 @@ async fn the_device_unseen_longest_makes_room(pool: Arc<dyn Sessions>) {
         let token = claim(&*pool, &name(n), n as u64).await;
         assert!(save(&*pool, &name(n), token, at(1, 1), NOW + n as i64).await);
     }
-    // Device 0 was first, but is seen again; so device 1 is the one to go.
+    // Device 0 came first, but was seen again; so device 1 is the one that is removed.
     let token = claim(&*pool, &name(0), 100).await;
     assert!(save(&*pool, &name(0), token, at(1, 2), NOW + 1000).await);
     let token = claim(&*pool, "one-more", 101).await;
@@ -303,7 +303,7 @@ async fn the_device_unseen_longest_makes_room(pool: Arc<dyn Sessions>) {
 async fn a_device_unseen_for_60_days_is_forgotten(pool: Arc<dyn Sessions>) {
     let token = claim(&*pool, "a", 1).await;
     assert!(save(&*pool, "a", token, at(5, 5), NOW).await);
-    // Acknowledging the same position again is being seen.
+    // A device that acknowledges the same position again counts as seen.
     assert!(save(&*pool, "a", token, at(5, 5), NOW + 10).await);
     assert_eq!(position(&*pool, "a", NOW + 9 + DEVICE_TTL_MS).await, Some(at(5, 5)));
     let later = NOW + 10 + DEVICE_TTL_MS;

@@ -1,4 +1,4 @@
-//! What is addressed to readers by name.
+//! Tests of items that are addressed to readers by name.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, UserNo, Wa
 
 use super::{NOW, change, delete, edit, follow, number, post, shield, to_users, unfollow, user, write, write_at};
 
-/// Publishes; the item, its author and to whom it was given.
+/// Publishes an item to named readers. Answers the item, its author and the readers who were given it.
 async fn send(archive: &dyn Archive, publish: Publish, now: i64) -> (ItemId, UserNo, Vec<UserNo>) {
     match write_at(archive, Write::Publish(publish), now).await {
         Ok(Written::Published { id, author, outbox_seq: 0, readers, fresh: true, .. }) => (id, author, readers),
@@ -57,7 +57,7 @@ pub(super) async fn an_item_addressed_twice_to_one_reader_counts_once(archive: A
     assert!(archive.items(&[nobodys]).await.unwrap()[0].as_ref().is_some_and(|item| item.direct));
 }
 
-/// It has its id and its place in an export; nobody named it, or nobody who was named could get it.
+/// Such an item has an id and a place in an export. Nobody is named in it, or nobody who is named may get it.
 pub(super) async fn an_item_that_reached_nobody_is_told_of_as_one_until_its_end(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     write(archive, shield("rea", Shield::Block, "ann", true)).await.unwrap();
@@ -85,7 +85,7 @@ pub(super) async fn an_item_that_reached_nobody_is_told_of_as_one_until_its_end(
     assert_eq!(archive.direct_items(None, 10).await.unwrap(), wants);
 }
 
-/// Whatever became of edges and blocks meanwhile.
+/// The changes reach these readers whatever has become of edges and blocks meanwhile.
 pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archive: Arc<dyn Archive>) {
     let (item, ann, readers) = send(&*archive, to_users("ann", "x", &["rea", "ben"]), NOW).await;
     let (rea, ben) = (number(&*archive, "rea").await, number(&*archive, "ben").await);

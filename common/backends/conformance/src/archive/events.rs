@@ -1,4 +1,4 @@
-//! Events, epochs and counts.
+//! Tests of events, epochs and counts.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ async fn due(archive: &dyn Archive, not_after: i64) -> Vec<Event> {
     lines.into_iter().map(|line| line.event).collect()
 }
 
-/// All up to `seq`, gone through once.
+/// An event of all records up to `seq`, which were gone through once.
 fn outbox(author: UserNo, seq: OutboxSeq) -> Event {
     Event::Outbox { author, seq, redo: 0 }
 }
 
-/// How far the author's outstanding events go, however many there are.
+/// How far the author's outstanding events go, however many there are; `None` if there is none.
 async fn due_outbox(archive: &dyn Archive, author: UserNo, not_after: i64) -> Option<OutboxSeq> {
     let of_author = |event: Event| match event {
         Event::Outbox { author: whose, seq, .. } => (whose == author).then_some(seq),

@@ -1,4 +1,4 @@
-//! Authors whom everyone follows.
+//! Tests of authors whom everyone follows.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo, Watermarks};
 
 use super::{NOW, accept, change, classify, follow, number, post, shield, unfollow, user, write};
 
-/// `all`, who said one thing before everyone followed and one thing since.
+/// The author `all`, with one item from before everyone followed and one from after that.
 async fn herald(archive: &dyn Archive) -> (UserNo, ItemId, ItemId) {
     let (before, _) = accept(archive, post("all", "before"), NOW).await;
     write(archive, classify("all", Class::Everyone)).await.expect("nothing stands against it");
@@ -22,7 +22,7 @@ async fn feed(archive: &dyn Archive, reader: UserNo) -> Vec<ItemId> {
     feed.iter().map(|add| add.key.item).collect()
 }
 
-/// Without a row anywhere: also who comes later.
+/// Also users who come later follow, and nobody needs a row for that.
 pub(super) async fn everyone_follows_from_then_on(archive: Arc<dyn Archive>) {
     let (all, _, since) = herald(&*archive).await;
     let reader = number(&*archive, "rea").await;
@@ -96,7 +96,7 @@ pub(super) async fn a_follow_beside_everyones_is_listed_and_changes_no_feed(arch
     assert!(!off.on && off.generation > 0);
 }
 
-/// What a reader has said of an author counts, also if it was said before everyone followed.
+/// A reader's own follow or unfollow counts, also one from before everyone followed.
 pub(super) async fn who_had_an_edge_before_keeps_it(archive: Arc<dyn Archive>) {
     let (fan, _, edge, _) = change(&*archive, follow("fan", "all")).await;
     change(&*archive, follow("left", "all")).await;

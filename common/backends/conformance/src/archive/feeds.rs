@@ -1,4 +1,4 @@
-//! Named feeds: each item stands in one of them, and whoever asks about a feed is told of it alone.
+//! Tests of named feeds: each item stands in one feed, and a question about a feed is answered from it alone.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Op, Progress, UserNo, Water
 
 use super::{NOW, accept, change, classify, delete, edit, follow, number, post, to_users, user, write, write_at};
 
-/// The numbers of "likes" and "stories".
+/// The numbers of the feeds "likes" and "stories".
 async fn named(archive: &dyn Archive) -> [FeedId; 2] {
     let feeds = archive.intern_feeds(&["likes", "stories"].map(Into::into)).await.expect("the archive works");
     feeds.try_into().expect("one number a name")
@@ -19,12 +19,12 @@ fn to(feed: FeedId, publish: Publish) -> Publish {
     Publish { feed, ..publish }
 }
 
-/// Publishes to a feed; the item.
+/// Publishes an item to a feed of the followers. Answers the item.
 async fn say(archive: &dyn Archive, feed: FeedId, author: &str) -> ItemId {
     accept(archive, to(feed, post(author, "x")), NOW).await.0
 }
 
-/// Publishes to a feed of one reader; the item.
+/// Publishes an item to a feed of one reader. Answers the item.
 async fn tell(archive: &dyn Archive, feed: FeedId, author: &str, reader: &str) -> ItemId {
     match write(archive, Write::Publish(to(feed, to_users(author, "x", &[reader])))).await {
         Ok(Written::Published { id, outbox_seq: 0, fresh: true, .. }) => id,
@@ -32,13 +32,13 @@ async fn tell(archive: &dyn Archive, feed: FeedId, author: &str, reader: &str) -
     }
 }
 
-/// Op, feed and item of each record.
+/// The op, the feed and the item of each record of an outbox.
 async fn outbox(archive: &dyn Archive, author: UserNo) -> Vec<(Op, FeedId, ItemId)> {
     let records = archive.outbox(author, 0, 1000).await.expect("the archive works").records;
     records.into_iter().map(|record| (record.op, record.feed, record.key.item)).collect()
 }
 
-/// The news of one feed from the beginning, in steps of `limit`, and how many steps these were.
+/// All news of one feed from the beginning, read in steps of `limit` entries, and the number of steps.
 async fn news(archive: &dyn Archive, key: InboxKey, limit: usize, heads: Watermarks) -> (Vec<(Op, ItemId)>, usize) {
     let (mut seen, mut after, mut steps) = (vec![], Watermarks::default(), 0);
     while after != heads {
@@ -54,7 +54,8 @@ fn items(adds: &[FeedAdd]) -> Vec<ItemId> {
     adds.iter().map(|add| add.key.item).collect()
 }
 
-/// What each door brings to an inbox of whose author everything is past every cut, oldest first.
+/// The adds that each way of reading gives to an inbox, oldest first. Push and pull have passed all of the author's
+/// records.
 async fn shown(archive: &dyn Archive, key: InboxKey, author: UserNo, backfill: usize) -> Vec<ItemId> {
     let progress = Progress::at(1000);
     let cut = Cut { progress, pull: 1000 };
@@ -99,7 +100,7 @@ pub(super) async fn names_of_feeds_have_dense_numbers_that_outlive_a_restart(
     assert_eq!(outbox(&*archive, ann).await, [(Op::Add, FeedId(2), item), (Op::Update, FeedId(2), item)]);
 }
 
-/// As nodes that start at the same time do.
+/// Many tasks give numbers to one name at once, as nodes do that start together.
 pub(super) async fn a_name_interned_by_many_at_once_has_one_number(archive: Arc<dyn Archive>) {
     let intern = |turn: usize| {
         let archive = archive.clone();
@@ -124,7 +125,7 @@ pub(super) async fn a_name_interned_by_many_at_once_has_one_number(archive: Arc<
     assert_eq!(archive.feeds().await.unwrap(), [0, 1, 2, 3, 4].map(FeedId));
 }
 
-/// Pushed or pulled, and addressed.
+/// The item is pushed, pulled, or addressed to a reader.
 pub(super) async fn i11_an_edit_and_a_delete_go_where_the_add_went(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [likes, stories] = named(archive).await;
@@ -152,7 +153,7 @@ pub(super) async fn i11_an_edit_and_a_delete_go_where_the_add_went(archive: Arc<
     }
 }
 
-/// However many items of other feeds stand between them.
+/// It does not matter how many items of other feeds stand between them.
 pub(super) async fn a_follow_brings_the_newest_of_each_feed_by_itself(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [likes, stories] = named(archive).await;
@@ -214,7 +215,7 @@ pub(super) async fn what_is_addressed_reaches_one_feed_and_its_number_counts_in_
     assert_eq!(addressed, all, "the reader may see them, in whatever feed");
 }
 
-/// What goes to other feeds costs no step, and is passed by with the next.
+/// Records of other feeds cost no step: the next step of the feed passes them.
 pub(super) async fn a_limit_of_news_counts_the_feeds_own(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [likes, stories] = named(archive).await;
@@ -246,7 +247,7 @@ pub(super) async fn a_limit_of_news_counts_the_feeds_own(archive: Arc<dyn Archiv
     assert_eq!(news(archive, key(stories), 1, heads).await, (vec![], 1), "an empty feed is passed by at once");
 }
 
-/// The feed follows from the kind, by a configuration that may change.
+/// The feed of an item follows from its kind, by a configuration that may have changed between the two requests.
 pub(super) async fn i6_a_retry_that_would_go_to_another_feed_gives_the_first_answer(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let [likes, stories] = named(archive).await;

@@ -1,4 +1,4 @@
-//! Users and follow edges.
+//! Tests of users and follow edges.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ pub(super) async fn recipients_come_by_number_within_their_bucket(archive: Arc<d
     assert_eq!(archive.all_recipients(readers[0], 9).await.unwrap(), []);
 }
 
-/// A whole bucket, read in pages of three.
+/// All followers in one bucket, read in pages of three.
 async fn share(archive: &dyn Archive, author: UserNo, bucket: Bucket, buckets: u16) -> Vec<UserNo> {
     let (mut all, mut after) = (vec![], None);
     loop {

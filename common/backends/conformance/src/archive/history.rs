@@ -1,4 +1,4 @@
-//! History from elsewhere: it takes its own place and time, wakes nobody, and a second run changes nothing.
+//! Tests of imports: history takes its own place and time, wakes nobody, and a second run changes nothing.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ fn followed(reader: &str, since: Millis, from: Place) -> Import {
     Import::Follow { reader: user(reader), author: user("ann"), since, from }
 }
 
-/// Items 1 to 4, of which 2 was deleted behind 3; who followed behind 3, behind that delete, and before everything.
+/// Items 1 to 4, of which 2 was deleted after 3 was published. Readers followed after 3, after that delete, and before
+/// everything.
 fn lines() -> Vec<Import> {
     let named = Publish { audience: Audience::Users(vec![user("rea")]), id: Some(ItemId(9)), ..post("ann", "to you") };
     vec![
@@ -54,7 +55,7 @@ async fn adds(archive: &dyn Archive, reader: UserNo, author: UserNo, backfill: u
 pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     archive.intern(&["ann", "ben", "rea", "rob", "roy"].map(user)).await.unwrap();
-    // One line a call, and all of them in one: no difference.
+    // The result is the one of before, whether each line is a call or all lines are one call.
     for line in lines().into_iter().take(6) {
         assert!(import(archive, vec![line]).await.iter().all(fresh));
     }
@@ -65,7 +66,7 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     let [ann, rea, rob, roy] = [1, 3, 4, 5].map(UserNo);
     let outbox = archive.outbox(ann, 0, 100).await.unwrap();
     assert_eq!((outbox.records.len(), outbox.head, outbox.live), (5, 5, 0));
-    // Behind item 3 the two newest were 2 and 3; behind the delete, 1 and 3.
+    // After item 3 the two newest items were 2 and 3; after the delete of 2 they were 1 and 3.
     assert_eq!(adds(archive, rea, ann, 2).await, (vec![3, 4], true));
     assert_eq!(adds(archive, rob, ann, 2).await, (vec![1, 3, 4], true));
     assert_eq!(adds(archive, roy, ann, 2).await, (vec![1, 3, 4], true));
@@ -89,7 +90,8 @@ pub(super) async fn history_takes_its_own_place_wakes_nobody_and_comes_once(arch
     assert_eq!(archive.direct_items(Some(ItemId(9)), 10).await.unwrap(), []);
 }
 
-/// What was liked, taken back and liked again elsewhere is so here, however often the lines come.
+/// A like that was taken back and given again before the import is so after it too, however often the lines are
+/// imported.
 pub(super) async fn a_foreign_id_goes_with_the_item_that_took_it_last(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     let like = |id: Option<u64>, author: &str| {
@@ -116,7 +118,8 @@ pub(super) async fn a_foreign_id_goes_with_the_item_that_took_it_last(archive: A
     assert!(fresh(&import(archive, vec![like(None, "ann")]).await[0]));
 }
 
-/// Whether they come in calls of their own or in one: nothing of what is accepted here is taken in before the history.
+/// The lines are calls of their own or all in one call. No inbox takes in what is accepted here before the imported
+/// lines that follow are there.
 pub(super) async fn what_was_accepted_before_history_is_told_of_behind_it(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     for (id, at_once) in [(100, false), (200, true)] {
@@ -182,8 +185,8 @@ pub(super) async fn history_that_says_otherwise_than_what_is_there_is_refused_or
     assert!(!fresh(&answers[4]), "nobody follows ann but by an edge");
 }
 
-/// Between the place and the head lie records that others may have in hand: the gate of every other door is the head, as
-/// of any follow.
+/// Other steps may have read records between the imported place and the head. So for them the follow begins at the
+/// head, as any follow does.
 pub(super) async fn i3_an_imported_follow_is_past_the_head_for_every_door_but_its_own(archive: Arc<dyn Archive>) {
     let archive = &*archive;
     import(archive, vec![item(1, "ann", false), item(2, "ann", false), item(3, "ann", false)]).await;

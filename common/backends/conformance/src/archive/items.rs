@@ -1,4 +1,4 @@
-//! Items: accepted, read, edited, deleted.
+//! Tests of items: they are accepted, read, edited and deleted.
 
 use std::sync::Arc;
 
@@ -115,7 +115,8 @@ pub(super) async fn a_refused_operation_changes_nothing_and_stops_no_other(archi
     ));
 }
 
-/// Readers hammer an item while it changes: whoever asks after the answer gets what was answered.
+/// Readers read an item again and again while it changes. A read that begins after a change was answered must show that
+/// change.
 pub(super) async fn no_reader_gets_an_old_item_once_its_change_is_answered(archive: Arc<dyn Archive>) {
     let (id, _) = accept(&*archive, post("ann", "v1"), NOW).await;
     let done = Arc::new(std::sync::atomic::AtomicBool::new(false));

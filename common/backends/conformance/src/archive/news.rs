@@ -1,4 +1,4 @@
-//! Routes, pull numbers, and the news of a reader.
+//! Tests of routes, of pull numbers, and of the news of a reader.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn seqs(entries: &[Entry]) -> Vec<(UserNo, u64)> {
     entries.iter().map(|entry| (entry.author, entry.outbox_seq)).collect()
 }
 
-/// `archive` pulls above two followers.
+/// In this `archive` an author with more than two followers is pulled.
 pub(super) async fn an_author_with_too_many_followers_is_pulled(archive: Arc<dyn Archive>) {
     let star = number(&*archive, "star").await;
     let mut wants = vec![];
@@ -68,7 +68,8 @@ pub(super) async fn i11_a_class_counts_from_the_next_item_and_what_follows_an_ad
     assert_eq!(archive.outbox(ann, 0, 1).await.unwrap().last_pull, 3);
 }
 
-/// Two readers follow all writers, a third nobody: what one has seen up to a number is all there ever is up to it.
+/// Two readers follow all writers and a third one follows nobody. What a reader has seen up to a number must be all
+/// that there ever is up to that number.
 pub(super) async fn i10_pull_numbers_are_dense_and_none_appears_below_one_that_was_seen(archive: Arc<dyn Archive>) {
     const WRITERS: usize = 4;
     const EACH: usize = 40;
@@ -82,7 +83,7 @@ pub(super) async fn i10_pull_numbers_are_dense_and_none_appears_below_one_that_w
         let archive = archive.clone();
         async move {
             for n in 0..EACH {
-                // Several in one transaction, and one that is not pulled at all.
+                // One transaction has several items, and one of them is not pulled.
                 let posts = vec![Write::Publish(post(&name, &n.to_string())), Write::Publish(post("pushed", "x"))];
                 archive.write(posts, NOW).await.expect("the archive works");
             }
@@ -119,7 +120,7 @@ pub(super) async fn a_limit_cuts_news_where_it_says(archive: Arc<dyn Archive>) {
     }
     let (reader, ann, ..) = change(&*archive, follow("rea", "ann")).await;
     let (_, cat, ..) = change(&*archive, follow("rea", "cat")).await;
-    // Numbers 1 to 9; those of ben, 2, 5 and 8, are nothing for the reader.
+    // The records have the numbers 1 to 9. The reader does not follow ben, whose numbers are 2, 5 and 8.
     for n in 0..3 {
         for author in ["ann", "ben", "cat"] {
             accept(&*archive, post(author, &n.to_string()), NOW).await;

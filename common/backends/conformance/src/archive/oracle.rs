@@ -1,4 +1,4 @@
-//! What feeds hold, worked out a second time in the most naive way, over random histories.
+//! Compares what feeds hold with the answers of the most simple implementation, over random histories.
 
 mod happen;
 mod history;
@@ -19,8 +19,8 @@ pub use history::{History, Step};
 use history::{NAMED, USERS};
 use naive::Naive;
 
-/// Lets `history` happen in an empty Archive that pulls above its number, and compares every answer about feeds with the
-/// naive rule.
+/// Lets `history` happen in an empty Archive with its `pull_above`, and compares every answer about feeds with that of
+/// the simple implementation.
 pub async fn i4_feeds_agree_with_the_naive_rule(archive: Arc<dyn Archive>, history: &History) {
     let names: Vec<_> = (0..USERS).map(|who| user(&name(who))).collect();
     let users = archive.intern(&names).await.unwrap();
@@ -42,7 +42,7 @@ pub async fn i4_feeds_agree_with_the_naive_rule(archive: Arc<dyn Archive>, histo
     asked.events_agree().await;
 }
 
-/// An Archive after its history.
+/// An Archive after a history, and what it should answer.
 struct Asked<'a> {
     archive: &'a dyn Archive,
     naive: Naive,
@@ -51,7 +51,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Of one feed of one user, as a reader and as an author.
+    /// Compares all answers about one feed of one user, who is asked about as a reader and as an author.
     async fn feed_agrees(&self, key: InboxKey) {
         self.profile_agrees(key.reader, key.feed).await;
         self.news_agree(key).await;
@@ -111,7 +111,8 @@ impl Asked<'_> {
         }
     }
 
-    /// From every watermark, in steps of any size, news are exactly what the feed pulls and what is addressed to it.
+    /// Compares news from every watermark and in steps of any size: they must be exactly what the feed pulls and what
+    /// is addressed to it.
     async fn news_agree(&self, key: InboxKey) {
         let Self { archive, naive, users, .. } = self;
         let heads = naive.heads(key.reader);
@@ -195,7 +196,7 @@ impl Asked<'_> {
         assert_eq!(adds, wants, "what a rebuilt inbox of {key:?} holds");
     }
 
-    /// Nothing was finished: all of it is outstanding.
+    /// Compares the outstanding events. Nothing was finished, so all events are outstanding.
     async fn events_agree(&self) {
         let mut upto: HashMap<(bool, UserNo), u64> = HashMap::new();
         for line in self.archive.outstanding(None, i64::MAX, 10_000).await.unwrap() {
@@ -215,13 +216,14 @@ impl Asked<'_> {
     }
 }
 
-/// What is numbered beyond `after`, up to `upto`.
+/// The entries with a number above `after` and up to `upto`.
 fn between(numbered: &[(u64, Entry)], after: u64, upto: u64) -> impl Iterator<Item = Entry> {
     numbered.iter().filter(move |(number, _)| *number > after && *number <= upto).map(|(_, entry)| *entry)
 }
 
-/// And among the next adds of all authors, the oldest in display order stands first. What is addressed to the reader has
-/// no place in an outbox: it stands in display order.
+/// Checks the order of adds: those of one author stand in outbox order, and among the next adds of all authors the
+/// oldest in display order comes first. What is addressed to the reader stands in no outbox, so display order alone
+/// decides its place.
 fn authors_stand_in_outbox_order(state: &FeedState) {
     for (at, add) in state.adds.iter().enumerate() {
         let rest = &state.adds[at + 1..];

@@ -1,4 +1,4 @@
-//! The outbox: dense, in commit order, each record by the door of its add.
+//! Tests of the outbox: it is dense and in commit order, and each record has the route of its item's add.
 
 use std::sync::Arc;
 

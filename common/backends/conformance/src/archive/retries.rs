@@ -1,4 +1,4 @@
-//! A publish asked for twice is one item.
+//! Tests of retries: an item that is published twice is one item.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Answer, NOW, delete, edit, post, write, write_at};
 
 const DAY: Millis = 24 * 3600 * 1000;
 
-/// The same post, recognisable by each of the three keys.
+/// Three items, each recognised by another key: idempotency key, id and foreign id.
 fn keyed() -> [Publish; 3] {
     let mut by_key = post("ann", "by key");
     by_key.idempotency_key = Some("key".into());
@@ -71,7 +71,7 @@ pub(super) async fn i6_a_retry_after_edit_and_delete_gives_the_first_answer(arch
     }
 }
 
-/// A like, taken back, and a like again: by the same reader, and then by another.
+/// A like is taken back and given again, by the same reader and then by another one.
 pub(super) async fn a_foreign_id_is_free_again_once_its_item_is_deleted(archive: Arc<dyn Archive>) {
     let mut like = post("ann", "like");
     like.foreign_id = Some("like:7".into());
@@ -107,7 +107,7 @@ pub(super) async fn a_foreign_id_is_free_again_once_its_item_is_deleted(archive:
     assert!(new == same && new != id);
 }
 
-/// The key and the id of an item outlive it: a retry that comes late makes no second item.
+/// The idempotency key and the id of an item outlive it, so a late retry makes no second item.
 pub(super) async fn a_delete_frees_neither_an_idempotency_key_nor_an_id(archive: Arc<dyn Archive>) {
     let mut by_id = post("ann", "by id");
     (by_id.id, by_id.foreign_id) = (Some(ItemId(42)), Some("a".into()));
@@ -178,7 +178,7 @@ pub(super) async fn an_idempotency_key_is_free_again_after_a_day(archive: Arc<dy
     let second = publish(&*archive, &wanted, NOW + DAY).await;
     let Ok(Written::Published { outbox_seq: 2, .. }) = second else { panic!("a new item, not {second:?}") };
     assert_eq!(publish(&*archive, &wanted, NOW + DAY + 1).await, stale(&second));
-    // Many keys end at once: none of them may take a living one with it.
+    // The time of many keys ends at once. Their removal must not remove a key whose time is not over.
     for n in 0..50 {
         let mut other = post("ann", &n.to_string());
         other.idempotency_key = Some(n.to_string().into());

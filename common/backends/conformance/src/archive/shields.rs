@@ -1,4 +1,4 @@
-//! Mutes, hides and blocks: what they do to edges and to lists.
+//! Tests of mutes, hides and blocks, and of what they do to edges and lists.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub(super) async fn a_follow_under_a_shield_is_listed_and_stays_off(archive: Arc
     assert_eq!(archive.counts().await.unwrap().edges, 0);
 }
 
-/// Who hides is not seen; who blocks neither sees nor is seen; each shield counts by itself.
+/// A user who hides is not seen. A user who blocks neither sees nor is seen. Each shield counts by itself.
 pub(super) async fn each_shield_stands_on_its_own_edges(archive: Arc<dyn Archive>) {
     let (ann, ben, ..) = change(&*archive, follow("ann", "ben")).await;
     change(&*archive, follow("ben", "ann")).await;

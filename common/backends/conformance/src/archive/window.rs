@@ -1,4 +1,4 @@
-//! Which part of an outbox an edge shows, and what a rebuild has to be told.
+//! Tests of the part of an outbox that an edge shows, and of what a rebuild is told.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Arc
     }
     let (reader, author, edge, _) = change(&*archive, follow("rea", "ann")).await;
     assert_eq!(edge.from, 300);
-    // The 100 newest at the follow stay the window, even when half of them go.
+    // The window stays that of the 100 newest items at the time of the follow, even after half of them are deleted.
     for id in &keys[250..] {
         write(&*archive, delete(*id)).await.unwrap();
     }
@@ -58,7 +58,7 @@ pub(super) async fn i18_a_follow_step_is_told_of_the_first_edges_that_fit(archiv
     const EACH: u64 = (EDGE_ADDS_MAX / FIT) as u64;
     let likes = archive.intern_feeds(&["likes".into()]).await.unwrap()[0];
     let mut edges = vec![];
-    // Some show nothing, one is off, and the last has far too many.
+    // Some edges show nothing, one is off, and the last one shows far too many adds.
     for n in 0..FIT as u64 + 5 {
         let author = format!("author{n:02}");
         let posts = match n {

@@ -1,4 +1,4 @@
-//! What is pushed while an inbox is being built.
+//! Tests of records that are pushed while an inbox is built.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use feedgate_common::{Entry, Inboxes, Position, Progress, UserNo};
 
 use super::{AUTHOR, KEY, READER, add, begun, build, built, entries, follower, key_of, life, record, step};
 
-/// Records `from..=upto` of an author at once.
+/// A step that brings the records `from..=upto` of an author at once.
 fn batch(store: &Arc<dyn Inboxes>, author: u32, from: u64, upto: u64, to: Vec<Recipient>) -> Advance {
     let records = (from..=upto).map(record).collect();
     Advance { author: UserNo(author), next: Progress::at(upto), records, ..step(store, from, to) }
@@ -22,7 +22,8 @@ async fn begin(store: &Arc<dyn Inboxes>, token: u64) {
     assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), begun(token, 0));
 }
 
-/// The build has read every edge up to generation 10, of authors 20 and 21 more than push had brought, of the others as much.
+/// The build has read every edge up to generation 10. Of authors 20 and 21 it holds more than push had brought, of the
+/// others as much.
 pub(super) async fn i4_what_is_pushed_while_an_inbox_is_built_stands_in_it_once(store: Arc<dyn Inboxes>) {
     let second = UserNo(READER.0 + u32::from(store.buckets()));
     build(&store, second, 1, vec![]).await;
@@ -71,7 +72,7 @@ pub(super) async fn i3_a_builder_that_joins_takes_in_what_is_pushed_from_then_on
     assert_eq!(entries(&store, READER).await, [add(1, 5), add(2, 5), add(3, 5)]);
 }
 
-/// A build that takes so long starts over; what it was to be given is in the next snapshot.
+/// A build that takes too long starts over. The notes that it loses are in the next snapshot.
 pub(super) async fn i18_a_build_keeps_so_many_notes_and_no_more(store: Arc<dyn Inboxes>) {
     for over in [0, 1] {
         let (token, author) = (1 + over, 30 + over as u32);
@@ -94,7 +95,7 @@ pub(super) async fn i18_a_build_keeps_so_many_notes_and_no_more(store: Arc<dyn I
     }
 }
 
-/// Of the build's own adds too: the floor holds what is cut of either.
+/// The cut counts the build's own adds too: the floor covers what is cut of either.
 pub(super) async fn i10_what_was_noted_is_cut_as_what_is_pushed(store: Arc<dyn Inboxes>) {
     begin(&store, 1).await;
     store.advance(batch(&store, 30, 1, 900, vec![follower(READER, 5)])).await.unwrap();

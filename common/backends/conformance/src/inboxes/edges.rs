@@ -1,4 +1,4 @@
-//! Follow and unfollow steps.
+//! Tests of follow and unfollow steps.
 
 use std::sync::Arc;
 
@@ -59,12 +59,12 @@ pub(super) async fn each_of_several_follow_steps_at_once_acts_or_not_by_itself(s
     let forget = |author, generation| Entry::forget(author, generation);
     let mut wanted = vec![add(1, 5), forget(ann, 11), post(ann, 1), post(ann, 2), forget(cat, 12), forget(dan, 11)];
     assert_eq!(entries(&store, READER).await, wanted);
-    // What was overtaken is read again, and comes alone.
+    // The step that was overtaken is read again, and comes alone.
     let again = [steps[0].clone(), follow(AUTHOR, 1, &[1]), steps[3].clone()];
     assert_eq!(store.step_edges(again.to_vec()).await.unwrap(), [EdgeStepped::Nothing, at(8), EdgeStepped::Nothing]);
     wanted.extend([forget(AUTHOR, 11), post(AUTHOR, 1)]);
     assert_eq!(entries(&store, READER).await, wanted);
-    // A change of an author whom the inbox remembers already takes that place.
+    // A change of an author whom the inbox remembers already needs no further place.
     let changed = vec![of(ann, edge(13, false, Progress::default(), vec![])), follow(cat, 0, &[])];
     assert_eq!(store.step_edges(changed).await.unwrap(), [at(9), EdgeStepped::Nothing]);
 }

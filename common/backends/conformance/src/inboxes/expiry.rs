@@ -1,4 +1,4 @@
-//! Inboxes that nobody reads go.
+//! Tests of expiry: an inbox that nobody reads is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{AUTHOR, KEY, READER, add, build, built, edge, entries, follower, gro
 
 const MINUTE: i64 = 60_000;
 
-/// A home may drop them by itself, or be asked to: long past their time they are gone either way.
+/// A store may drop inboxes by itself or when it is asked to. Long after their time they are gone in each case.
 pub(super) async fn an_inbox_whose_time_is_past_goes_whole_and_one_that_is_touched_stays(store: Arc<dyn Inboxes>) {
     let reader = |n: u32| UserNo(READER.0 + n * u32::from(store.buckets()));
     let [touched, forever] = [reader(1), reader(2)];

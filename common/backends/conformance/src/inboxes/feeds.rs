@@ -1,4 +1,4 @@
-//! A reader has an inbox for each feed: they share the progress of push, and nothing else.
+//! Tests of the inboxes that a reader has for each feed: they share the progress of push, and nothing else.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn named(reader: UserNo) -> InboxKey {
     InboxKey { reader, feed: NAMED }
 }
 
-/// As [`step`], of a record that goes to the named feed.
+/// A step like [`step`], but its record goes to the named feed.
 fn named_step(store: &Arc<dyn Inboxes>, seq: u64, recipients: Vec<Recipient>) -> Advance {
     let records = vec![Record { feed: NAMED, ..record(seq) }];
     Advance { feed: NAMED, records, ..step(store, seq, recipients) }
@@ -47,7 +47,7 @@ pub(super) async fn a_push_grows_the_inboxes_of_its_feed_and_moves_the_progress_
     assert_eq!(store.log(named(second)).await.unwrap(), None);
 }
 
-/// The token is of one feed, and so is what the inbox knows of edges.
+/// A token belongs to one feed, and so does what the inbox knows of edges.
 pub(super) async fn a_push_of_one_feed_disturbs_no_inbox_of_another(store: Arc<dyn Inboxes>) {
     let begin = async |key, token| store.begin_build(key, life(token)).await.unwrap();
     begin(KEY, 1).await;

@@ -1,5 +1,5 @@
-//! Inboxes as plainly as they can be written: vectors in maps behind one lock, nothing durable,
-//! nothing ever cut. What an honest store is compared with.
+//! The most simple store of inboxes: vectors in maps behind one lock, nothing durable and nothing ever cut. Real stores
+//! are compared with it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ use feedgate_common::{
     Watermarks,
 };
 
-/// See the module.
+/// A store of inboxes in memory that never cuts a log.
 #[derive(Debug)]
 pub struct Naive {
     buckets: u16,
@@ -31,7 +31,8 @@ struct State {
     tokens: HashMap<InboxKey, Token>,
 }
 
-/// A build in flight, and what was pushed since, each with the counter of whoever did.
+/// A build in flight, with the entries pushed since it began, each with the newest edge generation known to the worker
+/// that pushed it.
 #[derive(Debug)]
 struct Token {
     epoch: Epoch,
@@ -43,7 +44,7 @@ struct Inbox {
     epoch: Epoch,
     built_at: Generation,
     floor: Option<DisplayKey>,
-    /// What an honest store no longer remembers stays here.
+    /// The marks of authors. Also those that a real store no longer remembers stay here.
     marks: HashMap<UserNo, Mark>,
     taken: Watermarks,
     until: Millis,
@@ -68,7 +69,7 @@ impl State {
 }
 
 impl Naive {
-    /// An empty store.
+    /// A store without inboxes and with this many buckets.
     pub fn new(buckets: u16) -> Self {
         Self { buckets, state: Mutex::default() }
     }

@@ -1,4 +1,4 @@
-//! What no push brings: takes, and what others do to what they have brought.
+//! Tests of takes, which bring what no push brings, and of what other steps do to such entries.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn direct(op: Op, n: u64) -> Entry {
     Entry::direct(op, AUTHOR, key_of(n))
 }
 
-/// At the suite's inbox of this epoch, by somebody who knows of every edge.
+/// A take for the suite's inbox of this epoch, by a caller that knows of every edge.
 fn take(epoch: u64, expected: Watermarks, next: Watermarks, entries: Vec<Entry>) -> Take {
     Take { key: KEY, epoch: life(epoch), expected, next, entries, counter: 1000 }
 }
@@ -87,8 +87,8 @@ pub(super) async fn i16_a_take_of_another_epoch_does_nothing(store: Arc<dyn Inbo
     assert_eq!((taken(&store).await, entries(&store, READER).await), (marks(0, 0), vec![]));
 }
 
-/// The reader follows the suite's author under generation 12; of two others, one was followed before the build, one
-/// after it.
+/// The reader follows the suite's author under generation 12. Of two other authors it followed one before the build and
+/// one after it.
 pub(super) async fn a_take_appends_what_the_inbox_has_taken_the_edge_of_in_and_all_that_is_addressed(
     store: Arc<dyn Inboxes>,
 ) {
@@ -106,8 +106,8 @@ pub(super) async fn a_take_appends_what_the_inbox_has_taken_the_edge_of_in_and_a
     assert_eq!(entries(&store, READER).await[1..], wants);
 }
 
-/// Somebody who read the edges before a follow that the inbox has been built with: what is pulled under an edge of then
-/// can neither be appended nor be passed by.
+/// The caller has read the edges before a follow that the build of the inbox has seen. What it has pulled under the old
+/// edge can neither be appended nor be passed.
 pub(super) async fn a_take_that_knows_less_than_the_inbox_does_nothing(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![]).await;
     let news = vec![direct(Op::Add, 4), Entry { author: UserNo(8), ..add(1, 5) }];
@@ -132,7 +132,7 @@ pub(super) async fn a_take_at_a_missing_inbox_says_whether_it_is_being_built(sto
     assert_eq!(store.take(missed()).await.unwrap(), Taken::Overtaken);
 }
 
-/// A follow step that was cut at an older watermark would leave a hole; one that ends a follow brings nothing.
+/// A follow step that was cut at an older watermark would leave a gap. A step that ends a follow brings nothing.
 pub(super) async fn a_follow_step_needs_the_watermark_it_was_cut_at(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![]).await;
     store.take(take(1, marks(0, 0), marks(6, 1), vec![])).await.unwrap();
@@ -154,7 +154,8 @@ pub(super) async fn a_follow_step_needs_the_watermark_it_was_cut_at(store: Arc<d
     assert_eq!(taken(&store).await, marks(6, 1), "a follow step moves no watermark");
 }
 
-/// The log stays as it is told, the floor counts what is addressed: its author was forgotten before it was cut.
+/// The log stays as it was reported. The floor counts what is addressed to the reader, though its author was forgotten
+/// before the cut.
 pub(super) async fn i10_a_forget_leaves_what_is_addressed_to_the_reader(store: Arc<dyn Inboxes>) {
     build(&store, READER, 1, vec![add(900_000, 5)]).await;
     let addressed = [direct(Op::Add, 800_000), direct(Op::Add, 700_000), direct(Op::Delete, 800_000)];

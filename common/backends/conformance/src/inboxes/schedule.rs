@@ -1,5 +1,5 @@
-//! Random steps for two stores at once: their answers must be equal, and in the end their logs, but
-//! for what an honest store may cut.
+//! Random steps for two stores at once. Their answers must be equal, and in the end their logs, but for what a real
+//! store may cut.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,19 @@ const READERS: u64 = 8;
 const AUTHORS: u64 = 4;
 const FEEDS: [FeedId; 2] = [FeedId::MAIN, FeedId(3)];
 
-/// A source of steps; the same seed gives the same ones.
+/// A source of random steps. A seed always gives equal steps.
 #[derive(Debug)]
 pub struct Schedule {
     random: u64,
     epoch: u64,
-    /// The builds that were begun last.
+    /// The last build that was begun for each inbox.
     begun: HashMap<InboxKey, Begun>,
-    /// The schedule's own time, from long ago; `None`: no inbox expires.
+    /// The time of the schedule in Unix ms, which is long ago; `None` if no inbox expires.
     clock: Option<Millis>,
 }
 
 impl Schedule {
-    /// The schedule of this seed.
+    /// The schedule of this seed, in which no inbox expires.
     pub fn new(seed: u64) -> Self {
         Self {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
@@ -39,12 +39,12 @@ impl Schedule {
         }
     }
 
-    /// The same, in which inboxes also expire: for homes that are told the time.
+    /// The schedule of this seed in which inboxes also expire: for stores that are told the time.
     pub fn expiring(seed: u64) -> Self {
         Self { clock: Some(1_000), ..Self::new(seed) }
     }
 
-    /// Xorshift: all that is asked of it is variety.
+    /// A random number below `n`, by xorshift: only variety is asked of it.
     fn below(&mut self, n: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -68,7 +68,7 @@ impl Schedule {
         UserNo(100 + self.below(AUTHORS) as u32)
     }
 
-    /// Takes `steps` steps in both stores; panics where they answer differently.
+    /// Takes `steps` steps in both stores. Panics if they answer differently.
     pub async fn run(&mut self, store: &dyn Inboxes, naive: &Naive, steps: usize) {
         for _ in 0..steps {
             match self.below(27) {
@@ -114,7 +114,7 @@ impl Schedule {
         assert_eq!(answers.0, answers.1, "{step:?}");
     }
 
-    /// One, or several at once.
+    /// Takes one step of an edge, or several at once.
     async fn edges(&mut self, store: &dyn Inboxes, naive: &Naive) {
         let key = self.key();
         let mut steps: Vec<EdgeStep> = vec![];
@@ -171,7 +171,7 @@ impl Schedule {
         assert_eq!(present(store).await, present(naive).await, "{keys:?}");
     }
 
-    /// What is pulled, then what is addressed to the reader.
+    /// Random news: what is pulled, and then what is addressed to the reader.
     fn news(&mut self) -> Vec<Entry> {
         let (pulled, direct) = (self.below(60), self.below(10));
         let mut news = Vec::new();
@@ -236,7 +236,7 @@ impl Schedule {
         naive.discard(key).await.unwrap();
     }
 
-    /// Until when something is kept: whole seconds, so that no home rounds them.
+    /// A moment until which something is kept, in Unix ms. It is a whole second, so that no store rounds it.
     fn soon(&mut self) -> Millis {
         let ahead = self.below(60) as Millis * 1_000;
         match self.clock {
@@ -245,7 +245,7 @@ impl Schedule {
         }
     }
 
-    /// Touches some, and lets time pass.
+    /// Touches some inboxes, and lets time pass.
     async fn keep(&mut self, store: &dyn Inboxes, naive: &Naive) {
         let touched: Vec<_> = (0..self.below(5)).map(|_| self.key()).collect();
         let until = self.soon();
@@ -297,12 +297,12 @@ impl Schedule {
     }
 }
 
-/// Every inbox there may be.
+/// The keys of all inboxes that may exist.
 fn keys() -> impl Iterator<Item = InboxKey> {
     (0..READERS as u32).flat_map(|reader| FEEDS.map(|feed| InboxKey { reader: UserNo(reader), feed }))
 }
 
-/// `log` must be the end of `whole`, long enough, and its floor must hold what was cut.
+/// Checks that `log` is the end of `whole` and long enough, and that its floor covers what was cut.
 fn logs_agree(log: &Log, whole: &Log) {
     assert_eq!((log.head, log.taken), (whole.head, whole.taken));
     let cut = whole.entries.len() - log.entries.len();

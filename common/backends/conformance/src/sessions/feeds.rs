@@ -1,4 +1,4 @@
-//! A device has a position in each of its feeds: they move alone and are forgotten together.
+//! Tests of the positions that a device has in each of its feeds: they move alone and are forgotten together.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ async fn position(pool: &dyn Sessions, name: &str, feed: FeedId, now: Millis) ->
     pool.position(USER, &device(name), feed, now).await.expect("the pool works")
 }
 
-/// Where a device stands in the main feed, in the likes and in the stories.
+/// The positions of a device in the main feed, in the likes and in the stories.
 async fn positions(pool: &dyn Sessions, name: &str, now: Millis) -> [Option<Position>; 3] {
     let mut found = [None; 3];
     for (found, feed) in found.iter_mut().zip([MAIN, LIKES, STORIES]) {
@@ -68,7 +68,7 @@ async fn i10_positions_of_two_feeds_of_a_device_move_independently_and_only_forw
     assert_eq!(positions(&*pool, "b", NOW).await, [None; 3], "another device says so itself");
     assert!(save(&*pool, "b", b, LIKES, at(1, 1), NOW).await);
 
-    // Also across sessions, and within one call, in its order.
+    // Positions only move forward across sessions too, and also in the order within one call.
     let again = claim(&*pool, "a", 3).await;
     let steps = [(STORIES, at(1, 12)), (MAIN, at(3, 1)), (STORIES, at(1, 11)), (LIKES, at(2, 9)), (STORIES, at(1, 12))];
     let steps =
@@ -119,7 +119,8 @@ async fn i18_a_device_has_positions_in_so_many_named_feeds_at_most(pool: Arc<dyn
     for feed in feeds() {
         assert!(save(&*pool, "a", token, feed, at(1, feed.0.into()), NOW).await);
     }
-    // The first has moved again: so the second was saved longest ago, and makes room for one more.
+    // The position in the first feed has moved again. So that in the second feed was saved longest ago, and makes room
+    // for one more.
     assert!(save(&*pool, "a", token, LIKES, at(1, 100), NOW).await);
     let one_more = FeedId(NAMED_MAX as u16 + 1);
     assert!(save(&*pool, "a", token, one_more, at(1, 7), NOW).await);
@@ -134,12 +135,12 @@ async fn a_device_that_makes_room_loses_its_positions_in_all_feeds(pool: Arc<dyn
     let name = |n: usize| format!("d{n}");
     for n in 0..DEVICES_MAX {
         let token = claim(&*pool, &name(n), n as u64).await;
-        // One in named feeds alone has as good a place as the others.
+        // A device with positions in named feeds alone is kept as long as the others.
         let feed = if n == 2 { LIKES } else { MAIN };
         assert!(save(&*pool, &name(n), token, feed, at(1, 1), NOW + n as i64).await);
         assert!(save(&*pool, &name(n), token, STORIES, at(1, 2), NOW + n as i64).await);
     }
-    // Device 0 was first, but is seen again, in one feed; so device 1 is the one to go.
+    // Device 0 came first, but was seen again in one feed; so device 1 is the one that is removed.
     let token = claim(&*pool, &name(0), 100).await;
     assert!(save(&*pool, &name(0), token, LIKES, at(1, 3), NOW + 1000).await);
     let now = NOW + 1001;
@@ -153,7 +154,7 @@ async fn a_device_that_makes_room_loses_its_positions_in_all_feeds(pool: Arc<dyn
     for n in 3..DEVICES_MAX {
         assert_eq!(positions(&*pool, &name(n), now).await, [Some(at(1, 1)), None, Some(at(1, 2))], "device {n}");
     }
-    // Seen again it begins anew: what was forgotten does not come back with it, nor does it hold anything back.
+    // A device that comes back has no positions: what was forgotten neither comes back nor stops it from going on.
     let token = claim(&*pool, "d1", 102).await;
     assert!(save(&*pool, "d1", token, MAIN, at(1, 0), now).await);
     assert_eq!(positions(&*pool, "d1", now).await, [Some(at(1, 0)), None, None]);
@@ -178,7 +179,7 @@ async fn a_device_unseen_in_every_feed_for_60_days_is_forgotten_in_all(pool: Arc
     for feed in [MAIN, LIKES] {
         assert!(save(&*pool, "a", token, feed, at(5, 5), NOW).await);
     }
-    // Acknowledging in one feed is being seen.
+    // A device that acknowledges anything in one feed counts as seen.
     assert!(save(&*pool, "a", token, LIKES, at(5, 6), NOW + 10).await);
     let last = NOW + 9 + DEVICE_TTL_MS;
     assert_eq!(positions(&*pool, "a", last).await, [Some(at(5, 5)), Some(at(5, 6)), None]);
@@ -189,7 +190,7 @@ async fn a_device_unseen_in_every_feed_for_60_days_is_forgotten_in_all(pool: Arc
     for feed in [MAIN, LIKES] {
         assert!(save(&*pool, "a", token, feed, at(5, 3), later).await, "and holds nothing back");
     }
-    // By the main feed too.
+    // An acknowledgement in the main feed counts as seen too.
     let later = later + DEVICE_TTL_MS;
     assert!(save(&*pool, "a", token, MAIN, at(5, 0), later).await);
     assert_eq!(positions(&*pool, "a", later).await, [Some(at(5, 0)), None, None]);

@@ -1,4 +1,4 @@
-//! Lets a step happen in the Archive and in the vectors, and compares what the Archive answers to it.
+//! Carries out a step in the Archive and in the simple implementation, and compares the Archive's answer to it.
 
 use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
 use feedgate_common::change::{Class, route_of};
@@ -9,7 +9,7 @@ use super::super::{delete, edit, follow, post, unfollow, user, write_at};
 use super::history::{Step, USERS};
 use super::naive::{Held, Naive, Published};
 
-/// The Archive, its users, and what it should hold.
+/// The Archive, its users, and the state that it should have.
 pub(super) struct World<'a> {
     pub(super) archive: &'a dyn Archive,
     pub(super) naive: Naive,
@@ -51,7 +51,7 @@ impl World<'_> {
         publish.rank = (offset != 0).then_some(now + offset);
         let mut wants = vec![];
         if let Some(to) = &to {
-            // The first of them twice.
+            // The first of the readers is named twice.
             let names = to.iter().chain(to.first()).map(|who| user(&name(*who))).collect();
             publish.audience = Audience::Users(names);
             wants = to.iter().map(|who| self.no(*who)).filter(|who| !self.naive.blocks(*who, author)).collect();
@@ -100,7 +100,7 @@ impl World<'_> {
         }
     }
 
-    /// A record behind the item's add, by the same door and to the same feed.
+    /// Adds a record for an item after its add, by the same route and to the same feed.
     fn follow_up(&mut self, which: usize, op: Op) {
         let Published { author, key, direct, .. } = self.naive.items[which];
         if !direct {
@@ -111,7 +111,7 @@ impl World<'_> {
         self.tell(which, op);
     }
 
-    /// To those it is addressed to.
+    /// Adds a record for each reader to whom the item is addressed.
     fn tell(&mut self, which: usize, op: Op) {
         let Published { author, feed, key, .. } = self.naive.items[which];
         for reader in self.naive.items[which].readers.clone() {
@@ -119,7 +119,7 @@ impl World<'_> {
         }
     }
 
-    /// As it is held, or would have to be so that nothing changes.
+    /// What is stored of an edge. Without a row: the row that would mean as much.
     fn held(&self, reader: UserNo, author: UserNo, now: Millis) -> Held {
         let implied = Held { follows: self.naive.edge(reader, author).on, since: now, ..Held::default() };
         self.naive.held.get(&(reader, author)).copied().unwrap_or(implied)
@@ -167,7 +167,7 @@ impl World<'_> {
         assert_eq!(edges, sides.iter().map(|(_, edge)| *edge).collect::<Vec<_>>(), "a repeat names them too");
     }
 
-    /// The generation is the Archive's to choose.
+    /// Keeps the new state of an edge. Only its generation is taken from the Archive, which chooses it.
     async fn keep(&mut self, (reader, author): (UserNo, UserNo), held: Held) {
         let before = self.naive.edge(reader, author);
         let edge = self.archive.edge(reader, author).await.expect("the archive works");

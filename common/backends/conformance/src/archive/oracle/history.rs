@@ -1,4 +1,4 @@
-//! What happens in a random history.
+//! Random histories: the steps that happen in them.
 
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
@@ -6,15 +6,15 @@ use feedgate_common::graph::Shield;
 /// How many users there are: each posts, follows and is followed.
 pub(super) const USERS: usize = 4;
 
-/// The feeds beside the main one.
+/// The names of the feeds besides the main one.
 pub(super) const NAMED: [&str; 2] = ["likes", "stories"];
 
-/// One thing that happens; numbers are taken modulo what there is.
+/// One step of a history. Numbers are taken modulo how many users, feeds or items there are.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// A user publishes to a feed, with its rank this far from the clock (0: the clock's).
+    /// A user publishes to a feed. The rank differs from the clock by the last number.
     Post(usize, usize, i64),
-    /// A user publishes for those whose bit is set, to a feed of theirs.
+    /// A user publishes for the users whose bit is set, to a feed of theirs.
     Address(usize, usize, usize),
     /// The nth item is edited.
     Edit(usize),
@@ -30,31 +30,32 @@ pub enum Step {
     Classify(usize, Class),
 }
 
-/// What happens, and how far push and pull have come when it is asked about.
+/// A history, and how far push and pull have come when the questions are asked.
 #[derive(Debug, Clone)]
 pub struct History {
-    /// In order.
+    /// The steps in the order in which they happen.
     pub steps: Vec<Step>,
-    /// Above how many followers an author of class `auto` is pulled.
+    /// An author of class `auto` with more followers than this is pulled.
     pub pull_above: u64,
-    /// Of a hundred: how much of each outbox is done, and of what is pulled and addressed.
+    /// How many percent of each outbox push has passed, and how many percent of pulled and addressed records are taken
+    /// in.
     pub done: u64,
-    /// Whether the push of the next record is past half of the readers.
+    /// Whether the push of the next record has passed half of the readers.
     pub half: bool,
 }
 
 impl History {
-    /// One of many, always the same for a seed.
+    /// The history of this seed, with this many steps. A seed always gives an equal history.
     pub fn of_seed(seed: u64, steps: usize) -> Self {
         let mut state = seed;
         let mut roll = |sides: u64| {
-            // Knuth's constants; the low bits of such a generator are poor.
+            // The constants are Knuth's. The low bits of such a generator are poor.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % sides
         };
         let mut step = || {
             let (what, who, whom) = (roll(20), roll(100) as usize, roll(100) as usize);
-            // Half of what is published goes to the main feed.
+            // Half of the items go to the main feed.
             let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
                 0..6 => Step::Post(who, feed, 0),

@@ -1,4 +1,4 @@
-//! The truth in vectors: every question reads all of it, by the rules as they are said once.
+//! The simple implementation: the truth is kept in vectors, and every question reads all of it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use feedgate_common::{
     DirectSeq, DisplayKey, Entry, FeedId, InboxKey, Millis, OutboxSeq, PullSeq, Record, UserNo, Watermarks, rules,
 };
 
-/// An author's records, each with its pull number, or 0; and how the author is classed.
+/// An author's records, each with its pull number or 0, and the author's class.
 #[derive(Default)]
 pub(super) struct Outbox {
     pub(super) records: Vec<(Record, PullSeq)>,
@@ -18,7 +18,7 @@ pub(super) struct Outbox {
     pub(super) everyone_since: Option<OutboxSeq>,
 }
 
-/// What is held of a reader and an author.
+/// What is stored of an edge between a reader and an author.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Held {
     pub(super) follows: bool,
@@ -32,7 +32,7 @@ impl Held {
     }
 }
 
-/// A published item: whose, where it went, and for whom if not for the followers.
+/// A published item: its author, its feed, and its readers if it is not for the followers.
 pub(super) struct Published {
     pub(super) author: UserNo,
     pub(super) feed: FeedId,
@@ -42,18 +42,18 @@ pub(super) struct Published {
     pub(super) living: bool,
 }
 
-/// See the module.
+/// All that an Archive should hold, in vectors and maps.
 #[derive(Default)]
 pub(super) struct Naive {
     pub(super) outboxes: HashMap<UserNo, Outbox>,
     pub(super) items: Vec<Published>,
-    /// By (reader, author).
+    /// What is stored of each edge, by reader and author.
     pub(super) held: HashMap<(UserNo, UserNo), Held>,
-    /// What the Archive answered for those of `held`; only their generations cannot be worked out.
+    /// The edges that the Archive has answered for those in `held`. Only their generations cannot be computed here.
     pub(super) edges: HashMap<(UserNo, UserNo), Edge>,
-    /// User, shield, against whom, since when; in order.
+    /// The shields in the order in which they went up: owner, kind, user on the other side, and time.
     pub(super) shields: Vec<(UserNo, Shield, UserNo, Millis)>,
-    /// What is addressed to a reader, of all feeds: they share its numbers.
+    /// The records addressed to each reader, of all feeds; they share one count of numbers.
     pub(super) directs: HashMap<UserNo, Vec<(FeedId, Entry)>>,
     pub(super) pull_head: PullSeq,
 }
@@ -93,15 +93,15 @@ impl Naive {
         Author { class, followers, head: self.head(author), everyone_since: self.everyone_since(author) }
     }
 
-    /// Ascending.
+    /// The authors among these whom the reader follows, ascending.
     pub(super) fn followees(&self, reader: UserNo, among: &[UserNo]) -> Vec<UserNo> {
         let mut authors: Vec<UserNo> = among.iter().copied().filter(|author| self.edge(reader, *author).on).collect();
         authors.sort_unstable();
         authors
     }
 
-    /// The adds one edge shows in a feed, in outbox order: of those since the follow, the ones that were `reached`. A record
-    /// of another feed might as well not be there.
+    /// The adds that one edge shows in a feed, in outbox order; of those after the follow, only the ones that were
+    /// `reached`. Records of other feeds have no effect.
     pub(super) fn shown(
         &self,
         key: InboxKey,
@@ -117,7 +117,8 @@ impl Naive {
         adds.iter().map(add).collect()
     }
 
-    /// The whole feed, newest first: of those since the follow, what `pushed` and all that is pulled.
+    /// The whole feed, newest first. Of the adds after a follow it has those of route push that were `pushed`, and all
+    /// of route pull.
     pub(super) fn feed(
         &self,
         key: InboxKey,
@@ -138,7 +139,7 @@ impl Naive {
         all
     }
 
-    /// What the reader's feed pulls, by number.
+    /// The records that the reader's feed pulls, by number.
     pub(super) fn pulled(&self, key: InboxKey, among: &[UserNo]) -> Vec<(PullSeq, Entry)> {
         let mut all = vec![];
         for &author in among {
@@ -152,18 +153,18 @@ impl Naive {
         all
     }
 
-    /// What is addressed to the reader in this feed, by number.
+    /// The records addressed to the reader in this feed, by number.
     pub(super) fn addressed(&self, key: InboxKey) -> Vec<(DirectSeq, Entry)> {
         let all = self.directs.get(&key.reader).into_iter().flatten().zip(1..);
         all.filter(|((feed, _), _)| *feed == key.feed).map(|((_, entry), number)| (number, *entry)).collect()
     }
 
-    /// How far it goes what no push brings to this reader, to whatever feed.
+    /// How far the records of route pull go, and those addressed to this reader, in all feeds.
     pub(super) fn heads(&self, reader: UserNo) -> Watermarks {
         Watermarks { pull: self.pull_head, direct: self.directs.get(&reader).map_or(0, |of| of.len() as DirectSeq) }
     }
 
-    /// What an author's profile shows of a feed.
+    /// The items that an author's profile shows in a feed.
     pub(super) fn profile(&self, author: UserNo, feed: FeedId) -> Vec<DisplayKey> {
         let of_feed = self.items.iter().filter(|item| (item.author, item.feed) == (author, feed));
         let mut keys: Vec<_> = of_feed.filter(|item| item.living && !item.direct).map(|item| item.key).collect();
@@ -175,7 +176,7 @@ impl Naive {
         self.held.get(&(reader, author)).is_some_and(|held| held.shields.blocks())
     }
 
-    /// Whom a user follows, or by whom they are followed: newest first.
+    /// The users whom a user follows, or who follow the user, newest follow first.
     pub(super) fn follows(&self, user: UserNo, following: bool) -> Vec<(UserNo, Millis)> {
         let follows = self.held.iter().filter(|(_, held)| held.follows);
         let mut list: Vec<(UserNo, Millis)> = match following {

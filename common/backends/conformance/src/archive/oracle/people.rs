@@ -1,4 +1,4 @@
-//! Who follows whom, who is shielded from whom, and to whom items are addressed.
+//! Compares the answers about follows, shields, and readers to whom items are addressed.
 
 use feedgate_common::archive::Follow;
 use feedgate_common::error::Result;
@@ -50,7 +50,7 @@ impl Asked<'_> {
         assert_eq!(addressed, wants);
     }
 
-    /// A list read in pages shows these, in this order.
+    /// Reads a list in pages, and checks that it shows these users in this order.
     async fn list_agrees(
         &self,
         wants: &[(UserNo, i64)],
