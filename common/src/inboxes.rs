@@ -29,11 +29,12 @@ pub const STEP_MAX: usize = 1000;
 /// so that a burst costs one sync and one wake, yet not so many that others wait long for the bucket.
 pub const APPENDS_MAX: usize = 8 * STEP_MAX;
 
-/// How many follow steps of different authors an inbox remembers. Each costs every push to it a few bytes more to look at; one
-/// that has more to remember is to be built anew, which remembers them all in one number.
+/// How many follow steps of different authors an inbox remembers. Each costs every push to it a few bytes more to look
+/// at; one that has more to remember is to be built anew, which remembers them all in one number.
 pub const MARKS_MAX: usize = 1024;
 
-/// How many changes a build token keeps that push has brought since; one more, and the token goes: the build starts over.
+/// How many changes a build token keeps that push has brought since; one more, and the token goes: the build starts
+/// over.
 pub const NOTES_MAX: usize = 4096;
 
 /// An entry with its sequence id.
@@ -48,10 +49,10 @@ pub struct Numbered {
 /// One push step: `records` of `author` to `recipients`, who all belong to `bucket`.
 ///
 /// A recipient gets the records beyond [`pushed_from`](crate::marks::pushed_from), in order, if its inbox exists and
-/// [`push_verdict`](crate::marks::push_verdict) says `Append`. An inbox that was [`ahead`](Build::ahead) of push, and that
-/// the last record of a step has reached, need not remember it any longer. Where the inbox is missing and a build is in
-/// flight, what it would get (the records beyond `from`, each with the recipient's counter) is noted beside the build token, at
-/// most [`NOTES_MAX`].
+/// [`push_verdict`](crate::marks::push_verdict) says `Append`. An inbox that was [`ahead`](Build::ahead) of push, and
+/// that the last record of a step has reached, need not remember it any longer. Where the inbox is missing and a build
+/// is in flight, what it would get (the records beyond `from`, each with the recipient's counter) is noted beside the
+/// build token, at most [`NOTES_MAX`].
 #[derive(Debug, Clone)]
 pub struct Advance {
     /// The author whose records these are.
@@ -152,9 +153,9 @@ pub enum EdgeStepped {
 
 /// Takes in what no push brings: what the reader pulls, and what was addressed to the reader.
 ///
-/// Acts only if the inbox's epoch and both watermarks are as expected. What was addressed is appended; of what is pulled
-/// what [`push_verdict`](crate::marks::push_verdict) says `Append` to, and what it says `Skip` to is passed by: a follow
-/// step will bring it, for it compares the watermark.
+/// Acts only if the inbox's epoch and both watermarks are as expected. What was addressed is appended; of what is
+/// pulled what [`push_verdict`](crate::marks::push_verdict) says `Append` to, and what it says `Skip` to is passed by:
+/// a follow step will bring it, for it compares the watermark.
 #[derive(Debug, Clone)]
 pub struct Take {
     /// The inbox that takes in the entries.
@@ -306,10 +307,10 @@ pub struct InboxCounts {
 
 /// The change logs of all readers, by reader and feed.
 ///
-/// A method changes one bucket or one inbox in one atomic step, which is durable when it answers. A dropped future leaves
-/// the step done or not done, never half of it. While the store cannot work every method fails with `Unavailable` or
-/// `Down`, which leave the step done or not done as well, or with `Overloaded`, which leaves it not done; `Corrupt` says
-/// that the store holds what cannot have been written.
+/// A method changes one bucket or one inbox in one atomic step, which is durable when it answers. A dropped future
+/// leaves the step done or not done, never half of it. While the store cannot work every method fails with
+/// `Unavailable` or `Down`, which leave the step done or not done as well, or with `Overloaded`, which leaves it not
+/// done; `Corrupt` says that the store holds what cannot have been written.
 #[async_trait]
 pub trait Inboxes: Send + Sync + 'static {
     /// How many buckets this store has; fixed when it was made.
@@ -321,12 +322,13 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The progress of several (author, bucket).
     async fn progress(&self, of: &[(UserNo, Bucket)]) -> Result<Vec<Progress>>;
 
-    /// Takes a push step: appends the records to the inboxes and moves the progress, in one atomic step. Nothing is done if
-    /// the progress is not the expected one, or if an inbox knows of later edges.
+    /// Takes a push step: appends the records to the inboxes and moves the progress, in one atomic step. Nothing is
+    /// done if the progress is not the expected one, or if an inbox knows of later edges.
     async fn advance(&self, step: Advance) -> Result<Advanced>;
 
-    /// Follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as if they were
-    /// taken one after another in this order, and is answered in its place. All of them answer that there is no inbox, or none.
+    /// Follow steps of one inbox, at least one, each of another author, at once: each acts or not by itself, as if they
+    /// were taken one after another in this order, and is answered in its place. All of them answer that there is no
+    /// inbox, or none.
     async fn step_edges(&self, steps: Vec<EdgeStep>) -> Result<Vec<EdgeStepped>>;
 
     /// Takes one follow step; see [`Self::step_edges`].
@@ -354,18 +356,19 @@ pub trait Inboxes: Send + Sync + 'static {
     /// Those of which there is an inbox, or a build in flight; in any order.
     async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
-    /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one, with how many
-    /// changes are noted beside it. So builds of several nodes do not take each other's. `None` if the inbox exists.
+    /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one, with
+    /// how many changes are noted beside it. So builds of several nodes do not take each other's. `None` if the inbox
+    /// exists.
     ///
     /// A builder that comes with a token that was given before the store lost anything does not join a
     /// build: the swap will be refused.
     async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>>;
 
-    /// Swaps the inbox in if its token still stands; false if not. Then the changes noted beside the token from `notes_from` on
-    /// are appended, in order, as far as they [belong](crate::marks::note_belongs) there.
+    /// Swaps the inbox in if its token still stands; false if not. Then the changes noted beside the token from
+    /// `notes_from` on are appended, in order, as far as they [belong](crate::marks::note_belongs) there.
     ///
-    /// A token goes only when the inbox is swapped in or discarded, when more than [`NOTES_MAX`] changes are noted, and when the
-    /// store has lost anything since it was given.
+    /// A token goes only when the inbox is swapped in or discarded, when more than [`NOTES_MAX`] changes are noted, and
+    /// when the store has lost anything since it was given.
     async fn finish_build(&self, build: Build) -> Result<bool>;
 
     /// At most `limit` changes after `after`.
@@ -377,12 +380,12 @@ pub trait Inboxes: Send + Sync + 'static {
     /// Drops an inbox (it becomes dormant) and its build token.
     async fn discard(&self, key: InboxKey) -> Result<()>;
 
-    /// Keeps these inboxes at least until then, unless somebody discards them; never shortens an earlier promise. May be
-    /// forgotten in a crash, and is nothing for one that is missing.
+    /// Keeps these inboxes at least until then, unless somebody discards them; never shortens an earlier promise. May
+    /// be forgotten in a crash, and is nothing for one that is missing.
     async fn touch(&self, keys: &[InboxKey], until: Millis) -> Result<()>;
 
-    /// Drops inboxes whose time is past at `now`, about `limit` at most, and answers how many: they become dormant. A home
-    /// that drops them by itself has nothing to do.
+    /// Drops inboxes whose time is past at `now`, about `limit` at most, and answers how many: they become dormant. A
+    /// home that drops them by itself has nothing to do.
     async fn discard_expired(&self, now: Millis, limit: usize) -> Result<usize>;
 
     /// For the stats page; may lag.

@@ -9,8 +9,8 @@
 //!              └── nack, lapse ┘
 //! ```
 //!
-//! There are two [lanes](Lane), each a queue of its own: many follows at once delay no post. And the edges of one reader
-//! are [one job](Job::merged) in a queue, however many of them have changed.
+//! There are two [lanes](Lane), each a queue of its own: many follows at once delay no post. And the edges of one
+//! reader are [one job](Job::merged) in a queue, however many of them have changed.
 
 use std::collections::HashSet;
 
@@ -110,8 +110,8 @@ pub struct Delivery {
 /// [`take`](Self::take) leaves it done or not done.
 #[async_trait]
 pub trait Jobs: Send + Sync + 'static {
-    /// Adds work, [merged](Job::merged); durable against a crash of the process when it answers. A job equal to one that
-    /// waits or is in flight may be merged with it: its worker sees what came meanwhile, because it looks again
+    /// Adds work, [merged](Job::merged); durable against a crash of the process when it answers. A job equal to one
+    /// that waits or is in flight may be merged with it: its worker sees what came meanwhile, because it looks again
     /// after its ack.
     async fn put(&self, jobs: &[Job]) -> Result<()>;
 

@@ -120,8 +120,8 @@ pub struct SavePosition {
 
 /// The pool of sessions: which connection is the one of a device, and what devices have acknowledged.
 ///
-/// Every method fails with `Unavailable` or `Down` while the pool cannot work. Each change of one session is atomic; a dropped
-/// future leaves it done or not done.
+/// Every method fails with `Unavailable` or `Down` while the pool cannot work. Each change of one session is atomic; a
+/// dropped future leaves it done or not done.
 #[async_trait]
 pub trait Sessions: Send + Sync + 'static {
     /// Makes this connection the device's session. Its node has [renewed](Self::renew) its lease before: until then

@@ -193,8 +193,8 @@ fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     }
 }
 
-/// The largest step within `size`, or one record to one page of readers. `ahead` is not empty; `recipients` are the first
-/// of those whom the record in progress has not reached, or all.
+/// The largest step within `size`, or one record to one page of readers. `ahead` is not empty; `recipients` are the
+/// first of those whom the record in progress has not reached, or all.
 pub fn plan(
     (author, bucket): (UserNo, Bucket),
     expected: Progress,

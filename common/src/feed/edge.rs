@@ -7,11 +7,11 @@
 //!       └── none is in all inboxes: overtaken, an inbox has come, a feed was unknown here ──┘
 //! ```
 //!
-//! A build in flight may have read before the edge changed, and the step cannot act on an inbox that is not there. A build that
-//! begins later reads the edge as it is by then. So whether there is one is asked after the snapshot.
+//! A build in flight may have read before the edge changed, and the step cannot act on an inbox that is not there. A
+//! build that begins later reads the edge as it is by then. So whether there is one is asked after the snapshot.
 //!
-//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. In a step each is compared by itself, so one that is
-//! overtaken holds up no other: it stays outstanding, and comes with the next.
+//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. In a step each is compared by itself, so one
+//! that is overtaken holds up no other: it stays outstanding, and comes with the next.
 //!
 //! Most readers have opened one feed: the others cost a name in a call.
 //!
@@ -53,8 +53,8 @@ struct Stepped {
 
 impl Feeds {
     /// Takes in the edges of the reader that are outstanding now, the first of them if they are many, in each of the
-    /// reader's inboxes. Answers what is thereby finished, at least one unless nothing is outstanding, and where those logs
-    /// stand that have grown.
+    /// reader's inboxes. Answers what is thereby finished, at least one unless nothing is outstanding, and where those
+    /// logs stand that have grown.
     pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
         let authors = self.archive.edges_due(reader, EDGES_MAX).await?;
         self.bring(reader, authors.into_iter().map(Due::new).collect()).await
@@ -83,8 +83,8 @@ impl Feeds {
         Err(contended("a follow step"))
     }
 
-    /// One step of each inbox that lacks any of these edges. Those that are too many for it are taken out. Answers all the
-    /// feeds that there are.
+    /// One step of each inbox that lacks any of these edges. Those that are too many for it are taken out. Answers all
+    /// the feeds that there are.
     async fn round(&self, reader: UserNo, due: &mut Vec<Due>, grown: &mut Vec<Growth>) -> Result<Vec<FeedId>> {
         let mut left = self.known_feeds();
         left.retain(|feed| due.iter().any(|due| !due.served.contains(feed)));

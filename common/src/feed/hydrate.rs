@@ -36,8 +36,8 @@ pub enum Change {
 }
 
 impl Feeds {
-    /// The changes that `entries` of such a feed stand for, one each, in order. An `add` or `update` whose item is gone by
-    /// now, or too old for the feed, is a `delete`.
+    /// The changes that `entries` of such a feed stand for, one each, in order. An `add` or `update` whose item is gone
+    /// by now, or too old for the feed, is a `delete`.
     pub async fn hydrate<'a>(
         &self,
         feed: FeedId,

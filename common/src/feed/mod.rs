@@ -113,13 +113,14 @@ impl Feeds {
         Self { jobs: Some(jobs), ..self }
     }
 
-    /// Gives these feeds the settings of the named ones. Without a [clock](Self::with_retention) nothing is too old for one.
+    /// Gives these feeds the settings of the named ones. Without a [clock](Self::with_retention) nothing is too old for
+    /// one.
     pub fn with_named(self, named: NamedFeeds) -> Self {
         Self { named, ..self }
     }
 
-    /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1, at
-    /// most [`STEP_MAX`].
+    /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1,
+    /// at most [`STEP_MAX`].
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
         Self { step: StepSize { recipients: most, appends: most, news: most }, ..self }
@@ -157,8 +158,8 @@ impl Feeds {
         move |item| expired.is_none_or(|then| item.published_at >= then)
     }
 
-    /// The feeds that this node knows of. Others may have got a name since: what is read to be finished is read with the
-    /// list of all, or before it. The inbox of a feed that is named later is built later too, from no less.
+    /// The feeds that this node knows of. Others may have got a name since: what is read to be finished is read with
+    /// the list of all, or before it. The inbox of a feed that is named later is built later too, from no less.
     fn known_feeds(&self) -> Vec<FeedId> {
         self.known_feeds.lock().clone()
     }

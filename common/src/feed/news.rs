@@ -91,7 +91,8 @@ impl Feeds {
         taken.pull < head && self.looked.nothing_up_to(key, epoch) < head
     }
 
-    /// Takes in what the inbox can pull, beyond `taken` and at least up to `known`, unless others overtake it. Read again.
+    /// Takes in what the inbox can pull, beyond `taken` and at least up to `known`, unless others overtake it. Read
+    /// again.
     ///
     /// Cancelling loses nothing.
     pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, mut taken: Watermarks, known: PullSeq) -> Result<()> {
@@ -118,8 +119,9 @@ impl Feeds {
         }
     }
 
-    /// Brings what is addressed to the reader to each of the reader's inboxes. Answers what is thereby finished, and where
-    /// the logs stand: whether one has grown now or by a read of one device just before, the others are to be told.
+    /// Brings what is addressed to the reader to each of the reader's inboxes. Answers what is thereby finished, and
+    /// where the logs stand: whether one has grown now or by a read of one device just before, the others are to be
+    /// told.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
@@ -154,8 +156,8 @@ impl Feeds {
         Err(contended(DELIVERY))
     }
 
-    /// Brings one inbox what is addressed to its reader; `stand` is where the inbox was seen to stand. Answers its feed,
-    /// the number up to which the inbox now has what is addressed, and how it has grown.
+    /// Brings one inbox what is addressed to its reader; `stand` is where the inbox was seen to stand. Answers its
+    /// feed, the number up to which the inbox now has what is addressed, and how it has grown.
     async fn take_direct_of(
         &self,
         key: InboxKey,

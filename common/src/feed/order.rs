@@ -6,9 +6,9 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use crate::archive::FeedAdd;
 use crate::{DisplayKey, UserNo};
 
-/// Sorts adds for a new log: each author's in outbox order, and among authors the one whose next is older in
-/// display order first: what is trimmed from the front later is then old in both. What is addressed to the reader stands
-/// in no outbox: of each author it counts as an outbox of its own, in display order.
+/// Sorts adds for a new log: each author's in outbox order, and among authors the one whose next is older in display
+/// order first: what is trimmed from the front later is then old in both. What is addressed to the reader stands in no
+/// outbox: of each author it counts as an outbox of its own, in display order.
 pub fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
     let count = adds.len();
     let mut by_author: HashMap<(UserNo, bool), Vec<FeedAdd>> = HashMap::new();

@@ -5,9 +5,9 @@
 //!     adds that live in the log │ a window of the Archive's adds
 //! ```
 //!
-//! Invariants: strictly descending, no repeat, no gap (I7); `next` is `None` exactly at the end (I8), and a page is shorter
-//! than asked only there or where its bodies fill it: items deleted meanwhile, and those too old for a feed with a time to
-//! live, are skipped without shortening it. A feed with a cap ends behind that many of its newest adds.
+//! Invariants: strictly descending, no repeat, no gap (I7); `next` is `None` exactly at the end (I8), and a page is
+//! shorter than asked only there or where its bodies fill it: items deleted meanwhile, and those too old for a feed
+//! with a time to live, are skipped without shortening it. A feed with a cap ends behind that many of its newest adds.
 
 mod cap;
 mod descent;
@@ -43,8 +43,8 @@ pub struct Page {
 }
 
 impl Feeds {
-    /// At most as much as `limit` says, strictly below `before`, an item's place or any other. A plain number limits the
-    /// items only.
+    /// At most as much as `limit` says, strictly below `before`, an item's place or any other. A plain number limits
+    /// the items only.
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: impl Into<Limit>) -> Result<Page> {
         let log = self.log(key).await?;
         let now = self.now();

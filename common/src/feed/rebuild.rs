@@ -6,18 +6,19 @@
 //!       └─────────────────── the token is gone: a loss, a discard, too many notes ─────────┘
 //! ```
 //!
-//! Nothing is served before the swap. It brings everything that the snapshot shows, however far push is behind, so a page
-//! is never short; where push is behind, the inbox remembers it.
+//! Nothing is served before the swap. It brings everything that the snapshot shows, however far push is behind, so a
+//! page is never short; where push is behind, the inbox remembers it.
 //!
-//! Nothing that comes between token and swap makes the rebuild start over. A push step leaves its changes beside the token, and
-//! the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a build in flight: whoever
-//! brings them builds the inbox too, and then goes on with an inbox that is there. So a token whose builder has died is taken up
-//! by the next who passes.
+//! Nothing that comes between token and swap makes the rebuild start over. A push step leaves its changes beside the
+//! token, and the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a build in
+//! flight: whoever brings them builds the inbox too, and then goes on with an inbox that is there. So a token whose
+//! builder has died is taken up by the next who passes.
 //!
-//! A token that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted before a
-//! builder found the token is in its snapshot, so its swap takes only the notes after those.
+//! A token that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted
+//! before a builder found the token is in its snapshot, so its swap takes only the notes after those.
 //!
-//! The epoch is taken first: a store that loses the progress after it was read refuses a token that is older than the loss.
+//! The epoch is taken first: a store that loses the progress after it was read refuses a token that is older than the
+//! loss.
 
 use super::{Feeds, TRIES, contended};
 use crate::archive::FeedState;
@@ -53,8 +54,8 @@ impl Feeds {
         Err(contended("a rebuild"))
     }
 
-    /// Push that is behind what the inbox will hold is to come up with it: else the inbox would remember for ever how far it
-    /// is ahead. Mostly push is only running, and has come that far by now; then there is nothing to reopen.
+    /// Push that is behind what the inbox will hold is to come up with it: else the inbox would remember for ever how
+    /// far it is ahead. Mostly push is only running, and has come that far by now; then there is nothing to reopen.
     async fn reopen(&self, key: InboxKey, ahead: &[(UserNo, OutboxSeq)]) -> Result<()> {
         let bucket = key.reader.bucket(self.inboxes.buckets());
         let of: Vec<_> = ahead.iter().map(|(author, _)| (*author, bucket)).collect();

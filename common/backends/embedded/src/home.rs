@@ -134,7 +134,7 @@ impl Embedded {
     /// Waits until a store is dead, and answers why: then only a new process can help. A store that waits for room on
     /// its disk is not dead; it goes on by itself. The server awaits this as long as it runs, since it is here that a
     /// disk that hangs is noticed and that a new journal is noted in the manifest. The future does not keep the stores
-    /// open; dropped, it only stops to watch.
+    /// open; dropped, it only stops watching and noting.
     pub fn died(&self) -> impl Future<Output = Arc<str>> + Send + use<> {
         let ([database, inboxes], dir, noted) = (self.vitals.clone(), self.dir.clone(), self.noted.clone());
         async move {

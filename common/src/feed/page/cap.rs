@@ -17,7 +17,8 @@ pub(super) enum End {
 }
 
 impl End {
-    /// Of a feed whose log shows these above its floor, oldest first, and of which at most `most` are shown, at least 1.
+    /// Of a feed whose log shows these above its floor, oldest first, and of which at most `most` are shown, at least
+    /// 1.
     pub(super) fn of(shown: &[DisplayKey], floor: Option<DisplayKey>, most: usize) -> Self {
         match (shown.len().checked_sub(most), floor) {
             (Some(last), _) => Self::At(Some(shown[last])),

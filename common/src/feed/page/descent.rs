@@ -37,8 +37,8 @@ pub(super) struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    /// From strictly below `before` down to `end`, if there is one, through what the log [shows](above_floor) first; a read
-    /// of the Archive asks for `most` adds.
+    /// From strictly below `before` down to `end`, if there is one, through what the log [shows](above_floor) first; a
+    /// read of the Archive asks for `most` adds.
     pub(super) fn new(
         log: &'a Log,
         mut shown: Vec<DisplayKey>,

@@ -8,8 +8,8 @@
 //! - The Archive was read only after the log was read at `position`. So what those reads did not tell stands in the
 //!   log beyond `position`, and [`Window::follow`] takes it in: between `top` and `next` the window shows what the feed
 //!   holds, whatever the floor has become meanwhile.
-//! - A page enters where it leaves the log. A floor that has risen lies above `top`, so such a page finds the window not
-//!   to [cover](Window::covers) it and begins another: nothing between an old floor and a new one is passed by.
+//! - A page enters where it leaves the log. A floor that has risen lies above `top`, so such a page finds the window
+//!   not to [cover](Window::covers) it and begins another: nothing between an old floor and a new one is passed by.
 //! - Bounded: [`KEPT_READS`] reads' worth of adds, 24 B each.
 
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //!                          │    ▲
 //!                          └────┘ finish short of the head: due since the next record's time
 //!
-//!   any ── reopen ──▶ reopened ── finish: gives a number ──▶ told ── finish under that number, up to the head ──▶ nothing
+//!   any ── reopen ──▶ reopened ── finish: gives a number ──▶ told ── finish under that number, to the head ──▶ nothing
 //!                        ▲                                    │
 //!                        └───────────── reopen ───────────────┘
 //! ```

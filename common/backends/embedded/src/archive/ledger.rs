@@ -154,7 +154,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
     }
 }
 
-/// The numbers of these users. New names get theirs in one transaction of their own.
+/// The numbers of these users. A name that was never seen gets a new one. It is the only operation of its transaction.
 pub(super) fn intern_all(tx: &mut Tx<'_>, users: &KnownUsers, setup: Setup, names: &[UserId]) -> Result<Vec<UserNo>> {
     let mut ledger = Ledger::open(tx, users, setup, 0)?;
     let numbers = names.iter().map(|name| ledger.intern(name)).collect();

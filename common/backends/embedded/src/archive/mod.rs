@@ -4,7 +4,7 @@
 //!   write ─▶ accept ─┬ feedgate_common::accept   what becomes of each operation
 //!                    ├ load      the rows that a decision needs
 //!                    ├ store     the changes it makes, as rows
-//!                    └ ledger    what they share: counters, new users, events ─▶ one transaction of the store ─▶ answer
+//!                    └ ledger    what they share: counters, new users, events ─▶ one transaction ─▶ answer
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
 //!                    ├ news      what is pulled, what is addressed to the reader

@@ -70,8 +70,8 @@ impl Bucket {
         self.progress.get(&author).copied().unwrap_or_default()
     }
 
-    /// What `step` would answer if it changed nothing; `None` if it would change something. A caller may be told so at
-    /// once, since the step may be taken as if its turn had come now.
+    /// What `step` would answer if it changed nothing; `None` if it would change something. A caller may be told this
+    /// at once: the step then counts as if its turn had come now.
     pub(super) fn refusal(&self, step: &Step) -> Option<Answer> {
         match step {
             Step::Advance(step) => {

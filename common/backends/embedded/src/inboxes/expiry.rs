@@ -20,7 +20,7 @@ use super::EmbeddedInboxes;
 use super::bucket::{Answer, Step};
 use super::until::Until;
 
-/// An inbox is kept longer than asked, by the time from now divided by this.
+/// An inbox is kept longer than asked: by the time from now to the moment asked for, divided by this.
 const LONGER: Millis = 8;
 
 /// How many inboxes are looked at, and at most dropped, under one lock of a bucket.

@@ -1,7 +1,7 @@
 //! Calls that wait together become one transaction, as one of the groups of [`crate::groups`].
 //!
 //! ```text
-//!   call ─▶ queue ─▶ a group is free ─▶ everything that waits, up to GROUP_MAX operations ─▶ one transaction ─▶ answers
+//!   call ─▶ queue ─▶ a group is free ─▶ all that waits, up to GROUP_MAX operations ─▶ one transaction ─▶ answers
 //! ```
 //!
 //! A publish costs a few round trips and a sync, and its author's row is locked meanwhile. A group pays that once, so a
