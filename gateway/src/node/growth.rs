@@ -1,9 +1,9 @@
 //! Keeps what the doorbell told of how inboxes grew, so that a session that is nearly up to date needs no read of the
 //! store.
 //!
+//! ```text
 //!   Growth ──▶ kept: inbox → head, and its last changes ──▶ wake ──▶ a live session one step behind: read from here
 //!                                                               any other, and each look by itself: from the log
-//!                                                              any other, and each look by itself: the log
 //! ```
 //!
 //! This is only an optimisation: without it every device gets the same changes, some of them later.
