@@ -228,13 +228,13 @@ pub trait Archive: Send + Sync + 'static {
     /// What is known of an author.
     async fn author(&self, author: UserNo) -> Result<Author>;
 
-    /// Those of `readers` whose edge to `author` is on, in no order.
+    /// Gives the `readers` whose edge to `author` is on, in no order.
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>>;
 
-    /// Those of `authors` to whom the edge of `reader` is on, in no order.
+    /// Gives the `authors` to whom the edge of `reader` is on, in no order.
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
 
-    /// Those of `items` that are addressed to `reader` and whose author is in no block with the reader now, in no
+    /// Gives the `items` that are addressed to `reader` and whose author is in no block with the reader now, in no
     /// order.
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;
 

@@ -353,7 +353,7 @@ pub trait Inboxes: Send + Sync + 'static {
         Ok(self.stands(keys).await?.into_iter().map(|stand| stand.map(|stand| stand.head)).collect())
     }
 
-    /// Those of which there is an inbox, or a build in flight; in any order.
+    /// The keys of which there is an inbox, or a build in flight; in any order.
     async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
     /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one, with

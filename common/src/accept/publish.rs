@@ -143,7 +143,7 @@ fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bool {
     !(is_a_time && author.last_in_step.is_none_or(|last| key > last))
 }
 
-/// Those of the named readers who get the item, each once.
+/// The named readers who get the item, each once.
 fn reached(draft: &Draft<'_, '_>, author: UserNo, names: &[UserId]) -> Decision<Vec<UserNo>> {
     let named: BTreeSet<UserNo> = all(names.iter().map(|name| draft.rows.number(name)))?.into_iter().collect();
     if draft.history {

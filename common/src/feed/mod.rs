@@ -164,7 +164,7 @@ impl Feeds {
         self.known_feeds.lock().clone()
     }
 
-    /// Those of `all` that are not among `served`. Of those known from now on.
+    /// The feeds of `all` that are not among `served`. All of them are known from now on.
     fn unserved(&self, all: Vec<FeedId>, served: &[FeedId]) -> Vec<FeedId> {
         let left = all.iter().filter(|feed| !served.contains(feed)).copied().collect();
         *self.known_feeds.lock() = all;

@@ -165,7 +165,7 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
     parts.iter().map(|part| short(part).parse().map_err(|why| wrong(format!("ids: {why}")))).collect()
 }
 
-/// Those of `found` that the reader sees, with `None` for the others; all of them if `reader` is `None`, for a backend.
+/// The items of `found` that the reader sees, with `None` for the others. A backend, which has no `reader`, sees all.
 async fn visible(
     reader: Option<&UserId>,
     api: &Api,

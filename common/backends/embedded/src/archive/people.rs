@@ -55,7 +55,7 @@ pub(super) fn author(view: &View, author: UserNo) -> Result<Author> {
     Ok(Author { class: row.class, followers: row.followers, head: row.head, everyone_since })
 }
 
-/// Those of `readers` who follow the author. It looks up the readers or reads the followers, whichever are fewer.
+/// The `readers` who follow the author. It looks up the readers or reads the followers, whichever are fewer.
 pub(super) fn followers_among(view: &View, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     let everyones = view.has::<Everyones>(&author)?;
     if !everyones && self::author(view, author)?.followers < readers.len() as u64 {
@@ -76,7 +76,7 @@ fn in_effect(edges: impl Iterator<Item = Result<(UserNo, Edge)>>) -> Result<Vec<
     on.map(|edge| edge.map(|(user, _)| user)).collect()
 }
 
-/// Those of `items` that are addressed to the reader and whose author is in no block with the reader.
+/// The `items` that are addressed to the reader and whose author is in no block with the reader.
 pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
     let mut addressed = vec![];
     for &item in items {

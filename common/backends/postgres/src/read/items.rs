@@ -21,7 +21,7 @@ const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
 
 type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16);
 
-/// Those of `ids` that live. An item whose row is damaged has the error in its place.
+/// The items of `ids` that live. An item whose row is damaged has the error in its place.
 pub(super) async fn items(
     connection: &mut PgConnection,
     ids: &[i64],

@@ -122,7 +122,7 @@ pub(super) async fn items(
     read.into_iter().map(&mut item).collect()
 }
 
-/// Those of these items whose adds are deleted, each with the record that did it.
+/// The items among these whose adds are deleted, each with the record that did it.
 pub(super) async fn ended(connection: &mut PgConnection, ids: &[ItemId]) -> sqlx::Result<Vec<(ItemId, OutboxSeq)>> {
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
     let read: Vec<(i64, i64)> = sqlx::query_as(ENDED).bind(ids).fetch_all(connection).await?;

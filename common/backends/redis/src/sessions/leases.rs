@@ -38,7 +38,7 @@ impl Leases {
         Ok(())
     }
 
-    /// Those of `nodes` that live now.
+    /// The `nodes` that live now.
     pub(super) async fn living<'a>(&self, nodes: BTreeSet<&'a str>) -> Result<HashSet<&'a str>> {
         let asked = nodes.into_iter().map(|node| async move {
             let stands: bool = reply(self.link.call(cmd("EXISTS").arg(key(node))).await?)?;
@@ -47,7 +47,7 @@ impl Leases {
         Ok(try_join_all(asked).await?.into_iter().flatten().collect())
     }
 
-    /// Those of `nodes` that live now or did a tenth of a lease ago.
+    /// The `nodes` that live now or did a tenth of a lease ago.
     pub(super) async fn lately_living<'a>(&self, mut nodes: BTreeSet<&'a str>) -> Result<HashSet<&'a str>> {
         let asked = Instant::now();
         let mut living = HashSet::new();
