@@ -1,4 +1,5 @@
-//! What nodes tell each other: that inboxes have grown, that a connection is to be closed.
+//! What nodes tell each other: that inboxes have grown, that a connection is to be closed, that sessions are to be
+//! confirmed.
 //!
 //! A wake is a bit, not a number: losing, repeating or reordering all of them may change latency,
 //! never content. What an inbox has grown by travels along so that a gateway may save itself a read;
@@ -70,6 +71,9 @@ pub enum Heard<'a> {
         /// The reason, which the client is told.
         why: Closing,
     },
+    /// The sessions of these users may have been replaced or ended without a word to their nodes: every node asks
+    /// the session pool which of its own still stand.
+    Confirm(&'a [UserNo]),
 }
 
 /// Called with what a node hears. Quick, never blocks: it sets bits.
@@ -87,6 +91,9 @@ pub trait Doorbell: Send + Sync + 'static {
     /// Asks `node` to close a connection. May be lost too: the connection then ends when its node next
     /// confirms its sessions.
     async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing);
+
+    /// Asks every node, this one too, to confirm its sessions of these users in the session pool.
+    async fn confirm(&self, users: &[UserNo]);
 
     /// Everything this node is told from now on also calls `on_heard`, until the returned guard is
     /// dropped.

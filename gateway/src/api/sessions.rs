@@ -63,7 +63,8 @@ pub(super) async fn kick(
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let Some(number) = api.user_no(&user).await? else { return Err(no_session(&user, &device)) };
-    let revoked = api.gateway.node.sessions.revoke(number, &device).await?;
+    let revoked = api.gateway.node.sessions.revoke(number, &device).await;
+    let revoked = revoked.inspect_err(|_| api.gateway.node.ghosts.note(number))?;
     // This also ends a session that the session pool has forgotten and this node has not.
     let here = api.gateway.node.pool.kick(number, &device);
     match revoked {

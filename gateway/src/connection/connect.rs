@@ -48,6 +48,7 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
         }
     };
     who.claimed(claimed.token);
+    gateway.node.pool.end_older(&who);
     if let Some((node, connection)) = claimed.replaced {
         gateway.node.close(&node, no, connection, Closing::Replaced).await;
     }

@@ -1,10 +1,16 @@
-//! Releases sessions that the session pool may hold and this node has not: after a claim without an answer, or a
-//! release that failed.
+//! Brings the session pool and the nodes together again after a claim, a release or the ending of a session had no
+//! answer.
 //!
 //! ```text
-//!   claim or release without an answer ──note──▶ its user ──every few seconds──▶ what does the pool say of this user?
-//!       a session of this node that sits nowhere here ──▶ released
+//!   a call without an answer ──note──▶ its user ──every few seconds─┬─▶ what does the pool say of this user?
+//!                                                                   │     a session of this node that is not here
+//!                                                                   │     ──▶ released
+//!                                                                   └─▶ every node confirms its sessions of the user:
+//!                                                                         one that was replaced or ended is closed
 //! ```
+//!
+//! The answer that was lost would have named the session that the call replaced or ended; so the node of that session
+//! was not told, and only the pool knows.
 //!
 //! A call that was given up may still be carried out, as long as it waits somewhere on its way. So the pool is asked
 //! about a user until it has answered for [`SETTLED`]. The [keeper](crate::node::keeper) handles the opposite case,
@@ -40,7 +46,7 @@ const AT_ONCE: usize = 16;
 pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
 
 impl Ghosts {
-    /// Notes that a claim or a release of this user has no answer: it may have been carried out, or may still be. A
+    /// Notes that a claim, a release or a revocation of this user's session has no answer: it may have been carried out, or may still be. A
     /// new user is not noted if there are [`NOTED_MAX`] already.
     pub(crate) fn note(&self, user: UserNo) {
         let mut noted = self.0.lock();
@@ -58,13 +64,17 @@ impl Ghosts {
     }
 }
 
-/// Asks the pool about the noted users for ever. It may be dropped at any time.
+/// Asks the pool about the noted users, and every node to confirm its sessions of them, for ever. It may be dropped at any time.
 pub(crate) async fn keep_sweeping(node: &Node) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         due.tick().await;
         let users: Vec<UserNo> = node.ghosts.0.lock().keys().copied().collect();
+        if users.is_empty() {
+            continue;
+        }
+        node.doorbell.confirm(&users).await;
         stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(node, user)).await;
     }
 }

@@ -4,6 +4,7 @@
 //!   every LEASE / 4 ──▶ renew ──Kept──▶ the lease goes on
 //!                         └──Anew, or too late──▶ doubt ──▶ confirm all, at once ──▶ it stands; all re-read
 //!   every reread_interval ──▶ confirm all, paced: a close that was lost on the way is made up for
+//!   a node doubts a user's sessions ([`ghosts`](crate::node::ghosts)) ──▶ confirm those that are here, at once
 //!   a gap in what the node hears ──▶ confirm all within seconds ([`background`](crate::node::background))
 //! ```
 //!
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use feedgate_common::doorbell::Closing;
 use feedgate_common::error::Result;
-use futures_util::future::join;
+use futures_util::future::join3;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::node::Node;
@@ -29,7 +30,7 @@ pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
 /// Renews the lease and confirms the sessions for ever. It may be dropped at any time.
 pub(crate) async fn keep(node: &Node) {
-    join(renew_on_time(node), confirm_all(node)).await;
+    join3(renew_on_time(node), confirm_all(node), confirm_the_doubted(node)).await;
 }
 
 /// Renews the lease once, and lets it stand if no session needs to be confirmed. A node calls this when it begins.
@@ -84,6 +85,20 @@ async fn confirm_all(node: &Node) {
             (Err(error), _) => {
                 tracing::warn!(%error, "sessions could not be confirmed; trying again");
                 sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Confirms the sessions that another node doubts. Those that cannot be confirmed are left to that node, which goes on
+/// to doubt them for a while, and to the next round of all.
+async fn confirm_the_doubted(node: &Node) {
+    loop {
+        let seats = node.pool.told_doubt().await;
+        for chunk in seats.chunks(CHUNK) {
+            if let Err(error) = confirm_some(node, chunk).await {
+                tracing::debug!(%error, "sessions that are in doubt could not be confirmed");
+                break;
             }
         }
     }

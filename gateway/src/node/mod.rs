@@ -175,5 +175,6 @@ fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &PullNews) {
             pool.missed();
         }
         Heard::Close { user, connection, why } => pool.end(user, connection, why),
+        Heard::Confirm(users) => pool.doubt(users),
     }
 }

@@ -20,7 +20,7 @@ use dashmap::{DashMap, Entry};
 use feedgate_common::doorbell::{Closing, Growth};
 use feedgate_common::{DeviceId, UserNo};
 use parking_lot::Mutex;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
 use crate::node::growth::RecentGrowth;
@@ -62,6 +62,9 @@ pub(crate) struct Pool {
     next: AtomicU64,
     /// Wakes the task that makes every session look at its log; see [`Pool::missed`].
     missed: Notify,
+    /// Users whose sessions on this node are to be confirmed in the session pool.
+    doubted: Mutex<FxHashSet<UserNo>>,
+    doubt: Notify,
     /// How the inboxes of the sessions on this node have grown lately.
     pub(crate) told: RecentGrowth,
     users: AtomicUsize,
@@ -79,6 +82,8 @@ impl Pool {
             slots: std::array::from_fn(|_| Mutex::default()),
             next: AtomicU64::new(1),
             missed: Notify::new(),
+            doubted: Mutex::default(),
+            doubt: Notify::new(),
             told,
             users: AtomicUsize::new(0),
             devices: AtomicUsize::new(0),
@@ -147,6 +152,16 @@ impl Pool {
         }
     }
 
+    /// Ends the sessions of this device on this node whose tokens are older than its own, which the session pool has
+    /// just given. The pool names only the last session that was replaced; an older one is still here if that last
+    /// one never learnt whom it had replaced. Does nothing while `who` has no token.
+    pub(crate) fn end_older(&self, who: &Identity) {
+        let Some(token) = who.token() else { return };
+        let is_older = |seat: &Seat| seat.who.device == who.device && seat.who.token().is_some_and(|own| own < token);
+        let older = self.seats_of(who.user.no).into_iter().filter(is_older);
+        older.for_each(|seat| self.end(who.user.no, seat.slot.connection, Closing::Replaced));
+    }
+
     fn unseat(&self, user: UserNo, connection: u64) -> Option<Arc<Slot>> {
         let Entry::Occupied(mut seats) = self.seats.entry(user) else { return None };
         let at = seats.get().iter().position(|seat| seat.slot.connection == connection)?;
@@ -195,6 +210,22 @@ impl Pool {
     /// Waits until [`Pool::missed`] is called. Cancel safe.
     pub(crate) async fn told_missed(&self) {
         self.missed.notified().await;
+    }
+
+    /// Says that the sessions of these users may have been replaced or ended, so those on this node are to be
+    /// confirmed.
+    pub(crate) fn doubt(&self, users: &[UserNo]) {
+        let here = users.iter().filter(|user| self.seats.contains_key(user));
+        self.doubted.lock().extend(here);
+        self.doubt.notify_one();
+    }
+
+    /// Waits until [`Pool::doubt`] is called, and gives the sessions on this node that are to be confirmed. If this is
+    /// dropped before it is done, nothing is lost.
+    pub(crate) async fn told_doubt(&self) -> Vec<Seat> {
+        self.doubt.notified().await;
+        let users = std::mem::take(&mut *self.doubted.lock());
+        users.into_iter().flat_map(|user| self.seats_of(user)).collect()
     }
 
     /// Every session that is on this node now.

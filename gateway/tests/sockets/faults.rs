@@ -47,7 +47,7 @@ pub(crate) struct FaultySessions {
     pub(crate) renewals: Gate,
     pub(crate) confirmations: Gate,
     pub(crate) rest: Gate,
-    /// What claims and releases that were carried out pass on their way back.
+    /// What claims, releases and revocations that were carried out pass on their way back.
     pub(crate) answers: Gate,
     /// What it was asked, but for small reads and renewals.
     pub(crate) asked: Mutex<Vec<&'static str>>,
@@ -81,7 +81,8 @@ impl Sessions for FaultySessions {
 
     async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>> {
         self.pass("revoke").await?;
-        self.inner.revoke(user, device).await
+        let revoked = self.inner.revoke(user, device).await?;
+        self.answers.pass().await.map(|()| revoked)
     }
 
     async fn renew(&self, node: &str) -> Result<Renewed> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::clock::Clock;
 use super::faults::{FaultySessions, Weather};
 use super::lines::Lines;
-use super::phone::Next;
+use super::phone::{Next, Phone};
 use super::rig::{Rig, until, within};
 
 /// Two nodes over the same stores: `rig.addr`, whose way to the session pool may fail, and another.
@@ -182,6 +182,46 @@ async fn i17_what_was_left_in_the_pool_by_a_lost_answer_or_a_failed_release_is_g
     assert!(!sessions.asked.lock()[asked..].contains(&"list"), "nothing is left to look for");
     drop(clock);
     rig.stop().await;
+}
+
+/// Ann's phone is connected at the other node; then the answer to its claim at the first node is lost.
+async fn claimed_without_an_answer(two: &Two) -> Phone {
+    let older = two.rig.connected_at(two.other, "ann", "phone").await;
+    let mut between = two.rig.socket().await;
+    two.sessions.answers.set(Weather::Failing);
+    between.send(two.rig.connect("ann", Some("phone")).to_string()).await;
+    assert_eq!(between.line().await["error"]["code"], json!(100));
+    two.sessions.answers.set(Weather::Fair);
+    older
+}
+
+#[tokio::test]
+async fn i17_an_older_connection_ends_at_once_though_one_between_it_and_the_newest_had_no_answer() {
+    let two = two(|_| ()).await;
+    let mut older = claimed_without_an_answer(&two).await;
+    two.lines.cut.store(true, Ordering::Release);
+    let mut newest = two.rig.connected_at(two.other, "ann", "phone").await;
+    assert_eq!(older.closed().await, Next::Closed(4500));
+    assert_eq!(newest.ask("ping", json!({})).await["ping"], json!({}));
+    two.rig.stop().await;
+}
+
+#[tokio::test]
+async fn i17_what_a_claim_or_a_kick_without_an_answer_has_ended_on_another_node_ends_within_seconds() {
+    let two = two(|_| ()).await;
+    let mut replaced = claimed_without_an_answer(&two).await;
+    let mut kicked = two.rig.connected_at(two.other, "bob", "phone").await;
+    let mut stays = two.rig.connected_at(two.other, "ann", "tablet").await;
+    two.sessions.answers.set(Weather::Failing);
+    assert_eq!(two.rig.http("DELETE /v1/users/bob/sessions/phone").await.0, 503);
+    two.sessions.answers.set(Weather::Fair);
+    let clock = Clock::stop();
+    clock.advance(6).await;
+    assert_eq!(replaced.closed().await, Next::Closed(4500));
+    assert_eq!(kicked.closed().await, Next::Closed(4500));
+    assert_eq!(stays.ask("ping", json!({})).await["ping"], json!({}));
+    drop(clock);
+    two.rig.stop().await;
 }
 
 #[tokio::test]

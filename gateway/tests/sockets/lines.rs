@@ -71,6 +71,10 @@ impl Doorbell for Line {
         }
     }
 
+    async fn confirm(&self, users: &[UserNo]) {
+        self.lines.wakes.confirm(users).await;
+    }
+
     fn listen(&self, on_heard: OnHeard) -> Listening {
         self.lines.ears.lock().entry(self.node.clone()).or_default().push(on_heard.clone());
         let (lines, node) = (Arc::downgrade(&self.lines), self.node.clone());

@@ -47,6 +47,8 @@ impl Doorbell for Broken {
 
     async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
 
+    async fn confirm(&self, _users: &[UserNo]) {}
+
     fn listen(&self, _on_heard: OnHeard) -> Listening {
         Listening::until(|| {})
     }

@@ -60,6 +60,10 @@ impl Doorbell for Meanwhile {
         self.inner.close(node, user, connection, why).await;
     }
 
+    async fn confirm(&self, users: &[UserNo]) {
+        self.inner.confirm(users).await;
+    }
+
     fn listen(&self, on_heard: OnHeard) -> Listening {
         self.inner.listen(on_heard)
     }

@@ -19,6 +19,7 @@ pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     who_stopped_listening_hears_nothing(open().await).await;
     a_node_is_told_what_to_close(open().await).await;
     whoever_listens_hears_of_a_hot_author(open().await).await;
+    everybody_is_told_whose_sessions_to_confirm(open().await).await;
     ringing_without_listeners_is_fine(open().await).await;
 }
 
@@ -31,6 +32,7 @@ struct Ear {
     heard: Mutex<BTreeSet<InboxKey>>,
     closed: Mutex<Vec<(UserNo, u64, Closing)>>,
     hot: Mutex<BTreeSet<PullHead>>,
+    confirm: Mutex<Vec<UserNo>>,
     news: Notify,
 }
 
@@ -46,6 +48,7 @@ impl Ear {
                     ear.closed.lock().expect("no test panics with it").push((user, connection, why));
                 }
                 Heard::Hot(head) => drop(ear.hot.lock().expect("no test panics with it").insert(head)),
+                Heard::Confirm(users) => *ear.confirm.lock().expect("no test panics with it") = users.to_vec(),
                 Heard::Missed => {}
             }
             ear.news.notify_one();
@@ -138,8 +141,27 @@ async fn whoever_listens_hears_of_a_hot_author(doorbell: Arc<dyn Doorbell>) {
     }
 }
 
+async fn everybody_is_told_whose_sessions_to_confirm(doorbell: Arc<dyn Doorbell>) {
+    let ears = [Arc::new(Ear::default()), Arc::new(Ear::default())];
+    let _listening = ears.each_ref().map(|ear| doorbell.listen(ear.on_heard()));
+    let users = [UserNo(3), UserNo(u32::MAX)];
+    for ear in &ears {
+        let hear = async {
+            while *ear.confirm.lock().expect("no test panics with it") != users {
+                doorbell.confirm(&users).await;
+                tokio::select! {
+                    () = ear.news.notified() => {}
+                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                }
+            }
+        };
+        crate::in_time(hear).await.expect("a listener hears whose sessions to confirm, if it is said again and again");
+    }
+}
+
 async fn ringing_without_listeners_is_fine(doorbell: Arc<dyn Doorbell>) {
     doorbell.ring(&growth(inbox(1))).await;
     doorbell.hot(PullHead { pull_seq: 1, author: UserNo(1) }).await;
     doorbell.close("nobody", UserNo(1), 1, Closing::Kicked).await;
+    doorbell.confirm(&[UserNo(1)]).await;
 }

@@ -46,6 +46,10 @@ impl Doorbell for EmbeddedDoorbell {
         self.tell(Heard::Close { user, connection, why });
     }
 
+    async fn confirm(&self, users: &[UserNo]) {
+        self.tell(Heard::Confirm(users));
+    }
+
     async fn ping(&self) -> Result<()> {
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!   NatsJobs ─────▶ JetStream: FEED_WORK, the queue of fan-out work
 //!          └──────▶ JetStream: FEED, what was accepted, for programs outside Feedgate
-//!   NatsDoorbell ─▶ core NATS: feed.node.<node>, wakes, and feed.hot.<author>, news for whoever is there; nothing is kept
+//!   NatsDoorbell ─▶ core NATS: feed.node.<node>, wakes, feed.all.>, what every node is told; nothing is kept
 //!        Bus ─────── one connection under all of it, which connects again by itself
 //! ```
 //!

@@ -56,6 +56,7 @@ fn ear() -> (OnHeard, mpsc::Receiver<Word>) {
             Heard::Hot(head) => Word::Hot(head),
             Heard::Missed => Word::Missed,
             Heard::Close { connection, .. } => Word::Close(connection),
+            Heard::Confirm(users) => Word::Confirm(users.to_vec()),
         };
         _ = tell.try_send(word);
     };
@@ -68,6 +69,7 @@ enum Word {
     Hot(PullHead),
     Missed,
     Close(u64),
+    Confirm(Vec<UserNo>),
 }
 
 /// Everything up to `wanted`.
@@ -174,7 +176,9 @@ async fn a_wake_of_an_unknown_version_may_mean_anything() {
     let _listening = doorbell.listen(on_heard);
     hear(&mut heard, &Word::Missed).await;
     let other = async_nats::connect(server.url()).await.unwrap();
-    for (subject, message) in [("feed.node.a%2E1", &[2, 1, 0][..]), ("feed.hot.9", &[1, 3]), ("feed.hot.9", b"")] {
+    for (subject, message) in
+        [("feed.node.a%2E1", &[2, 1, 0][..]), ("feed.all.hot.9", &[1, 3]), ("feed.all.hot.9", b"")]
+    {
         other.publish(subject, message.to_vec().into()).await.unwrap();
         assert_eq!(timeout(SOON, heard.recv()).await.unwrap(), Some(Word::Missed), "{subject}");
     }
@@ -204,7 +208,7 @@ async fn every_node_hears_of_a_hot_author_the_one_that_tells_it_too_and_whoever_
         hear(heard, &Word::Hot(head)).await;
     }
     let told = timeout(SOON, all.next()).await.unwrap().unwrap();
-    assert_eq!(told.subject.as_str(), "feed.hot.9", "one message for all");
+    assert_eq!(told.subject.as_str(), "feed.all.hot.9", "one message for all");
 }
 
 #[tokio::test(flavor = "multi_thread")]

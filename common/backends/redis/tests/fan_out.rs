@@ -122,6 +122,8 @@ impl Doorbell for Bell {
 
     async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
 
+    async fn confirm(&self, _users: &[UserNo]) {}
+
     fn listen(&self, _on_heard: OnHeard) -> Listening {
         Listening::until(|| {})
     }

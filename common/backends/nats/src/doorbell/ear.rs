@@ -69,6 +69,7 @@ fn tell(message: &[u8], on_heard: &OnHeard) {
         Ok(Told::Growth(growth)) => on_heard(Heard::Growth(&growth)),
         Ok(Told::Close { user, connection, why }) => on_heard(Heard::Close { user, connection, why }),
         Ok(Told::Hot(head)) => on_heard(Heard::Hot(head)),
+        Ok(Told::Confirm(users)) => on_heard(Heard::Confirm(&users)),
         Err(unreadable) => {
             tracing::debug!(?unreadable, "a wake cannot be read; everything may have grown");
             on_heard(Heard::Missed);

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   ring ─▶ who holds these readers? (Sessions, after the append) ─▶ per node its inboxes ─▶ feed.node.<node>
-//!   hot  ─▶ feed.hot.<author>, to everybody
-//!   listen ◀── feed.node.<this node>, feed.hot.*      a gap in the connection ─▶ Heard::Missed
+//!   hot  ─▶ feed.all.hot.<author>      confirm ─▶ feed.all.confirm, both to every node
+//!   listen ◀── feed.node.<this node>, feed.all.>      a gap in the connection ─▶ Heard::Missed
 //! ```
 //!
 //! A node's name becomes one token of the subject: letters, digits, `-` and `_` stand for themselves, every other
@@ -35,8 +35,14 @@ use crate::bus::{Bus, failed, within};
 /// The longest a ring may hold its caller up.
 const RING: Duration = Duration::from_millis(500);
 
-/// Where authors who are pulled are told to have news; ends in a dot.
-const HOT: &str = "feed.hot.";
+/// Where every node is told that an author who is pulled has news; the author's number follows.
+const HOT: &str = "feed.all.hot.";
+
+/// Where every node is told to confirm sessions.
+const CONFIRM: &str = "feed.all.confirm";
+
+/// What every node listens to.
+const ALL: &str = "feed.all.>";
 
 /// Readers looked up at a time.
 const LOOKUP_MAX: usize = 1000;
@@ -46,7 +52,7 @@ pub struct NatsDoorbell {
     bus: Bus,
     node: String,
     nodes: Arc<dyn Sessions>,
-    /// Rings, news and closes that may not have been heard.
+    /// Messages that may not have been heard.
     lost: AtomicU64,
 }
 
@@ -81,10 +87,12 @@ impl NatsDoorbell {
         self.bus.client().publish(subject(node), message.into()).await.map_err(failed)
     }
 
-    async fn tell_everybody(&self, head: PullHead) -> Result<()> {
+    async fn tell_everybody(&self, subject: String, messages: Vec<Vec<u8>>) -> Result<()> {
         self.bus.connected().await?;
-        let subject = format!("{HOT}{}", head.author.0);
-        self.bus.client().publish(subject, wire::hot(head).into()).await.map_err(failed)
+        for message in messages {
+            self.bus.client().publish(subject.clone(), message.into()).await.map_err(failed)?;
+        }
+        Ok(())
     }
 
     fn note(&self, told: Result<()>) {
@@ -102,7 +110,12 @@ impl Doorbell for NatsDoorbell {
     }
 
     async fn hot(&self, head: PullHead) {
-        self.note(within(RING, self.tell_everybody(head)).await);
+        let subject = format!("{HOT}{}", head.author.0);
+        self.note(within(RING, self.tell_everybody(subject, vec![wire::hot(head)])).await);
+    }
+
+    async fn confirm(&self, users: &[UserNo]) {
+        self.note(within(RING, self.tell_everybody(CONFIRM.to_owned(), wire::confirm(users))).await);
     }
 
     async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
@@ -117,7 +130,7 @@ impl Doorbell for NatsDoorbell {
     /// [`Missed`](feedgate_common::doorbell::Heard::Missed) for what was told until then.
     fn listen(&self, on_heard: OnHeard) -> Listening {
         let (stop, stopped) = oneshot::channel();
-        tokio::spawn(ear::listen(self.bus.clone(), [subject(&self.node), format!("{HOT}*")], on_heard, stopped));
+        tokio::spawn(ear::listen(self.bus.clone(), [subject(&self.node), ALL.to_owned()], on_heard, stopped));
         Listening::until(move || _ = stop.send(()))
     }
 

@@ -6,6 +6,7 @@
 //!                        inbox:  reader u32, feed u16, epoch u64, offset u64, appended u32, generation u64
 //!   version 1 │ kind 2 │ user u32 │ connection u64 │ why u8
 //!   version 1 │ kind 3 │ author u32 │ pull_seq u64
+//!   version 1 │ kind 4 │ n u16 │ n users u32
 //! ```
 //!
 //! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`];
@@ -23,6 +24,7 @@ const VERSION: u8 = 1;
 const GROWTH: u8 = 1;
 const CLOSE: u8 = 2;
 const HOT: u8 = 3;
+const CONFIRM: u8 = 4;
 
 /// The longest message. The server takes 1 MiB; as many as wait for a slow listener must fit in its memory.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -34,6 +36,9 @@ const INBOX: usize = 34;
 /// More records are not told: the listener reads them instead.
 const RECORDS_MAX: usize = MESSAGE_MAX / 2 / RECORD;
 
+/// The most users in a message.
+const USERS_MAX: usize = (MESSAGE_MAX - 4) / 4;
+
 /// What a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Told {
@@ -43,6 +48,8 @@ pub(super) enum Told {
     Close { user: UserNo, connection: u64, why: Closing },
     /// An author who is pulled has news.
     Hot(PullHead),
+    /// The sessions of these users are to be confirmed.
+    Confirm(Vec<UserNo>),
 }
 
 /// A message that another version has written, or nobody of us.
@@ -99,6 +106,18 @@ pub(super) fn hot(head: PullHead) -> Vec<u8> {
     out
 }
 
+/// That the sessions of `users` are to be confirmed, in as many messages as it takes.
+pub(super) fn confirm(users: &[UserNo]) -> Vec<Vec<u8>> {
+    users.chunks(USERS_MAX).map(confirm_message).collect()
+}
+
+fn confirm_message(users: &[UserNo]) -> Vec<u8> {
+    let mut out = vec![VERSION, CONFIRM];
+    out.extend((users.len() as u16).to_be_bytes());
+    users.iter().for_each(|user| out.extend(user.0.to_be_bytes()));
+    out
+}
+
 /// Decodes a message of another node; fails if it is of another version or cut off.
 pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
     let mut read = Reader(message);
@@ -117,6 +136,7 @@ pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
             let author = UserNo(read.u32()?);
             Told::Hot(PullHead { pull_seq: read.u64()?, author })
         }
+        (VERSION, CONFIRM) => Told::Confirm(read.list(|read| read.u32().map(UserNo))?),
         _ => return Err(Unreadable),
     };
     if read.0.is_empty() { Ok(told) } else { Err(Unreadable) }

@@ -12,7 +12,7 @@ fn grown(reader: u32, appended: u32) -> Grown {
     Grown { key, head: Position { epoch: Epoch(3), offset: 1 << 40 }, appended, generation: 6 }
 }
 
-fn samples() -> [(Told, Vec<u8>, &'static str); 5] {
+fn samples() -> [(Told, Vec<u8>, &'static str); 6] {
     let all = Growth {
         author: UserNo(9),
         records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
@@ -25,6 +25,7 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 5] {
         (Told::Close { user, connection, why }, close(user, connection, why))
     });
     let [replaced, kicked] = closes;
+    let users = [UserNo(3), UserNo(u32::MAX)];
     let head = PullHead { pull_seq: 0x0102_0304_0506_0708, author: UserNo(9) };
     [
         (Told::Growth(all), encoded.next().unwrap(), include_str!("growth.v1.hex")),
@@ -32,6 +33,7 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 5] {
         (replaced.0, replaced.1, include_str!("close-replaced.v1.hex")),
         (kicked.0, kicked.1, include_str!("close-kicked.v1.hex")),
         (Told::Hot(head), hot(head), include_str!("hot.v1.hex")),
+        (Told::Confirm(users.into()), confirm(&users).remove(0), include_str!("confirm.v1.hex")),
     ]
 }
 
@@ -79,5 +81,19 @@ fn i18_a_long_growth_is_split_and_loses_no_inbox() {
             heard.extend(part.inboxes);
         }
         assert_eq!(heard, inboxes);
+    }
+}
+
+#[test]
+fn i18_a_long_list_of_users_is_split_and_loses_nobody() {
+    for count in [0, 1, USERS_MAX, USERS_MAX + 1, 100_000] {
+        let users: Vec<UserNo> = (0..count as u32).map(UserNo).collect();
+        let mut heard = vec![];
+        for message in confirm(&users) {
+            assert!(message.len() <= MESSAGE_MAX);
+            let Ok(Told::Confirm(part)) = decode(&message) else { panic!("it reads what it writes") };
+            heard.extend(part);
+        }
+        assert_eq!(heard, users);
     }
 }
