@@ -239,7 +239,7 @@ async fn i18_a_listener_that_is_too_slow_loses_wakes_and_is_told_so() {
     loop {
         match timeout(SOON, heard.recv()).await.unwrap().unwrap() {
             Word::Missed => break,
-            Word::Growth(_) | Word::Hot(_) | Word::Close(_) => wakes += 1,
+            Word::Growth(_) | Word::Hot(_) | Word::Close(_) | Word::Confirm(_) => wakes += 1,
         }
     }
     assert!(wakes < RUNG, "{wakes} of {RUNG} waited in memory");
