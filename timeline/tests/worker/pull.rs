@@ -30,7 +30,7 @@ impl Told {
             Heard::Growth(growth) => {
                 told.grown.lock().expect("no test panics with it").extend(growth.inboxes.iter().map(|grown| grown.key));
             }
-            Heard::Missed | Heard::Close { .. } => {}
+            Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) => {}
         }))
     }
 }
