@@ -14,8 +14,9 @@ use std::task::Poll;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox, Outstanding,
-    PullHead, Recipient, Refused, Write, Written,
+    Archive, ArchiveCounts, Author, Content, EdgeStates, Epochs, Event, Events, FeedAdd, FeedState, Follow, Graph,
+    Held, Items, Names, News, Outbox, Outboxes, Outstanding, PullHead, Recipient, Refused, Status, Transfer, Write,
+    Writes, Written,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -23,8 +24,8 @@ use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
 use feedgate_common::{
-    Archive, Bucket, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress,
-    PullSeq, UserId, UserNo, Watermarks,
+    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress, PullSeq,
+    UserId, UserNo, Watermarks,
 };
 
 /// Where the actor that was polled last has stopped.
@@ -70,11 +71,15 @@ pub struct Gated<S: ?Sized> {
 }
 
 #[async_trait]
-impl Archive for Gated<dyn Archive> {
+impl Writes for Gated<dyn Archive> {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         self.gate.wait().await;
         self.store.write(writes, now).await
     }
+}
+
+#[async_trait]
+impl Names for Gated<dyn Archive> {
     async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.intern(names).await
@@ -95,6 +100,10 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.feeds().await
     }
+}
+
+#[async_trait]
+impl Items for Gated<dyn Archive> {
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         self.gate.wait().await;
         self.store.items(ids).await
@@ -102,10 +111,6 @@ impl Archive for Gated<dyn Archive> {
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
         self.gate.wait().await;
         self.store.item_by_foreign_id(foreign_id).await
-    }
-    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        self.gate.wait().await;
-        self.store.outbox(author, after, limit).await
     }
     async fn profile(
         &self,
@@ -116,6 +121,22 @@ impl Archive for Gated<dyn Archive> {
     ) -> Result<Vec<DisplayKey>> {
         self.gate.wait().await;
         self.store.profile(author, feed, before, limit).await
+    }
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+        self.gate.wait().await;
+        self.store.addressed(reader, items).await
+    }
+}
+
+#[async_trait]
+impl Outboxes for Gated<dyn Archive> {
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+        self.gate.wait().await;
+        self.store.outbox(author, after, limit).await
+    }
+    async fn author(&self, author: UserNo) -> Result<Author> {
+        self.gate.wait().await;
+        self.store.author(author).await
     }
     async fn recipients(
         &self,
@@ -132,14 +153,22 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.all_recipients(author, limit).await
     }
-    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
-        self.store.edge(reader, author).await
+        self.store.followers_among(author, readers).await
     }
-    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
+    async fn pull_head(&self) -> Result<PullSeq> {
         self.gate.wait().await;
-        self.store.followees(reader).await
+        self.store.pull_head().await
     }
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+        self.gate.wait().await;
+        self.store.pull_heads(after, limit).await
+    }
+}
+
+#[async_trait]
+impl Graph for Gated<dyn Archive> {
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.following(reader, cursor, limit).await
@@ -156,34 +185,90 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.shielded(user, shield, cursor, limit).await
     }
-    async fn author(&self, author: UserNo) -> Result<Author> {
-        self.gate.wait().await;
-        self.store.author(author).await
-    }
-    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
-        self.gate.wait().await;
-        self.store.followers_among(author, readers).await
-    }
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.followees_among(reader, authors).await
     }
-    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+}
+
+#[async_trait]
+impl Content for Gated<dyn Archive> {
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
-        self.store.addressed(reader, items).await
+        self.store.followees(reader).await
+    }
+    async fn edge_states(
+        &self,
+        reader: UserNo,
+        edges: &[(UserNo, Progress)],
+        pulled: &[(FeedId, PullSeq)],
+        backfill: usize,
+    ) -> Result<EdgeStates> {
+        self.gate.wait().await;
+        self.store.edge_states(reader, edges, pulled, backfill).await
     }
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
         self.gate.wait().await;
         self.store.news(key, after, limit).await
     }
-    async fn pull_head(&self) -> Result<PullSeq> {
+    async fn build(
+        &self,
+        key: InboxKey,
+        progress: &[(UserNo, Progress)],
+        backfill: usize,
+        limit: usize,
+    ) -> Result<FeedState> {
         self.gate.wait().await;
-        self.store.pull_head().await
+        self.store.build(key, progress, backfill, limit).await
     }
-    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+    async fn feed_below(
+        &self,
+        key: InboxKey,
+        before: Option<DisplayKey>,
+        least_rank: Option<i64>,
+        backfill: usize,
+        limit: usize,
+    ) -> Result<Vec<FeedAdd>> {
         self.gate.wait().await;
-        self.store.pull_heads(after, limit).await
+        self.store.feed_below(key, before, least_rank, backfill, limit).await
     }
+}
+
+#[async_trait]
+impl Events for Gated<dyn Archive> {
+    async fn outstanding(
+        &self,
+        after: Option<Outstanding>,
+        not_after: Millis,
+        limit: usize,
+    ) -> Result<Vec<Outstanding>> {
+        self.gate.wait().await;
+        self.store.outstanding(after, not_after, limit).await
+    }
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.edges_due(reader, limit).await
+    }
+    async fn finish(&self, events: &[Event]) -> Result<Vec<Event>> {
+        self.gate.wait().await;
+        self.store.finish(events).await
+    }
+    async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
+        self.gate.wait().await;
+        self.store.reopen(authors).await
+    }
+}
+
+#[async_trait]
+impl Epochs for Gated<dyn Archive> {
+    async fn next_epoch(&self) -> Result<Epoch> {
+        self.gate.wait().await;
+        self.store.next_epoch().await
+    }
+}
+
+#[async_trait]
+impl Transfer for Gated<dyn Archive> {
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
         self.gate.wait().await;
         self.store.users(after, limit).await
@@ -196,63 +281,10 @@ impl Archive for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.direct_items(after, limit).await
     }
-    async fn edge_states(
-        &self,
-        reader: UserNo,
-        edges: &[(UserNo, Progress)],
-        pulled: &[(FeedId, PullSeq)],
-        backfill: usize,
-    ) -> Result<EdgeStates> {
-        self.gate.wait().await;
-        self.store.edge_states(reader, edges, pulled, backfill).await
-    }
-    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
-        self.gate.wait().await;
-        self.store.edges_due(reader, limit).await
-    }
-    async fn build(
-        &self,
-        key: InboxKey,
-        progress: &[(UserNo, Progress)],
-        backfill: usize,
-        limit: usize,
-    ) -> Result<FeedState> {
-        self.gate.wait().await;
-        self.store.build(key, progress, backfill, limit).await
-    }
+}
 
-    async fn feed_below(
-        &self,
-        key: InboxKey,
-        before: Option<DisplayKey>,
-        least_rank: Option<i64>,
-        backfill: usize,
-        limit: usize,
-    ) -> Result<Vec<FeedAdd>> {
-        self.gate.wait().await;
-        self.store.feed_below(key, before, least_rank, backfill, limit).await
-    }
-    async fn next_epoch(&self) -> Result<Epoch> {
-        self.gate.wait().await;
-        self.store.next_epoch().await
-    }
-    async fn outstanding(
-        &self,
-        after: Option<Outstanding>,
-        not_after: Millis,
-        limit: usize,
-    ) -> Result<Vec<Outstanding>> {
-        self.gate.wait().await;
-        self.store.outstanding(after, not_after, limit).await
-    }
-    async fn finish(&self, events: &[Event]) -> Result<Vec<Event>> {
-        self.gate.wait().await;
-        self.store.finish(events).await
-    }
-    async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
-        self.gate.wait().await;
-        self.store.reopen(authors).await
-    }
+#[async_trait]
+impl Status for Gated<dyn Archive> {
     async fn ping(&self) -> Result<()> {
         self.gate.wait().await;
         self.store.ping().await

@@ -1,5 +1,5 @@
-//! The decisions of [`Archive::write`](crate::Archive::write): pure functions over rows that say what becomes of a
-//! write.
+//! The decisions of [`Writes::write`](crate::archive::Writes::write): pure functions over rows that say what becomes of
+//! a write.
 //!
 //! ```text
 //!                    ┌─────────────── load them, start over ◀──────────────┐

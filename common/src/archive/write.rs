@@ -1,9 +1,11 @@
 //! The writes that the Archive accepts, and their outcomes.
 
+use async_trait::async_trait;
 use compact_str::CompactString;
 
 use super::Edge;
 use crate::change::Class;
+use crate::error;
 use crate::graph::Shield;
 use crate::import::Import;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
@@ -96,7 +98,7 @@ impl Publish {
     }
 }
 
-/// One operation of a [`Archive::write`](super::Archive::write).
+/// One operation of a [`Writes::write`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
     /// Publishes a new item.
@@ -258,4 +260,12 @@ pub enum Refused {
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
     )]
     StaysEveryones(UserId),
+}
+
+/// Accepts what changes the truth.
+#[async_trait]
+pub trait Writes: Send + Sync + 'static {
+    /// Carries out `writes` in order, in one durable transaction, and answers each in its place. A refused one changes
+    /// nothing and does not stop the others. `now`, in Unix ms, is the time of acceptance.
+    async fn write(&self, writes: Vec<Write>, now: Millis) -> error::Result<Vec<Result<Written, Refused>>>;
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Names, Publish, Write, Writes};
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Build, KEEP, Read};
-use feedgate_common::{Archive, Body, Entry, Epoch, InboxKey, Inboxes, Millis, Position, UserId, UserNo, Watermarks};
+use feedgate_common::{Body, Entry, Epoch, InboxKey, Inboxes, Millis, Position, UserId, UserNo, Watermarks};
 use feedgate_embedded::archive::EmbeddedArchive;
 use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedInboxes};

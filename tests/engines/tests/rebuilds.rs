@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use feedgate_common::archive::Epochs;
 use feedgate_common::{Archive, Inboxes};
 use feedgate_engines::{Postgres, Redis};
 use feedgate_postgres::{Options, PostgresArchive};
-use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
+use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use feedgate_tests::arrivals::{a_rebuild_ends_while_all_sorts_arrive, a_rebuild_ends_while_posts_arrive};
 use tokio::runtime::Builder;
 
@@ -19,7 +20,7 @@ fn in_a_cluster(database: &str, arrive: fn(&Arc<dyn Archive>, &Arc<dyn Inboxes>)
     let archive = runtime.block_on(PostgresArchive::connect(&postgres, options)).expect("PostgreSQL answers");
     let archive: Arc<dyn Archive> = Arc::new(archive);
     let link = runtime.block_on(Link::connect(&redis.url(), Timeouts::default())).expect("Redis answers");
-    let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
+    let epochs: Arc<dyn Epochs> = archive.clone();
     let inboxes = runtime.block_on(RedisInboxes::open(link, epochs, BUCKETS)).expect("Redis answers");
     arrive(&archive, &(Arc::new(inboxes) as Arc<dyn Inboxes>));
 }

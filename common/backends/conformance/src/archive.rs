@@ -18,13 +18,33 @@ mod window;
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Audience, Edge, Publish, Refused, Write, Written};
+use async_trait::async_trait;
+use feedgate_common::archive::{Archive, Audience, Content, Edge, EdgeState, Publish, Refused, Write, Written};
 use feedgate_common::change::{Class, DEFAULT_PULL_ABOVE};
+use feedgate_common::error;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId, UserNo};
+use feedgate_common::{Body, Cut, InboxKey, ItemId, Millis, OutboxSeq, Progress, UserId, UserNo};
 
 /// The Unix time in ms at which the suite's clock starts; any other time of today would do.
 const NOW: Millis = 1_800_000_000_000;
+
+/// One edge of what [`Content::edge_states`] answers of many. Both fail as that does.
+#[async_trait]
+pub trait OneEdge: Content {
+    /// The edge between a reader and an author.
+    async fn edge(&self, reader: UserNo, author: UserNo) -> error::Result<Edge> {
+        Ok(self.edge_states(reader, &[(author, Progress::default())], &[], 0).await?.edges[0])
+    }
+
+    /// What a follow step brings of one edge to one inbox.
+    async fn edge_state(&self, key: InboxKey, author: UserNo, cut: Cut, backfill: usize) -> error::Result<EdgeState> {
+        let edges = [(author, cut.progress)];
+        let mut answer = self.edge_states(key.reader, &edges, &[(key.feed, cut.pull)], backfill).await?;
+        Ok(answer.states.remove(0).remove(0))
+    }
+}
+
+impl<T: Content + ?Sized> OneEdge for T {}
 
 /// Runs all tests of the Archive. `open(name, pull_above)` opens the Archive of that name, which is empty at first,
 /// laid out for 16 buckets. Its authors of class `auto` with more than `pull_above` followers are pulled. To open it

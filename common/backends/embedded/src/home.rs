@@ -20,6 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use feedgate_common::archive::Epochs as _;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};

@@ -10,9 +10,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Content, Names, Publish, Write, Writes};
 use feedgate_common::change::Class;
-use feedgate_common::{Archive, Body, InboxKey, UserId, UserNo, Watermarks};
+use feedgate_common::{Body, InboxKey, UserId, UserNo, Watermarks};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
 

@@ -10,8 +10,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_common::archive::{Publish, Write, Written};
-use feedgate_common::{Archive, Body, ItemId};
+use feedgate_common::archive::{Items, Publish, Write, Writes, Written};
+use feedgate_common::{Body, ItemId};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
 

@@ -1,4 +1,4 @@
-//! The Archive on PostgreSQL: [`Archive`] for any number of processes over one database.
+//! The Archive on PostgreSQL: [`feedgate_common::Archive`] for any number of processes over one database.
 //!
 //! ```text
 //!   write ─▶ what waits together: one transaction, lock, load, plan, store      write/
@@ -36,8 +36,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox,
-    Outstanding, PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
+    self, ArchiveCounts, Author, Content, EdgeStates, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items,
+    Names, News, Outbox, Outboxes, Outstanding, PullHead, Recipient, Refused, Status, Transfer, Write, Writes, Written,
+    may_be_foreign_id,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
@@ -95,17 +96,24 @@ impl PostgresArchive {
 }
 
 #[async_trait]
-impl Archive for PostgresArchive {
+impl Writes for PostgresArchive {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         self.queue.write(writes, now).await
     }
+}
 
+#[async_trait]
+impl Names for PostgresArchive {
     async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {
         self.users.intern(&self.pool, names).await
     }
 
     async fn user_nos(&self, names: &[UserId]) -> Result<Vec<Option<UserNo>>> {
         self.users.numbers(&self.pool, names).await
+    }
+
+    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
+        self.users.names(&self.pool, users).await
     }
 
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
@@ -115,11 +123,10 @@ impl Archive for PostgresArchive {
     async fn feeds(&self) -> Result<Vec<FeedId>> {
         self.pool.read(work!(|connection| feeds::all(connection))).await
     }
+}
 
-    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
-        self.users.names(&self.pool, users).await
-    }
-
+#[async_trait]
+impl Items for PostgresArchive {
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         self.items.get(ids).await
     }
@@ -131,10 +138,6 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| items::by_foreign_id(connection, foreign_id))).await
     }
 
-    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        self.pool.read(work!(|connection| push::outbox(connection, author, after, limit))).await
-    }
-
     async fn profile(
         &self,
         author: UserNo,
@@ -143,6 +146,21 @@ impl Archive for PostgresArchive {
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
         self.pool.snapshot(work!(|connection| door::profile(connection, author, feed, before, limit))).await
+    }
+
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+        self.pool.read(work!(|connection| graph::addressed(connection, reader, items))).await
+    }
+}
+
+#[async_trait]
+impl Outboxes for PostgresArchive {
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+        self.pool.read(work!(|connection| push::outbox(connection, author, after, limit))).await
+    }
+
+    async fn author(&self, author: UserNo) -> Result<Author> {
+        self.pool.read(work!(|connection| graph::author(connection, author))).await
     }
 
     async fn recipients(
@@ -161,15 +179,21 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| push::all_recipients(connection, author, limit))).await
     }
 
-    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        let held = self.pool.read(work!(|connection| graph::held(connection, reader, author))).await?;
-        Ok(held.map_or_else(Edge::default, |held| held.edge))
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| graph::followers_among(connection, author, readers))).await
     }
 
-    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
-        self.pool.read(work!(|connection| graph::followees(connection, reader))).await
+    async fn pull_head(&self) -> Result<PullSeq> {
+        self.pool.read(work!(|connection| push::pull_head(connection))).await
     }
 
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+        self.pool.read(work!(|connection| push::pull_heads(connection, after, limit))).await
+    }
+}
+
+#[async_trait]
+impl Graph for PostgresArchive {
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.list(List::Following, reader, cursor, limit).await
     }
@@ -186,48 +210,15 @@ impl Archive for PostgresArchive {
         self.list(List::Shielded(shield), user, cursor, limit).await
     }
 
-    async fn author(&self, author: UserNo) -> Result<Author> {
-        self.pool.read(work!(|connection| graph::author(connection, author))).await
-    }
-
-    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
-        self.pool.read(work!(|connection| graph::followers_among(connection, author, readers))).await
-    }
-
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.pool.read(work!(|connection| graph::followees_among(connection, reader, authors))).await
     }
+}
 
-    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
-        self.pool.read(work!(|connection| graph::addressed(connection, reader, items))).await
-    }
-
-    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-        self.news.get(key, after, limit).await
-    }
-
-    async fn pull_head(&self) -> Result<PullSeq> {
-        self.pool.read(work!(|connection| push::pull_head(connection))).await
-    }
-
-    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
-        self.pool.read(work!(|connection| push::pull_heads(connection, after, limit))).await
-    }
-
-    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
-        self.pool.read(work!(|connection| export::users(connection, after, limit))).await
-    }
-
-    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
-        self.pool.read(work!(|connection| export::held(connection, reader, after, limit))).await
-    }
-
-    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
-        self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
-    }
-
-    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
-        self.pool.read(work!(|connection| events::edges_due(connection, reader, limit))).await
+#[async_trait]
+impl Content for PostgresArchive {
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| graph::followees(connection, reader))).await
     }
 
     async fn edge_states(
@@ -242,6 +233,10 @@ impl Archive for PostgresArchive {
             return self.pool.read(work!(|connection| door::edge_states(connection, lows, of, pulled, backfill))).await;
         }
         self.pool.snapshot(work!(|connection| door::edge_states(connection, lows, of, pulled, backfill))).await
+    }
+
+    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
+        self.news.get(key, after, limit).await
     }
 
     async fn build(
@@ -266,11 +261,10 @@ impl Archive for PostgresArchive {
         let (lows, stretch) = (&self.lows, door::Stretch { before, least_rank, limit });
         self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, key, stretch, backfill))).await
     }
+}
 
-    async fn next_epoch(&self) -> Result<Epoch> {
-        self.epochs.next(&self.pool).await
-    }
-
+#[async_trait]
+impl Events for PostgresArchive {
     async fn outstanding(
         &self,
         after: Option<Outstanding>,
@@ -280,6 +274,10 @@ impl Archive for PostgresArchive {
         self.pool.read(work!(|connection| events::outstanding(connection, after, not_after, limit))).await
     }
 
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| events::edges_due(connection, reader, limit))).await
+    }
+
     async fn finish(&self, finished: &[Event]) -> Result<Vec<Event>> {
         self.pool.write(work!(|connection| events::finish(connection, finished))).await
     }
@@ -287,7 +285,32 @@ impl Archive for PostgresArchive {
     async fn reopen(&self, authors: &[UserNo]) -> Result<()> {
         self.pool.write(work!(|connection| events::reopen(connection, authors))).await
     }
+}
 
+#[async_trait]
+impl archive::Epochs for PostgresArchive {
+    async fn next_epoch(&self) -> Result<Epoch> {
+        self.epochs.next(&self.pool).await
+    }
+}
+
+#[async_trait]
+impl Transfer for PostgresArchive {
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
+        self.pool.read(work!(|connection| export::users(connection, after, limit))).await
+    }
+
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
+        self.pool.read(work!(|connection| export::held(connection, reader, after, limit))).await
+    }
+
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
+        self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
+    }
+}
+
+#[async_trait]
+impl Status for PostgresArchive {
     async fn ping(&self) -> Result<()> {
         self.pool.read(work!(|connection| sqlx::query("SELECT 1").execute(connection))).await?;
         self.pool.has_room().await

@@ -10,8 +10,8 @@ mod server;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use feedgate_common::archive::{Write, Written};
-use feedgate_common::{Archive, Body, Item, ItemId, Millis, StoreError};
+use feedgate_common::archive::{Items, Status, Write, Writes, Written};
+use feedgate_common::{Body, Item, ItemId, Millis, StoreError};
 use feedgate_postgres::{Options, PostgresArchive};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};

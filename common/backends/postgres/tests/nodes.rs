@@ -8,8 +8,9 @@ mod server;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use feedgate_common::archive::{Event, Publish, Refused, Write, Written};
-use feedgate_common::{Archive, FeedId, ItemId, Millis};
+use feedgate_common::archive::{Epochs, Event, Events, Names, Outboxes, Publish, Refused, Write, Writes, Written};
+use feedgate_common::{FeedId, ItemId, Millis};
+use feedgate_conformance::archive::OneEdge;
 use feedgate_postgres::{Options, PostgresArchive};
 use proxy::Proxy;
 use server::{follow, open, post, server, user};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use feedgate_common::archive::{Publish, Write, Written};
-use feedgate_common::{Archive, ItemId, Millis, StoreError};
+use feedgate_common::archive::{Items, Outboxes, Publish, Status, Write, Writes, Written};
+use feedgate_common::{ItemId, Millis, StoreError};
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use proxy::Proxy;

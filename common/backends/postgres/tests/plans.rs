@@ -7,8 +7,10 @@
 
 mod server;
 
+use feedgate_common::archive::{Content, Graph, Items, Outboxes};
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
+use feedgate_common::{Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
+use feedgate_conformance::archive::OneEdge;
 use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use server::{execute, open};

@@ -7,11 +7,11 @@ mod server;
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Audience, News, Publish, PullHead, Write};
+use feedgate_common::archive::{Audience, Content, Names, News, Outboxes, Publish, PullHead, Status, Write, Writes};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::Import;
-use feedgate_common::{Archive, Entry, FeedId, InboxKey, ItemId, Millis, StoreError, UserNo, Watermarks};
+use feedgate_common::{Entry, FeedId, InboxKey, ItemId, Millis, StoreError, UserNo, Watermarks};
 use feedgate_postgres::{Options, PostgresArchive};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};

@@ -7,8 +7,8 @@ mod server;
 use std::fs;
 use std::sync::Arc;
 
-use feedgate_common::archive::ArchiveCounts;
-use feedgate_common::{Archive, StoreError};
+use feedgate_common::StoreError;
+use feedgate_common::archive::{ArchiveCounts, Names, Status};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
 use server::{execute, open, server, user};

@@ -44,7 +44,7 @@ impl Town {
         let (redis, dir) = (Redis::start(), tempfile::tempdir().unwrap());
         let stores = Embedded::open(dir.path(), BUCKETS).unwrap();
         let link = Link::connect(&redis.url(), patient()).await.unwrap();
-        let inboxes = RedisInboxes::open(link, Arc::new(stores.archive.clone()), BUCKETS).await.unwrap();
+        let inboxes = RedisInboxes::open(link, stores.archive.clone(), BUCKETS).await.unwrap();
         let feeds = Feeds::new(stores.archive.clone(), Arc::new(inboxes), DEFAULT_BACKFILL).with_step_max(step_max);
         let [author, one, other] = ["ann", "rea", "ron"].map(|name| name.parse::<UserId>().unwrap());
         let names = [one, other];

@@ -58,7 +58,7 @@ struct Add {
     direct: bool,
 }
 
-/// What to read of the Archive; see [`Archive::feed_below`](crate::Archive::feed_below).
+/// What to read of the Archive; see [`Content::feed_below`](crate::archive::Content::feed_below).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) before: Option<DisplayKey>,

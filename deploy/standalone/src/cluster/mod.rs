@@ -17,9 +17,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use feedgate_common::Archive;
+use feedgate_common::archive::Epochs;
 use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
 use feedgate_postgres::PostgresArchive;
-use feedgate_redis::{Epochs, Link, RedisInboxes, RedisSessions, Spans, Timeouts};
+use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 
 use crate::settings::Settings;
 use crate::stores::Stores;
@@ -39,7 +40,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     // The Archive's number of buckets is fixed when it is made, and the other stores use the same number.
     let buckets = archive.buckets();
     let archive: Arc<dyn Archive> = Arc::new(archive);
-    let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
+    let epochs: Arc<dyn Epochs> = archive.clone();
 
     let link = patience.until_there(&redis, || Link::connect(redis.url.reveal(), Timeouts::default())).await?;
     let inboxes = || RedisInboxes::open(link.clone(), epochs.clone(), buckets);

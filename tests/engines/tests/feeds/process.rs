@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use feedgate_common::archive::Epochs;
 use feedgate_common::doorbell::Listening;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, Publisher};
@@ -12,7 +13,7 @@ use feedgate_common::{Archive, DisplayKey, Doorbell, Inboxes, Jobs, Position, Us
 use feedgate_engines::{Nats, Postgres, Redis};
 use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
 use feedgate_postgres::{Options, PostgresArchive};
-use feedgate_redis::{Epochs, Link, RedisInboxes, RedisSessions, Spans, Timeouts};
+use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 use feedgate_tests::oracle::{
     Changes, Inbox, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, World, listens, name_feeds,
 };
@@ -75,7 +76,7 @@ impl Process {
         let archive: Arc<dyn Archive> =
             Arc::new(patient(|| PostgresArchive::connect(&engines.postgres, options)).await);
         patient(|| name_feeds(&*archive)).await;
-        let epochs: Arc<dyn Epochs> = Arc::new(archive.clone());
+        let epochs: Arc<dyn Epochs> = archive.clone();
         let url = engines.redis.url();
         let link = patient(|| Link::connect(&url, Timeouts::default())).await;
         let inboxes = patient(|| RedisInboxes::open(link.clone(), epochs.clone(), BUCKETS)).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, ArchiveCounts, Event};
 use feedgate_common::{OutboxSeq, UserNo};
 
-use super::{NOW, accept, change, delete, edit, follow, number, post, unfollow, write, write_at};
+use super::{NOW, OneEdge, accept, change, delete, edit, follow, number, post, unfollow, write, write_at};
 
 async fn due(archive: &dyn Archive, not_after: i64) -> Vec<Event> {
     let lines = archive.outstanding(None, not_after, 100).await.expect("the archive works");

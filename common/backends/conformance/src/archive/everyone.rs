@@ -7,7 +7,7 @@ use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo, Watermarks};
 
-use super::{NOW, accept, change, classify, follow, number, post, shield, unfollow, user, write};
+use super::{NOW, OneEdge, accept, change, classify, follow, number, post, shield, unfollow, user, write};
 
 /// The author `all`, with one item from before everyone followed and one from after that.
 async fn herald(archive: &dyn Archive) -> (UserNo, ItemId, ItemId) {

@@ -7,7 +7,9 @@ use feedgate_common::change::Class;
 use feedgate_common::import::Import;
 use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Op, Progress, UserNo, Watermarks};
 
-use super::{NOW, accept, change, classify, delete, edit, follow, number, post, to_users, user, write, write_at};
+use super::{
+    NOW, OneEdge, accept, change, classify, delete, edit, follow, number, post, to_users, user, write, write_at,
+};
 
 /// The numbers of the feeds "likes" and "stories".
 async fn named(archive: &dyn Archive) -> [FeedId; 2] {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, Edge, Follow, Recipient};
 use feedgate_common::{Bucket, Generation, UserNo};
 
-use super::{NOW, accept, change, follow, number, post, unfollow, user, write_at};
+use super::{NOW, OneEdge, accept, change, follow, number, post, unfollow, user, write_at};
 
 pub(super) async fn users_keep_their_numbers(archive: Arc<dyn Archive>) {
     let names = ["ann", "ben", "ann", "cleo"].map(user);

@@ -8,7 +8,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{Cut, InboxKey, ItemId, Millis, Progress, UserNo, Watermarks};
 
-use super::{NOW, follow, number, post, to_users, user};
+use super::{NOW, OneEdge, follow, number, post, to_users, user};
 
 fn item(id: u64, author: &str, deleted: bool) -> Import {
     let publish = Publish { id: Some(ItemId(id)), published_at: Some(id as i64), ..post(author, "then") };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, Refused, Write, Written};
 use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserNo};
 
-use super::{NOW, accept, body, delete, edit, number, post, write, write_at};
+use super::{NOW, OneEdge, accept, body, delete, edit, number, post, write, write_at};
 
 async fn read(archive: &dyn Archive, id: ItemId) -> Option<Arc<Item>> {
     archive.items(&[id]).await.expect("the archive works").remove(0)

@@ -13,7 +13,7 @@ use feedgate_common::archive::{Archive, Event, FeedAdd, FeedState, PullHead};
 use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, DisplayKey, Entry, FeedId, InboxKey, Progress, UserNo, Watermarks};
 
-use super::{NOW, user};
+use super::{NOW, OneEdge, user};
 use happen::{World, name};
 pub use history::{History, Step};
 use history::{NAMED, USERS};

@@ -6,7 +6,7 @@ use feedgate_common::archive::{Archive, Write, Written};
 use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, FeedId, ItemId, Op, Record};
 
-use super::{NOW, accept, delete, edit, follow, number, post, unfollow, write};
+use super::{NOW, OneEdge, accept, delete, edit, follow, number, post, unfollow, write};
 
 pub(super) async fn an_outbox_is_dense_and_in_commit_order(archive: Arc<dyn Archive>) {
     let mut ids = vec![];

@@ -6,7 +6,7 @@ use feedgate_common::archive::{Archive, Edge, Event, Written};
 use feedgate_common::graph::Shield;
 use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo};
 
-use super::{NOW, accept, change, follow, number, post, shield, unfollow, user, write, write_at};
+use super::{NOW, OneEdge, accept, change, follow, number, post, shield, unfollow, user, write, write_at};
 
 async fn followed(archive: &dyn Archive, reader: UserNo) -> Vec<(String, i64)> {
     let lines = archive.following(reader, None, 100).await.expect("the archive works");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Archive, EDGE_ADDS_MAX, Publish, Write};
 use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Progress, UserNo};
 
-use super::{NOW, accept, change, delete, follow, post, unfollow, write};
+use super::{NOW, OneEdge, accept, change, delete, follow, post, unfollow, write};
 
 pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Archive>) {
     let mut keys = vec![];

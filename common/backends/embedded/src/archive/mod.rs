@@ -1,4 +1,4 @@
-//! The Archive of one machine: [`Archive`] over the embedded store.
+//! The Archive of one machine: [`feedgate_common::Archive`] over the embedded store.
 //!
 //! ```text
 //!   write ─▶ accept ─┬ feedgate_common::accept   what becomes of each operation
@@ -41,8 +41,9 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::accept::Ask;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Edge, EdgeStates, Event, FeedAdd, FeedState, Follow, Held, News, Outbox,
-    Outstanding, PullHead, Recipient, Refused, Write, Written, may_be_foreign_id,
+    self, ArchiveCounts, Author, Content, EdgeStates, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items,
+    Names, News, Outbox, Outboxes, Outstanding, PullHead, Recipient, Refused, Status, Transfer, Write, Writes, Written,
+    may_be_foreign_id,
 };
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
@@ -178,7 +179,7 @@ pub(crate) fn counters(from: &impl Read) -> Result<manifest::Counters> {
 }
 
 #[async_trait]
-impl Archive for EmbeddedArchive {
+impl Writes for EmbeddedArchive {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
         let bytes = asks.iter().map(Ask::bytes).sum();
@@ -190,7 +191,10 @@ impl Archive for EmbeddedArchive {
         });
         self.db.submit(request.bytes(bytes).then(move |_| hot.forget(&changed))).await
     }
+}
 
+#[async_trait]
+impl Names for EmbeddedArchive {
     async fn intern(&self, names: &[UserId]) -> Result<Vec<UserNo>> {
         let known = self.user_nos(names).await?;
         if let Some(all) = known.iter().copied().collect::<Option<Vec<_>>>() {
@@ -205,6 +209,11 @@ impl Archive for EmbeddedArchive {
         names.iter().map(|name| self.users.learn_no(&view, name)).collect()
     }
 
+    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
+        let view = self.db.view()?;
+        users.iter().map(|user| self.users.learn_id(&view, *user)).collect()
+    }
+
     async fn intern_feeds(&self, names: &[CompactString]) -> Result<Vec<FeedId>> {
         let known = feeds::known(&*self.db.view()?, names)?;
         if let Some(all) = known.into_iter().collect() {
@@ -217,12 +226,10 @@ impl Archive for EmbeddedArchive {
     async fn feeds(&self) -> Result<Vec<FeedId>> {
         feeds::all(&*self.db.view()?)
     }
+}
 
-    async fn user_ids(&self, users: &[UserNo]) -> Result<Vec<UserId>> {
-        let view = self.db.view()?;
-        users.iter().map(|user| self.users.learn_id(&view, *user)).collect()
-    }
-
+#[async_trait]
+impl Items for EmbeddedArchive {
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         self.hot.items(&self.db, &self.users, ids)
     }
@@ -234,10 +241,6 @@ impl Archive for EmbeddedArchive {
         self.db.view()?.get::<tables::ForeignIds>(&foreign_id.into())
     }
 
-    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        lists::outbox(&*self.db.view()?, author, after, limit)
-    }
-
     async fn profile(
         &self,
         author: UserNo,
@@ -246,6 +249,21 @@ impl Archive for EmbeddedArchive {
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
         door::profile(&*self.db.view()?, author, feed, before, limit)
+    }
+
+    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
+        people::addressed(&*self.db.view()?, reader, items)
+    }
+}
+
+#[async_trait]
+impl Outboxes for EmbeddedArchive {
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
+        lists::outbox(&*self.db.view()?, author, after, limit)
+    }
+
+    async fn author(&self, author: UserNo) -> Result<Author> {
+        people::author(&*self.db.view()?, author)
     }
 
     async fn recipients(
@@ -264,15 +282,22 @@ impl Archive for EmbeddedArchive {
         lists::all_recipients(&*self.db.view()?, author, limit)
     }
 
-    async fn edge(&self, reader: UserNo, author: UserNo) -> Result<Edge> {
-        people::edge(&*self.db.view()?, reader, author)
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
+        let readers = readers.to_vec();
+        self.db.read(move |view| people::followers_among(view, author, &readers)).await
     }
 
-    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
-        let edges = people::edges(&*self.db.view()?, reader)?;
-        Ok(edges.into_iter().map(|(author, _)| author).collect())
+    async fn pull_head(&self) -> Result<PullSeq> {
+        news::pull_head(&*self.db.view()?)
     }
 
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
+        news::pull_heads(&*self.db.view()?, after, limit)
+    }
+}
+
+#[async_trait]
+impl Graph for EmbeddedArchive {
     async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         people::follows::<tables::FollowingList>(&*self.db.view()?, &self.users, reader, cursor, limit)
     }
@@ -281,8 +306,25 @@ impl Archive for EmbeddedArchive {
         people::follows::<tables::FollowerList>(&*self.db.view()?, &self.users, author, cursor, limit)
     }
 
-    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
-        events::edges_due(&*self.db.view()?, reader, limit)
+    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        let users = self.users.clone();
+        self.db.read(move |view| people::mutual(view, &users, user, cursor, limit)).await
+    }
+
+    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        people::shielded(&*self.db.view()?, &self.users, (user, shield), cursor, limit)
+    }
+
+    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
+        people::followees_among(&*self.db.view()?, reader, authors)
+    }
+}
+
+#[async_trait]
+impl Content for EmbeddedArchive {
+    async fn followees(&self, reader: UserNo) -> Result<Vec<UserNo>> {
+        let edges = people::edges(&*self.db.view()?, reader)?;
+        Ok(edges.into_iter().map(|(author, _)| author).collect())
     }
 
     async fn edge_states(
@@ -294,6 +336,16 @@ impl Archive for EmbeddedArchive {
     ) -> Result<EdgeStates> {
         let (doors, edges, pulled) = (self.doors.clone(), edges.to_vec(), pulled.to_vec());
         self.db.read(move |view| doors.edge_states(view, reader, &edges, &pulled, backfill)).await
+    }
+
+    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
+        let (view, stretches) = (self.db.view()?, self.stretches.clone());
+        let ends = Ends::of(&view, key.reader)?;
+        if ends.are_near(after) {
+            return news::news(&view, &stretches, key, after, limit, &ends);
+        }
+        let far = move |view: &View| news::news(view, &stretches, key, after, limit, &Ends::of(view, key.reader)?);
+        self.db.read(far).await
     }
 
     async fn build(
@@ -318,67 +370,10 @@ impl Archive for EmbeddedArchive {
         let doors = self.doors.clone();
         self.db.read(move |view| doors.feed_below(view, key, Stretch { before, least_rank }, backfill, limit)).await
     }
+}
 
-    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        let users = self.users.clone();
-        self.db.read(move |view| people::mutual(view, &users, user, cursor, limit)).await
-    }
-
-    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
-        people::shielded(&*self.db.view()?, &self.users, (user, shield), cursor, limit)
-    }
-
-    async fn author(&self, author: UserNo) -> Result<Author> {
-        people::author(&*self.db.view()?, author)
-    }
-
-    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
-        let readers = readers.to_vec();
-        self.db.read(move |view| people::followers_among(view, author, &readers)).await
-    }
-
-    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
-        people::followees_among(&*self.db.view()?, reader, authors)
-    }
-
-    async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
-        people::addressed(&*self.db.view()?, reader, items)
-    }
-
-    async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-        let (view, stretches) = (self.db.view()?, self.stretches.clone());
-        let ends = Ends::of(&view, key.reader)?;
-        if ends.are_near(after) {
-            return news::news(&view, &stretches, key, after, limit, &ends);
-        }
-        let far = move |view: &View| news::news(view, &stretches, key, after, limit, &Ends::of(view, key.reader)?);
-        self.db.read(far).await
-    }
-
-    async fn pull_head(&self) -> Result<PullSeq> {
-        news::pull_head(&*self.db.view()?)
-    }
-
-    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
-        news::pull_heads(&*self.db.view()?, after, limit)
-    }
-
-    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
-        export::users(&*self.db.view()?, &self.users, after, limit)
-    }
-
-    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
-        export::held(&*self.db.view()?, reader, after, limit)
-    }
-
-    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
-        export::direct_items(&*self.db.view()?, after, limit)
-    }
-
-    async fn next_epoch(&self) -> Result<Epoch> {
-        self.epochs.next(&self.db).await
-    }
-
+#[async_trait]
+impl Events for EmbeddedArchive {
     async fn outstanding(
         &self,
         after: Option<Outstanding>,
@@ -386,6 +381,10 @@ impl Archive for EmbeddedArchive {
         limit: usize,
     ) -> Result<Vec<Outstanding>> {
         self.db.read(move |view| events::outstanding(view, after, not_after, limit)).await
+    }
+
+    async fn edges_due(&self, reader: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+        events::edges_due(&*self.db.view()?, reader, limit)
     }
 
     /// A finish survives a crash of the process, not of the machine: a lost one only repeats work that then finds
@@ -399,7 +398,32 @@ impl Archive for EmbeddedArchive {
         let authors = authors.to_vec();
         self.db.write(Durability::Synced, move |tx| events::reopen(tx, &authors)).await
     }
+}
 
+#[async_trait]
+impl archive::Epochs for EmbeddedArchive {
+    async fn next_epoch(&self) -> Result<Epoch> {
+        self.epochs.next(&self.db).await
+    }
+}
+
+#[async_trait]
+impl Transfer for EmbeddedArchive {
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
+        export::users(&*self.db.view()?, &self.users, after, limit)
+    }
+
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>> {
+        export::held(&*self.db.view()?, reader, after, limit)
+    }
+
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
+        export::direct_items(&*self.db.view()?, after, limit)
+    }
+}
+
+#[async_trait]
+impl Status for EmbeddedArchive {
     async fn ping(&self) -> Result<()> {
         self.db.ping()
     }

@@ -1,6 +1,6 @@
 //! Tests of the embedded Archive that need its tables or private fields.
 
-use feedgate_common::archive::{Archive, Audience, Publish, Write, Written};
+use feedgate_common::archive::{Audience, Content, Names, Publish, Write, Writes, Written};
 use feedgate_common::import::Import;
 use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 

@@ -8,16 +8,8 @@ use sqlx::{PgConnection, Row as _};
 
 use crate::rows;
 
-/// The edge of a reader to an author. If there is no row, the reader follows if everyone follows the author.
-const EDGE: &str = "
-SELECT coalesce(e.is_on, true) AS is_on, coalesce(e.generation, 0) AS generation,
-            coalesce(e.from_seq, a.everyone_since) AS from_seq,
-            coalesce(e.past_seq, e.from_seq, a.everyone_since) AS past_seq, coalesce(e.quiet, false) AS quiet
-    FROM authors a LEFT JOIN edges e ON e.reader = $1 AND e.author = a.author
-    WHERE a.author = $2 AND (e.reader IS NOT NULL OR a.everyone_since IS NOT NULL)";
-
-/// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. If there is no
-/// edge, one row holds the feeds alone.
+/// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. Without a row
+/// of an edge, the reader follows if everyone follows the author. If there is no edge, one row holds the feeds alone.
 const EDGES_AND_FEEDS: &str = "
 SELECT f.ids, e.* FROM (SELECT array(SELECT id FROM feeds ORDER BY id) AS ids) f LEFT JOIN (
     SELECT asked.n, coalesce(e.is_on, true), coalesce(e.generation, 0), coalesce(e.from_seq, a.everyone_since),
@@ -77,12 +69,6 @@ pub(crate) struct Held {
     pub(crate) past: OutboxSeq,
     /// Whether all that is outstanding of the edge was imported.
     pub(crate) quiet: bool,
-}
-
-pub(crate) async fn held(connection: &mut PgConnection, reader: UserNo, author: UserNo) -> sqlx::Result<Option<Held>> {
-    let query = sqlx::query_as(EDGE).bind(rows::user(reader)).bind(rows::user(author));
-    let read: Option<Row> = query.fetch_optional(connection).await?;
-    read.map(held_of).transpose()
 }
 
 /// Several edges in the order asked, and the numbers of all feeds: the main one first, then all named ones by number.

@@ -202,7 +202,7 @@ impl SharedNews {
         }))
     }
 
-    /// The news of one inbox, as [`feedgate_common::Archive::news`] says.
+    /// The news of one inbox, as [`Content::news`](feedgate_common::archive::Content::news) says.
     pub(crate) async fn get(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
         self.0.ask(Asked { key, after, limit }).await.unwrap_or_else(|| Err(pool::unanswered()))
     }

@@ -79,7 +79,7 @@ impl SharedItems {
         }))
     }
 
-    /// The items of these ids, as [`feedgate_common::Archive::items`] says.
+    /// The items of these ids, as [`Items::items`](feedgate_common::archive::Items::items) says.
     pub(crate) async fn get(&self, ids: &[ItemId]) -> Result<Found> {
         if ids.is_empty() {
             return Ok(vec![]);

@@ -93,7 +93,7 @@ impl Queue {
         Self { groups, room: Arc::new(Semaphore::new(ROOM_KIB)) }
     }
 
-    /// Carries out one call, as [`feedgate_common::Archive::write`] says.
+    /// Carries out one call, as [`Writes::write`](feedgate_common::archive::Writes::write) says.
     pub(crate) async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Answers> {
         let overloaded = || StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS };
         let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use feedgate_common::archive::Recipient;
+use feedgate_common::archive::{Epochs, Recipient};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Advance, Advanced, Build, Take, Taken};
@@ -13,7 +13,7 @@ use feedgate_common::{
     Bucket, DisplayKey, Entry, Epoch, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, Progress, Record, UserNo,
     Watermarks,
 };
-use feedgate_redis::{Epochs, Link, RedisInboxes, Timeouts};
+use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use futures_util::{StreamExt, stream};
 
 use crate::server::Server;

@@ -28,6 +28,7 @@ mod trim;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use feedgate_common::archive::Epochs;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, KEEP, Log, Numbered, Read, Stand, Take, Taken,
@@ -37,7 +38,7 @@ use feedgate_common::{Bucket, Entry, Epoch, InboxKey, Inboxes, Millis, Position,
 use futures_util::future::try_join_all;
 use tokio::sync::Mutex;
 
-use crate::{Epochs, Link};
+use crate::Link;
 use batch::by_bucket;
 use layout::{
     Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, number, progress_text,

@@ -42,6 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use feedgate_common::archive::Epochs;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::named::NAMED_MAX;
 use feedgate_common::sessions::{
@@ -53,7 +54,7 @@ use parking_lot::Mutex;
 use redis::cmd;
 use tokio::time::timeout;
 
-use crate::{Epochs, Link};
+use crate::Link;
 use leases::Leases;
 use scripts::{Scripts, bucket_key, devices_key, feeds_field, reply, words};
 use sweep::Round;

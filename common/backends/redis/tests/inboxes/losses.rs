@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use feedgate_common::archive::Epochs;
 use feedgate_common::inboxes::{Advanced, Begun, Read, Taken};
 use feedgate_common::{Entry, Epoch, InboxKey, Inboxes, Position, Progress, StoreError, UserNo};
 use feedgate_engines::Redis;
-use feedgate_redis::{Epochs, RedisInboxes};
+use feedgate_redis::RedisInboxes;
 
 use crate::world::{
     BUCKETS, Counter, EPOCHS, KEY, READER, begin, build, connect, entry, filled, finish, in_step, open, progress, push,

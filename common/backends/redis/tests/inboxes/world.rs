@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::Recipient;
+use feedgate_common::archive::{Epochs, Recipient};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::{Advance, Advanced, Begun, Build, Take, Taken};
@@ -11,7 +11,7 @@ use feedgate_common::{
     StoreError, UserNo, Watermarks,
 };
 use feedgate_engines::Redis;
-use feedgate_redis::{Epochs, Link, RedisInboxes};
+use feedgate_redis::{Link, RedisInboxes};
 
 use crate::support::patient;
 pub(crate) use crate::support::{Counter, EPOCHS, server, until};

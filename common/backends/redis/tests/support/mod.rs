@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use feedgate_common::Epoch;
+use feedgate_common::archive::Epochs;
 use feedgate_common::error::Result;
 use feedgate_engines::Redis;
-use feedgate_redis::{Epochs, Timeouts};
+use feedgate_redis::Timeouts;
 
 /// What has not happened by then, on the slowest machine, does not happen.
 const FOR_EVER: Duration = Duration::from_secs(300);

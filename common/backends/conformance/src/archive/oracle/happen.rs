@@ -5,7 +5,7 @@ use feedgate_common::change::{Class, route_of};
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, Record, UserNo};
 
-use super::super::{delete, edit, follow, post, unfollow, user, write_at};
+use super::super::{OneEdge, delete, edit, follow, post, unfollow, user, write_at};
 use super::history::{Step, USERS};
 use super::naive::{Held, Naive, Published};
 

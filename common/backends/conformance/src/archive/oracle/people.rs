@@ -5,6 +5,7 @@ use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::{ItemId, UserNo};
 
+use super::super::OneEdge;
 use super::Asked;
 
 impl Asked<'_> {

@@ -1,0 +1,38 @@
+//! Who follows whom, and who has shields up against whom, as it is shown.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::graph::Shield;
+use crate::{Millis, UserId, UserNo};
+
+/// One line of a list of followers, followees or shields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follow {
+    /// The user on the other side.
+    pub user: UserId,
+    /// When the edge was set on or the shield went up, in Unix ms.
+    pub since: Millis,
+    /// The cursor after which the list goes on behind this line. Opaque; it descends along the list.
+    pub cursor: u64,
+}
+
+/// Lists follows and shields.
+#[async_trait]
+pub trait Graph: Send + Sync + 'static {
+    /// The users whom `reader` follows, newest follow first, after `cursor`, at most `limit`.
+    async fn following(&self, reader: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// The users who follow `author`, newest follow first, after `cursor`, at most `limit`.
+    async fn followers(&self, author: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// The users that `user` follows and that follow `user`, newest follow of `user` first, after `cursor`, at most
+    /// `limit`.
+    async fn mutual(&self, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// The users against whom `user` has this shield up, newest first, after `cursor`, at most `limit`.
+    async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
+
+    /// Gives the `authors` to whom the edge of `reader` is on, in no order.
+    async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
+}

@@ -1,0 +1,91 @@
+//! The outboxes of authors, and the readers who get what stands in them.
+
+use async_trait::async_trait;
+
+use crate::change::{Class, Record};
+use crate::error::Result;
+use crate::{Bucket, Generation, OutboxSeq, PullSeq, UserNo};
+
+/// Some consecutive records of an outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outbox {
+    /// The records in order, without gaps.
+    pub records: Vec<Record>,
+    /// The sequence number of the author's newest record.
+    pub head: OutboxSeq,
+    /// The number of the author's newest record of route pull; 0 if there never was one.
+    pub last_pull: PullSeq,
+    /// The newest of `records` that was not imported, 0 if all were. Nobody is told of the records after it.
+    pub live: OutboxSeq,
+}
+
+/// What is known of an author.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Author {
+    /// The class that the backend has given to the author.
+    pub class: Class,
+    /// How many edges to the author are on.
+    pub followers: u64,
+    /// The sequence number of the author's newest record.
+    pub head: OutboxSeq,
+    /// The outbox head when everyone began to follow; `None` if not everyone does.
+    pub everyone_since: Option<OutboxSeq>,
+}
+
+/// What a push step needs of a follower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipient {
+    /// The reader who follows.
+    pub reader: UserNo,
+    /// The generation of the edge.
+    pub generation: Generation,
+    /// Records up to here are not pushed to this reader.
+    pub from: OutboxSeq,
+    /// The reader's edge counter, read in the same snapshot as the edge. It is at least the generation of every change
+    /// of the reader's edges that the snapshot shows. An implementation may use one counter for all readers.
+    pub counter: Generation,
+}
+
+/// An author with records of route pull, and how far these go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PullHead {
+    /// The number of one of the author's records of route pull: the newest one, or the newest that was not imported.
+    pub pull_seq: PullSeq,
+    /// The author of these records.
+    pub author: UserNo,
+}
+
+/// Reads what fan-out needs of an author: the records, and the followers who get them.
+#[async_trait]
+pub trait Outboxes: Send + Sync + 'static {
+    /// The records of `author` after `after`, at most `limit`.
+    async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox>;
+
+    /// What is known of an author.
+    async fn author(&self, author: UserNo) -> Result<Author>;
+
+    /// The followers of `author` in `bucket` (of `buckets`) after `after`, by number, at most `limit`. Fewer than that
+    /// means that there are no more.
+    async fn recipients(
+        &self,
+        author: UserNo,
+        bucket: Bucket,
+        buckets: u16,
+        after: Option<UserNo>,
+        limit: usize,
+    ) -> Result<Vec<Recipient>>;
+
+    /// The followers of `author` in all buckets, in no order, at most `limit`. Fewer than that means that these are
+    /// all.
+    async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>>;
+
+    /// Gives the `readers` whose edge to `author` is on, in no order.
+    async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>>;
+
+    /// The number of the newest record of route pull; 0 if there is none.
+    async fn pull_head(&self) -> Result<PullSeq>;
+
+    /// The authors whose newest record of route pull that was not imported has a number beyond `after`, by that number,
+    /// at most `limit`.
+    async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>>;
+}

@@ -1,0 +1,40 @@
+//! What an export reads besides what is shown.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::graph::Shields;
+use crate::{Generation, ItemId, Millis, OutboxSeq, UserId, UserNo};
+
+/// What is stored of one edge, for an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The author of the edge.
+    pub author: UserNo,
+    /// Whether the reader follows, whatever shields are up.
+    pub follows: bool,
+    /// The shields that are up.
+    pub shields: Shields,
+    /// The generation, as in [`Edge::generation`](super::Edge::generation); 0 if the reader follows only because
+    /// everyone does.
+    pub generation: Generation,
+    /// The end of the records from before the follow, of which only the newest are shown.
+    pub past: OutboxSeq,
+    /// When the follow began, in Unix ms; 0 if the reader does not follow.
+    pub since: Millis,
+}
+
+/// Walks through everything that is stored, for an export.
+#[async_trait]
+pub trait Transfer: Send + Sync + 'static {
+    /// The users after `after` by number, at most `limit`.
+    async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>>;
+
+    /// What is stored of `reader`'s edges, to authors after `after` by number, at most `limit`. An edge without a
+    /// follow and without a shield is left out, unless everyone else follows the author.
+    async fn held(&self, reader: UserNo, after: Option<UserNo>, limit: usize) -> Result<Vec<Held>>;
+
+    /// The living direct items after `after` by id, at most `limit`, each with the readers whom it has reached; some
+    /// have reached nobody.
+    async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
+}
