@@ -6,11 +6,14 @@
 //!
 //!   cluster:     backend ─▶ gateway-1,  devices ─▶ gateway-1 and gateway-2, one device ─▶ gateway-2
 //!   standalone:  all at the one process
+//!   crowd:       many gateways, each with its share of the readers
 //! ```
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use feedgate_tests::load::{Backend, Deliver, Fleet, Home, Plan, Server};
 
 use crate::engines::Engines;
@@ -59,6 +62,48 @@ impl World {
         Self { name: "cluster", servers, engines: Some(engines), gateways: 2, tokens: vec![], home }
             .people(readers)
             .await
+    }
+
+    /// `gateways` gateways and two workers over the three engines. `readers` follow [`STAR`]; the neighbour, who has
+    /// the first token, follows [`QUIET`]. The readers' inboxes are made when they subscribe.
+    pub(crate) async fn crowd(binaries: &Path, readers: usize, gateways: usize) -> anyhow::Result<Self> {
+        let home = Home::make(binaries)?;
+        let engines = Engines::start()?;
+        let settings = engines.settings();
+        let mut servers = Vec::new();
+        for n in 1..=gateways {
+            servers.push(home.start(&format!("gateway-{n}"), &["gateway"], "--listen", &settings).await?);
+        }
+        for name in ["timeline-1", "timeline-2"] {
+            servers.push(home.start(name, &["timeline"], "--health-listen", &settings).await?);
+        }
+        let users: Vec<String> = (0..readers).map(|n| format!("reader-{n}")).collect();
+        let neighbour = ["neighbour".to_owned()];
+        let backend = &servers[0].backend;
+        backend.follow(&neighbour, QUIET).await?;
+        for some in users.chunks(10_000) {
+            backend.follow(some, STAR).await?;
+            backend.quiet().await?;
+        }
+        let tokens = home.tokens(neighbour.into_iter().chain(users))?;
+        Ok(Self { name: "crowd", servers, engines: Some(engines), gateways, tokens, home })
+    }
+
+    /// Where devices connect.
+    pub(crate) fn gateways(&self) -> &[Server] {
+        &self.servers[..self.gateways]
+    }
+
+    /// The token of user `n`.
+    pub(crate) fn token_of(&self, n: usize) -> anyhow::Result<String> {
+        self.tokens.get(n).cloned().context("a user of this number")
+    }
+
+    /// Writes the tokens of a part of the crowd into a file, a line each, and gives its path.
+    pub(crate) fn write_tokens(&self, part: Range<usize>) -> anyhow::Result<PathBuf> {
+        let path = self.home.path().join(format!("tokens-{}", part.start));
+        std::fs::write(&path, self.tokens[1..][part].join("\n"))?;
+        Ok(path)
     }
 
     /// Sets the edges and makes every inbox, so that what follows measures posts.

@@ -23,6 +23,7 @@ pub(crate) enum Attack {
     BlankFrames,
     EmptyContinuations,
     UnfinishedHeads,
+    HeadsElsewhere,
     UpgradeFlood,
     NeverConnect,
     StarPosts,
@@ -30,12 +31,13 @@ pub(crate) enum Attack {
 }
 
 /// In the order in which they run.
-pub(crate) const ATTACKS: [Attack; 9] = [
+pub(crate) const ATTACKS: [Attack; 10] = [
     Attack::UnreadResponses,
     Attack::UnreadPages,
     Attack::BlankFrames,
     Attack::EmptyContinuations,
     Attack::UnfinishedHeads,
+    Attack::HeadsElsewhere,
     Attack::UpgradeFlood,
     Attack::NeverConnect,
     Attack::StarPosts,
@@ -51,6 +53,7 @@ impl Attack {
             Self::BlankFrames => "blank frames on one socket, no connect",
             Self::EmptyContinuations => "empty continuations on one socket",
             Self::UnfinishedHeads => "4,000 unfinished heads of 60 KB",
+            Self::HeadsElsewhere => "the same heads to a port that only closes",
             Self::UpgradeFlood => "1,000 upgrades a second, hung up",
             Self::NeverConnect => "1,000 upgrades a second, held silently",
             Self::StarPosts => "a post a second to all readers online",
@@ -68,6 +71,7 @@ impl Attack {
             Self::BlankFrames => floods::blank_frames(target, count).await,
             Self::EmptyContinuations => floods::empty_continuations(target, count).await,
             Self::UnfinishedHeads => floods::unfinished_heads(target, count).await,
+            Self::HeadsElsewhere => floods::heads_elsewhere(target, count).await,
             Self::UpgradeFlood => floods::upgrades(target, count, Duration::ZERO).await,
             Self::NeverConnect => floods::upgrades(target, count, Duration::from_secs(3600)).await,
             Self::StarPosts => floods::star_posts(&target, count, prepared).await,

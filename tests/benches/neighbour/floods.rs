@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::attack::{Count, add, hands};
-use crate::wire::{self, Peer};
+use crate::wire;
 use crate::world::{STAR, Target};
 
 /// Frames in one write.
@@ -38,7 +38,7 @@ async fn frames(target: Rc<Target>, count: Count, first: Vec<u8>, again: Vec<u8>
     hands(1, count, || {
         let (target, first, again) = (target.clone(), first.clone(), again.clone());
         async move {
-            let mut stream = wire::open(target.address, Peer::Attacker).await?;
+            let mut stream = wire::open(target.address).await?;
             wire::upgrade(&mut stream).await?;
             stream.write_all(&first).await?;
             loop {
@@ -57,13 +57,28 @@ pub(crate) async fn unfinished_heads(target: Rc<Target>, count: Count) -> anyhow
     hands(HEADS, count, || {
         let (target, head) = (target.clone(), head.clone());
         async move {
-            let mut stream = wire::open(target.address, Peer::Attacker).await?;
+            let mut stream = wire::open(target.address).await?;
             stream.write_all(&head).await?;
             // Until the server ends it.
             stream.read_u8().await.map(|_| ())
         }
     })
     .await
+}
+
+/// The heads at a port of this process that closes each connection at once with a reset, which is the least that any
+/// server can do. What the neighbour notices of this is the machine's share: the attacker and the kernel at work beside
+/// it.
+pub(crate) async fn heads_elsewhere(target: Rc<Target>, count: Count) -> anyhow::Result<()> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // The thread ends with the process.
+            let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+        }
+    });
+    unfinished_heads(Rc::new(Target { address, ..Target::clone(&target) }), count).await
 }
 
 /// Upgrades on schedule, each held for so long or until the server ends it.
@@ -77,7 +92,7 @@ pub(crate) async fn upgrades(target: Rc<Target>, count: Count, hold: Duration) -
             add(&count, 1, 0);
             tokio::task::spawn_local(async move {
                 let upgraded = async {
-                    let mut stream = wire::open(target.address, Peer::Attacker).await?;
+                    let mut stream = wire::open(target.address).await?;
                     wire::upgrade(&mut stream).await?;
                     std::io::Result::Ok(stream)
                 };

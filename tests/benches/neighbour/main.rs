@@ -16,7 +16,6 @@
 
 mod attack;
 mod floods;
-mod neighbour;
 mod options;
 mod table;
 mod unread;
@@ -26,14 +25,13 @@ mod world;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use feedgate_tests::load::{self, Report};
+use feedgate_tests::load::{self, Neighbour, Report};
 use feedgate_tests::process::load_average;
 
 use crate::attack::{ATTACKS, Attack, Running};
-use crate::neighbour::Neighbour;
 use crate::options::Options;
 use crate::table::{Row, Table};
-use crate::world::World;
+use crate::world::{QUIET, World};
 
 /// From the end of an attack's preparations until the neighbour begins to post.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -69,7 +67,7 @@ async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result
 /// What the neighbour sees of one attack, or of none, on a server that has just started.
 async fn suffer(world: &mut World, options: &Options, attack: Option<Attack>) -> anyhow::Result<Row> {
     world.server.restart().await?;
-    let mut neighbour = Neighbour::connect(&world.server, &world.neighbour_token).await?;
+    let mut neighbour = Neighbour::connect(&world.server, &world.neighbour_token, QUIET).await?;
     // The first posts find cold caches.
     neighbour.posts(&world.server.backend, Duration::from_secs(1)).await?;
     let running = attack.map(|attack| Running::begin(attack, world.target())).transpose()?;

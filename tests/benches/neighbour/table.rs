@@ -1,10 +1,9 @@
 //! The figures of each attack beside those of none.
 #![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
 
-use feedgate_tests::load::{Report, milliseconds, quantile};
+use feedgate_tests::load::{Report, Seen, milliseconds, quantile};
 
 use crate::attack::Tally;
-use crate::neighbour::Seen;
 
 /// One attack.
 pub(crate) struct Row {

@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
 use crate::attack::{Count, hands};
-use crate::wire::{self, Peer};
+use crate::wire;
 use crate::world::Target;
 
 const GETS: usize = 300;
@@ -25,7 +25,7 @@ pub(crate) async fn responses(target: Rc<Target>, count: Count) -> anyhow::Resul
     hands(GETS, count, || {
         let target = target.clone();
         async move {
-            let mut stream = wire::open(target.address, Peer::Attacker).await?;
+            let mut stream = wire::open(target.address).await?;
             let request = format!(
                 "GET /v1/users/mallory/feed?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\r\n",
                 target.token
@@ -44,7 +44,7 @@ pub(crate) async fn pages(target: Rc<Target>, count: Count) -> anyhow::Result<()
     hands(SOCKETS, count, || {
         let target = target.clone();
         async move {
-            let mut stream = wire::open(target.address, Peer::Attacker).await?;
+            let mut stream = wire::open(target.address).await?;
             wire::upgrade(&mut stream).await?;
             stream.write_all(&wire::hello(&target.token)).await?;
             for id in 3..3 + PAGES {

@@ -1,4 +1,4 @@
-//! Sockets at the byte level, from an address of the attacker's own or of the neighbour's.
+//! The attacker's sockets at the byte level, from an address of the attacker's own.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,23 +7,14 @@ use feedgate_tests::load::frame;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Who connects: limits per address tell them apart.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Peer {
-    Neighbour,
-    Attacker,
-}
-
 /// The attacker's receive buffer, in bytes, so that what is not read soon fills it.
 const SMALL_BUFFER: u32 = 4096;
 
-/// Connects from the peer's address.
-pub(crate) async fn open(address: SocketAddr, peer: Peer) -> io::Result<TcpStream> {
+/// Connects from the attacker's address.
+pub(crate) async fn open(address: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
-    if peer == Peer::Attacker {
-        socket.set_recv_buffer_size(SMALL_BUFFER)?;
-        socket.bind(([127, 0, 0, 66], 0).into())?;
-    }
+    socket.set_recv_buffer_size(SMALL_BUFFER)?;
+    socket.bind(([127, 0, 0, 66], 0).into())?;
     let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
     Ok(stream)

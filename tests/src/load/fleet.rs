@@ -178,7 +178,7 @@ impl Fleet {
 
 impl Deliver {
     /// What to send first: `connect` and `subscribe`, in one frame, as the SDKs do.
-    fn hello(self, token: &str) -> Option<Vec<u8>> {
+    pub(super) fn hello(self, token: &str) -> Option<Vec<u8>> {
         let deliver = match self {
             Self::Raw => return None,
             Self::Notify => "notify",
@@ -191,7 +191,7 @@ impl Deliver {
 }
 
 /// A socket that has been upgraded and has said hello, and what came with the answer.
-async fn upgrade(
+pub(super) async fn upgrade(
     socket: TcpSocket,
     address: SocketAddr,
     hello: Option<Vec<u8>>,

@@ -8,6 +8,7 @@
 mod backend;
 mod fleet;
 pub mod frame;
+mod neighbour;
 mod phone;
 mod report;
 mod server;
@@ -15,6 +16,7 @@ mod times;
 
 pub use backend::Backend;
 pub use fleet::{Arrivals, Fleet, GREETING, Plan, Tally};
+pub use neighbour::{Neighbour, Seen};
 pub use phone::Deliver;
 pub use report::Report;
 pub use server::{Home, Server, build};

@@ -62,6 +62,11 @@ impl Home {
         Ok(Self { directory, binaries: binaries.to_owned(), api_key, keys })
     }
 
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// What backends show.
     pub fn api_key(&self) -> &str {
         &self.api_key

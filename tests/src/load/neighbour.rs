@@ -5,16 +5,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
-use feedgate_tests::load::{Backend, Server, frame};
+use anyhow::{Context, ensure};
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, sleep_until, timeout};
 
-use crate::wire::{self, Peer};
-use crate::world::QUIET;
+use super::{Backend, Deliver, Server, fleet, frame};
 
 /// Between two posts.
 const EVERY: Duration = Duration::from_millis(25);
@@ -25,8 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// When each post arrived, by its number.
 type Arrived = Rc<RefCell<HashMap<u64, Instant>>>;
 
-/// See the module.
-pub(crate) struct Neighbour {
+/// An author and the one device that is told of the author's posts.
+pub struct Neighbour {
+    author: String,
     arrived: Arrived,
     /// The number of the next post.
     next: u64,
@@ -34,36 +33,36 @@ pub(crate) struct Neighbour {
 }
 
 /// What became of the posts.
-pub(crate) struct Seen {
+pub struct Seen {
     /// From when each was due until it was there; [`PATIENCE`] for one that failed.
-    pub(crate) took: Vec<Duration>,
+    pub took: Vec<Duration>,
     /// Refused, or not there in time.
-    pub(crate) failed: u64,
+    pub failed: u64,
 }
 
 impl Neighbour {
-    /// Connects the device and subscribes it.
-    pub(crate) async fn connect(server: &Server, token: &str) -> anyhow::Result<Self> {
-        let mut stream = wire::open(server.address(), Peer::Neighbour).await?;
-        wire::upgrade(&mut stream).await?;
-        stream.write_all(&wire::hello(token)).await?;
+    /// Connects the device of a reader who follows `author`, and subscribes it. Needs a `LocalSet`.
+    pub async fn connect(server: &Server, token: &str, author: &str) -> anyhow::Result<Self> {
+        let hello = Deliver::Items.hello(token);
+        let (stream, early) = fleet::upgrade(TcpSocket::new_v4()?, server.address(), hello).await?;
         let arrived = Arrived::default();
         let subscribed = Rc::new(tokio::sync::Notify::new());
-        let reading = tokio::task::spawn_local(read(stream, arrived.clone(), subscribed.clone())).abort_handle();
-        ensure!(timeout(PATIENCE, subscribed.notified()).await.is_ok(), "the neighbour could not subscribe");
-        Ok(Self { arrived, next: 0, reading })
+        let reading = tokio::task::spawn_local(read(stream, early, arrived.clone(), subscribed.clone())).abort_handle();
+        timeout(PATIENCE, subscribed.notified()).await.context("the neighbour could not subscribe")?;
+        Ok(Self { author: author.to_owned(), arrived, next: 0, reading })
     }
 
     /// Posts on schedule for so long, and waits for what has been accepted.
-    pub(crate) async fn posts(&mut self, backend: &Backend, during: Duration) -> anyhow::Result<Seen> {
+    pub async fn posts(&mut self, backend: &Backend, during: Duration) -> anyhow::Result<Seen> {
         let count = during.as_millis() as u64 / EVERY.as_millis() as u64;
         let (first, began) = (self.next, Instant::now());
         self.next += count;
         let due = |n: u64| began + EVERY * (n - first) as u32;
+        let author = &self.author;
         let accepted = join_all((first..self.next).map(|n| async move {
             sleep_until(due(n).into()).await;
             let text = n.to_string();
-            matches!(timeout(PATIENCE, backend.publish_text(QUIET, &text)).await, Ok(Ok(())))
+            matches!(timeout(PATIENCE, backend.publish_text(author, &text)).await, Ok(Ok(())))
         }))
         .await;
         let accepted: Vec<u64> = (first..self.next).zip(accepted).filter_map(|(n, yes)| yes.then_some(n)).collect();
@@ -86,8 +85,9 @@ impl Drop for Neighbour {
 }
 
 /// Takes in frames until the connection ends.
-async fn read(mut stream: TcpStream, arrived: Arrived, subscribed: Rc<tokio::sync::Notify>) {
-    let mut bytes = Vec::with_capacity(64 * 1024);
+async fn read(mut stream: TcpStream, early: Vec<u8>, arrived: Arrived, subscribed: Rc<tokio::sync::Notify>) {
+    let mut bytes = early;
+    bytes.reserve(64 * 1024);
     while matches!(stream.read_buf(&mut bytes).await, Ok(1..)) {
         let (now, mut used) = (Instant::now(), 0);
         let mut pongs = 0;
