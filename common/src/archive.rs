@@ -10,7 +10,7 @@
 //!   Content     what a reader's inbox is built and filled from     follow steps, rebuilds, news, deep pages
 //!   Events      outstanding work                                   timeline worker, rebuilds
 //!   Epochs      numbers that never come again                      rebuilds, stores of inboxes and sessions
-//!   Transfer    all that is stored                                 export
+//!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
 //!   Status      whether the store answers, counts                  health, statistics
 //! ```
 //!

@@ -40,7 +40,7 @@ pub use serve::serve;
 pub use settings::Settings;
 
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::{Doorbell, Jobs, Sessions, UserId};
+use feedgate_common::{Archive, Doorbell, Jobs, Sessions, UserId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,6 +78,8 @@ pub struct Parts {
 pub struct Gateway {
     /// This node, and its stores.
     pub(crate) node: Arc<Node>,
+    /// The truth, as requests read it.
+    pub(crate) archive: Arc<dyn Archive>,
     /// Accepts the writes of backends.
     pub(crate) publisher: Arc<Publisher>,
     /// The secrets that credentials are checked with.
@@ -114,9 +116,12 @@ impl Gateway {
         let Parts { feeds, publisher, sessions, doorbell, jobs, keys, settings, node } = parts;
         let limits = Arc::new(settings);
         let relay = Relay::new(jobs.clone());
-        let node = Node::new(node, Stores { feeds, sessions, doorbell, jobs }, limits.clone());
+        let archive = feeds.archive().clone();
+        let stores = Stores { feeds, outboxes: archive.clone(), archive: archive.clone(), sessions, doorbell, jobs };
+        let node = Node::new(node, stores, limits.clone());
         Arc::new(Self {
             node,
+            archive,
             publisher,
             keys,
             proxies: limits.proxies().expect("the settings were checked"),

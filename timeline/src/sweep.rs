@@ -9,10 +9,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use feedgate_common::archive::Outstanding;
+use feedgate_common::archive::{Events, Outstanding};
 use feedgate_common::error::Result;
 use feedgate_common::jobs::Job;
-use feedgate_common::{Archive, Jobs, Millis};
+use feedgate_common::{Jobs, Millis};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
@@ -25,9 +25,9 @@ const PAGE: usize = 1000;
 /// Between two tries to relay everything.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// Looks after one Archive.
+/// Looks after the events of one Archive.
 pub(crate) struct Sweep {
-    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) events: Arc<dyn Events>,
     pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) every: Duration,
     pub(crate) overdue: Duration,
@@ -73,7 +73,7 @@ impl Sweep {
     /// Relays the next page behind `behind`, and answers where the one after it begins; `None` at the end.
     async fn relay(&self, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
         self.pulse.swept();
-        let page = self.archive.outstanding(behind, not_after, PAGE).await?;
+        let page = self.events.outstanding(behind, not_after, PAGE).await?;
         let mut jobs: Vec<Job> = page.iter().map(|line| Job::from(line.event)).collect();
         jobs.sort_unstable();
         jobs.dedup();
@@ -94,13 +94,13 @@ pub(crate) fn before(age: Duration) -> Millis {
 #[cfg(test)]
 mod tests {
     use feedgate_common::Body;
-    use feedgate_common::archive::{Publish, Write};
+    use feedgate_common::archive::{Publish, Write, Writes};
     use feedgate_embedded::Embedded;
 
     use super::*;
 
     /// Posts of as many authors, accepted and never relayed.
-    async fn accept(archive: &dyn Archive, authors: usize) {
+    async fn accept(archive: &dyn Writes, authors: usize) {
         let post =
             |n| Write::Publish(Publish::new(format!("a{n}").parse().unwrap(), Body::parse("1".to_owned()).unwrap()));
         archive.write((0..authors).map(post).collect(), 1).await.unwrap();
@@ -111,8 +111,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 2).unwrap();
         accept(&*stores.archive, PAGE + 1).await;
-        let (archive, jobs) = (stores.archive.clone(), stores.jobs.clone());
-        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
+        let (events, jobs) = (stores.archive.clone(), stores.jobs.clone());
+        let sweep = Sweep { events, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
         let full = sweep.relay(None, 1).await.unwrap();
         assert_eq!(stores.jobs.pending().await.unwrap(), PAGE as u64);
         let end = sweep.relay(full, 1).await.unwrap();
@@ -124,8 +124,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 2).unwrap();
         accept(&*stores.archive, 2 * PAGE + 1).await;
-        let (archive, jobs) = (stores.archive.clone(), stores.jobs.clone());
-        let sweep = Sweep { archive, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
+        let (events, jobs) = (stores.archive.clone(), stores.jobs.clone());
+        let sweep = Sweep { events, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
         sweep.relay_all().await.unwrap();
         assert_eq!(stores.jobs.pending().await.unwrap(), 2 * PAGE as u64 + 1);
     }

@@ -55,13 +55,13 @@ pub struct Worker {
 impl Worker {
     /// A worker on these stores, which does nothing until [`Worker::run`].
     pub fn new(feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
-        let (archive, inboxes) = (feeds.archive().clone(), feeds.inboxes().clone());
+        let (events, inboxes) = (feeds.archive().clone(), feeds.inboxes().clone());
         let pulse = Arc::new(Pulse::default());
         let executor = Executor::new(feeds.clone(), doorbell, pulse.clone());
         Self {
             dispatcher: Arc::new(Dispatcher::new(feeds, executor, settings.buckets_at_once.max(1))),
             sweep: Sweep {
-                archive,
+                events,
                 jobs: jobs.clone(),
                 every: settings.sweep_every,
                 overdue: settings.overdue,

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::{Graph, Items, Names, Outboxes};
 use crate::error::Result;
 use crate::graph::Shields;
 use crate::{Generation, ItemId, Millis, OutboxSeq, UserId, UserNo};
@@ -24,9 +25,9 @@ pub struct Held {
     pub since: Millis,
 }
 
-/// Walks through everything that is stored, for an export.
+/// Walks through everything that is stored. An export reads the rest through the four parts that this one includes.
 #[async_trait]
-pub trait Transfer: Send + Sync + 'static {
+pub trait Transfer: Names + Items + Outboxes + Graph {
     /// The users after `after` by number, at most `limit`.
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>>;
 

@@ -4,22 +4,22 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Refused, Write, Written};
+use crate::archive::{Refused, Write, Writes, Written};
 use crate::error::Result;
 use crate::import::Import;
 use crate::jobs::Job;
 use crate::named::NamedFeeds;
-use crate::{Archive, Jobs, Millis, failpoint};
+use crate::{Jobs, Millis, failpoint};
 
 /// The door for everything that changes the truth.
 pub struct Publisher {
-    archive: Arc<dyn Archive>,
+    archive: Arc<dyn Writes>,
     jobs: Arc<dyn Jobs>,
 }
 
 impl Publisher {
     /// Over the Archive that accepts and the queue that is told.
-    pub fn new(archive: Arc<dyn Archive>, jobs: Arc<dyn Jobs>) -> Self {
+    pub fn new(archive: Arc<dyn Writes>, jobs: Arc<dyn Jobs>) -> Self {
         Self { archive, jobs }
     }
 

@@ -12,8 +12,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use feedgate_common::archive::Status;
 use feedgate_common::error::Result;
-use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
+use feedgate_common::{Doorbell, Inboxes, Jobs, Sessions};
 use feedgate_gateway::Arrivals;
 use feedgate_timeline::Pulse;
 use http_body_util::Full;
@@ -44,7 +45,7 @@ const CONNECTIONS_MAX: usize = 32;
 
 /// The stores and the pulse of a worker, from which its health is answered.
 pub(crate) struct Health {
-    archive: Arc<dyn Archive>,
+    archive: Arc<dyn Status>,
     inboxes: Arc<dyn Inboxes>,
     sessions: Arc<dyn Sessions>,
     jobs: Arc<dyn Jobs>,

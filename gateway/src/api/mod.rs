@@ -68,7 +68,7 @@ impl Api {
     }
 
     fn archive(&self) -> &dyn Archive {
-        &**self.gateway.node.feeds.archive()
+        &*self.gateway.archive
     }
 
     /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use feedgate_common::archive::Names;
 use feedgate_common::doorbell::Closing;
 use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
@@ -33,7 +34,7 @@ pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<C
         Some(device) => device,
         None => nameless(&gateway, &slot)?,
     };
-    let no = bounded(number_of(&gateway, &claims.user)).await?;
+    let no = bounded(number_of(&*gateway.archive, &claims.user)).await?;
     let who = Identity::new(User { no, id: claims.user }, device, durable, clock::now());
     if gateway.node.pool.enter(&who, &slot).is_err() {
         return Err(Stop::Close(Close::ConnectionLimit));
@@ -60,11 +61,10 @@ fn nameless(gateway: &Gateway, slot: &Slot) -> Result<DeviceId, Stop> {
     name.parse().map_err(|error| bad(format!("connect: name a device in data.device_id; {error}")))
 }
 
-async fn number_of(gateway: &Gateway, user: &UserId) -> feedgate_common::error::Result<UserNo> {
-    let archive = gateway.node.feeds.archive();
-    let names = std::slice::from_ref(user);
-    match archive.user_nos(names).await?[0] {
+async fn number_of(names: &dyn Names, user: &UserId) -> feedgate_common::error::Result<UserNo> {
+    let user = std::slice::from_ref(user);
+    match names.user_nos(user).await?[0] {
         Some(no) => Ok(no),
-        None => Ok(archive.intern(names).await?[0]),
+        None => Ok(names.intern(user).await?[0]),
     }
 }

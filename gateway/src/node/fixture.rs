@@ -26,9 +26,15 @@ pub(crate) fn likes_and_stories() -> NamedFeeds {
 }
 
 pub(crate) fn node(stores: &Embedded, feeds: Feeds) -> Arc<Node> {
-    let Embedded { sessions, jobs, doorbell, .. } = stores;
-    let stores =
-        Stores { feeds: Arc::new(feeds), sessions: sessions.clone(), doorbell: doorbell.clone(), jobs: jobs.clone() };
+    let Embedded { archive, sessions, jobs, doorbell, .. } = stores;
+    let stores = Stores {
+        feeds: Arc::new(feeds),
+        outboxes: archive.clone(),
+        archive: archive.clone(),
+        sessions: sessions.clone(),
+        doorbell: doorbell.clone(),
+        jobs: jobs.clone(),
+    };
     let settings = Settings { pull_wakes_per_sec: 1_000_000, ..Settings::default() };
     Node::new("node".to_owned(), stores, Arc::new(settings))
 }

@@ -19,6 +19,7 @@ pub(crate) mod vitals;
 use std::sync::Arc;
 use std::time::Duration;
 
+use feedgate_common::archive::{Outboxes, Status};
 use feedgate_common::doorbell::{Closing, Heard, Listening};
 use feedgate_common::feed::Feeds;
 use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
@@ -44,6 +45,8 @@ const READS_MAX: usize = 256;
 /// The stores that a node works with.
 pub(crate) struct Stores {
     pub(crate) feeds: Arc<Feeds>,
+    pub(crate) outboxes: Arc<dyn Outboxes>,
+    pub(crate) archive: Arc<dyn Status>,
     pub(crate) sessions: Arc<dyn Sessions>,
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) jobs: Arc<dyn Jobs>,
@@ -55,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) settings: Arc<Settings>,
     pub(crate) feeds: Arc<Feeds>,
+    pub(crate) outboxes: Arc<dyn Outboxes>,
+    pub(crate) archive: Arc<dyn Status>,
     pub(crate) sessions: Arc<dyn Sessions>,
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) jobs: Arc<dyn Jobs>,
@@ -86,7 +91,7 @@ pub(crate) struct Node {
 impl Node {
     /// Makes a node with this name. From now on wakes reach its sessions.
     pub(crate) fn new(name: String, stores: Stores, settings: Arc<Settings>) -> Arc<Self> {
-        let Stores { feeds, sessions, doorbell, jobs } = stores;
+        let Stores { feeds, outboxes, archive, sessions, doorbell, jobs } = stores;
         let told = RecentGrowth::new(settings.inline_changes);
         let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, told));
         let hot = Arc::new(PullNews::default());
@@ -96,6 +101,8 @@ impl Node {
             name,
             settings,
             feeds,
+            outboxes,
+            archive,
             sessions,
             doorbell,
             jobs,

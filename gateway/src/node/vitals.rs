@@ -91,7 +91,7 @@ pub(crate) async fn keep_probing(node: &Node) {
 pub(crate) async fn probe(node: &Node) {
     let vitals = &node.vitals;
     let answers = join5(
-        within(PROBE, node.feeds.archive().ping()),
+        within(PROBE, node.archive.ping()),
         within(PROBE, node.feeds.inboxes().ping()),
         within(PROBE, node.sessions.ping()),
         within(PROBE, node.jobs.ping()),

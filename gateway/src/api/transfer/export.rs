@@ -17,13 +17,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use feedgate_common::archive::{Outboxes, Transfer};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
-use feedgate_common::feed::Feeds;
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::import::Place;
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
+use feedgate_common::{ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 use futures_util::stream;
 
 use super::super::Api;
@@ -98,7 +98,7 @@ pub(in super::super) async fn export(
     };
     let pieces = stream::unfold((api, Some(cursor)), |(api, cursor)| async move {
         let cursor = cursor?;
-        match piece(api.feeds(), cursor).await {
+        match piece(api.archive(), api.feeds().named(), cursor).await {
             Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (api, next))),
             // The error breaks the body off, so that the client does not take it for a complete one.
             Err(error) => {
@@ -112,12 +112,11 @@ pub(in super::super) async fn export(
 
 /// Gives some lines from `cursor` on, and where to go on; `None` at the end. Users without any lines are skipped, up to
 /// [`PIECE`] of them: a client that receives nothing for long would give up.
-async fn piece(feeds: &Feeds, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
-    let archive = &**feeds.archive();
+async fn piece(archive: &dyn Transfer, named: &NamedFeeds, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
     let (mut lines, mut next) = (Lines(vec![]), Some(cursor));
     for _ in 0..PIECE {
         next = match next {
-            Some(Cursor::Outbox(author, after)) => Some(outbox(feeds, author, after, &mut lines).await?),
+            Some(Cursor::Outbox(author, after)) => Some(outbox(archive, named, author, after, &mut lines).await?),
             Some(Cursor::Direct(after)) => Some(direct(archive, after, &mut lines).await?),
             Some(Cursor::Follows(reader, after)) => Some(follows(archive, reader, after, &mut lines).await?),
             Some(Cursor::Shields(user)) => shields(archive, user, &mut lines).await?,
@@ -144,8 +143,13 @@ impl Lines {
     }
 }
 
-async fn outbox(feeds: &Feeds, author: UserNo, after: OutboxSeq, lines: &mut Lines) -> Result<Cursor> {
-    let archive = feeds.archive();
+async fn outbox(
+    archive: &dyn Transfer,
+    named: &NamedFeeds,
+    author: UserNo,
+    after: OutboxSeq,
+    lines: &mut Lines,
+) -> Result<Cursor> {
     let outbox = archive.outbox(author, after, PIECE).await?;
     let known = archive.author(author).await?;
     let Some(last) = outbox.records.last() else {
@@ -167,7 +171,7 @@ async fn outbox(feeds: &Feeds, author: UserNo, after: OutboxSeq, lines: &mut Lin
         if known.everyone_since == Some(record.seq - 1) {
             lines.put(&Out::Class { author: name, class: Class::Everyone });
         }
-        put_record(record, name, &items, feeds.named(), lines);
+        put_record(record, name, &items, named, lines);
     }
     if known.everyone_since == Some(last.seq) && outbox.head == last.seq {
         lines.put(&Out::Class { author: name, class: Class::Everyone });
@@ -197,7 +201,7 @@ fn put_record(
     }
 }
 
-async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines) -> Result<Cursor> {
+async fn direct(archive: &dyn Transfer, after: Option<ItemId>, lines: &mut Lines) -> Result<Cursor> {
     let found = archive.direct_items(after, PIECE).await?;
     let Some((last, _)) = found.last() else { return Ok(Cursor::Follows(UserNo(0), UserNo(0))) };
     let ids: Vec<ItemId> = found.iter().map(|(id, _)| *id).collect();
@@ -210,7 +214,7 @@ async fn direct(archive: &dyn Archive, after: Option<ItemId>, lines: &mut Lines)
     Ok(Cursor::Direct(Some(*last)))
 }
 
-async fn follows(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
+async fn follows(archive: &dyn Transfer, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
     let held = archive.held(reader, Some(after), PIECE).await?;
     let Some(last) = held.last() else {
         let next = archive.users(Some(reader), 1).await?;
@@ -237,7 +241,7 @@ async fn follows(archive: &dyn Archive, reader: UserNo, after: UserNo, lines: &m
 }
 
 /// Writes a line for every shield that the user has up.
-async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
+async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
     for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
         let mut cursor = None;
         loop {
@@ -255,11 +259,11 @@ async fn shields(archive: &dyn Archive, user: UserNo, lines: &mut Lines) -> Resu
 }
 
 /// The newest add or delete at or below `from`, since updates are not exported.
-async fn place(archive: &dyn Archive, author: UserNo, from: OutboxSeq) -> Result<Place> {
+async fn place(outboxes: &dyn Outboxes, author: UserNo, from: OutboxSeq) -> Result<Place> {
     let mut end = from;
     while end > 0 {
         let after = end.saturating_sub(LOOK_BACK);
-        let records = archive.outbox(author, after, (end - after) as usize).await?.records;
+        let records = outboxes.outbox(author, after, (end - after) as usize).await?.records;
         for record in records.iter().rev() {
             match record.op {
                 Op::Add => return Ok(Place::Add(record.key.item)),

@@ -31,22 +31,21 @@ pub(super) async fn wake(node: &Node, author: UserNo) -> Result<()> {
     if readers.is_empty() {
         return Ok(());
     }
-    let archive = node.feeds.archive();
-    let about = bounded(archive.author(author)).await?;
+    let outboxes = &node.outboxes;
+    let about = bounded(outboxes.author(author)).await?;
     if about.class != Class::Everyone && about.followers < readers.len() as u64 {
         return wake_each_follower(node, author).await;
     }
     for some in readers.chunks(BATCH) {
-        wake_all(node, bounded(archive.followers_among(author, some)).await?).await;
+        wake_all(node, bounded(outboxes.followers_among(author, some)).await?).await;
     }
     Ok(())
 }
 
 async fn wake_each_follower(node: &Node, author: UserNo) -> Result<()> {
-    let feeds = &node.feeds;
-    let (archive, buckets) = (feeds.archive(), feeds.inboxes().buckets());
+    let (outboxes, buckets) = (&node.outboxes, node.feeds.inboxes().buckets());
     let readers = |some: &[Recipient]| some.iter().map(|to| to.reader).collect();
-    let few = bounded(archive.all_recipients(author, BATCH)).await?;
+    let few = bounded(outboxes.all_recipients(author, BATCH)).await?;
     if few.len() < BATCH {
         wake_all(node, readers(&few)).await;
         return Ok(());
@@ -54,7 +53,7 @@ async fn wake_each_follower(node: &Node, author: UserNo) -> Result<()> {
     for bucket in (0..buckets).map(Bucket) {
         let mut after = None;
         loop {
-            let some = bounded(archive.recipients(author, bucket, buckets, after, BATCH)).await?;
+            let some = bounded(outboxes.recipients(author, bucket, buckets, after, BATCH)).await?;
             wake_all(node, readers(&some)).await;
             if some.len() < BATCH {
                 break;
@@ -80,10 +79,10 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use feedgate_common::archive::Write;
+    use feedgate_common::UserId;
+    use feedgate_common::archive::{Write, Writes};
     use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
     use feedgate_common::graph::Shield;
-    use feedgate_common::{Archive, UserId};
     use feedgate_embedded::Embedded;
 
     use super::*;
@@ -98,7 +97,7 @@ mod tests {
         fixture::node(stores, Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL))
     }
 
-    async fn write(archive: &dyn Archive, writes: impl Iterator<Item = Write>) {
+    async fn write(archive: &dyn Writes, writes: impl Iterator<Item = Write>) {
         for written in archive.write(writes.collect(), 1).await.unwrap() {
             written.unwrap();
         }

@@ -155,7 +155,7 @@ pub(crate) async fn begin(node: &Node) {
 
 async fn learn(node: &Node) -> Result<()> {
     let feeds = &node.feeds;
-    let head = bounded(feeds.archive().pull_head()).await?;
+    let head = bounded(node.outboxes.pull_head()).await?;
     feeds.heard_pull(head);
     node.hot.state.lock().asked = Some(head);
     Ok(())
@@ -202,13 +202,13 @@ async fn ask_once(node: &Node) -> Result<()> {
         return Ok(());
     };
     // This number includes history, which no broadcast tells of, but reads are to find it.
-    let head = bounded(feeds.archive().pull_head()).await?;
+    let head = bounded(node.outboxes.pull_head()).await?;
     feeds.heard_pull(head);
     let limit = room.min(ASKED);
     if limit == 0 || head <= after {
         return Ok(());
     }
-    let heads = bounded(feeds.archive().pull_heads(after, limit)).await?;
+    let heads = bounded(node.outboxes.pull_heads(after, limit)).await?;
     if hot.state.lock().asked(&heads, (heads.len() < limit).then_some(head)) && heads.len() == limit {
         hot.missed();
     }
