@@ -180,7 +180,7 @@ export class Phone {
     while (this.feed.next !== null) this.feed.append(await this.#page(this.feed.next));
   }
 
-  // --- inside -------------------------------------------------------------------------------
+  // --- functions that only this module uses -----------------------------------------------------
 
   /** A stored position, or that of a fresh page one. */
   async #since() {

@@ -38,7 +38,7 @@ use world::World;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Prints one figure.
+/// Prints one figure with its name and unit.
 fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
     println!("{name}: {value:.3} {unit}");
 }
@@ -50,10 +50,10 @@ struct Wanted {
     /// Readers, each with an inbox; a bucket holds a step of 1000
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16_000..))]
     readers: u32,
-    /// Authors
+    /// How many authors there are
     #[arg(long, default_value_t = 10_000)]
     authors: u32,
-    /// Entries per reader
+    /// How many entries each reader gets
     #[arg(long, default_value_t = 100)]
     entries: u32,
     /// Entries per reader of the naive store; 0: none

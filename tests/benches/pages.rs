@@ -20,7 +20,7 @@ use feedgate_tests::town::{Town, item, now};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Items a page.
+/// How many items a page has.
 const PAGE: usize = 20;
 /// Readers of each kind.
 const READERS: usize = 50;

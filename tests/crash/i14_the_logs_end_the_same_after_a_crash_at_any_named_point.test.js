@@ -1,7 +1,7 @@
-// A fixed day of a small backend, lived through once undisturbed and then once for each failpoint,
-// with the server killed there and started again. Whoever asked meanwhile asks again, as a backend
-// does: with the same idempotency keys. In the end every log must hold the same changes, every feed
-// what a model of ten lines says, and every accepted post its one item.
+// A fixed day of a small backend is lived through once undisturbed, and then once for each failpoint: there the server
+// is killed and started again. A request that lost its answer is asked again with its idempotency key, as a backend
+// does. In the end every log must hold the changes of the undisturbed day, every feed must be as a model of ten lines
+// says, and every accepted post must be exactly one item.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

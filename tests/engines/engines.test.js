@@ -1,4 +1,4 @@
-// Each engine keeps its data over a kill, and none outlives whoever started it; for tests in JavaScript.
+// Each engine keeps its data over a kill, and ends with the process that started it. For tests in JavaScript.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";

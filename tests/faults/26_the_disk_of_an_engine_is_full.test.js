@@ -52,7 +52,7 @@ judged("i4_i6_the_disk_of_postgresql_is_full_under_load", { start: cluster({ dis
   assert.match(refused.detail, /PostgreSQL/);
   for (const member of home.members) assert.equal((await member.request("GET", "/healthz")).status, 200, "it lives");
   await fault("empty the disk", "postgresql", () => home.postgres.empty());
-  // A server that had no room for its own log has ended; whoever runs it starts it again.
+  // A server that had no room for its own log has ended; its operator would start it again.
   if (home.postgres.ended) await home.postgres.restart();
   await goOn(home);
   await load.flows(30);

@@ -154,7 +154,7 @@ export class Story {
     }
   }
 
-  // --- phones ----------------------------------------------------------------------------------
+  // --- the phones of a story ---------------------------------------------------------------------
 
   /** A phone that loads page one, connects and subscribes. `replaces: false`: its older connection stays. */
   connect(reader, device, { node = "n1", replaces = true, position, subscribe = true, deliver = "items" } = {}) {

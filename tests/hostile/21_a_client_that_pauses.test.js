@@ -1,6 +1,8 @@
-// A client keeps its connections. A request that is sent while the server closes one, for it was quiet too long, gets no
-// answer: so whoever has said who they are may pause for longer than clients and load balancers keep a connection. Who has
-// not may pause for as long as a head takes, and a head that has begun takes no longer than that, whoever sends it.
+// A client keeps its connections. If the server closes a connection that was quiet for too long, a request that is sent
+// at this moment gets no answer. So a client that has authenticated may pause for longer than clients and load
+// balancers
+// keep a connection. A client that has not may pause for as long as a head may take; and a head that has begun may take
+// no longer than that, whether its client has authenticated or not.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

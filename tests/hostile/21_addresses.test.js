@@ -1,5 +1,5 @@
 // Faults 21 and 41: one address floods with unfinished heads and with upgrades. It gets its share, in memory and in
-// connections, and whoever comes from elsewhere notices nothing. 127.0.0.1 is trusted here, 127.0.0.2 and up are not.
+// connections, and clients of other addresses notice nothing. 127.0.0.1 is trusted here, 127.0.0.2 and up are not.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

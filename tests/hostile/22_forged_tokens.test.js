@@ -1,5 +1,5 @@
-// Fault 22: tokens that somebody made. Each is refused by HTTP (401) and by WebSocket (3500), before anything is kept
-// of whoever it names; and a good token opens nothing that its header points at.
+// Fault 22: forged tokens. Each is refused by HTTP (401) and by WebSocket (3500), before anything is kept of the user
+// that it names. And a good token opens nothing that its header points at.
 
 import assert from "node:assert/strict";
 import { constants, generateKeyPairSync, sign } from "node:crypto";

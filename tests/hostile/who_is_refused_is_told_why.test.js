@@ -1,5 +1,5 @@
-// Whoever is refused at the door learns why, and so does the operator: at the level of every day, in few lines, and without
-// what was shown.
+// A refused client learns why, and so does the operator: at the log level of every day, in few lines, and without the
+// credentials that were shown.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

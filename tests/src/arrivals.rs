@@ -20,9 +20,9 @@ use crate::park::{block_on, poll_until};
 
 const BACKFILL: usize = 100;
 const AUTHORS: usize = 4;
-/// Of each author, before.
+/// How many posts each author has published before.
 const POSTED: usize = 10;
-/// In each gap.
+/// How many batches of posts arrive in each gap.
 const BATCHES: usize = 25;
 const BATCH: usize = 5;
 
@@ -56,8 +56,8 @@ pub fn a_rebuild_ends_while_posts_arrive(archive: &Arc<dyn Archive>, inboxes: &A
     world.shows_all_once();
 }
 
-/// In each gap of the rebuild posts, follows, unfollows and messages arrive; whoever brings a follow or a message finds a build in
-/// flight and finishes it.
+/// In each gap of the rebuild posts, follows, unfollows and messages arrive. A worker that brings a follow or a message
+/// finds a build in flight and finishes it.
 ///
 /// # Panics
 /// As [`a_rebuild_ends_while_posts_arrive`].

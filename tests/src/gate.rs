@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Wrapped around the real stores, this makes the interleaving of any number of workers at store-call
-//! granularity a function of a seed: whoever is polled next makes exactly one call.
+//! granularity a function of a seed: the actor that is polled next makes exactly one call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

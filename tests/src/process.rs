@@ -41,7 +41,7 @@ pub fn cpu_seconds(pid: u32) -> anyhow::Result<f64> {
     Ok(Stat::of(pid)?.own)
 }
 
-/// The same of process `pid` and all its children, the ended ones included.
+/// User and system time of process `pid` and of all its children so far, in seconds, also of children that have ended.
 pub fn cpu_seconds_with_children(pid: u32) -> anyhow::Result<f64> {
     let parent = Stat::of(pid)?;
     let processes = std::fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -55,12 +55,12 @@ pub fn cpu_seconds_with_children(pid: u32) -> anyhow::Result<f64> {
 pub struct Used(f64);
 
 impl Used {
-    /// From now on.
+    /// Begins to measure now.
     pub fn now() -> anyhow::Result<Self> {
         cpu_seconds(std::process::id()).map(Self)
     }
 
-    /// Seconds since then.
+    /// The seconds of processor time that were used since [`now`](Self::now).
     pub fn since(&self) -> anyhow::Result<f64> {
         Ok(cpu_seconds(std::process::id())? - self.0)
     }

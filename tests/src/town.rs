@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 /// How long the worker may take for what was written.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// See the module.
+/// Embedded stores, the rules over them, and a worker that works off what is written.
 pub struct Town {
-    /// The stores.
+    /// The embedded stores, which lie in one directory.
     pub stores: Embedded,
-    /// The rules over them, as a node has them.
+    /// The rules over the stores, as a node has them.
     pub feeds: Arc<Feeds>,
     publisher: Publisher,
     shutdown: CancellationToken,
@@ -37,7 +37,7 @@ impl Town {
         Self::open_with(dir, buckets, backfill, NamedFeeds::default())
     }
 
-    /// The same, in which these feeds are configured too.
+    /// As [`open`](Self::open), with these named feeds configured.
     ///
     /// # Errors
     /// If the stores do not open.
@@ -116,7 +116,7 @@ pub fn item(author: &UserId, id: Option<u64>, rank: i64, body: &str) -> Write {
     })
 }
 
-/// Unix time.
+/// The Unix time now, in ms.
 pub fn now() -> Millis {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis)
 }

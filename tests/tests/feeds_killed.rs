@@ -1,7 +1,8 @@
 //! The embedded product killed over and over, at named points and anywhere else, against the oracle.
 //!
 //! Each seed is a store on disk and a child over it (`src/killed.rs`), which is asked to accept, to serve and to forget,
-//! and dies on the way at some failpoint's nth passing; whoever lost an answer asks again. In the end nothing is killed
+//! and dies on the way at some failpoint's nth passing; a caller that lost an answer asks again. In the end nothing is
+//! killed
 //! any more, and every device and every walk over pages must show what the oracle says.
 //!
 //! `FEEDGATE_SEED=n cargo test -p feedgate-tests --features failpoints --test feeds_killed` repeats one seed;

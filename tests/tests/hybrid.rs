@@ -1,6 +1,6 @@
 //! A published example of a feed that is partly pushed and partly pulled, page by page (`tests/data/hybrid-feed.json`),
-//! through the embedded stores and a worker: whoever publishes what, whichever way it comes, whenever the reader came,
-//! the pages are the same (I13).
+//! through the embedded stores and a worker. The pages are equal whatever is published by which author, by whichever
+//! door it comes, and whenever the reader came (I13).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
@@ -24,11 +24,11 @@ const AT_ONCE: usize = 100;
 /// When the reader follows and first comes.
 #[derive(Debug, Clone, Copy)]
 enum Comes {
-    /// Before anything was published.
+    /// Before any item was published.
     First,
-    /// When every other item was.
+    /// After every other item was published.
     Between,
-    /// After everything was.
+    /// After all items were published.
     Last,
 }
 

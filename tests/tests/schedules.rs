@@ -73,7 +73,7 @@ enum Action {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Step {
-    /// At this node.
+    /// Starts an action at the node of this number.
     Start(usize, Action),
     /// The nth of those under way makes one store call.
     Call(usize),
@@ -150,7 +150,7 @@ struct Simulation {
     /// Makes another process with the settings of this node.
     process: Box<dyn Fn(usize) -> Arc<Node>>,
     oracle: Arc<Mutex<Oracle>>,
-    /// By node.
+    /// The devices that each node serves, by the node's number.
     devices: Vec<BTreeMap<Inbox, Arc<Mutex<Device>>>>,
     actors: Vec<Actor>,
     /// The log each inbox was seen to have, to catch one that changes behind a served head.

@@ -12,7 +12,7 @@ use feedgate_common::{
 use feedgate_embedded::EmbeddedInboxes;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
-/// Steps in flight.
+/// How many steps are in flight at a time.
 const IN_FLIGHT: usize = 64;
 
 /// Readers are 0.., authors begin here.

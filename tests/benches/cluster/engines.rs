@@ -10,7 +10,7 @@ use feedgate_tests::process;
 
 const DATABASE: &str = "feedgate";
 
-/// See the module.
+/// The engines of one run, and the port on which NATS tells its counters.
 pub(crate) struct Engines {
     postgres: Postgres,
     redis: Redis,
@@ -23,7 +23,7 @@ pub(crate) struct Engines {
 pub(crate) type Calls = BTreeMap<String, u64>;
 
 impl Engines {
-    /// Starts them.
+    /// Starts PostgreSQL, Redis and NATS with the settings of `deploy/`.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let monitor = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let config = format!("config_file={}", settings("postgresql.conf")?.display());
@@ -79,7 +79,7 @@ impl Engines {
 
     fn commands(&self) -> anyhow::Result<Calls> {
         let info = self.redis.cli(&["info", "commandstats"]);
-        // cmdstat_evalsha:calls=12,usec=...
+        // A line of `INFO commandstats` is `cmdstat_evalsha:calls=12,usec=...`.
         let counts = info.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
         let mut calls = Calls::new();
         for (name, rest) in counts {

@@ -13,7 +13,7 @@ const RARE: f64 = 0.2;
 /// A statement is known by its beginning.
 const NAME_CHARS: usize = 70;
 
-/// See the module: as it was before.
+/// The counters of processor time and of calls at one moment. The cost of posts is the difference of two.
 pub(crate) struct Spent {
     cpu: Vec<(String, f64)>,
     calls: Calls,

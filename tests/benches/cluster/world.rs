@@ -18,16 +18,16 @@ use feedgate_tests::load::{Backend, Deliver, Fleet, Home, Plan, Server};
 
 use crate::engines::Engines;
 
-/// Followed by all.
+/// The author whom all readers follow.
 pub(crate) const STAR: &str = "star";
 
-/// Followed by one.
+/// The author whom only one reader follows.
 pub(crate) const QUIET: &str = "quiet";
 
 /// Inboxes made at a time.
 const READING: usize = 16;
 
-/// See the module. Fields are dropped in this order: processes before what they use.
+/// The processes of one run, with their engines. Fields are dropped in this order: processes before what they use.
 pub(crate) struct World {
     /// What its figures are called.
     pub(crate) name: &'static str,

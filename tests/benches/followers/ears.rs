@@ -14,7 +14,7 @@ use tokio::time::timeout;
 /// Nothing takes this long unless something is lost.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// See the module.
+/// A listener at the doorbell that counts what it hears, and waits for a count to be reached.
 pub(crate) struct Ears {
     counts: Arc<Counts>,
     _listening: Listening,

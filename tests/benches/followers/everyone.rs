@@ -18,13 +18,13 @@ use feedgate_tests::town::Town;
 use crate::ears::Ears;
 use crate::world::{BUCKETS, COMING, Seen, classify, cpu, newcomers, post, read_one, users};
 
-/// Whom everyone follows.
+/// The author whom everyone follows.
 const HOUSE: &str = "house";
 
 /// Items of a page.
 const PAGE: usize = 20;
 
-/// See the module.
+/// Measures an author of class `everyone` with so many readers, in a new store in `dir`.
 pub(crate) async fn measure(dir: &Path, readers: usize, report: &mut Report) -> anyhow::Result<Seen> {
     let town = Town::open(dir, BUCKETS, DEFAULT_BACKFILL)?;
     let ears = Ears::at(&*town.stores.doorbell);

@@ -1,5 +1,5 @@
-//! What a million followers cost: a post that is pushed to all of them, the same post pulled by whoever comes, and an author
-//! whom everyone follows without an edge.
+//! What a million followers cost: a post that is pushed to all of them, a post that the readers who come pull, and an
+//! author whom everyone follows without an edge.
 //!
 //! ```text
 //!   cargo bench -p feedgate-tests --bench followers                          a million, two to five minutes

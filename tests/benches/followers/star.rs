@@ -1,7 +1,8 @@
-//! The same post to all followers of the star, pushed and pulled.
+//! Posts to all followers of the star: one way pushed, one way pulled.
 //!
-//! Pushed, it is appended to every inbox, whoever comes; pulled, whoever comes takes it, and a post costs the same
-//! whatever the followers. What a reader costs is measured both times: the read of a post that is there already is in it.
+//! A pushed post is appended to every inbox, also to those of followers who do not come to read. A pulled post is taken
+//! by the followers who come, and costs the author as little with many followers as with few. Both ways it is measured
+//! what a reader who comes costs; the read of a pushed post is a part of this.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ pub(crate) struct Pushed {
     pub(crate) seen: Seen,
 }
 
-/// See the module.
+/// Posts to all followers by push, and measures the post and the reads of those who come.
 pub(crate) async fn push(world: &World, report: &mut Report) -> anyhow::Result<Pushed> {
     let n = world.followers.len();
     classify(&world.town, STAR, Class::Push).await?;
@@ -60,7 +61,7 @@ pub(crate) async fn push(world: &World, report: &mut Report) -> anyhow::Result<P
     Ok(Pushed { post, read: readers.tell("push", report), seen })
 }
 
-/// See the module. `pushed` is what it is compared with.
+/// Posts to all followers by pull, and compares the cost with `pushed`, the cost of push.
 pub(crate) async fn pull(world: &World, pushed: &Pushed, report: &mut Report) -> anyhow::Result<Seen> {
     let (n, coming) = (world.followers.len(), world.coming().len());
     classify(&world.town, STAR, Class::Pull).await?;
@@ -128,7 +129,7 @@ impl Readers {
         Ok(())
     }
 
-    /// The others do.
+    /// The first [`ALONE`] readers read one after another what their inboxes have grown by since `before`.
     async fn come_alone(&mut self, world: &World, before: &[Position]) -> anyhow::Result<()> {
         for (key, after) in &who(world, before)[..ALONE] {
             let start = Instant::now();

@@ -22,16 +22,16 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use crate::ears::Ears;
 
-/// Followed by all.
+/// The author whom all readers follow.
 pub(crate) const STAR: &str = "star";
 
-/// Followed by [`FEW`].
+/// The author whom [`FEW`] readers follow.
 pub(crate) const MODEST: &str = "modest";
 
-/// Followers of [`MODEST`].
+/// How many readers follow [`MODEST`].
 pub(crate) const FEW: usize = 10;
 
-/// As a new store has.
+/// The number of buckets that a new store has by default.
 pub(crate) const BUCKETS: u16 = 16;
 
 /// Of those who could come to read, so many do, at most.
@@ -45,7 +45,7 @@ const BATCH: usize = 1000;
 
 const BODY_BYTES: usize = 200;
 
-/// See the module.
+/// The stores, the worker and the followers of the star.
 pub(crate) struct World {
     pub(crate) town: Town,
     pub(crate) ears: Ears,
@@ -116,7 +116,7 @@ pub(crate) async fn newcomers(town: &Town, names: &[UserId]) -> anyhow::Result<V
     Ok(keys)
 }
 
-/// Makes these inboxes.
+/// Builds these inboxes, many at a time.
 pub(crate) async fn build(town: &Town, keys: &[InboxKey]) -> anyhow::Result<()> {
     all(keys, |key| async { Ok(town.feeds.rebuild(*key).await?) }).await
 }
@@ -129,7 +129,7 @@ pub(crate) async fn all<T, F: Future<Output = anyhow::Result<()>>>(
     stream::iter(each).map(Ok).try_for_each_concurrent(AT_ONCE, work).await
 }
 
-/// One post.
+/// Publishes one post of `author`.
 pub(crate) async fn post(town: &Town, author: &str) -> anyhow::Result<()> {
     let body = "x".repeat(BODY_BYTES - 2);
     town.write(vec![item(&author.parse()?, None, now(), &body)]).await

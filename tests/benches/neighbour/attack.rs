@@ -45,7 +45,7 @@ pub(crate) const ATTACKS: [Attack; 10] = [
 ];
 
 impl Attack {
-    /// For people.
+    /// The name under which the table shows the attack.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::UnreadResponses => "300 × GET feed, unread",
@@ -83,7 +83,7 @@ impl Attack {
 /// What came of an attacker's connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
-    /// Tried.
+    /// How many connections or requests the attacker tried.
     pub(crate) opened: u64,
     /// Refused, or ended by the server.
     pub(crate) refused: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Tally {
 /// Counts while it runs.
 pub(crate) type Count = Rc<Cell<Tally>>;
 
-/// One that runs.
+/// An attack that runs, on a thread of its own.
 pub(crate) struct Running {
     stop: CancellationToken,
     prepared: std::sync::Arc<Semaphore>,
@@ -100,7 +100,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Begins.
+    /// Starts the attack on `target`.
     pub(crate) fn begin(attack: Attack, target: Target) -> anyhow::Result<Self> {
         let (stop, prepared) = (CancellationToken::new(), std::sync::Arc::new(Semaphore::new(0)));
         let (stopped, ready) = (stop.clone(), prepared.clone());
@@ -156,7 +156,7 @@ where
     Ok(())
 }
 
-/// So many more.
+/// Adds `opened` and `refused` to what was counted so far.
 pub(crate) fn add(count: &Count, opened: u64, refused: u64) {
     let Tally { opened: before, refused: refused_before } = count.get();
     count.set(Tally { opened: before + opened, refused: refused_before + refused });

@@ -5,7 +5,7 @@ use feedgate_tests::load::{Report, Seen, milliseconds, quantile};
 
 use crate::attack::Tally;
 
-/// One attack.
+/// What was measured during one attack.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) seen: Seen,

@@ -39,7 +39,7 @@ pub(crate) async fn responses(target: Rc<Target>, count: Count) -> anyhow::Resul
     .await
 }
 
-/// The same pages by `rpc page`.
+/// Sockets that ask for pages of the largest items by `rpc page`, and read no answer.
 pub(crate) async fn pages(target: Rc<Target>, count: Count) -> anyhow::Result<()> {
     hands(SOCKETS, count, || {
         let target = target.clone();

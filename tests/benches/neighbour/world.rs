@@ -32,7 +32,7 @@ const BATCH: u64 = 20;
 /// Inboxes made at a time.
 const READING: usize = 64;
 
-/// See the module.
+/// The server that is attacked, and its readers.
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) neighbour_token: String,

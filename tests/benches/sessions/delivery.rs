@@ -1,8 +1,8 @@
 //! Processor time per notification, and when it arrives.
 //!
-//! *Whole path*: accept, 10k durable appends, delivery; every session is an inbox of its own. The same
-//! posts with nobody online cost the *appends*; the difference is *delivery*: what the floor is to be
-//! compared with. A burst is ten posts in one commit; what counts is the change, not the frame.
+//! *Whole path*: accept, 10k durable appends, delivery; every session has an inbox of its own. *Appends* is the cost of
+//! as many posts with nobody online. *Delivery* is the difference, and is compared with the floor. A burst is ten posts
+//! in one commit; costs are counted per change, not per frame.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ pub(crate) async fn measure(world: &World, fleet: Fleet, mode: &str, report: &mu
     Ok(Delivered { cost: Cost { single, burst }, frame, tally })
 }
 
-/// The same posts with nobody online.
+/// Measures the cost of the appends alone: posts as in the whole path, with nobody online.
 pub(crate) async fn appends(world: &World, report: &mut Report) -> anyhow::Result<Cost> {
     while world.server.backend.sessions().await? > 0 {
         sleep(Duration::from_millis(50)).await;

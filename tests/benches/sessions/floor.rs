@@ -45,12 +45,12 @@ fn say(line: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// The parent's side.
+/// The process of the bare send loop, as the benchmark sees it.
 pub(crate) struct Floor {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Where it listens.
+    /// The address on which the bare send loop listens.
     pub(crate) address: SocketAddr,
 }
 

@@ -16,7 +16,7 @@ use crate::world::{IDOL, STAR, World};
 /// How both posts go, and who posts.
 const WAYS: [(&str, &str); 2] = [("pushed", STAR), ("pulled", IDOL)];
 
-/// See the module.
+/// Measures a pulled post to all devices that are online, beside a pushed one.
 pub(crate) async fn measure(world: &World, deliver: Deliver, report: &mut Report) -> anyhow::Result<Tally> {
     let mode = if deliver == Deliver::Items { "items" } else { "notify" };
     report.heading(&format!("one post to all, pushed and pulled, with {mode}"));

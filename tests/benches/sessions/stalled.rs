@@ -1,7 +1,7 @@
 //! Readers that stop reading while large posts arrive for them: the server's memory stays flat, since
 //! a session holds a position and never a queue.
 //!
-//! The same posts go first to readers who read, so that every cache is as full as it gets.
+//! These posts go first to readers who read, so that every cache is as full as it gets.
 
 use anyhow::ensure;
 use feedgate_tests::load::{Fleet, Report, Tally};
@@ -14,7 +14,7 @@ const POST_BYTES: usize = 60 * 1024;
 /// Posts with everyone reading, and again with all but one stalled.
 const POSTS: usize = 150;
 
-/// See the module.
+/// Lets most of the readers of [`LOUD`](crate::world::LOUD) stop reading, and measures how the server's memory grows.
 pub(crate) async fn measure(world: &World, report: &mut Report) -> anyhow::Result<Tally> {
     let last = LOUD_READERS.end - 1;
     let reading = world.connect_loud(0..0).await?;

@@ -16,16 +16,16 @@ use feedgate_tests::load::{Deliver, Fleet, Home, Plan, Server};
 
 use crate::options::Options;
 
-/// Followed by all.
+/// The author whom all readers follow, by push.
 pub(crate) const STAR: &str = "star";
 
-/// Followed by all, who pull.
+/// The author whom all readers follow, by pull.
 pub(crate) const IDOL: &str = "idol";
 
-/// Followed by [`LOUD_READERS`].
+/// The author whom the [`LOUD_READERS`] follow.
 pub(crate) const LOUD: &str = "loud";
 
-/// Followed by one.
+/// The author whom only one reader follows.
 pub(crate) const QUIET: &str = "quiet";
 
 /// As many stall, and one goes on reading.
@@ -37,7 +37,7 @@ pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(10);
 /// Inboxes made at a time.
 const READING: usize = 64;
 
-/// See the module.
+/// The server that is measured, and a token for each reader.
 pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) server: Server,

@@ -1,4 +1,4 @@
-//! A Redis Cluster of three masters, and replicas for whoever wants them.
+//! A Redis Cluster of three masters, and of replicas for the tests that want them.
 
 use crate::kinds::{Redis, redis_cli};
 use crate::launcher::wait_until;
@@ -24,7 +24,7 @@ impl RedisCluster {
         Self::start_with(&[])
     }
 
-    /// The same, with more arguments for each `redis-server`.
+    /// As [`start`](Self::start), with more arguments for each `redis-server`.
     #[must_use]
     pub fn start_with(arguments: &[&str]) -> Self {
         let nodes: Vec<_> = SLOTS.windows(2).map(|_| node(arguments)).collect();
@@ -68,7 +68,7 @@ impl RedisCluster {
         &mut self.replicas[index]
     }
 
-    /// Moves a slot and what lies in it to another master, while whoever wants to calls.
+    /// Moves a slot and what lies in it to another master. Callers may call the cluster meanwhile.
     pub fn move_slot(&self, slot: u16, to: usize) {
         let (from, to) = (&self.nodes[self.holder_of(slot)], &self.nodes[to]);
         let slot = slot.to_string();

@@ -42,8 +42,8 @@ impl<K: Kind> Engine<K> {
         Self::start_with(&[])
     }
 
-    /// The same, with more arguments for its launcher (the head of `tests/engines/<engine>` says which);
-    /// they hold for every restart as well.
+    /// As [`start`](Self::start), with more arguments for the launcher (the head of `tests/engines/<engine>` says
+    /// which). They hold for every restart as well.
     #[must_use]
     pub fn start_with(arguments: &[&str]) -> Self {
         let directory = tempfile::Builder::new().prefix("feedgate-").tempdir().expect("a temporary directory").keep();

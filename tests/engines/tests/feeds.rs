@@ -58,7 +58,7 @@ struct Story {
     history: Imagined,
     oracle: Oracle,
     nodes: Vec<Patient>,
-    /// By node.
+    /// The devices that each node serves, by the node's number.
     devices: Vec<BTreeMap<Inbox, Device>>,
     together: bool,
     for_everyone: bool,

@@ -1,4 +1,4 @@
-//! Each engine keeps its data over a kill, and none outlives whoever started it.
+//! Each engine keeps its data over a kill, and ends with the process that started it.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};

@@ -1,10 +1,12 @@
 // I9: "recovered" ⇒ nothing missing; otherwise an explicit reset: never a partial recovery.
 //
-// Decides: a recovered subscription begins at exactly the position that was asked for, which is no further
-// than its log has ever been, and never in an epoch that an earlier answer had left behind; one that was
-// not recovered carries no publications and pushes nothing at or below its head; whoever asked to recover
-// is told whether; and a connection that is still subscribed in the end, in items mode, has been sent
-// everything up to the head. (No gap within the pushes: I1.)
+// Decides:
+// - A recovered subscription begins at exactly the position that was asked for. This position is no further than its
+//   log has ever been, and never in an epoch that an earlier answer had left behind.
+// - A subscription that was not recovered carries no publications, and pushes nothing at or below its head.
+// - A device that asked to recover is told whether it did.
+// - A connection that is still subscribed in the end, in items mode, has been sent everything up to the head.
+// (No gap within the pushes: I1.)
 
 export const name = "I9";
 

@@ -1,10 +1,10 @@
 // I14: resume at any crash point gives the same changes, dense, in each author's order per door.
 //
-// Decides: in one stretch of a log, between two forgets of an author, the author's adds by one door, those
-// certainly pushed and those certainly pulled, rise by outbox_seq, what an author addressed to the reader stands
-// as it was accepted, and no item has more changes than its records
-// make: one add, its edits, its delete. (Dense: I1; the same for whoever reads: I16.) Cannot see: the order of
-// edits and deletes among themselves.
+// Decides, for one stretch of a log between two forgets of an author:
+// - The author's adds by one door, those certainly pushed and those certainly pulled, rise by outbox_seq.
+// - Items that an author addressed to the reader stand in the order in which they were accepted.
+// - No item has more changes than its records make: one add, its edits, its delete.
+// (Dense: I1. Equal for all who read: I16.) Cannot see: the order of edits and deletes among themselves.
 
 export const name = "I14";
 

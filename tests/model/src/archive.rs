@@ -38,7 +38,7 @@ impl Truth {
         outbox[..usize::from(head)].iter().zip(1..).map(record).collect()
     }
 
-    /// The same of one feed alone. Its deletes are there, for they are of the feed that their adds are of.
+    /// The records of one feed alone, up to `head`. A delete is in the feed of its add.
     pub(crate) fn records_of(&self, model: &Fanout, author: usize, feed: FeedId, head: u8) -> Vec<Record> {
         let mut records = self.records(model, author, head);
         records.retain(|record| record.feed == feed);
@@ -57,7 +57,7 @@ impl Truth {
         effective_edge(held, self.authors[author].everyone_since.map(u64::from))
     }
 
-    /// The same, with what the follow door needs besides.
+    /// The edge as fan-out sees it, and from where on the follow door brings everything.
     pub(crate) fn seen(&self, reader: usize, author: usize) -> Seen {
         let Edge { on, generation, from } = self.edge(reader, author);
         let since = self.since(reader, author) as u8;
@@ -117,7 +117,7 @@ impl Truth {
         author_no(self.addressed[usize::from(item - addressed_item(0))].author.into())
     }
 
-    /// Of an item.
+    /// The feed to which an item belongs.
     pub(crate) fn feed(&self, item: Item) -> FeedId {
         if item >= addressed_item(0) {
             return FeedId(self.addressed[usize::from(item - addressed_item(0))].feed.into());

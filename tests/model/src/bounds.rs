@@ -9,40 +9,40 @@ use crate::state::{AUTHORS, Item};
 /// How the display order of items relates to the order in which they are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranks {
-    /// Later is higher.
+    /// An item that is posted later stands higher.
     AsPosted,
-    /// Later is lower.
+    /// An item that is posted later stands lower.
     Reversed,
-    /// Neither.
+    /// The two orders have nothing to do with each other.
     Mixed,
 }
 
-/// See the module. What is not named is as in [`Bounds::SMALL`].
+/// One configuration of the model. A field that a configuration does not name is as in [`Bounds::SMALL`].
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Of the test, too.
+    /// The name of the configuration, and of its test.
     pub name: &'static str,
 
-    /// 1 or 2, in one bucket.
+    /// How many readers there are: 1 or 2, all in one bucket.
     pub readers: usize,
-    /// 1 or 2.
+    /// How many authors there are: 1 or 2.
     pub authors: usize,
-    /// 1 or 2, and then there is one reader.
+    /// How many feeds a reader has: 1 or 2. With 2 there is one reader.
     pub feeds: usize,
-    /// Workers that fan out, at most 2; as for each process below.
+    /// How many workers fan out: at most 2, as for each kind of process below.
     pub executors: usize,
-    /// Workers that take follow steps.
+    /// How many workers take follow steps.
     pub follow_workers: usize,
-    /// Reads and workers that take in what is pulled and what is addressed.
+    /// How many readers and workers take in what is pulled and what is addressed.
     pub takers: usize,
-    /// Nodes that rebuild.
+    /// How many nodes rebuild inboxes.
     pub rebuilds: usize,
-    /// Devices, of the inboxes in turn.
+    /// How many devices there are. The first has the first inbox, and so on in turn.
     pub devices: usize,
 
-    /// Of each author, at first.
+    /// The class that each author has at first.
     pub classes: [Class; AUTHORS],
-    /// Whether the readers follow each author, at first.
+    /// Whether all readers follow each author at first.
     pub follows: [bool; AUTHORS],
 
     /// The second feed has no name at first, and may be given one at any moment.
@@ -50,17 +50,17 @@ pub struct Bounds {
 
     /// The size of a push step.
     pub step: StepSize,
-    /// What a follow brings from before it.
+    /// How many items a follow brings from before it.
     pub backfill: usize,
-    /// How many news one take brings.
+    /// How many pieces of news one take brings at most.
     pub news_limit: usize,
-    /// What a rebuilt log holds at most.
+    /// How many entries a rebuilt log holds at most.
     pub keep: usize,
     /// How many notes a build token keeps.
     pub notes: usize,
-    /// The display order.
+    /// How the display order of items relates to the order of posts.
     pub ranks: Ranks,
-    /// A node remembers that there was nothing to pull.
+    /// Whether a node remembers that there was nothing to pull.
     pub remembers: bool,
 
     /// Records that authors write: adds, and updates and deletes if they are allowed.
@@ -75,7 +75,7 @@ pub struct Bounds {
     pub classes_changed: u8,
     /// Whether an author may become everyone's.
     pub everyone: bool,
-    /// Follows and unfollows.
+    /// How many follows and unfollows there may be.
     pub follows_changed: u8,
     /// Whether a follow that begins has all of the outbox beyond its `from`, as an imported one may.
     pub imported: bool,
@@ -137,7 +137,7 @@ impl Bounds {
         }
     }
 
-    /// The same as the product has it.
+    /// The display key of an item, in the type of the product.
     pub fn key(&self, item: Item) -> DisplayKey {
         DisplayKey { rank: self.rank(item).into(), item: ItemId(item.into()) }
     }

@@ -1,6 +1,6 @@
 //! The push door: progress and records, then recipients, then one step; and the events that make it happen.
 //!
-//! A crash between any two of these leaves nothing behind but the job, which comes again: whoever is idle may start.
+//! A crash between any two of these leaves nothing behind but the job, which comes again: any idle worker may take it.
 
 use feedgate_common::change::Route;
 use feedgate_common::feed::plan;
@@ -91,7 +91,7 @@ pub(crate) fn recipients(model: &Fanout, state: &mut State, slot: usize) {
     state.executors[slot] = Executor::Recipients { author, told, expected, head, to };
 }
 
-/// The step.
+/// Takes the push step, as `Inboxes::advance` does.
 pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize) {
     let Executor::Recipients { author, told, expected, head, mut to } = state.executors[slot] else { return };
     let of = usize::from(author);
@@ -180,7 +180,7 @@ pub(crate) fn fill(state: &mut State, slot: usize) {
     line.into_iter().for_each(|line| line.awaited = false);
 }
 
-/// Where whoever reads the Archive for an inbox cuts.
+/// The progress at which a reader of the Archive cuts for an inbox, by the variant.
 pub(crate) fn cut_at(model: &Fanout, progress: Progress) -> Progress {
     match model.variant {
         Some(Variant::CutIgnoresLastReader) => Progress::at(progress.done),

@@ -161,7 +161,7 @@ impl State {
         Outcome::Done
     }
 
-    /// `Inboxes::take`.
+    /// Takes in what no push brings, as `Inboxes::take` does.
     pub(crate) fn take(&mut self, model: &Fanout, log: usize, step: &Take) -> Outcome {
         let Some(inbox) = self.inbox(log) else { return self.missing(log) };
         let same_epoch = u64::from(inbox.epoch) == step.epoch.0;

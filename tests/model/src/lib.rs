@@ -119,18 +119,18 @@ use variants::Variant;
 /// The model: a configuration, and the rule that is broken in it, if one is.
 #[derive(Clone, Copy, Debug)]
 pub struct Fanout {
-    /// How large.
+    /// How large the configuration is, and how often each thing may happen.
     pub bounds: Bounds,
-    /// What is broken.
+    /// The rule that is broken; `None` for the product as it is.
     pub variant: Option<Variant>,
 }
 
 /// Who can crash without leaving more behind than work that comes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// Fans out.
+    /// A worker that fans out an author's records.
     Executor,
-    /// Rebuilds an inbox.
+    /// A node that rebuilds an inbox.
     Rebuild,
 }
 
@@ -141,7 +141,7 @@ pub enum Process {
     reason = "a line of a trace says the same as the function it calls; fields are the words of the module"
 )]
 pub enum Action {
-    // The world.
+    // What users, backends, time and faults do.
     Add { author: usize, feed: usize },
     Edit { item: Item },
     Delete { item: Item },
@@ -158,29 +158,29 @@ pub enum Action {
     Notice,
     Crash { process: Process, slot: usize },
     CrashBeforeCommit { author: usize },
-    // Push.
+    // The calls of a worker that pushes, one by one.
     PushBegin { slot: usize, author: usize },
     PushRecipients { slot: usize },
     PushStep { slot: usize },
     PushFinish { slot: usize },
     PushFill { slot: usize },
-    // Follow.
+    // The calls of a worker that takes follow steps.
     FollowBegin { slot: usize, reader: usize, author: usize },
     FollowRead { slot: usize },
     FollowStep { slot: usize, crash: bool },
     FollowNext { slot: usize },
-    // Pull and direct.
+    // The calls of a reader or a worker that takes in news.
     TakeBegin { slot: usize, log: usize, worker: bool },
     TakeStep { slot: usize, crash: bool },
     TakeNext { slot: usize },
     TakeFinish { slot: usize },
-    // Rebuild.
+    // The calls of a node that rebuilds.
     RebuildBegin { slot: usize, log: usize },
     RebuildToken { slot: usize },
     RebuildRead { slot: usize },
     RebuildReopen { slot: usize },
     RebuildSwap { slot: usize },
-    // Devices.
+    // The reads of a device.
     DeviceRead { slot: usize },
     DevicePage { slot: usize },
 }
@@ -191,7 +191,7 @@ impl Fanout {
         Self { bounds, variant: None }
     }
 
-    /// Every (reader, author).
+    /// Every pair of a reader and an author, as numbers.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let authors = self.bounds.authors;
         (0..self.bounds.readers).flat_map(move |reader| (0..authors).map(move |author| (reader, author)))
@@ -202,12 +202,12 @@ impl Fanout {
         self.bounds.readers * self.bounds.feeds
     }
 
-    /// Of which feed an inbox is.
+    /// The feed whose entries an inbox holds.
     fn feed_of(&self, log: usize) -> FeedId {
         FeedId(if self.bounds.feeds > 1 { log as u16 } else { 0 })
     }
 
-    /// Whose it is.
+    /// The reader to whom an inbox belongs.
     fn reader_of(&self, log: usize) -> usize {
         if self.bounds.feeds > 1 { 0 } else { log }
     }

@@ -34,12 +34,12 @@ pub struct To {
     pub generation: u8,
     pub from: u8,
     pub counter: u8,
-    /// Whether the inbox was there: only where that rule is broken.
+    /// Whether the inbox was there. Set only by the variant that breaks that rule.
     pub active: bool,
 }
 
 impl To {
-    /// The product's.
+    /// This recipient, in the type of the product.
     pub fn recipient(self, reader: usize) -> Recipient {
         Recipient {
             reader: reader_no(reader),
@@ -59,11 +59,12 @@ pub(crate) type Told = bool;
 pub enum Executor {
     #[default]
     Idle,
-    /// Has a job, and looks (again). Only where events are followed; elsewhere the same as idle.
+    /// Has a job, and looks whether there is (more) to do. Used only where events are followed; elsewhere a worker is
+    /// idle.
     Holding { author: u8, told: Told },
     /// Has read the progress, then the records up to `head`.
     Records { author: u8, told: Told, expected: Progress, head: u8 },
-    /// Then the recipients.
+    /// Has read the recipients after the records.
     Recipients { author: u8, told: Told, expected: Progress, head: u8, to: [Option<To>; READERS] },
     /// Has found nothing to do beyond here.
     AtHead { author: u8, told: Told, upto: u8 },
@@ -87,16 +88,16 @@ pub struct Work {
 pub enum FollowWorker {
     #[default]
     Idle,
-    /// Has read where to cut; and whether there was a build in flight, only where that rule is broken.
+    /// Has read where to cut. With the variant that breaks that rule, also whether there was a build in flight.
     Cut { of: Work, progress: Progress, pull: u8, head: u8, building: bool },
-    /// Then the edge, and the outbox up to `head`.
+    /// Has then read the edge, and the outbox up to `head`.
     Edge { of: Work, progress: Progress, pull: u8, head: u8, edge: Seen, counter: u8, building: bool },
     /// Has served the main feed, up to this generation, and there is another.
     Served { reader: u8, author: u8, least: u8 },
 }
 
 impl FollowWorker {
-    /// The product's cut.
+    /// The cut at `progress` and `pull`, in the type of the product.
     pub fn cut(progress: Progress, pull: u8) -> Cut {
         Cut { progress, pull: pull.into() }
     }

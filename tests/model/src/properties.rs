@@ -14,7 +14,7 @@ use crate::Fanout;
 use crate::device::page_now;
 use crate::state::{Inbox, Item, Line, OUTBOX_MAX, State, View, addressed_item, reader_no};
 
-/// All of them.
+/// The properties that every configuration must have.
 pub(crate) fn all() -> Vec<Property<Fanout>> {
     vec![
         Property::always("i3_an_add_stands_once", |_, state| {

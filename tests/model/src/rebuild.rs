@@ -39,8 +39,8 @@ pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize) 
     state.rebuilds[slot] = Rebuild::Looked { log: log as u8, token, reached };
 }
 
-/// Writes the epoch as the token, unless the inbox is there by now, or a token: then that one is everybody's. But not that of
-/// whoever read the progress of a store that has been lost since.
+/// Writes the epoch as the token, unless the inbox exists by now. A token that stands stays, and all builders share it;
+/// but a builder that read the progress before the store lost it does not join.
 pub(crate) fn token(model: &Fanout, state: &mut State, slot: usize) {
     let Rebuild::Looked { log, mut token, reached } = std::mem::take(&mut state.rebuilds[slot]) else { return };
     let (log, reader) = (usize::from(log), model.reader_of(log.into()));
@@ -110,7 +110,7 @@ pub(crate) fn reopen(state: &mut State, slot: usize) {
     }
 }
 
-/// The swap.
+/// Swaps the inbox in, as `Inboxes::finish_build` does.
 pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
     let Rebuild::Read(read) = std::mem::take(&mut state.rebuilds[slot]) else { return };
     let log = usize::from(read.log);

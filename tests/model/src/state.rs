@@ -77,7 +77,7 @@ impl std::fmt::Debug for View {
 pub struct Posted {
     pub op: Op,
     pub route: Route,
-    /// Of the item, for ever.
+    /// The feed of the item, which never changes.
     pub feed: u8,
     pub item: Item,
     /// 0 if its route is push.
@@ -88,9 +88,9 @@ pub struct Posted {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reopened {
     No,
-    /// And nobody who would have finished it has been told yet.
+    /// It was reopened, and no worker that would have finished it has been told yet.
     Yes,
-    /// And whoever has been told since goes through it once more.
+    /// It was reopened, and each worker that has been told since goes through it once more.
     Told,
 }
 
@@ -114,7 +114,7 @@ pub struct Row {
     /// Whether there is one at all.
     pub held: bool,
     pub follows: bool,
-    /// Bits of [`Shields`](feedgate_common::graph::Shields).
+    /// The bits of [`Shields`](feedgate_common::graph::Shields) that are up.
     pub shields: u8,
     pub generation: u8,
     pub from: u8,
@@ -147,13 +147,13 @@ pub struct Reader {
 pub struct Addressed {
     pub author: u8,
     pub feed: u8,
-    /// A bit a reader.
+    /// The readers to whom it is addressed, a bit each.
     pub to: u8,
     /// 0 if it is deleted.
     pub version: u8,
 }
 
-/// The truth.
+/// What the Archive holds.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Truth {
     pub authors: [Author; AUTHORS],
@@ -162,7 +162,7 @@ pub struct Truth {
     pub pull_seq: u8,
     /// How many feeds there are: the main one, and one that has a name.
     pub feeds: u8,
-    /// The last one given.
+    /// The last epoch that was given.
     pub epoch: u8,
 }
 
@@ -193,7 +193,7 @@ impl Line {
         }
     }
 
-    /// What it holds.
+    /// The entry that this line holds, with the key of its item.
     pub fn entry(self, key: DisplayKey) -> Entry {
         Entry {
             op: self.op,
@@ -224,7 +224,7 @@ impl From<Watermarks> for Marks {
     }
 }
 
-/// One log.
+/// One inbox with its log.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Inbox {
     pub epoch: u8,
@@ -245,7 +245,7 @@ pub struct Inbox {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Note {
     pub line: Line,
-    /// As the executor read it.
+    /// The edge counter as the executor read it.
     pub counter: u8,
 }
 
@@ -279,7 +279,7 @@ pub struct Spent {
     pub rollbacks: u8,
 }
 
-/// Everything.
+/// One state of the model: the stores, and what each process is doing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub truth: Truth,

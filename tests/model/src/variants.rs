@@ -69,9 +69,9 @@ pub enum Variant {
     AheadOfPushAndForgotten,
     /// A rebuild that finds push behind the outbox takes it for running.
     NothingReopened,
-    /// Reopened work is finished by whoever is told that it was reopened, before that one goes through it again.
+    /// A worker that is told of a reopening finishes the work at once, and goes through it again only afterwards.
     FinishedAsItIsTold,
-    /// Once somebody was told, reopened work is finished by whoever comes next, of before or not.
+    /// Once any worker was told of a reopening, the next finish counts, even of a worker that began before it.
     ToldWithoutNumber,
     /// A take does not compare the watermarks.
     TakeWithoutCompare,

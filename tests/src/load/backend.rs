@@ -16,7 +16,7 @@ use tokio::time::sleep;
 /// Operations in a batch, at most.
 const BATCH: usize = 1000;
 
-/// See the module. Every answer but success is an error that quotes it.
+/// A client of the HTTP API of one server. Every answer but success is an error that quotes it.
 pub struct Backend {
     address: SocketAddr,
     api_key: String,
@@ -99,7 +99,7 @@ impl Backend {
         }
     }
 
-    /// Sessions it counts.
+    /// How many sessions the server counts.
     pub async fn sessions(&self) -> anyhow::Result<u64> {
         let stats = self.get("/v1/stats").await?;
         stats["sessions"]["sessions"].as_u64().context("the stats count the sessions")

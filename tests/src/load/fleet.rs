@@ -47,7 +47,7 @@ pub struct Plan<'a> {
     pub stalled: Range<usize>,
 }
 
-/// See the module.
+/// Many devices over real sockets in one process, and what they have seen.
 pub struct Fleet {
     shared: Rc<Shared>,
     tasks: JoinSet<()>,
@@ -87,7 +87,7 @@ pub struct Tally {
     pub missing: u64,
     /// Changes that they were told of again.
     pub repeated: u64,
-    /// Pings answered.
+    /// How many pings the devices have answered.
     pub pings: u64,
 }
 
@@ -170,7 +170,7 @@ impl Fleet {
         self.shared.last_frame.borrow().clone()
     }
 
-    /// Closes every socket.
+    /// Closes the sockets of all devices.
     pub async fn hang_up(mut self) {
         self.tasks.shutdown().await;
     }

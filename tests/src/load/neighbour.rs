@@ -14,7 +14,7 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use super::{Backend, Deliver, Server, fleet, frame};
 
-/// Between two posts.
+/// The time between two posts.
 const EVERY: Duration = Duration::from_millis(25);
 
 /// A post that has not arrived by then counts as lost, and a request without an answer as refused.

@@ -21,7 +21,7 @@ pub enum Deliver {
     Raw,
 }
 
-/// See the module.
+/// What one device of a fleet has been told of.
 #[derive(Debug, Default)]
 pub(super) struct Phone {
     /// The last offset it was told of.
@@ -41,9 +41,9 @@ pub(super) struct Phone {
 /// What a frame asks of the one who reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// Nothing more.
+    /// The reader of the frame has nothing to do.
     Nothing,
-    /// An answer to a ping.
+    /// The device has to answer a ping.
     Ping,
     /// The subscription has begun.
     Subscribed,

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-/// See the module.
+/// The figures of one benchmark run, by name.
 #[derive(Default)]
 pub struct Report(Map<String, Value>);
 
@@ -18,13 +18,13 @@ impl Report {
         self.0.insert(name.to_owned(), json!({ "value": value, "unit": unit }));
     }
 
-    /// A count.
+    /// Adds a count, which is a whole number, with its unit.
     pub fn count(&mut self, name: &str, value: u64, unit: &str) {
         println!("{name}: {value} {unit}");
         self.0.insert(name.to_owned(), json!({ "value": value, "unit": unit }));
     }
 
-    /// Words.
+    /// Adds a text, such as a commit or a target.
     pub fn text(&mut self, name: &str, value: &str) {
         println!("{name}: {value}");
         self.0.insert(name.to_owned(), json!(value));
@@ -38,7 +38,7 @@ impl Report {
     /// What was measured: the binaries that the caller brought, or else what stands checked out; and how to run `bench` again.
     pub fn origin(&mut self, bench: &str, brought: Option<&Path>) {
         match brought {
-            // Whoever brings binaries knows what they were built from.
+            // The commit of brought binaries is known only to the user who brings them.
             Some(brought) => self.text("binaries", &brought.display().to_string()),
             None => self.text("commit", &commit()),
         }

@@ -62,12 +62,12 @@ impl Home {
         Ok(Self { directory, binaries: binaries.to_owned(), api_key, keys })
     }
 
-    /// The directory.
+    /// The directory of the data and the settings of every server of this home.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// What backends show.
+    /// The key that backends of this server show.
     pub fn api_key(&self) -> &str {
         &self.api_key
     }
@@ -104,7 +104,7 @@ pub struct Server {
     name: String,
     command: Command,
     child: Child,
-    /// Talks to it.
+    /// A client of the HTTP API of this process.
     pub backend: Backend,
 }
 

@@ -13,7 +13,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// One round.
+    /// Adds one round, which began at `started`.
     pub fn add(&mut self, started: Instant, arrivals: &Arrivals) {
         for (list, share) in [(&mut self.p50, 0.5), (&mut self.p99, 0.99), (&mut self.last, 1.0)] {
             list.push(arrivals.quantile(share) - started);

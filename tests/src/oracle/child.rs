@@ -1,4 +1,4 @@
-//! A server in a process of its own, which may be killed at any moment, and whoever starts it again.
+//! A server in a process of its own, which may be killed at any moment, and the parent that starts it again.
 //!
 //! ```text
 //!   the test ── one Ask, a line ──▶ child: stores on disk, a worker, a node
@@ -27,9 +27,9 @@ use super::history::{Inbox, Op};
 pub enum Ask {
     /// To accept this, at this time.
     Write(Op, Millis),
-    /// [`Serves::changes`].
+    /// To answer as [`Serves::changes`] does.
     Changes(Inbox, Position, usize),
-    /// [`Serves::page`].
+    /// To answer as [`Serves::page`] does.
     Page(Inbox, Option<DisplayKey>, usize),
     /// To drop an inbox.
     Sleep(Inbox),
@@ -37,16 +37,16 @@ pub enum Ask {
     Settle,
 }
 
-/// What it answers.
+/// What a child answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     /// Whether it was accepted.
     Accepted(bool),
-    /// To [`Ask::Changes`].
+    /// The answer to [`Ask::Changes`].
     Changes(Changes),
-    /// To [`Ask::Page`].
+    /// The answer to [`Ask::Page`].
     Page(Page),
-    /// It is done.
+    /// The work that [`Ask::Sleep`] or [`Ask::Settle`] asked for is done.
     Done,
 }
 

@@ -1,4 +1,4 @@
-//! A device that shows one feed: reads by position and keeps its own view by what it was sent alone.
+//! A device that shows one feed: it reads by position, and keeps its own view only by the changes it was sent.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::history::{Inbox, Item};
 /// An item as a page shows it. Greater stands higher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Shown {
-    /// Its rank.
+    /// The rank of the item.
     pub rank: i64,
-    /// Which.
+    /// The number of the item.
     pub item: Item,
-    /// How often it was edited, and one.
+    /// The version of the item: 1, and one more for each edit.
     pub version: u32,
 }
 
 /// A change as a device is told of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Its sequence id.
+    /// The sequence id of the change.
     pub seq: u64,
-    /// What happens.
+    /// What the change does.
     pub op: Op,
     /// The item; 0 for a `forget`.
     pub item: Item,
-    /// Whose, as a number.
+    /// The number of the item's author.
     pub author: u32,
     /// Whether it was addressed to the reader.
     pub direct: bool,
@@ -47,7 +47,7 @@ pub enum Changes {
 /// and the position that was read before it.
 pub type Page = (Vec<(Shown, u32, bool)>, Option<DisplayKey>, Position);
 
-/// What serves devices.
+/// A server of devices: the product behind any interface.
 #[async_trait]
 pub trait Serves: Send + Sync {
     /// At most `limit` changes after `after`.
@@ -56,7 +56,7 @@ pub trait Serves: Send + Sync {
     async fn page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Page;
 }
 
-/// See the module.
+/// A device that shows one feed, and checks every answer that it gets.
 #[derive(Debug, Default)]
 pub struct Device {
     position: Option<Position>,
@@ -64,7 +64,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What it shows.
+    /// The items that the device shows.
     pub fn items(&self) -> Vec<Item> {
         self.shown.keys().copied().collect()
     }

@@ -1,15 +1,17 @@
 //! The oracle: each feed of each reader, from the history of what was accepted and nothing else.
 //!
-//! A post is in one feed of a reader, that which it was published to, if nobody has deleted it, and either
+//! A post goes to one feed of its readers, the feed to which it was published. It is in that feed of a reader if nobody
+//! has deleted it, and either
 //! - it was addressed to the reader, and no block stood between the two at that moment, or
-//! - the reader sees its author, and it came after the reader last began to, or it is one of the author's newest
-//!   `backfill` of that feed that stood at that moment.
+//! - the reader sees its author, and it came after the reader last began to see the author, or was then one of the
+//! newest `backfill` of the author's posts in that feed.
 //!
-//! A reader sees an author whom they follow while no shield is up between them. Whoever has never followed, unfollowed
-//! or shielded an author whom everyone follows, follows them since everyone does, without any backfill.
+//! A reader sees an author whom they follow while no shield is up between them. A reader who has never followed,
+//! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any
+//! backfill.
 //!
-//! There is no route here, no inbox, no number but the count of what was accepted: nothing that could be wrong in the
-//! same way as the product.
+//! The oracle has no route, no inbox and no number but the count of what was accepted. So it cannot be wrong in the way
+//! in which the product may be wrong.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -56,7 +58,7 @@ impl Edge {
     }
 }
 
-/// See the module.
+/// The history of what was accepted, and each feed that follows from it.
 #[derive(Debug)]
 pub struct Oracle {
     backfill: usize,

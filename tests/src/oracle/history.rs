@@ -19,18 +19,18 @@ pub type Inbox = (User, FeedId);
 /// An item of a schedule.
 pub type Item = u64;
 
-/// One operation. Asking for the same again changes nothing, so that whoever has lost an answer may ask again.
+/// One operation. Asking for it again changes nothing, so a caller that has lost an answer may ask again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     /// An author publishes, to the followers, or to these alone.
     Publish {
-        /// Who.
+        /// The author who publishes.
         author: User,
-        /// What it will be called.
+        /// The number of the new item.
         item: Item,
-        /// To which of its readers' feeds.
+        /// The feed to which the item goes.
         feed: FeedId,
-        /// Where it stands on a page.
+        /// The rank of the item.
         rank: i64,
         /// To whom it is addressed; empty: to the followers.
         to: Vec<User>,
@@ -39,11 +39,11 @@ pub enum Op {
     Edit(Item),
     /// An item is deleted.
     Delete(Item),
-    /// (reader, author)
+    /// A reader follows an author: (reader, author).
     Follow(User, User),
-    /// (reader, author)
+    /// A reader unfollows an author: (reader, author).
     Unfollow(User, User),
-    /// (who asks, against whom, which, up or down)
+    /// A shield goes up or down: (who asks, against whom, which shield, whether it goes up).
     Shield(User, User, Shield, bool),
     /// An author gets a class.
     Classify(User, Class),
@@ -72,7 +72,7 @@ impl Op {
 /// Under which names a schedule lives in a store.
 #[derive(Debug, Clone)]
 pub struct World {
-    /// The users.
+    /// The name of each user of the schedule.
     pub names: Vec<UserId>,
     /// What is added to the number of an item to make its id.
     pub first_item: Item,

@@ -14,13 +14,13 @@ use feedgate_common::{Archive, Bucket, DisplayKey, Doorbell, InboxKey, Millis, O
 use super::device::{Changes, Page, Seen, Serves, Shown};
 use super::history::{FEEDS, Inbox, World};
 
-/// See the module.
+/// The rules over the stores, as one node has them, for the users of one world.
 pub struct Node {
-    /// The rules.
+    /// The rules of the product over the stores.
     pub feeds: Arc<Feeds>,
-    /// The names.
+    /// The names of the users.
     pub world: World,
-    /// The numbers behind them.
+    /// The number of each user in the stores.
     pub numbers: Vec<UserNo>,
 }
 

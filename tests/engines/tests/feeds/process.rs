@@ -60,7 +60,7 @@ pub(crate) async fn patient<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> 
     }
 }
 
-/// See the module.
+/// A process over the engines: the rules, a worker, and a listener at the doorbell.
 pub(crate) struct Process {
     pub(crate) archive: Arc<dyn Archive>,
     jobs: Arc<dyn Jobs>,
