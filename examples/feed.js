@@ -127,7 +127,7 @@ export class Feed {
     } else if (op === "delete") {
       this.#shown.delete(item_id);
     } else if (op === "forget") {
-      // What is addressed to the reader stays, whoever it is from.
+      // Items that are addressed to the reader stay, also those of this author.
       for (const [id, shown] of this.#shown) if (shown.author === author && !shown.direct) this.#shown.delete(id);
     } else {
       throw new TypeError(`a change has op add, update, delete, forget or behind, not ${JSON.stringify(op)}`);

@@ -128,7 +128,7 @@ pub trait Jobs: Send + Sync + 'static {
     async fn nack(&self, id: u64) -> Result<()>;
 
     /// Says each time that the queue was away and is back. What was put meanwhile was refused, and what waited may be
-    /// lost: whoever knows what is outstanding puts it again.
+    /// lost: a caller that knows what is outstanding puts it again.
     fn returns(&self) -> BoxStream<'static, ()> {
         stream::pending().boxed()
     }

@@ -41,7 +41,7 @@ export class Backend {
     return { status: response.status, body: text === "" ? null : JSON.parse(text) };
   }
 
-  /** The same, which must succeed; answers the body. */
+  /** Sends a request that must succeed, and gives the body of its answer. */
   async call(method, path, body, options) {
     const answer = await this.request(method, path, body, options);
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);

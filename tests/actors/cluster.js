@@ -73,7 +73,7 @@ class Member extends Backend {
     this.#process.pause();
   }
 
-  /** SIGCONT. */
+  /** SIGCONT: lets a paused process run again. */
   resume() {
     this.#process.resume();
   }

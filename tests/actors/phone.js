@@ -167,7 +167,7 @@ export class Phone {
     await this.loadAll();
   }
 
-  /** The same, when all work is done; then its whole list is compared with the feed. */
+  /** Waits until all work is done and the phone has caught up; then compares its whole list with the feed. */
   async agrees() {
     await this.server.drained();
     await this.catchesUp();
@@ -264,7 +264,7 @@ export class Phone {
     return { changes: body.changes.map(({ offset, ...change }) => ({ change, offset })), head: body.head };
   }
 
-  /** A gap, or an error nobody foresaw, breaks the phone: whoever waits for it fails. */
+  /** A gap, or an unforeseen error, breaks the phone: every wait for it then fails. */
   async #guard(step) {
     try {
       await step();

@@ -58,7 +58,7 @@ export class Process {
     this.#child.kill("SIGSTOP");
   }
 
-  /** SIGCONT. */
+  /** SIGCONT: lets a paused process run again. */
   resume() {
     this.#child.kill("SIGCONT");
   }

@@ -80,7 +80,7 @@ export class Server extends Backend {
     this.#process.pause();
   }
 
-  /** SIGCONT. */
+  /** SIGCONT: lets a paused process run again. */
   resume() {
     this.#process.resume();
   }

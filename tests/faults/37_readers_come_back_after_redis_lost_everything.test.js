@@ -14,7 +14,7 @@ const AUTHORS = 8;
 const POSTS = 6;
 const READERS = 12;
 
-/** `n` names. */
+/** Makes `n` names, each of `what` and a number. */
 const names = (what, n) => Array.from({ length: n }, (_, i) => `${what}-${i}`);
 
 judged("i8_pages_are_whole_after_redis_lost_everything_with_nobody_online", { start: cluster(), decides: ["I8"] }, async ({ load, fault, home, random, recorder }) => {

@@ -26,7 +26,7 @@ const CLASSES = ["push", "auto", "pull", "any"];
 const MAIN = "feed";
 const NAMES = [MAIN, ...Object.keys(FEEDS)];
 
-/** Seen by every reader, always: whoever has its last item has taken in all that was to be pulled before. */
+/** An author whom every reader sees at all times. A reader who has the last of its items has pulled all before it. */
 const STAR = "star";
 
 /** Pauses between two things an actor does, in ms. */
@@ -149,7 +149,7 @@ export class Load {
     return chance.chance(20) ? chance.pick(Object.values(FEEDS).flat()) : undefined;
   }
 
-  /** Three at most. */
+  /** Picks one to three readers. */
   #someReaders(chance) {
     return [...new Set(Array.from({ length: chance.between(1, 4) }, () => chance.pick(this.readers)))];
   }

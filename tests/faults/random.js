@@ -21,7 +21,7 @@ export class Random {
     return least + Math.floor(this.fraction() * (below - least));
   }
 
-  /** One of `list`. */
+  /** Picks one element of `list`. */
   pick(list) {
     return list[this.between(0, list.length)];
   }

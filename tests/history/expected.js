@@ -19,7 +19,7 @@ export function expected(history, { reader, feed }, authors) {
   return { must, may };
 }
 
-/** The same, without what is addressed. */
+/** {must, may} as [`expected`] gives them, without the items that are addressed to the reader. */
 export function followed(history, { reader, feed }, authors) {
   const [must, may] = [new Map(), new Map()];
   for (const author of authors) {

@@ -76,7 +76,7 @@ class Log {
 
   constructor(reader, feed, epoch) {
     Object.assign(this, { reader, feed, epoch });
-    /** In words. */
+    /** The name of the log in messages. */
     this.name = `${reader}'s log ${feed === "feed" ? "" : `of ${feed} `}of epoch ${epoch}`;
   }
 

@@ -36,7 +36,7 @@ export class Recorder {
     this.line({ kind: "run", ...run });
   }
 
-  /** Writes one line. */
+  /** Writes one line of the history: these fields, and the time. */
   line(fields) {
     if (this.#file === null) return;
     const at = Math.round((performance.now() - this.#began) * 1000) / 1000;

@@ -171,7 +171,7 @@ export class Story {
     return phone;
   }
 
-  /** The same phone subscribes to another channel, over the same connection. */
+  /** Subscribes the phone to another channel too, over its one connection. */
   also(phone, channel) {
     const also = { ...phone, channel, feed: new Feed(), position: undefined, ids: 1000, over: phone };
     this.phones.add(also);
@@ -211,7 +211,7 @@ export class Story {
     for (const { offset, data } of publications) phone.feed.apply(data, { offset });
   }
 
-  /** `fenced: false`: stored whoever acknowledges. */
+  /** Acknowledges a position. `fenced: false`: it is stored even if the phone's session was replaced. */
   ack(phone, position = phone.feed.position, { fenced = true } = {}) {
     const id = (phone.ids += 1);
     this.#sent(phone, { id, rpc: { method: "ack", data: { ...position, channel: phone.channel } } });

@@ -40,7 +40,7 @@ class Stranger {
   /** Why the connection has to end, once something was wrong. */
   wrong = null;
   id = 0;
-  /** Every step in base64, for whoever has to find out. */
+  /** Every step in base64, to be printed if the session goes wrong. */
   said = [];
 
   constructor(server, tokens, random) {

@@ -64,9 +64,9 @@ impl Gate {
 
 /// An [`Archive`] or [`Inboxes`] behind a [`Gate`].
 pub struct Gated<S: ?Sized> {
-    /// Stops every call.
+    /// The gate at which every call stops.
     pub gate: Gate,
-    /// Answers it.
+    /// The store that answers a call once the gate lets it pass.
     pub store: Arc<S>,
 }
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use crate::Epoch;
 use crate::error::Result;
 
-/// Gives epochs to whoever begins a new life of a log. Stores of inboxes and sessions ask it too, when they have lost
+/// Gives epochs, one for each new life of a log. Stores of inboxes and sessions ask it too, when they have lost
 /// what they held.
 #[async_trait]
 pub trait Epochs: Send + Sync + 'static {

@@ -74,7 +74,7 @@ fn slot(key: InboxKey) -> usize {
 }
 
 impl Feeds {
-    /// Pull records up to here exist: whoever reads from now on and has not taken them in, does.
+    /// Tells this node that pull records up to here exist. Reads that begin from now on take them in.
     pub fn heard_pull(&self, upto: PullSeq) {
         self.looked.head.fetch_max(upto, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@
 //!
 //! Nothing that comes between token and swap makes the rebuild start over. A push step leaves its changes beside the
 //! token, and the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a build in
-//! flight: whoever brings them builds the inbox too, and then goes on with an inbox that is there. So a token whose
+//! flight: the worker that brings them builds the inbox too, and then goes on with an inbox that is there. So a token whose
 //! builder has died is taken up by the next who passes.
 //!
 //! A token that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted

@@ -60,8 +60,8 @@ impl Publisher {
     }
 }
 
-/// What these writes leave to do, each job once. A repeat leaves what the write before it did: whoever made that may
-/// have gone before it was relayed.
+/// What these writes leave to do, each job once. A repeat leaves what the first write did, whose caller may have gone
+/// before it was relayed.
 pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
     let mut jobs: Vec<Job> = written.iter().flatten().flat_map(left_by).collect();
     jobs.sort_unstable();

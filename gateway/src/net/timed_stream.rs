@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   silent ── first byte ──▶ a head ──▶ a request is being answered ──▶ silent again
-//!      │ by what the peer has shown         │ as long as it takes          connections are used again: whoever has
+//!      │ by what the peer has shown         │ as long as it takes          connections are used again: a peer with
 //!      └────▶ end ◀──── `patience` ─────────┘ (writes: see below)          the API key may pause for minutes
 //! ```
 //!

@@ -12,7 +12,7 @@ enum Arrangement {
     PublishedBefore,
     /// All come by push.
     PublishedAfter,
-    /// Every other one.
+    /// Every other item comes by backfill, the others by push.
     Mixed,
 }
 

@@ -27,7 +27,7 @@ fn item(author: &str, id: u64, kind: Option<&str>) -> Value {
     item
 }
 
-/// The same as a line of an import.
+/// An item as a line of an import, published at 5 ms.
 fn line(author: &str, id: u64, kind: Option<&str>) -> String {
     let mut line = item(author, id, kind);
     line["type"] = "item".into();

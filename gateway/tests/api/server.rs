@@ -30,7 +30,7 @@ const UNREAD: Duration = Duration::from_secs(3600);
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// As it came.
+    /// The body of the answer as it came.
     pub(crate) text: String,
     /// Read as JSON; null if there was nothing, or a number that no `Value` can hold.
     pub(crate) json: Value,
@@ -127,7 +127,7 @@ impl Server {
         self.stores.close().await.unwrap();
     }
 
-    /// A reader's token.
+    /// A reader's token that is good for a minute.
     pub(crate) fn token(&self, user: &str) -> String {
         self.token_until(user, u64::try_from(clock::now()).unwrap() / 1000 + 60)
     }

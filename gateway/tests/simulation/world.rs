@@ -52,7 +52,7 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) phone: Phone,
     link: Option<Link>,
-    /// Wakes under way.
+    /// How many wakes are under way.
     wakes: usize,
     pub(crate) transcript: Vec<String>,
     pub(crate) frames: u64,

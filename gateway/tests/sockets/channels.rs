@@ -163,7 +163,7 @@ async fn i18_a_device_that_takes_nothing_is_read_nothing_for_either_channel_and_
         for feed in [FeedId::MAIN, LIKES] {
             rig.publish(feed, "bob", (0..10).map(|_| format!("\"{}\"", "x".repeat(60_000)))).await;
         }
-        // Whoever reads has got it, so the other was woken for it.
+        // The device that reads has got the posts, so the other one was woken for them.
         offsets(&mut reading, 20).await;
         posted += 10;
         let before = std::mem::replace(&mut reads, inboxes.reads.lock().iter().filter(|key| key.reader == ann).count());

@@ -11,7 +11,7 @@ use feedgate_common::error::Result;
 use feedgate_common::{Doorbell, UserNo};
 use parking_lot::Mutex;
 
-/// All of them.
+/// The lines between all nodes of a test.
 pub(crate) struct Lines {
     /// Rung by the worker.
     wakes: Arc<dyn Doorbell>,
@@ -24,7 +24,7 @@ pub(crate) struct Lines {
     pub(crate) caught: Mutex<Option<Vec<(String, Growth)>>>,
 }
 
-/// A node's own.
+/// The line of one node, which is its doorbell.
 pub(crate) struct Line {
     node: String,
     lines: Arc<Lines>,

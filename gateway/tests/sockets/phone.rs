@@ -23,7 +23,7 @@ pub(crate) struct Phone {
     id: u32,
 }
 
-/// What comes next.
+/// What a socket receives next.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     Line(Value),

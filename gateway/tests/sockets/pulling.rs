@@ -1,4 +1,4 @@
-//! Items of authors who are pulled reach whoever is online, and nobody twice.
+//! Items of authors who are pulled reach every follower who is online, once.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

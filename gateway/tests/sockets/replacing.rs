@@ -33,7 +33,7 @@ async fn i17_of_two_connections_racing_200_times_exactly_one_lives_and_the_other
         let (mut a, mut b) = (rig.socket().await, rig.socket().await);
         let connect = json!({"id": 1, "connect": {"token": token}}).to_string();
         tokio::join!(a.send(connect.clone()), b.send(connect));
-        // Whoever lost may or may not have heard that it was connected before it was replaced.
+        // The loser may or may not have heard that it was connected before it was replaced.
         let (winner, loser) = within(async {
             let (a_lives, b_lives) = (a.outlives(), b.outlives());
             tokio::select! {

@@ -36,7 +36,7 @@ async fn i18_devices_that_return_at_once_read_the_store_so_many_at_a_time_and_al
     for (phone, head) in &mut phones {
         let own = json!({"channel": "feed", "recover": true, "offset": head.offset, "epoch": head.epoch.to_string()});
         phone.ws.feed(Message::text(json!({"id": 1, "subscribe": own}).to_string())).await.unwrap();
-        // Whoever answers it has heard what came before.
+        // A gateway that answers the ping has heard what came before it.
         phone.ws.send(Message::Ping("heard".into())).await.unwrap();
         assert_eq!(within(phone.ws.next()).await.unwrap().unwrap(), Message::Pong("heard".into()));
     }

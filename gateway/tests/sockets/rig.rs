@@ -184,7 +184,7 @@ impl Rig {
         self.publish(FeedId::MAIN, author, bodies).await;
     }
 
-    /// So many likes.
+    /// Publishes `count` likes of `author`.
     pub(crate) async fn like(&self, author: &str, count: usize) {
         self.publish(LIKES, author, (0..count).map(|n| n.to_string())).await;
     }
@@ -220,7 +220,7 @@ impl Rig {
         self.grown_in(FeedId::MAIN, user, offset).await
     }
 
-    /// The same in any feed.
+    /// Waits until the user's log of this feed has come to `offset`, and nobody is left to be told so.
     pub(crate) async fn grown_in(&self, feed: FeedId, user: &str, offset: u64) -> Position {
         within(async {
             let head = loop {
@@ -247,7 +247,7 @@ impl Rig {
         self.stored_in(FeedId::MAIN, user, device).await
     }
 
-    /// The same in any feed.
+    /// What is stored for the device in this feed.
     pub(crate) async fn stored_in(&self, feed: FeedId, user: &str, device: &str) -> Option<Position> {
         let (user, device) = (self.number(user).await, device.parse().unwrap());
         self.sessions.position(user, &device, feed, clock::now()).await.unwrap()
@@ -283,7 +283,7 @@ impl Rig {
     }
 }
 
-/// The same at the node there.
+/// A request of a backend to the node at `addr`: the status and the body of its answer.
 pub(crate) async fn http_at(addr: SocketAddr, method_and_path: &str, body: &str) -> (u16, String) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut http = tokio::net::TcpStream::connect(addr).await.unwrap();

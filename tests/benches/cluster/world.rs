@@ -89,7 +89,7 @@ impl World {
         Ok(Self { name: "crowd", servers, engines: Some(engines), gateways, tokens, home })
     }
 
-    /// Where devices connect.
+    /// The addresses to which devices connect.
     pub(crate) fn gateways(&self) -> &[Server] {
         &self.servers[..self.gateways]
     }

@@ -1,5 +1,5 @@
 //! The figures of each attack beside those of none.
-#![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures for the person who runs it")]
 
 use feedgate_tests::load::{Report, Seen, milliseconds, quantile};
 

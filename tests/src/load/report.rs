@@ -1,5 +1,5 @@
 //! What was measured: a line each as it becomes known, and all of it as JSON at the end if asked.
-#![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures for the person who runs it")]
 
 use std::path::Path;
 use std::process::Command;

@@ -46,7 +46,7 @@ impl Town {
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_step_max(2);
         let feeds = Arc::new(feeds);
         let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
-        // As a gateway does: whoever reads then takes the news in.
+        // As a gateway does: reads then take the news in.
         feeds.heard_pull(stores.archive.pull_head().await.unwrap());
         let hearing = feeds.clone();
         let hears = stores.doorbell.listen(Arc::new(move |heard| {
@@ -195,7 +195,7 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-/// The same, sweeping all the time.
+/// Settings that are quick to try again, and that sweep all the time.
 pub(crate) fn sweeping() -> Settings {
     Settings { sweep_every: Duration::from_millis(20), ..settings() }
 }

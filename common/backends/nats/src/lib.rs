@@ -12,9 +12,9 @@
 //! Stream `FEED` holds a message per accepted event, under `feed.event.fan-out.<author>` (the author's outbox has
 //! grown), `feed.event.edge.<reader>.<author>` (an edge has changed) and `feed.event.direct.<reader>` (something was
 //! addressed to the reader), with the same in JSON: `{"v":1,"kind":"fan-out","author":7}`,
-//! `{"v":1,"kind":"edge","reader":3,"author":7}` or `{"v":1,"kind":"direct","reader":3}`. It says *that* something changed, not what: whoever wants that asks the HTTP API. The numbers are Feedgate's own for its
-//! users. An event may be there several times, and may be missing if NATS was away: nothing in Feedgate reads
-//! this stream. It is kept for an hour, at most 256 MiB of it, the oldest going first.
+//! `{"v":1,"kind":"edge","reader":3,"author":7}` or `{"v":1,"kind":"direct","reader":3}`. It says *that* something
+//! changed, not what; the HTTP API says what. The numbers are Feedgate's own for its users. An event may be there
+//! several times, and may be missing if NATS was away: nothing in Feedgate reads this stream. It is kept for an hour, at most 256 MiB of it, the oldest going first.
 //!
 //! Invariants: no call waits for NATS longer than its bound; whatever NATS loses comes again from the Archive
 //! (jobs) or was allowed to be lost (wakes, events for outsiders).

@@ -96,7 +96,7 @@ async fn write(node: Arc<PostgresArchive>, write: Write) -> Outcome<()> {
     node.write(vec![write], NOW).await?.remove(0).map(drop).map_err(Into::into)
 }
 
-/// Calls a second.
+/// How many calls a second were answered.
 async fn run<F>(
     nodes: &[Arc<PostgresArchive>],
     tasks: usize,

@@ -58,7 +58,7 @@ fn batch(writer: usize, round: usize) -> Vec<Write> {
     batch
 }
 
-/// Whoever has seen a number has seen all below it: what was read once is the beginning of what is read later.
+/// A reader that has seen a number has seen all below it: what was read once is the beginning of what is read later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i2_what_two_nodes_number_is_dense_in_commit_order_and_never_blocks_them() {
     const WRITERS: usize = 6;

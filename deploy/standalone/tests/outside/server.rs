@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Nothing here takes a tenth of it on an idle machine.
 const WITHIN: Duration = Duration::from_secs(60);
 
-/// `feedgate` in `directory`.
+/// The command `feedgate`, to be run in `directory`.
 pub(crate) fn feedgate(directory: &Path) -> Command {
     program(env!("CARGO_BIN_EXE_feedgate"), directory)
 }
@@ -44,7 +44,7 @@ pub(crate) fn refused(directory: &Path, args: &[&str]) -> (i32, String) {
     refusal(feedgate(directory).args(args))
 }
 
-/// The same of any program.
+/// The exit code and stderr of any command that must fail.
 pub(crate) fn refusal(command: &mut Command) -> (i32, String) {
     let output = command.output().unwrap();
     assert!(!output.status.success(), "{command:?} succeeded: {}", String::from_utf8_lossy(&output.stdout));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   FEED_WORK    feed.work.>    what was published: a message per job, at most one per subject, gone when it is acknowledged
-//!      └ workers                one durable pull consumer: whoever pulls gets the next job
+//!      └ workers                one durable pull consumer: each call that pulls gets the next job
 //!   FEED_EDGES   feed.edges.>   the same for edges that have changed
 //!      └ workers
 //!   FEED         feed.event.>   what was accepted, for outsiders; the oldest goes first
@@ -191,7 +191,7 @@ impl Streams {
         within(CALL, found).await
     }
 
-    /// Removes the message of a delivery, whoever has it.
+    /// Removes the message of a delivery, even if it was delivered to another worker since.
     pub(crate) async fn remove(&self, place: &Place) -> Result<()> {
         let removed = async {
             let stream = self.bus.jetstream().get_stream_no_info(stream(place.lane)).await.map_err(failed)?;

@@ -21,7 +21,7 @@ struct State {
     round_trips: AtomicUsize,
 }
 
-/// See the module.
+/// A proxy before one server, for all connections that are made to its port.
 pub(crate) struct Proxy {
     server: u16,
     port: u16,
@@ -29,7 +29,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of the server on this port.
+    /// Starts a proxy in front of the server on this port.
     pub(crate) async fn before(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -43,7 +43,7 @@ impl Proxy {
         Self { server, port, state }
     }
 
-    /// The same database through here.
+    /// The URL `direct` of a database, changed so that it leads through the proxy.
     pub(crate) fn url(&self, direct: &str) -> String {
         direct.replace(&format!(":{}/", self.server), &format!(":{}/", self.port))
     }

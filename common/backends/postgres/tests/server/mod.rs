@@ -23,7 +23,7 @@ pub(crate) async fn open(url: &str) -> PostgresArchive {
     open_with(url, DEFAULT_PULL_ABOVE).await
 }
 
-/// The same with a pull threshold of its own.
+/// An Archive laid out for 16 buckets, with this pull threshold.
 pub(crate) async fn open_with(url: &str, pull_above: u64) -> PostgresArchive {
     let options = Options { buckets: 16, pull_above, ..Options::default() };
     PostgresArchive::connect(url, options).await.unwrap()

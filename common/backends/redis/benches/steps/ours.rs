@@ -20,7 +20,7 @@ use crate::server::Server;
 use crate::{APPENDS, READERS, Table};
 
 const AUTHOR: UserNo = UserNo(90_000);
-/// Of every inbox.
+/// The epoch of every inbox.
 const EPOCH: Epoch = Epoch(1_000_000);
 /// Steps that wait for Redis at the same time.
 const ABREAST: usize = 4;

@@ -114,7 +114,7 @@ impl Cluster {
         try_join_all(slots.masters().into_iter().map(|master| self.ask(master, command, false))).await
     }
 
-    /// A call about `key` was given up: whoever has it now is looked for, and connected to anew.
+    /// After a call about `key` was given up: drops the connection to its node, and looks for the node that has it now.
     pub(super) fn look_again(self: &Arc<Self>, key: Option<&[u8]>) {
         if let Some(Ok(node)) = key.map(|key| self.master_of(key).and_then(|master| self.node(&master))) {
             node.forget();

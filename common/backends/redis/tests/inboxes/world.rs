@@ -18,7 +18,7 @@ pub(crate) use crate::support::{Counter, EPOCHS, server, until};
 
 pub(crate) const BUCKETS: u16 = 4;
 pub(crate) const AUTHOR: UserNo = UserNo(7);
-/// Of bucket 1.
+/// A reader in bucket 1.
 pub(crate) const READER: UserNo = UserNo(5);
 pub(crate) const KEY: InboxKey = InboxKey { reader: READER, feed: feedgate_common::FeedId::MAIN };
 
@@ -114,7 +114,7 @@ pub(crate) async fn build(store: &dyn Inboxes, key: InboxKey, entries: Vec<Entry
     build_as(store, |epoch| built(key, epoch, entries.clone())).await
 }
 
-/// The same of an inbox that is not like the others.
+/// Builds the inbox that `of` makes for an epoch, as often as its epoch is found to be too old.
 pub(crate) async fn build_as(store: &dyn Inboxes, of: impl Fn(Epoch) -> Build) -> Epoch {
     loop {
         let epoch = begin(store, of(Epoch(0)).key).await;

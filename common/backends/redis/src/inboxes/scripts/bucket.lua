@@ -39,7 +39,7 @@ local function mark(header, author)
 end
 
 -- Whether an inbox takes in what comes under an edge, as `push_verdict` says: nil if it knows of later edges than
--- whoever read `counter`. Then up to which record it was built ahead of push, if it was, and where that stands.
+-- the reader of `counter`. Then up to which record it was built ahead of push, if it was, and where that mark stands.
 local function takes(header, built_at, author, generation, counter)
   local at, taken, ahead = nil, nil, nil
   if #header >= MARKS then at, taken, ahead = mark(header, author) end

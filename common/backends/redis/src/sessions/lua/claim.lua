@@ -2,7 +2,7 @@
 -- KEYS  bucket
 -- ARGV  fresh epoch or '', user, device, node, connection, since, kept
 -- Gives {epoch, counter}, and {node, connection} of the session it replaced behind them; nil: call again with a
--- fresh epoch. The same connection again, as when an answer was lost, replaces nobody.
+-- fresh epoch. A connection that claims again, as when an answer was lost, replaces none.
 
 local bucket = KEYS[1]
 local fresh, user, device, node, connection, since, kept = unpack(ARGV)

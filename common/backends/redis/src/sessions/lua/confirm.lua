@@ -1,6 +1,6 @@
 -- Whether sessions still are their devices'. One that the bucket has lost is entered again: its token is of an
 -- earlier life, neither the bucket nor the device's row knows a newer one. What is of this life and is not here
--- has ended. So whoever confirms first, the newest token stays.
+-- has ended. So the newest token stays, whichever session is confirmed first.
 -- KEYS  bucket, then for each session: devices of its user
 -- ARGV  fresh epoch or '', then for each session: user, device, epoch, counter, node, connection, since, kept
 -- Gives a 0 or 1 for each; nil: call again with a fresh epoch.
