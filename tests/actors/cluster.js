@@ -175,7 +175,7 @@ export class Cluster extends Backend {
     return Object.fromEntries(await Promise.all(each));
   }
 
-  /** Where a process finds its engines. */
+  /** The URLs under which a process finds its engines. */
   #urls(name) {
     const { redis, nats, postgres } = { ...this, ...this.proxies[name] };
     const hosts = (redis.nodes ?? [redis]).map(({ port }) => `127.0.0.1:${port}`);

@@ -60,7 +60,7 @@ class Engine {
     return this.#process.ended;
   }
 
-  /** All lines that it wrote and that match. */
+  /** All lines that the server has written and that match `pattern`. */
   lines(pattern) {
     return this.#process.lines(pattern);
   }
@@ -104,7 +104,7 @@ class Engine {
     await run("fallocate", ["--length", bavail * bsize - left, this.#other]);
   }
 
-  /** That file is gone. */
+  /** Removes the file that filled the disk. */
   async empty() {
     await rm(this.#other);
   }

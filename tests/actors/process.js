@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
-/** Where tests/run puts what it builds and brings. */
+/** The directory into which tests/run puts the programs that it builds and fetches. */
 export const TOOLS = process.env.FEEDGATE_TOOLS ?? fileURLToPath(new URL("../../target/tools", import.meta.url));
 
 const LOG_LINES_SHOWN = 30;
@@ -21,7 +21,7 @@ export class Process {
     this.command = command;
   }
 
-  /** Its process id; another one after each start. */
+  /** The process id of the process; each start gives another one. */
   get pid() {
     return this.#child.pid;
   }
@@ -70,7 +70,7 @@ export class Process {
     return match && Number(match[1]) * 1024;
   }
 
-  /** All lines that it wrote and that match. */
+  /** All lines that the process has written and that match `pattern`. */
   lines(pattern) {
     return this.#log.join("").split("\n").filter((line) => pattern.test(line));
   }

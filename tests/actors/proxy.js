@@ -40,7 +40,7 @@ export class Proxy {
     for (const { near, far } of this.#pairs) [near, far].forEach((socket) => socket.resetAndDestroy());
   }
 
-  /** From now on all passes. */
+  /** Lets all bytes and all new connections pass again. */
   heal() {
     this.#refuses = false;
     this.#stalled.clear();

@@ -1,7 +1,7 @@
 //! How long a reader waits for a page: from the log, with news to pull, below the floor, after a week away.
 //!
-//! `cargo bench -p feedgate-tests --bench pages`. One process, embedded stores, bodies of 200 B; every page is hydrated and
-//! checked. Each figure stands beside its target, where there is one.
+//! `cargo bench -p feedgate-tests --bench pages`. One process, embedded stores, bodies of 200 B; every page is hydrated
+//! and checked. Each figure stands beside its target, where there is one.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -46,7 +46,8 @@ fn main() -> anyhow::Result<()> {
     })
 }
 
-/// Readers of 10 authors with 100 items each: all in the log. Then the same readers after a week away, and from far behind.
+/// Readers of 10 authors with 100 items each: all in the log. Then the same readers after a week away, and from far
+/// behind.
 async fn from_the_log(town: &Town) -> anyhow::Result<()> {
     let authors = users("hundred", 10)?;
     post(town, &authors, KEEP, 0).await?;
@@ -163,7 +164,7 @@ fn full(page: Page) -> anyhow::Result<Page> {
     Ok(page)
 }
 
-/// How long calls took.
+/// The times that calls took.
 #[derive(Default)]
 struct Times(Vec<Duration>);
 

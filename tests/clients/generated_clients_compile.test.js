@@ -31,7 +31,7 @@ async function directory(t) {
 
 test("openapi-python-client makes a client of the whole document, and each of its modules can be imported", async (t) => {
   const made = await directory(t);
-  // It knows no NDJSON: those two routes give bytes.
+  // The generator knows no NDJSON, so the two routes with NDJSON give bytes.
   const config = join(made, "config.yml");
   await writeFile(config, "content_type_overrides:\n  application/x-ndjson: application/octet-stream\npost_hooks: []\n");
   const output = join(made, "feedgate_client");

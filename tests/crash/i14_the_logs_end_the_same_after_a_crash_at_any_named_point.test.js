@@ -83,7 +83,7 @@ class Day {
     return { author, body: { text: name }, published_at: 1_700_000_000_000 + this.posts.size };
   }
 
-  /** To the followers, or to these readers alone. */
+  /** Publishes an item to the followers, or to the readers `to` alone. */
   async publish(author, name, to) {
     const payload = { ...this.#payload(author, name), ...(to && { audience: { users: to } }) };
     const { status, body } = await this.ask("POST", "/v1/items", payload, { "idempotency-key": name });

@@ -94,7 +94,7 @@ class Posts {
     Object.assign(this, { backend, phone });
   }
 
-  /** How long each took, in ms, until `end`. */
+  /** Posts until `end`. Gives how long each post took, in ms. */
   async until(end) {
     const waits = [];
     this.count = 0;

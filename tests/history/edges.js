@@ -93,7 +93,7 @@ export class Edges {
     return this.#edges.get(edgeName(reader, author)) ?? this.#registers(author, {});
   }
 
-  /** Who has never followed by themselves follows with everyone. */
+  /** The registers of an edge. A reader without an own follow follows as everyone does. */
   #registers(author, { follows = this.#everyone.get(author) ?? [], muted = [], hidden = [], blocked = [], blockedBy = [] }) {
     const shields = Object.entries({ muted, hidden, blocked, blockedBy }).map(([bit, changes]) => [bit, new Register(true, changes)]);
     return { follows: new Register(false, follows), ...Object.fromEntries(shields) };

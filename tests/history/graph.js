@@ -41,7 +41,7 @@ export class Graph {
     return [...(this.#lists.get(`${list} ${user}`) ?? [])];
   }
 
-  /** Those whom the reader follows, whatever stands between. */
+  /** The authors whom the reader follows, whatever shields are up. */
   following(reader) {
     return [...this.edges].filter(([name, { on }]) => on && name.startsWith(`${reader} `)).map(([name]) => name.split(" ")[1]);
   }
@@ -53,7 +53,7 @@ export class Graph {
     return [...own.map(([name]) => name.split(" ")[0]), ...implicit];
   }
 
-  /** Those whose items the reader sees. */
+  /** The authors whose items the reader sees. */
   seen(reader) {
     const own = this.following(reader).filter((author) => isInEffect(this.edges.get(`${reader} ${author}`)));
     return [...own, ...[...this.everyones].filter((author) => !this.edges.has(`${reader} ${author}`))];

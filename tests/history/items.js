@@ -31,7 +31,7 @@ export class Items {
     return [...this.#byId.values()];
   }
 
-  /** All publishes that belong together: {author, publishes}. */
+  /** The publishes in groups, {author, publishes}; those of one group are repeats of one request. */
   groups() {
     return [...this.#groups.values()];
   }

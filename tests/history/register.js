@@ -14,7 +14,7 @@ export class Register {
     this.#spans = [first, ...changes].map((change) => ({ value: change.value, from: change.start, to: replaced(change, changes), change }));
   }
 
-  /** When `value` may have been in force: [{from, to}]. */
+  /** The spans of time in which `value` may have been in force: [{from, to}]. */
   spans(value) {
     return this.#spans.filter((span) => span.value === value);
   }
@@ -44,7 +44,7 @@ export class Register {
   }
 }
 
-/** When a change has certainly been replaced. */
+/** The time from which on a change has certainly been replaced. */
 function replaced(change, changes) {
   const later = changes.filter(({ value, outcome, start }) => outcome === "done" && value !== change.value && start > change.end);
   return Math.min(Infinity, ...later.map(({ end }) => end));

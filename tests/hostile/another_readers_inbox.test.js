@@ -91,7 +91,7 @@ test("paths written otherwise lead to nobody else's inbox", async (t) => {
     "/v1/users/mallory/feed?name=bob",
   ];
   for (const path of paths) {
-    // By hand: fetch would tidy the path up.
+    // The request is written by hand, because fetch would tidy the path up.
     const wire = await Wire.open(t, server, { upgraded: false });
     wire.send(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`);
     const chunks = [];

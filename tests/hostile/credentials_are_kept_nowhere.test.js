@@ -33,7 +33,7 @@ test("no credential is in the log at its most talkative, nor in the store", asyn
     await server.request("POST", "/v1/items", { author: "bob", body: 1, token }, { token: server.key });
     await fetch(`${server.url}/connection/websocket?token=${token}&access_token=${server.key}`).then((answer) => answer.text());
   }
-  // By WebSocket: connect, refresh, and where no token belongs.
+  // Tokens by WebSocket: in connect, in refresh, and in fields where no token belongs.
   for (const token of [good, forged, short]) {
     const wire = await Wire.open(t, server);
     wire.send(frame(TEXT, JSON.stringify({ id: 1, connect: { token, data: { device_id: "phone" }, name: token } })));

@@ -46,12 +46,12 @@ export class Disk {
     await writeFile(this.#arming, `${call} 1 ${times} ${error} ${path}`);
   }
 
-  /** Nothing fails any more. */
+  /** Lets all calls succeed again. */
   async heal() {
     await writeFile(this.#arming, "");
   }
 
-  /** Which calls have failed: "CALL PATH" each. */
+  /** The calls that have failed, each as "CALL PATH". */
   async failed() {
     const text = await readFile(`${this.#arming}.failed`, "utf8").catch(() => "");
     return text.split("\n").filter((line) => line !== "");

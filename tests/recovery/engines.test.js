@@ -26,15 +26,15 @@ const TRIES = 3;
 /** An outage takes so many seconds, enough for every pause between tries to reach its longest. */
 const AWAY_SECS = 12;
 
-/** How an engine goes, and how it comes back. */
+/** The ways in which an engine goes away and comes back, as methods of the engine. */
 const WAYS = { killed: ["kill", "restart"], hanging: ["pause", "resume"] };
 
-/** One cluster for all tests of this file. */
+/** Stands for a test, so that one cluster serves all tests of this file. */
 const file = { ends: [], after: (end) => file.ends.unshift(end) };
 let cluster;
 let stream;
 
-/** One outage; what it took to recover. */
+/** Makes one outage, and gives what it took to recover. */
 async function outage(t, engine, [go, comeBack]) {
   await cluster[engine][go]();
   await sleep(AWAY_SECS * 1000);

@@ -1,5 +1,5 @@
-//! A reader comes back while posts, follows and messages arrive without a pause: some in every gap between two store calls of the
-//! rebuild, worked off before it goes on.
+//! A reader comes back while posts, follows and messages arrive without a pause: some in every gap between two store
+//! calls of the rebuild, worked off before it goes on.
 //!
 //! ```text
 //!   rebuild    ── call ──┃ stopped ┃── call ──┃ stopped ┃── …          its first try ends
@@ -26,8 +26,8 @@ const POSTED: usize = 10;
 const BATCHES: usize = 25;
 const BATCH: usize = 5;
 
-/// A rebuild that has to start over makes these calls again: where the inbox stands, an epoch, the followees, the progress, the token,
-/// the snapshot, the progress, what is reopened, the swap.
+/// A rebuild that has to start over makes these calls again: where the inbox stands, an epoch, the followees, the
+/// progress, the token, the snapshot, the progress, what is reopened, the swap.
 const CALLS: usize = 9;
 /// One whose swap comes too late finds out in the next try that the inbox is there.
 const CALLS_TOO_LATE: usize = CALLS + 4;
@@ -141,8 +141,8 @@ impl World {
         block_on(work_off_all(&self.rules)).expect("the stores are there");
     }
 
-    /// Rebuilds the inbox. Whenever that is about to call a store, `arrive` happens some times, each worked off at once; it answers
-    /// how much came. How many calls there were, and how much came in all.
+    /// Rebuilds the inbox. Whenever that is about to call a store, `arrive` happens some times, each worked off at
+    /// once; it answers how much came. How many calls there were, and how much came in all.
     fn rebuild_amid(
         &mut self,
         inboxes: &Arc<dyn Inboxes>,

@@ -28,7 +28,7 @@ use feedgate_common::{
     UserId, UserNo, Watermarks,
 };
 
-/// Where the actor that was polled last has stopped.
+/// Stops every actor before each of its calls, and tells whether the one that was polled last has stopped.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<State>);
 
@@ -44,7 +44,7 @@ impl Gate {
         self.0.reached.swap(false, Ordering::SeqCst)
     }
 
-    /// Nobody stops here any more.
+    /// Opens the gate: no actor stops here any more.
     pub fn open(&self) {
         self.0.open.store(true, Ordering::SeqCst);
     }

@@ -18,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 const SEEDS: u64 = 3;
 /// The first half push; the last of them comes and goes.
 const AUTHORS: usize = 4;
-/// So many each: more than a log keeps.
+/// How many items each author publishes: all together more than a log keeps.
 const ITEMS: usize = 500;
 const DAY: i64 = 24 * 3600 * 1000;
 /// A time long ago; the feed covers four years before it, so that every stage of a deep page finds something.

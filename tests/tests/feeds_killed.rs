@@ -1,9 +1,8 @@
 //! The embedded product killed over and over, at named points and anywhere else, against the oracle.
 //!
-//! Each seed is a store on disk and a child over it (`src/killed.rs`), which is asked to accept, to serve and to forget,
-//! and dies on the way at some failpoint's nth passing; a caller that lost an answer asks again. In the end nothing is
-//! killed
-//! any more, and every device and every walk over pages must show what the oracle says.
+//! Each seed is a store on disk and a child over it (`src/killed.rs`), which is asked to accept, to serve and to
+//! forget, and dies on the way at some failpoint's nth passing; a caller that lost an answer asks again. In the end
+//! nothing is killed any more, and every device and every walk over pages must show what the oracle says.
 //!
 //! `FEEDGATE_SEED=n cargo test -p feedgate-tests --features failpoints --test feeds_killed` repeats one seed;
 //! `FEEDGATE_SEEDS` and `FEEDGATE_SCHEDULE` are as in `schedules.rs`.
@@ -49,7 +48,7 @@ fn imagine(seed: u64) -> Vec<Step> {
     let mut step = |at: usize| {
         let inbox = (rng.random_range(0..USERS), some_feed(&mut rng));
         match rng.random_range(0..100) {
-            // Each point in turn.
+            // Kills at each failpoint in turn.
             0..7 => Step::Kill(format!("{}:{}", points[(seed as usize + at) % points.len()], rng.random_range(1..4))),
             7..11 => Step::Settle,
             11..65 => Step::Write(history.op(&mut rng)),

@@ -12,7 +12,7 @@ use feedgate_common::{Body, InboxKey, ItemId, UserId};
 use feedgate_embedded::Embedded;
 use feedgate_tests::town::Town;
 
-/// More than a step may bring to a log.
+/// How many items are imported: more than one step may bring to a log.
 const ITEMS: u64 = 2 * KEEP as u64 + 500;
 
 fn line(author: &UserId, id: u64) -> Write {

@@ -72,16 +72,16 @@ const INTRUSIONS: &[&[Meanwhile]] = &[
     &[Sleep, Visit, Follow, Edge, Post],
 ];
 
-/// How the reader's edge stands at first.
+/// The state of the reader's edge at the beginning.
 #[derive(Debug, Clone, Copy)]
 enum Began {
     Off,
-    /// On, and its step is still to come.
+    /// The edge is on, and its follow step is still to come.
     On,
     TakenIn,
 }
 
-/// How the world stands at first.
+/// The state of the world at the beginning.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     edge: Began,
@@ -96,7 +96,7 @@ struct World {
     gate: Gate,
     /// The rules of another process, which stops before each call.
     stopping: Arc<Feeds>,
-    /// And of a third.
+    /// The rules of a third process, which stops at a gate of its own.
     builder: Arc<Feeds>,
     builder_gate: Gate,
     names: [UserId; 3],
@@ -257,16 +257,16 @@ fn i4_whatever_happens_in_any_gap_of_a_rule_the_reader_ends_with_what_the_truth_
     assert!(worlds > 1000, "{worlds} worlds");
 }
 
-/// How a rebuild goes on that was stopped.
+/// What becomes of a rebuild that was stopped.
 #[derive(Debug, Clone, Copy)]
 enum Rebuild {
     Ends,
-    /// With its process, and leaves its token.
+    /// The rebuild dies with its process, and leaves its token.
     Dies,
 }
 
-/// One rebuild, and a follow or an item for the reader that came when the rebuild had begun: both works are stopped somewhere, and
-/// the rebuild ends first or never does.
+/// One rebuild, and a follow or an item for the reader that came when the rebuild had begun: both works are stopped
+/// somewhere, and the rebuild ends first or never does.
 #[test]
 fn i4_a_rebuild_that_ends_or_dies_in_any_gap_of_a_step_keeps_nothing_out_and_nobody_up() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();

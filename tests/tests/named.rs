@@ -107,7 +107,7 @@ async fn i7_a_cap_ends_a_feed_behind_its_newest_items_whether_the_log_holds_them
     assert!(log.floor.is_some_and(|floor| floor.item == ItemId(29)), "{:?}", log.floor);
     assert_eq!(world.pages(world.likes, 4).await, (left.clone(), vec![4, 4, 2]), "from the Archive");
 
-    // And as it is after a long sleep.
+    // Then the feed is read as after a long sleep.
     world.town.stores.inboxes.discard(world.likes).await.unwrap();
     assert_eq!(world.pages(world.likes, 4).await, (left, vec![4, 4, 2]));
     assert_eq!(world.town.feeds.log(world.likes).await.unwrap().entries.len(), CAP, "no more than it shows");

@@ -1,10 +1,10 @@
 //! The rules of fan-out under random interleavings, over the real embedded stores, against the oracle.
 //!
 //! Each seed makes a small world: a few authors who are followed, muted, blocked, reclassified and who cross the
-//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes. A schedule starts push steps, follow
-//! steps, deliveries of direct items, first visits, reads, walks over pages, dormancy and backend writes, lets one of them
-//! make one store call at a time, and drops some half way, as a crash would. Then everything that is outstanding is
-//! worked off, and every device and every walk must show what the oracle says.
+//! threshold of pull at one follower; readers of two feeds with two devices each, at two nodes. A schedule starts push
+//! steps, follow steps, deliveries of direct items, first visits, reads, walks over pages, dormancy and backend writes,
+//! lets one of them make one store call at a time, and drops some half way, as a crash would. Then everything that is
+//! outstanding is worked off, and every device and every walk must show what the oracle says.
 //!
 //! ```text
 //!   FEEDGATE_SEED=n          cargo test -p feedgate-tests --test schedules      repeats one seed
@@ -223,8 +223,8 @@ impl Simulation {
 
     fn begin(&self, at: usize, action: Action) -> Pin<Box<dyn Future<Output = ()>>> {
         let node = match action {
-            // These may help to build an inbox. Within one process only one task builds an inbox at a time, and an actor
-            // that waited for another one here would wait for ever. So each of them is a worker of its own.
+            // These may help to build an inbox. Within one process only one task builds an inbox at a time, and an
+            // actor that waited for another one here would wait for ever. So each of them is a worker of its own.
             Action::Work(_) | Action::Edge(..) | Action::Direct(_) => (self.process)(at),
             _ => self.nodes[at].clone(),
         };

@@ -4,8 +4,8 @@
 //! threshold of pull either way, some readers fall asleep and some wake up. In the end *every* reader's pages hold what
 //! the oracle says, and so do those of every third reader's other feed, where every fourth post goes.
 //!
-//! Usually a twentieth, in a debug build: `FEEDGATE_READERS=200000 cargo test --release -p feedgate-tests --test skewed -- --nocapture` is all
-//! of it, with the threshold of 10,000.
+//! Usually a twentieth, in a debug build: `FEEDGATE_READERS=200000 cargo test --release -p feedgate-tests --test skewed
+//! -- --nocapture` is all of it, with the threshold of 10,000.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
@@ -47,7 +47,7 @@ impl Scale {
         Self { readers }
     }
 
-    /// They are the first of the readers.
+    /// How many authors there are. They are the first of the readers.
     fn authors(&self) -> usize {
         self.readers / 50
     }
@@ -60,7 +60,7 @@ impl Scale {
         self.readers as u64 / 20
     }
 
-    /// Those that are looked at.
+    /// The inboxes that the test looks at.
     fn inboxes(&self) -> impl Iterator<Item = Inbox> {
         all_inboxes(self.readers).filter(|(reader, feed)| *feed == FeedId::MAIN || reader.is_multiple_of(3))
     }
@@ -112,7 +112,7 @@ impl Town {
         for author in 0..self.scale.authors() {
             let expected = self.scale.followers(author) as f64 * share;
             let count = expected as usize + usize::from(self.rng.random_bool(expected.fract()));
-            // Some are drawn twice: then it changes nothing.
+            // Some follows are drawn twice. The second one changes nothing.
             follows.extend((0..count).map(|_| Op::Follow(self.rng.random_range(0..self.scale.readers), author)));
         }
         follows

@@ -45,7 +45,7 @@ pub(crate) async fn compare(dir: &Path, readers: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One post: a step for every bucket, at once.
+/// Publishes one post: takes a step in every bucket at once.
 async fn post(store: Arc<EmbeddedInboxes>, readers: u32, n: u64) -> anyhow::Result<()> {
     let mut to = vec![Vec::new(); usize::from(store.buckets())];
     let mut followers: Vec<_> =

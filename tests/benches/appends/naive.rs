@@ -53,7 +53,7 @@ fn key(reader: u32, seq: u64) -> [u8; 16] {
     key
 }
 
-/// As much as an entry holds.
+/// A value with as many bytes as an entry holds.
 fn value(n: u64) -> [u8; 24] {
     let mut value = [0; 24];
     value[..8].copy_from_slice(&n.to_be_bytes());

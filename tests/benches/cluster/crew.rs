@@ -124,7 +124,7 @@ impl Crew {
 
 impl Drop for Crew {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

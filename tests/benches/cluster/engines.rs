@@ -15,7 +15,7 @@ pub(crate) struct Engines {
     postgres: Postgres,
     redis: Redis,
     nats: Nats,
-    /// Where NATS counts its messages.
+    /// The port of NATS that tells its counts of messages.
     monitor: Backend,
 }
 
@@ -37,7 +37,7 @@ impl Engines {
         Ok(Self { postgres, redis, nats, monitor: Backend::new(monitor, "none") })
     }
 
-    /// How a process of the cluster finds them: TOML.
+    /// The settings, as TOML, by which a process of the cluster finds the engines.
     pub(crate) fn settings(&self) -> String {
         let postgres = self.postgres.port();
         format!(

@@ -10,8 +10,8 @@
 //! Run it: `cargo bench -p feedgate-tests --bench cluster [-- --json FILE]`, about two minutes; the engines are
 //! real ones, started with the settings of `deploy/`. PostgreSQL syncs every commit, so the disk is in every figure.
 //!
-//! With `--crowd 100000` it measures something else, in about five minutes: one post to so many followers who are online,
-//! at as many gateways as that takes, beside a neighbour who follows somebody else.
+//! With `--crowd 100000` it measures something else, in about five minutes: one post to so many followers who are
+//! online, at as many gateways as that takes, beside a neighbour who follows somebody else.
 //!
 //! Everything runs on one machine: with two cores, eight processes wait for each other. Absolute times do not
 //! carry to another machine; what counts is the ratio to the standalone binary in the same run.

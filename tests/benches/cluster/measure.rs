@@ -30,7 +30,7 @@ pub(crate) struct Measured {
     pub(crate) repeated: u64,
 }
 
-/// Both, in one way of delivery.
+/// Measures posts to one device and posts to many, in one way of delivery.
 pub(crate) async fn both(
     world: &World,
     deliver: Deliver,

@@ -40,7 +40,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// One process over embedded stores.
+    /// Starts one process over embedded stores.
     pub(crate) async fn standalone(binaries: &Path, readers: usize) -> anyhow::Result<Self> {
         let home = Home::make(binaries)?;
         let servers = vec![home.start("feedgate", &["feedgate", "serve"], "--listen", "").await?];

@@ -42,7 +42,7 @@ impl Ears {
         Self { counts, _listening: listening }
     }
 
-    /// How often an inbox has grown.
+    /// How often inboxes have grown so far.
     pub(crate) fn grown(&self) -> u64 {
         self.counts.grown.load(Ordering::Relaxed)
     }
@@ -52,12 +52,12 @@ impl Ears {
         self.counts.hot.load(Ordering::Relaxed)
     }
 
-    /// Until inboxes have grown so often.
+    /// Waits until inboxes have grown `times` times.
     pub(crate) async fn until_grown(&self, times: u64) -> anyhow::Result<()> {
         self.until("the last inbox to grow", || self.grown() >= times).await
     }
 
-    /// Until this number has been told.
+    /// Waits until the doorbell has told of this pull number.
     pub(crate) async fn until_hot(&self, number: PullSeq) -> anyhow::Result<()> {
         self.until("the news of a post that is pulled", || self.hot() >= number).await
     }

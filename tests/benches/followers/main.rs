@@ -10,8 +10,8 @@
 //! ```
 //!
 //! One process, embedded stores, a worker; every post, step and take is on disk before it counts. Processor time is the
-//! whole process's. A post that is pushed and the same post pulled are compared in one run, as are the star and the author
-//! of ten: absolute times do not carry to another machine.
+//! whole process's. A post that is pushed and the same post pulled are compared in one run, as are the star and the
+//! author of ten: absolute times do not carry to another machine.
 
 mod ears;
 mod everyone;

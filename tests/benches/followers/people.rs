@@ -1,6 +1,7 @@
 //! The star beside an author of ten followers: what a post of each costs, and what it costs to follow each.
 //!
-//! They take turns, so that whatever else the machine does slows both. By then both have posted more than a follow brings.
+//! They take turns, so that whatever else the machine does slows both. By then both have posted more than a follow
+//! brings.
 
 use std::time::{Duration, Instant};
 

@@ -24,7 +24,7 @@ pub(crate) const ALONE: usize = 1000;
 pub(crate) struct Pushed {
     /// Seconds of processor time for a post.
     post: f64,
-    /// For the read of a reader who comes.
+    /// Seconds of processor time for the read of one reader who comes.
     read: f64,
     pub(crate) seen: Seen,
 }
@@ -152,7 +152,7 @@ impl Readers {
     }
 }
 
-/// Who come, and where each was.
+/// The inboxes of the readers who come, each with its position before the post.
 fn who(world: &World, before: &[Position]) -> Vec<(InboxKey, Position)> {
     world.coming().iter().copied().zip(before.iter().copied()).collect()
 }

@@ -69,12 +69,12 @@ impl World {
         Ok(Self { town, ears, followers })
     }
 
-    /// Those who come to read.
+    /// The inboxes of the readers who come to read.
     pub(crate) fn coming(&self) -> &[InboxKey] {
         &self.followers[..COMING.min(self.followers.len())]
     }
 
-    /// Where these inboxes stand.
+    /// The head of each of these inboxes.
     pub(crate) async fn heads(&self, keys: &[InboxKey]) -> anyhow::Result<Vec<Position>> {
         let mut heads = Vec::with_capacity(keys.len());
         for some in keys.chunks(BATCH) {

@@ -30,7 +30,7 @@ pub(crate) enum Attack {
     Reconnects,
 }
 
-/// In the order in which they run.
+/// All attacks, in the order in which they run.
 pub(crate) const ATTACKS: [Attack; 10] = [
     Attack::UnreadResponses,
     Attack::UnreadPages,

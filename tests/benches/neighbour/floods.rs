@@ -59,7 +59,7 @@ pub(crate) async fn unfinished_heads(target: Rc<Target>, count: Count) -> anyhow
         async move {
             let mut stream = wire::open(target.address).await?;
             stream.write_all(&head).await?;
-            // Until the server ends it.
+            // The connection stays open until the server ends it.
             stream.read_u8().await.map(|_| ())
         }
     })

@@ -6,13 +6,13 @@
 //!   attacker's thread: its sockets ───────────127.0.0.66──▶ started anew for each attack
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench neighbour [-- --json FILE]`, three minutes. `--binaries DIR` measures the
-//! server in that directory, for example an older one.
+//! Run it: `cargo bench -p feedgate-tests --bench neighbour [-- --json FILE]`, three minutes. `--binaries DIR` measures
+//! the server in that directory, for example an older one.
 //!
 //! Posts are made on schedule, whether or not those before have arrived, and their time counts from when they were due:
-//! a server that stands still for a second delays every post of that second. A post that was refused, or has not come after
-//! half a minute, counts as that long. The attacker shares the machine with the server: what it takes of the processor
-//! is part of what the neighbour notices, so the ratios are those of one machine.
+//! a server that stands still for a second delays every post of that second. A post that was refused, or has not come
+//! after half a minute, counts as that long. The attacker shares the machine with the server: what it takes of the
+//! processor is part of what the neighbour notices, so the ratios are those of one machine.
 
 mod attack;
 mod floods;

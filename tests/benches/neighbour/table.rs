@@ -11,7 +11,7 @@ pub(crate) struct Row {
     pub(crate) seen: Seen,
     /// Processors that the server kept busy.
     pub(crate) cores: f64,
-    /// Its greatest resident memory, in bytes.
+    /// The greatest resident memory of the server, in bytes.
     pub(crate) peak: u64,
     /// What came of the attacker's connections.
     pub(crate) ended: Tally,
@@ -55,7 +55,7 @@ impl Table {
         self.0.push(figures);
     }
 
-    /// All rows, as Markdown.
+    /// Prints all rows as Markdown.
     pub(crate) fn print(&self, report: &Report) {
         report.heading("beside no attack");
         println!("| attack | p50, ms | | p99, ms | | failed | memory, MB | | cores |");

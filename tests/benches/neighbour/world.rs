@@ -39,12 +39,12 @@ pub(crate) struct World {
     attacker_token: String,
     reader_tokens: Vec<String>,
     api_key: String,
-    /// After the server, which lives in it.
+    /// The directory of the server. It is dropped after the server.
     _home: Home,
 }
 
-/// The attacker's address is a stranger's, other than that of the neighbour and of all readers, who stand for many. A server
-/// from before there were limits per address knows no such setting.
+/// The attacker's address is a stranger's, other than that of the neighbour and of all readers, who stand for many. A
+/// server from before there were limits per address knows no such setting.
 fn settings(binaries: &Path) -> anyhow::Result<&'static str> {
     let known = Command::new(binaries.join("feedgate")).arg("default-config").output()?.stdout;
     let limits = String::from_utf8_lossy(&known).contains("trusted_proxies");
@@ -57,9 +57,9 @@ pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// A good token of a reader whose page is large.
     pub(crate) token: String,
-    /// Those of the star's readers.
+    /// The tokens of the star's readers.
     pub(crate) reader_tokens: Vec<String>,
-    /// For the star's posts, which are no attack.
+    /// The API key, for the star's posts, which are honest load.
     pub(crate) api_key: String,
 }
 

@@ -85,7 +85,7 @@ impl Floor {
         self.hear("sent")
     }
 
-    /// Its processor time so far.
+    /// The processor time of the send loop so far, in seconds.
     pub(crate) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         process::cpu_seconds(self.child.id())
     }
@@ -100,7 +100,7 @@ impl Floor {
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

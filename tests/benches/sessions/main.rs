@@ -8,8 +8,8 @@
 //!   world ─▶ notify: memory, posts, bursts, latency ─▶ appends alone ─▶ items: the same ─▶ stalled readers
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--pull` it measures
-//! something else: a post that all of them pull, beside the same post pushed.
+//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--pull` it
+//! measures something else: a post that all of them pull, beside the same post pushed.
 //!
 //! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
 //! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On

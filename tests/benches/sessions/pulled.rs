@@ -5,15 +5,15 @@
 //!   pulled:  accepted ─▶ one broadcast ─▶ wakes, so many a second ─▶ each session reads, which appends ─▶ frames
 //! ```
 //!
-//! A pull defers the appends to those who are online; here all are, so all the work is done all the same, one inbox at a
-//! time. What it saves, those who are not online, is in the benchmark `followers`.
+//! A pull defers the appends to those who are online; here all are, so all the work is done all the same, one inbox at
+//! a time. What it saves, those who are not online, is in the benchmark `followers`.
 
 use feedgate_tests::load::{Deliver, Report, Tally, Times};
 
 use crate::delivery::to_all;
 use crate::world::{IDOL, STAR, World};
 
-/// How both posts go, and who posts.
+/// The two routes of a post, each with the author who posts by it.
 const WAYS: [(&str, &str); 2] = [("pushed", STAR), ("pulled", IDOL)];
 
 /// Measures a pulled post to all devices that are online, beside a pushed one.

@@ -28,7 +28,7 @@ pub(crate) const LOUD: &str = "loud";
 /// The author whom only one reader follows.
 pub(crate) const QUIET: &str = "quiet";
 
-/// As many stall, and one goes on reading.
+/// The readers of [`LOUD`]. All but the last stop reading.
 pub(crate) const LOUD_READERS: Range<usize> = 0..201;
 
 /// How often the measured server pings. Shorter than the default of 25 s, so that a run is short.
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) options: Options,
     pub(crate) server: Server,
     tokens: Vec<String>,
-    /// After the server, which lives in it.
+    /// The directory of the server. It is dropped after the server.
     _home: Home,
 }
 

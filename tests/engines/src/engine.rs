@@ -63,7 +63,7 @@ impl<K: Kind> Engine<K> {
         K::shared().get_or_init(Self::start)
     }
 
-    /// How a client is told to connect.
+    /// The URL by which a client connects.
     pub fn url(&self) -> String {
         K::url(self.port)
     }
@@ -73,7 +73,7 @@ impl<K: Kind> Engine<K> {
         self.port
     }
 
-    /// Where its data lies, and its log in `log`.
+    /// The directory with the data of the engine, and with its log in `log`.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -20,7 +20,7 @@ pub trait Kind: Sized + 'static {
     /// The signal that asks for a proper end.
     const STOP: &str = "TERM";
 
-    /// How a client is told to connect.
+    /// The URL by which a client connects.
     fn url(port: u16) -> String;
     /// Whether process `pid`, and no other, serves clients on the port.
     fn answers(port: u16, directory: &Path, pid: u32) -> bool;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::kinds::Redis;
 
 impl Redis {
-    /// Copies its append-only files to `to`, for [`Redis::roll_back`]. With `--appendfsync always` they hold whatever was
-    /// answered.
+    /// Copies its append-only files to `to`, for [`Redis::roll_back`]. With `--appendfsync always` they hold whatever
+    /// was answered.
     pub fn copy_files(&self, to: &Path) {
         copy(&self.files(), to);
     }
@@ -27,7 +27,8 @@ impl Redis {
         self.restart();
     }
 
-    /// Made a replica of `other` until it holds the same, and then a master again: the process and its connections stay.
+    /// Made a replica of `other` until it holds the same, and then a master again: the process and its connections
+    /// stay.
     pub fn overwrite_with(&self, other: &Self) {
         self.cli(&["replicaof", "127.0.0.1", &other.port().to_string()]);
         while !self.cli(&["info", "replication"]).contains("master_link_status:up") {

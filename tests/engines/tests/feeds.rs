@@ -1,4 +1,5 @@
-//! Random histories through the backends of the cluster, PostgreSQL, Redis and NATS as real servers, against the oracle.
+//! Random histories through the backends of the cluster, PostgreSQL, Redis and NATS as real servers, against the
+//! oracle.
 //!
 //! ```text
 //!   world 1 ─┐                        ┌ process a: worker, node ┐
@@ -8,8 +9,8 @@
 //!
 //! A round is a few worlds at once, each with users of its own, and one thing that may happen to Redis. Where a follow
 //! brings little from before it, a world's writes come one by one; where it brings everything, several at once that
-//! could be accepted in any order. Then all is worked off, and every device and every walk over pages must show what the
-//! oracle says.
+//! could be accepted in any order. Then all is worked off, and every device and every walk over pages must show what
+//! the oracle says.
 //!
 //! `FEEDGATE_SEED=n` repeats one round, `FEEDGATE_SEEDS=n` is how many there are.
 
@@ -32,7 +33,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 const ROUNDS: u64 = 12;
-/// At once in a round.
+/// How many worlds live at once in a round.
 const WORLDS: u64 = 8;
 const STEPS: usize = 60;
 /// What a follow brings from before it: little in rounds of even number, all in others.
@@ -151,7 +152,7 @@ async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
     let redis = &mut engines.redis;
     let middle = stories.len() / 2;
     let (half, other) = stories.split_at_mut(middle);
-    // Some before, the others while it happens.
+    // Half of the stories live before the loss, the others while it happens.
     join_all(half.iter_mut().map(Story::live)).await;
     std::thread::scope(|scope| {
         let losing = scope.spawn(|| lost(redis, copy.path()));
@@ -166,7 +167,7 @@ async fn round(engines: &mut Engines, seed: u64, first_world: u64, last: bool) {
             walk(&story.nodes[0], inbox, 100).await;
         }
     }
-    // Who comes back may make work outstanding again.
+    // A reader who comes back may make work outstanding again.
     settle(&processes, &stories).await;
     for story in &mut stories {
         story.check(seed).await;

@@ -73,7 +73,7 @@ function profile(judge, history, { author, feed }) {
   }
 }
 
-/** One outbox has the records of all feeds. */
+/** Checks that an outbox, which has the records of all feeds, has no hole. */
 function noHole(judge, history, author) {
   const own = history.items.of(author);
   const last = Math.max(0, ...own.map(({ seq }) => seq ?? 0));

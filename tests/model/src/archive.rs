@@ -69,13 +69,13 @@ impl Truth {
         std::array::from_fn(|author| self.seen(reader, author))
     }
 
-    /// How far the store's counters are for `reader`.
+    /// The store's pull number, and the direct number of `reader`.
     pub(crate) fn counters(&self, reader: usize) -> Marks {
         Marks { pull: self.pull_seq, direct: self.readers[reader].direct.len() as u8 }
     }
 
-    /// What the inbox, under these edges, has not taken in beyond `after`, up to `upto`: what is pulled in the order of its
-    /// numbers, then what is addressed. Each with its number.
+    /// What the inbox, under these edges, has not taken in beyond `after`, up to `upto`: what is pulled in the order of
+    /// its numbers, then what is addressed. Each with its number.
     pub(crate) fn news(
         &self,
         model: &Fanout,

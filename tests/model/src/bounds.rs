@@ -92,7 +92,8 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// One author, followed by one reader with one device; one of each process; two records, no edits; nothing else happens.
+    /// One author, followed by one reader with one device; one of each process; two records, no edits; nothing else
+    /// happens.
     pub const SMALL: Self = Self {
         name: "small",
         readers: 1,

@@ -1,5 +1,5 @@
-//! The configurations that pass, each small enough to be gone through whole in seconds; together they let every two of the
-//! things that can happen meet.
+//! The configurations that pass, each small enough to be gone through whole in seconds; together they let every two of
+//! the things that can happen meet.
 
 use feedgate_common::change::Class::{Everyone, Pull, Push};
 use feedgate_common::feed::StepSize;

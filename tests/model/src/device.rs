@@ -1,7 +1,7 @@
 //! A device: reads after its position, and starts over from page one when the answer is `Gone`.
 //!
-//! A page is two reads: the log with its head first, then the Archive for what lies at or below the floor and for which items
-//! live. Bodies come with the read that needs them, so what is shown is of the version that the item has then.
+//! A page is two reads: the log with its head first, then the Archive for what lies at or below the floor and for which
+//! items live. Bodies come with the read that needs them, so what is shown is of the version that the item has then.
 
 use feedgate_common::Op;
 use feedgate_common::feed::living;

@@ -1,5 +1,5 @@
-//! Epochs are compared and nothing else, so the model keeps them small: after each step they are numbered anew, in the same
-//! order. Without that, two rebuilds that take each other's token would give new states for ever.
+//! Epochs are compared and nothing else, so the model keeps them small: after each step they are numbered anew, in the
+//! same order. Without that, two rebuilds that take each other's token would give new states for ever.
 
 use crate::state::{Rebuild, State, Store, Taker};
 

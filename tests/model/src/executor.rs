@@ -28,8 +28,8 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     }
 }
 
-/// Whether there is a job for `author`. Events only matter where progress can go back; elsewhere there is one as long as
-/// there is something to do.
+/// Whether there is a job for `author`. Events only matter where progress can go back; elsewhere there is one as long
+/// as there is something to do.
 fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
     let head = state.truth.head(author);
     if model.tracks_events() {
@@ -40,7 +40,8 @@ fn is_due(model: &Fanout, state: &State, author: usize) -> bool {
     }
 }
 
-/// Reads the progress and the records after it. Where there is none, that is the first record. (Records read later would be read after the same progress, or for nothing.)
+/// Reads the progress and the records after it. Where there is none, that is the first record. (Records read later
+/// would be read after the same progress, or for nothing.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, author: usize) {
     let head = state.truth.head(author);
     let lost = state.spent.rollbacks > 0 && state.store.progress[author] == Progress::default();
@@ -133,8 +134,8 @@ fn heads(state: &State) -> Vec<usize> {
     state.store.inboxes.iter().map(|inbox| inbox.as_ref().map_or(0, |inbox| inbox.log.len())).collect()
 }
 
-/// Everything up to where the outbox was read to is pushed: finishes the events up to there. What has been reopened may have
-/// been so after this looked: then it stays, and only who has gone through it since finishes it, as a whole.
+/// Everything up to where the outbox was read to is pushed: finishes the events up to there. What has been reopened may
+/// have been so after this looked: then it stays, and only who has gone through it since finishes it, as a whole.
 pub(crate) fn finish(model: &Fanout, state: &mut State, slot: usize) {
     let Executor::AtHead { author, told, upto } = std::mem::take(&mut state.executors[slot]) else { return };
     let of = usize::from(author);

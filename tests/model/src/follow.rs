@@ -1,8 +1,8 @@
 //! The follow door: where to cut, then the edge and the outbox, then one step; for the main feed, then for the other.
 //!
-//! Which feeds there are is read with the edge that is brought to the main one, and the event is finished as far as both have
-//! it. That is the way of a node that knows of no other feed yet. One that does reads once for both; each step compares what was
-//! read for its own inbox all the same.
+//! Which feeds there are is read with the edge that is brought to the main one, and the event is finished as far as
+//! both have it. That is the way of a node that knows of no other feed yet. One that does reads once for both; each
+//! step compares what was read for its own inbox all the same.
 
 use feedgate_common::inboxes::EdgeStep;
 use feedgate_common::rules::{is_past, shown};
@@ -33,7 +33,8 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     }
 }
 
-/// Reads where push and pull stand. (Two reads in the product; the step compares both, so when each was made is the same.)
+/// Reads where push and pull stand. (Two reads in the product; the step compares both, so when each was made is the
+/// same.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, reader: usize, author: usize) {
     let feeds = if model.variant == Some(Variant::FeedsReadFirst) { state.truth.feeds } else { 0 };
     cut(model, state, slot, Work { log: reader as u8, author: author as u8, least: 0, feeds });

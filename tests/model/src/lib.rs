@@ -13,17 +13,19 @@
 //!             devices                                             what is shown
 //! ```
 //!
-//! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order, by breadth, and
-//! evaluates the properties in every state. The decisions are those of the product: `marks::push_verdict`,
-//! `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `feed::plan`, `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`,
-//! `change::route_of`, `Entry`, `inboxes::floor_of_cut`, `feed::living`, `feed::oldest_first`. What the homes do around them is
-//! written out in `inbox`.
+//! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order,
+//! by breadth, and evaluates the properties in every state. The decisions are those of the product:
+//! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `feed::plan`,
+//! `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`, `change::route_of`, `Entry`,
+//! `inboxes::floor_of_cut`, `feed::living`, `feed::oldest_first`. What the homes do around them is written out in
+//! `inbox`.
 //!
 //! # What passes
 //!
-//! Everything reachable in these bounds, with nothing left out but what commutes (each place says why). Each configuration is a test;
-//! what its bounds are stands in [`configurations::ALL`]. One author, one reader, two records, one of each process, one device,
-//! where nothing else is said; deletes are among the records; K, what a follow brings from before, is 1.
+//! Everything reachable in these bounds, with nothing left out but what commutes (each place says why). Each
+//! configuration is a test; what its bounds are stands in [`configurations::ALL`]. One author, one reader, two records,
+//! one of each process, one device, where nothing else is said; deletes are among the records; K, what a follow brings
+//! from before, is 1.
 //!
 //! | configuration | with | states |
 //! |---|---|---|
@@ -67,13 +69,14 @@
 //!
 //! # What does not
 //!
-//! Each of the [variants](variants::Variant) leaves a rule out and is refuted in one of the same configurations: what passes there, passes
-//! because of the rule. `cargo test -p feedgate-model --test variants -- --nocapture` prints the traces.
+//! Each of the [variants](variants::Variant) leaves a rule out and is refuted in one of the same configurations: what
+//! passes there, passes because of the rule. `cargo test -p feedgate-model --test variants -- --nocapture` prints the
+//! traces.
 //!
 //! # Larger
 //!
-//! `cargo run --release -p feedgate-model -- NAME+what=n…` goes through a configuration with other bounds. [ADR 9] tells how far that
-//! has been done.
+//! `cargo run --release -p feedgate-model -- NAME+what=n…` goes through a configuration with other bounds. [ADR 9]
+//! tells how far that has been done.
 //!
 //! [ADR 9]: ../../../docs/adr/0009-one-pull-number.md
 //!
@@ -134,7 +137,8 @@ pub enum Process {
     Rebuild,
 }
 
-/// One thing that happens; a trace is a list of these. Numbers name authors, readers and items, `slot` the process that acts.
+/// One thing that happens; a trace is a list of these. Numbers name authors, readers and items, `slot` the process that
+/// acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -212,18 +216,18 @@ impl Fanout {
         if self.bounds.feeds > 1 { 0 } else { log }
     }
 
-    /// Which inbox that is.
+    /// The number of the inbox of (reader, feed).
     fn log_of(&self, reader: usize, feed: FeedId) -> usize {
         reader + usize::from(feed.0)
     }
 
-    /// As the product names it.
+    /// The key of an inbox, in the type of the product.
     fn key_of(&self, log: usize) -> InboxKey {
         InboxKey { reader: state::reader_no(self.reader_of(log)), feed: self.feed_of(log) }
     }
 
-    /// Whether the events of outboxes are followed: only where the progress can go back is an event more than the distance
-    /// between progress and outbox head.
+    /// Whether the events of outboxes are followed: only where the progress can go back is an event more than the
+    /// distance between progress and outbox head.
     fn tracks_events(&self) -> bool {
         self.bounds.rollbacks > 0 || self.variant == Some(Variant::OutstandingUntilRelayed)
     }

@@ -1,8 +1,9 @@
-//! The pull door and the direct door: where the inbox stands, then the news beyond it in one snapshot with the edges, then one
-//! step.
+//! The pull door and the direct door: where the inbox stands, then the news beyond it in one snapshot with the edges,
+//! then one step.
 //!
-//! Any hint that there are news (a broadcast, the poll, a job) only says when this begins, and it may begin whenever there are
-//! some: so a lost hint is a late one, and at rest none is outstanding. Reads do not ask for what is addressed; they take it along.
+//! Any hint that there are news (a broadcast, the poll, a job) only says when this begins, and it may begin whenever
+//! there are some: so a lost hint is a late one, and at rest none is outstanding. Reads do not ask for what is
+//! addressed; they take it along.
 
 use feedgate_common::inboxes::Take;
 use feedgate_common::{Entry, Epoch, FeedId, Op};
@@ -50,8 +51,8 @@ fn nothing_up_to(state: &State, log: usize) -> u8 {
     if state.inbox(log).is_some_and(|inbox| inbox.epoch == epoch) { upto } else { 0 }
 }
 
-/// Reads where the inbox stands, and the news. (The step compares where it stands, so it may as well be read with them.)
-/// A worker that has served another feed already finishes no more than `least`.
+/// Reads where the inbox stands, and the news. (The step compares where it stands, so it may as well be read with
+/// them.) A worker that has served another feed already finishes no more than `least`.
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize, worker: bool, least: u8) {
     let stand = state.inbox(log);
     let (epoch, expected) = stand.map_or((0, Marks::default()), |inbox| (inbox.epoch, inbox.taken));
@@ -136,8 +137,8 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
     }
 }
 
-/// Asks for the feeds that have names, and goes on with the one there is. Where there is none the event is finished: that is
-/// another call, but what comes between the two does not look at the event.
+/// Asks for the feeds that have names, and goes on with the one there is. Where there is none the event is finished:
+/// that is another call, but what comes between the two does not look at the event.
 pub(crate) fn next(model: &Fanout, state: &mut State, slot: usize) {
     let Taker::Served { reader, least } = std::mem::take(&mut state.takers[slot]) else { return };
     if state.truth.feeds > 1 {

@@ -11,7 +11,8 @@ pub struct Seen {
     pub on: bool,
     pub generation: u8,
     pub from: u8,
-    /// From where on the reader sees everything; before it, the newest. Where `from` is, unless the follow was imported.
+    /// From where on the reader sees everything; before it, the newest. Where `from` is, unless the follow was
+    /// imported.
     pub since: u8,
 }
 
@@ -50,8 +51,9 @@ impl To {
     }
 }
 
-/// Whether a worker has begun after it was told that what it works on had been reopened. In the product that is a number,
-/// which a finish compares. Only the newest is of any use, so here the next one to be given out takes it from all others.
+/// Whether a worker has begun after it was told that what it works on had been reopened. In the product that is a
+/// number, which a finish compares. Only the newest is of any use, so here the next one to be given out takes it from
+/// all others.
 pub(crate) type Told = bool;
 
 /// A worker that fans out.
@@ -66,7 +68,7 @@ pub enum Executor {
     Records { author: u8, told: Told, expected: Progress, head: u8 },
     /// Has read the recipients after the records.
     Recipients { author: u8, told: Told, expected: Progress, head: u8, to: [Option<To>; READERS] },
-    /// Has found nothing to do beyond here.
+    /// Has found nothing to do beyond the record `upto`.
     AtHead { author: u8, told: Told, upto: u8 },
     /// Has given out a sequence id and not filled it: only where that rule is broken.
     Filling { log: u8, at: u8 },
@@ -120,7 +122,7 @@ pub enum Taker {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct News {
     pub log: u8,
-    /// For the worker: finishes events. Else a read.
+    /// Whether a worker reads the news, and finishes events; else a reader does.
     pub worker: bool,
     /// 0 if there was no inbox.
     pub epoch: u8,

@@ -108,8 +108,8 @@ fn only_what_was_accepted(model: &Fanout, state: &State, log: usize, inbox: &Inb
         && inbox.log.iter().filter(|line| line.op == Op::Add && line.outbox_seq > 0).all(accepted)
 }
 
-/// A device at a position of its log shows all that lives up to there. But page one may know more than the log yet: what the
-/// log is going to forget, because the edge is another by now, need not be shown.
+/// A device at a position of its log shows all that lives up to there. But page one may know more than the log yet:
+/// what the log is going to forget, because the edge is another by now, need not be shown.
 fn nothing_is_missing(model: &Fanout, state: &State) -> bool {
     state.devices[..model.bounds.devices].iter().enumerate().all(|(slot, device)| {
         let log = slot % model.logs();
@@ -213,7 +213,7 @@ fn each_door_keeps_order(model: &Fanout, state: &State, inbox: &Inbox) -> bool {
     })
 }
 
-/// Nothing is left to do for the system itself.
+/// Whether nothing is left to do for the system itself.
 fn at_rest(model: &Fanout, state: &State) -> bool {
     let mut actions = vec![];
     model.internal(state, &mut actions);

@@ -1,5 +1,5 @@
-//! The rebuild of an inbox that is missing: an epoch and the progress, then the token, then everything else in one snapshot, then
-//! push that is behind is made outstanding again, then the swap.
+//! The rebuild of an inbox that is missing: an epoch and the progress, then the token, then everything else in one
+//! snapshot, then push that is behind is made outstanding again, then the swap.
 
 use std::cmp::Reverse;
 
@@ -31,8 +31,8 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
     }
 }
 
-/// Takes a new epoch, and reads the progress of every author. (If the store goes back in between, the epoch is below those that
-/// count, whatever was read.)
+/// Takes a new epoch, and reads the progress of every author. (If the store goes back in between, the epoch is below
+/// those that count, whatever was read.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize) {
     state.truth.epoch += 1;
     let (token, reached) = (state.truth.epoch, state.store.progress.map(|progress| cut_at(model, progress)));
@@ -70,7 +70,7 @@ pub(crate) fn token(model: &Fanout, state: &mut State, slot: usize) {
     }
 }
 
-/// One snapshot of edges, outboxes and counters.
+/// Reads edges, outboxes and counters in one snapshot.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let Rebuild::Begun { log, token, notes, reached, counter } = state.rebuilds[slot] else { return };
     let of = model.reader_of(log.into());

@@ -60,7 +60,7 @@ impl View {
         self.0 = self.0 & !(15 << (4 * item)) | u64::from(version) << (4 * item);
     }
 
-    /// All items that are seen.
+    /// All items of this set of seen items.
     pub fn items(self) -> impl Iterator<Item = Item> {
         (1..16).filter(move |item| self.version(*item) > 0)
     }

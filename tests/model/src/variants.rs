@@ -1,4 +1,5 @@
-//! Rules left out, or replaced by what seems to do as well. Each is refuted: the model finds a run in which a property breaks.
+//! Rules left out, or replaced by what seems to do as well. Each is refuted: the model finds a run in which a property
+//! breaks.
 
 use crate::configurations::named;
 use crate::{Action, Fanout};

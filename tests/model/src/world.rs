@@ -1,5 +1,5 @@
-//! What happens from outside, each at any moment as long as the bounds allow it: authors write, readers follow, classes change,
-//! inboxes fall asleep, logs are cut, processes and the store crash.
+//! What happens from outside, each at any moment as long as the bounds allow it: authors write, readers follow, classes
+//! change, inboxes fall asleep, logs are cut, processes and the store crash.
 
 use feedgate_common::change::{Class, Route, route_of};
 use feedgate_common::graph::Shields;

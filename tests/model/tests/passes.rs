@@ -1,5 +1,6 @@
-//! Every configuration, gone through whole: no reachable state breaks a property, and there are as many states as the crate's documentation
-//! says. A change of the rules that changes the number is to be understood before the documentation is changed.
+//! Every configuration, gone through whole: no reachable state breaks a property, and there are as many states as the
+//! crate's documentation says. A change of the rules that changes the number is to be understood before the
+//! documentation is changed.
 
 #![expect(clippy::print_stdout, reason = "the numbers of states are what the tests show")]
 

@@ -30,7 +30,7 @@ impl Backend {
         Self { address, api_key: api_key.to_owned(), client }
     }
 
-    /// Where it talks to.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -51,7 +51,7 @@ pub struct Plan<'a> {
 pub struct Fleet {
     shared: Rc<Shared>,
     tasks: JoinSet<()>,
-    /// From the first connection to the last subscription.
+    /// The time from the first connection to the last subscription.
     pub connecting: Duration,
 }
 

@@ -4,7 +4,7 @@
 pub struct Frame<'a> {
     /// [`TEXT`], [`CLOSE`] or another of the RFC's.
     pub opcode: u8,
-    /// Without a mask, as servers send it.
+    /// The payload, without a mask, as servers send it.
     pub payload: &'a [u8],
     /// Header and payload, in bytes.
     pub len: usize,
@@ -15,7 +15,7 @@ pub const TEXT: u8 = 1;
 /// Opcode of a close frame.
 pub const CLOSE: u8 = 8;
 
-/// Any mask is a legal one.
+/// The mask of all frames that a test sends. Any mask is legal.
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 
 /// The first frame of `bytes`; `None` until it is there whole.

@@ -28,7 +28,7 @@ pub(super) struct Phone {
     pub(super) position: u64,
     /// The offset that this round is to bring it to.
     pub(super) target: u64,
-    /// When it got there.
+    /// When the device reached the target.
     pub(super) arrived: Option<Instant>,
     pub(super) frames: u64,
     pub(super) repeated: u64,

@@ -35,7 +35,8 @@ impl Report {
         println!("\n# {words}");
     }
 
-    /// What was measured: the binaries that the caller brought, or else what stands checked out; and how to run `bench` again.
+    /// What was measured: the binaries that the caller brought, or else what stands checked out; and how to run `bench`
+    /// again.
     pub fn origin(&mut self, bench: &str, brought: Option<&Path>) {
         match brought {
             // The commit of brought binaries is known only to the user who brings them.
@@ -45,7 +46,7 @@ impl Report {
         self.text("command", &command(bench));
     }
 
-    /// All of it into a file.
+    /// Writes the whole report into a file, as JSON.
     pub fn write(self, path: &Path) -> anyhow::Result<()> {
         Ok(std::fs::write(path, serde_json::to_string_pretty(&Value::Object(self.0))? + "\n")?)
     }

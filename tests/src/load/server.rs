@@ -79,7 +79,8 @@ impl Home {
     }
 
     /// Starts a process called `name` (no other server of this home has that name) and waits until it is ready:
-    /// `command` is the program and its arguments, of which `listens` is followed by a free address; `settings` is TOML.
+    /// `command` is the program and its arguments, of which `listens` is followed by a free address; `settings` is
+    /// TOML.
     pub async fn start(&self, name: &str, command: &[&str], listens: &str, settings: &str) -> anyhow::Result<Server> {
         let directory = self.directory.path().join(name);
         std::fs::create_dir(&directory)?;
@@ -140,12 +141,12 @@ impl Server {
         &self.name
     }
 
-    /// Where devices connect to it.
+    /// The address to which devices connect.
     pub fn address(&self) -> SocketAddr {
         self.backend.address()
     }
 
-    /// Its processor time so far, in seconds.
+    /// The processor time of the process so far, in seconds.
     pub fn cpu_seconds(&self) -> anyhow::Result<f64> {
         process::cpu_seconds(self.child.id())
     }
@@ -174,7 +175,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! When what was published arrived.
+//! The times at which posts arrived, over several rounds.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ pub fn quantile(mut times: Vec<Duration>, share: f64) -> Duration {
     times[((times.len() as f64 * share).ceil() as usize).clamp(1, times.len()) - 1]
 }
 
-/// For people and reports.
+/// A time in milliseconds, as reports show it.
 pub fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -68,7 +68,7 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // One that has died already is only waited for.
+        // A child that has died already is only waited for.
         _ = self.process.kill();
         _ = self.process.wait();
     }
@@ -98,7 +98,7 @@ impl Running {
 }
 
 impl Survivor {
-    /// Of `program`, over the stores in `dir`.
+    /// A child that runs `program` over the stores in `dir`. It is started when it is first asked.
     pub fn new(program: impl Into<PathBuf>, dir: &Path) -> Self {
         Self { program: program.into(), dir: dir.to_owned(), running: Mutex::default(), deaths: Mutex::default() }
     }
@@ -133,7 +133,7 @@ impl Survivor {
         }
     }
 
-    /// How often it was killed, and where.
+    /// How often the child was killed, by failpoint.
     pub fn deaths(&self) -> BTreeMap<String, u64> {
         self.deaths.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -39,7 +39,7 @@ pub struct Seen {
 pub enum Changes {
     /// The changes after it, and where the log ends.
     After(Vec<Seen>, u64),
-    /// There is no going on from there.
+    /// The log cannot go on from that position.
     Gone,
 }
 

@@ -44,7 +44,7 @@ impl Post {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Edge {
     follows: bool,
-    /// Who has put which shield up.
+    /// The shields that are up, each with the user who put it up.
     shields: BTreeSet<(User, Shield)>,
     /// Since when the reader sees the author, the last time that this began.
     seen_since: Moment,
@@ -68,7 +68,7 @@ pub struct Oracle {
     published: HashMap<User, Vec<Item>>,
     /// What was addressed to each reader.
     addressed: HashMap<User, BTreeSet<Item>>,
-    /// By reader, then by author.
+    /// The edges, by reader and then by author.
     edges: HashMap<User, HashMap<User, Edge>>,
     /// Since when everyone follows them.
     everyones: HashMap<User, Moment>,

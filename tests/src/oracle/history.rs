@@ -32,7 +32,7 @@ pub enum Op {
         feed: FeedId,
         /// The rank of the item.
         rank: i64,
-        /// To whom it is addressed; empty: to the followers.
+        /// The readers to whom the item is addressed. If there are none, it is for the followers.
         to: Vec<User>,
     },
     /// An item gets a new version.
@@ -136,7 +136,7 @@ impl World {
     }
 }
 
-/// When the worlds of the tests live.
+/// The time at which the worlds of the tests begin, in Unix ms.
 pub const NOW: Millis = 1_764_000_000_000;
 
 /// How many users a random world has.
@@ -153,7 +153,7 @@ pub fn all_inboxes(users: usize) -> impl Iterator<Item = Inbox> {
     (0..users).flat_map(|user| FEEDS.map(|feed| (user, feed)))
 }
 
-/// One of the feeds.
+/// Picks one of the feeds at random.
 pub fn some_feed(rng: &mut SmallRng) -> FeedId {
     FEEDS[rng.random_range(0..FEEDS.len())]
 }
@@ -161,7 +161,7 @@ pub fn some_feed(rng: &mut SmallRng) -> FeedId {
 /// What a follow brings from before it.
 pub const BACKFILL: usize = 2;
 
-/// More followers than this, and an author is pulled.
+/// An author with more followers than this is pulled.
 pub const PULL_ABOVE: u64 = 2;
 
 /// Of one step: fewer than some authors have followers, so that a step may stop within a record.
@@ -178,7 +178,7 @@ pub struct Imagined {
 }
 
 impl Imagined {
-    /// Nothing has happened yet.
+    /// An empty history, of so many users.
     pub fn new(users: usize, authors: usize) -> Self {
         Self { users, authors, items: BTreeSet::new() }
     }
@@ -223,7 +223,7 @@ impl Imagined {
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {
         let shield = [Shield::Mute, Shield::Hide, Shield::Block][rng.random_range(0..3)];
-        // Nobody shields against themselves.
+        // A user puts up no shield against itself.
         let other = if user == other { (other + 1) % self.users } else { other };
         Op::Shield(user, other, shield, rng.random_bool(0.6))
     }

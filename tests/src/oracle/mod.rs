@@ -9,8 +9,8 @@
 //!   shrink    the least part of a failing schedule that still fails
 //! ```
 //!
-//! Users are small numbers here, and so are items: a [`World`] gives them names of their own, so that many schedules may
-//! share one store.
+//! Users are small numbers here, and so are items: a [`World`] gives them names of their own, so that many schedules
+//! may share one store.
 
 mod child;
 mod device;

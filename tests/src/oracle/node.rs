@@ -25,7 +25,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// By the user's number.
+    /// The key of the inbox, with the number of its user.
     pub fn key(&self, (user, feed): Inbox) -> InboxKey {
         InboxKey { reader: self.numbers[user], feed }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How long a schedule is made smaller.
+/// How much time may be spent to make a failing schedule smaller.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The seeds to try: the one that `FEEDGATE_SEED` names, or as many as `FEEDGATE_SEEDS` says, or `usual`.
