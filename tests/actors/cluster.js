@@ -20,10 +20,9 @@ import { promisify } from "node:util";
 
 import { Backend } from "./backend.js";
 import { Nats, Postgres, Redis, RedisCluster } from "./engines.js";
-import { freePort } from "./port.js";
-import { Process, TOOLS } from "./process.js";
+import { TOOLS } from "./process.js";
+import { Program } from "./program.js";
 import { Proxy } from "./proxy.js";
-import { until } from "./until.js";
 
 const binary = (name) => join(TOOLS, "bin", name);
 
@@ -37,16 +36,19 @@ let databases = 0;
 class Member extends Backend {
   #process;
 
-  constructor(name, port, command) {
+  constructor(name, command) {
     super();
-    Object.assign(this, { name, port });
-    this.#process = new Process(command);
+    this.name = name;
+    this.#process = new Program(command);
+  }
+
+  get port() {
+    return this.#process.port;
   }
 
   /** Starts it, again after it ended, and waits until it is ready (or has died of its failpoint). */
   async start({ failpoint } = {}) {
-    this.#process.start(failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {});
-    await until(`${this.name} is ready`, () => this.ended || this.isReady(), { seen: () => this.log() });
+    await this.#process.serve(`${this.name} is ready`, () => this.isReady(), failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {});
     if (this.ended && !failpoint) throw new Error(`${this.name} ended with ${JSON.stringify(this.ended)}:\n${this.log()}`);
   }
 
@@ -187,21 +189,18 @@ export class Cluster extends Backend {
   }
 
   async #gateway(name) {
-    const port = await freePort();
     const data = join(this.directory, name);
     const config = await this.#configure(name, data);
-    const command = [binary("gateway"), "--config", config, "--listen", `127.0.0.1:${port}`, "--data", data];
-    return this.#member(name, port, command);
+    return this.#member(name, (address) => [binary("gateway"), "--config", config, "--listen", address, "--data", data]);
   }
 
   async #worker(name) {
-    const port = await freePort();
     const config = await this.#configure(name, join(this.directory, name));
-    return this.#member(name, port, [binary("timeline"), "--config", config, "--health-listen", `127.0.0.1:${port}`]);
+    return this.#member(name, (address) => [binary("timeline"), "--config", config, "--health-listen", address]);
   }
 
-  #member(name, port, command) {
-    const member = new Member(name, port, command);
+  #member(name, command) {
+    const member = new Member(name, command);
     member.key = this.key;
     return member;
   }

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { freePort } from "./port.js";
+import { freePort, onFreePorts } from "./port.js";
 import { Process, TOOLS } from "./process.js";
 import { until } from "./until.js";
 
@@ -32,9 +32,14 @@ class Engine {
 
   /**
    * `args`: more arguments for the launcher, which hold for every restart as well. `disk`: its directory is a file system
-   * in memory of that size, such as "64m", which takes root.
+   * in memory of that size, such as "64m", which takes root. If another process takes its port, it starts on another one.
    */
-  static async start(t, { args = [], disk } = {}) {
+  static start(t, options) {
+    return onFreePorts(() => this.tryStart(t, options));
+  }
+
+  /** One try on `port`, or a free one; throws PortTaken if another process has it, or one that `args` names. */
+  static async tryStart(t, { args = [], disk, port } = {}) {
     const engine = new this();
     engine.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
     if (disk) await run("mount", ["-t", "tmpfs", "-o", `size=${disk},mode=755`, "tmpfs", engine.directory]);
@@ -44,7 +49,7 @@ class Engine {
       sweeper.stdin.end();
       await swept;
     });
-    engine.port = await freePort();
+    engine.port = port ?? (await freePort());
     engine.#process = new Process([script(this.LAUNCHER), engine.port, engine.directory, ...args]);
     await engine.#launch();
     return engine;
@@ -58,6 +63,11 @@ class Engine {
   /** {code, signal} once it has ended, until it is started again. */
   get ended() {
     return this.#process.ended;
+  }
+
+  /** Whether the process has written something that matches `pattern` since its last start. */
+  said(pattern) {
+    return this.#process.said(pattern);
   }
 
   /** All lines that the server has written and that match `pattern`. */
@@ -113,10 +123,13 @@ class Engine {
     return join(this.directory, "of-somebody-else");
   }
 
-  /** Starts it again on the same port and directory; kills it first if it runs. */
+  /**
+   * Starts it again on the same port and directory; kills it first if it runs. If another process has the port, it waits
+   * a second for that one to leave.
+   */
   async restart() {
     await this.kill();
-    await this.#launch();
+    await onFreePorts(() => this.#launch());
   }
 
   /** The last lines it wrote. */
@@ -132,8 +145,7 @@ class Engine {
 
   async #launch() {
     this.#process.start({ FEEDGATE_TOOLS: TOOLS });
-    const settled = async () => this.ended || (await this.answers());
-    await until(`${this.url} answers`, settled, { seen: () => this.log() });
+    await this.#process.settled(`${this.url} answers`, () => this.answers());
     if (this.ended) throw new Error(`the engine ended:\n${this.log()}`);
   }
 
@@ -149,9 +161,9 @@ export class Redis extends Engine {
   static STOP = "SIGTERM";
 
   /** `replicaOf`: the Redis of which this is a replica, in step with it when this returns. */
-  static start(t, { replicaOf, args = [], disk } = {}) {
+  static tryStart(t, { replicaOf, args = [], ...others } = {}) {
     const replica = replicaOf ? ["--replicaof", "127.0.0.1", replicaOf.port] : [];
-    return super.start(t, { args: [...replica, ...args], disk });
+    return super.tryStart(t, { args: [...replica, ...args], ...others });
   }
 
   get url() {
@@ -166,7 +178,9 @@ export class Redis extends Engine {
 
   /** Whether this very process serves, its data loaded, in step with its master. */
   async answers() {
-    const info = (await this.cli("info").catch(() => "")).split("\n");
+    // Another process may listen on the port and never answer.
+    const said = await run("redis-cli", ["-p", this.port, "info"], { timeout: GREETING_WITHIN_MS }).catch(() => ({ stdout: "" }));
+    const info = said.stdout.replaceAll("\r", "").split("\n");
     const inStep = info.includes("role:master") || info.includes("master_link_status:up");
     return info.includes(`process_id:${this.pid}`) && info.includes("loading:0") && inStep;
   }
@@ -190,7 +204,7 @@ export class Nats extends Engine {
         resolve(said);
       };
       socket.setEncoding("utf8").setTimeout(GREETING_WITHIN_MS, () => settle(""));
-      socket.once("data", settle).once("error", () => settle(""));
+      socket.once("data", settle).once("error", () => settle("")).once("close", () => settle(""));
     });
     return greeting.includes(`"server_name":"${this.pid}"`) && greeting.includes('"jetstream":true');
   }
@@ -283,9 +297,11 @@ export class RedisCluster {
     for (const node of [to, from]) await node.cli("cluster", "setslot", slot, "node", await myself(to));
   }
 
-  async #node(t) {
-    const own = ["--cluster-enabled", "yes", "--cluster-port", await freePort(), "--cluster-node-timeout", NODE_TIMEOUT_MS];
-    return Redis.start(t, { args: [...own, ...this.#args] });
+  #node(t) {
+    return onFreePorts(async () => {
+      const own = ["--cluster-enabled", "yes", "--cluster-port", await freePort(), "--cluster-node-timeout", NODE_TIMEOUT_MS];
+      return Redis.tryStart(t, { args: [...own, ...this.#args] });
+    });
   }
 
   /** The first node, from which a client learns the others. */

@@ -4,19 +4,27 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
+import { PortTaken } from "./port.js";
+import { until } from "./until.js";
+
 /** The directory into which tests/run puts the programs that it builds and fetches. */
 export const TOOLS = process.env.FEEDGATE_TOOLS ?? fileURLToPath(new URL("../../target/tools", import.meta.url));
 
 const LOG_LINES_SHOWN = 30;
 
+/** How the engines, and our programs, say that they cannot listen on a port. */
+const PORT_TAKEN = /address already in use|is in use by another program/i;
+
 export class Process {
   #child = null;
   #exited = null; // resolves to {code, signal}
+  #closed = null; // resolves when all that it wrote is in the log
   #log = [];
+  #started = 0; // where in the log its last start begins
   /** {code, signal} once it has ended, until it is started again. */
   ended = null;
 
-  /** `command`: the program and its arguments. */
+  /** `command`: the program and its arguments; or a function that answers them at each start. */
   constructor(command) {
     this.command = command;
   }
@@ -29,12 +37,15 @@ export class Process {
   /** Starts it, with `environment` besides that of the test, of which it sees no FEEDGATE_*, and with `more` arguments. */
   start(environment = {}, more = []) {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FEEDGATE_"));
-    const [program, ...args] = [...this.command, ...more];
+    const command = typeof this.command === "function" ? this.command() : this.command;
+    const [program, ...args] = [...command, ...more];
     const env = { ...Object.fromEntries(inherited), ...environment };
     const child = spawn(program, args, { env, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => this.#log.push(text));
     this.ended = null;
     this.#child = child;
+    this.#started = this.#log.length;
+    this.#closed = new Promise((resolve) => child.once("close", resolve));
     this.#exited = new Promise((resolve, reject) => {
       child.once("error", reject);
       child.once("exit", (code, signal) => resolve((this.ended = { code, signal })));
@@ -68,6 +79,19 @@ export class Process {
     const status = this.ended ? "" : await readFile(`/proc/${this.#child.pid}/status`, "utf8").catch(() => "");
     const match = /^VmRSS:\s+(\d+) kB$/m.exec(status);
     return match && Number(match[1]) * 1024;
+  }
+
+  /** Whether the process has written something that matches `pattern` since its last start. */
+  said(pattern) {
+    return pattern.test(this.#log.slice(this.#started).join(""));
+  }
+
+  /** Waits until `ready` answers true or the process has ended; throws PortTaken if another process has its port. */
+  async settled(what, ready) {
+    await until(what, async () => this.ended || (await ready()), { seen: () => this.log() });
+    if (!this.ended) return;
+    await this.#closed;
+    if (this.said(PORT_TAKEN)) throw new PortTaken(this.log());
   }
 
   /** All lines that the process has written and that match `pattern`. */

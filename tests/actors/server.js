@@ -10,26 +10,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { Backend } from "./backend.js";
-import { freePort } from "./port.js";
-import { Process, TOOLS } from "./process.js";
-import { until } from "./until.js";
+import { TOOLS } from "./process.js";
+import { Program } from "./program.js";
 
 export class Server extends Backend {
   #process = null;
 
   /** `config`: the text of a TOML file; `failpoints`: the build that has them; `under`: a tracer's command line. */
-  static async start(t, { config = "", failpoints = false, failpoint, under = () => [] } = {}) {
+  static async start(t, { config: text = "", failpoints = false, failpoint, under = () => [] } = {}) {
     const server = new Server();
     server.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
     t.after(() => server.#sweep());
-    await writeFile(join(server.directory, "feedgate.toml"), config);
-    server.port = await freePort();
+    await writeFile(join(server.directory, "feedgate.toml"), text);
     server.binary = join(TOOLS, "bin", failpoints || failpoint ? "feedgate-failpoints" : "feedgate");
-    const serve = ["serve", "--listen", `127.0.0.1:${server.port}`, "--data", server.data];
-    const command = [...under(server.directory), server.binary, ...serve, "--config", join(server.directory, "feedgate.toml")];
-    server.#process = new Process(command);
+    const config = join(server.directory, "feedgate.toml");
+    const command = [...under(server.directory), server.binary, "serve", "--data", server.data, "--config", config];
+    server.#process = new Program((address) => [...command, "--listen", address]);
     await server.start({ failpoint });
     return server;
+  }
+
+  get port() {
+    return this.#process.port;
   }
 
   get data() {
@@ -59,8 +61,7 @@ export class Server extends Backend {
 
   /** Starts the process, again after it ended, with more `flags`, and waits until it answers (or has died of its failpoint). */
   async start({ failpoint, flags = [] } = {}) {
-    this.#process.start(failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {}, flags);
-    await until("the server answers", () => this.ended || this.isReady(), { seen: () => this.log() });
+    await this.#process.serve("the server answers", () => this.isReady(), failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {}, flags);
     if (this.ended && !failpoint) throw new Error(`the server ended with ${JSON.stringify(this.ended)}:\n${this.log()}`);
     if (!this.ended) this.key = (await readFile(join(this.data, "secrets", "api_key"), "utf8")).trim();
   }

@@ -4,11 +4,13 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access } from "node:fs/promises";
+import { createServer } from "node:net";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { Nats, Postgres, Redis, RedisCluster } from "../actors/engines.js";
+import { freePort, onFreePorts, PortTaken } from "../actors/port.js";
 import { until } from "../actors/until.js";
 
 const alive = (pid) => access(`/proc/${pid}`).then(() => true, () => false);
@@ -22,6 +24,15 @@ async function within(body) {
   } finally {
     for (const hook of hooks) await hook();
   }
+}
+
+/** Another process's server on this port, which takes connections and says nothing. */
+async function listens(t, port) {
+  const listener = createServer(() => {}).listen(port, "127.0.0.1");
+  await once(listener, "listening");
+  const close = () => listener.close();
+  t.after(close);
+  return close;
 }
 
 async function leavesNothingBehind(start, use) {
@@ -101,6 +112,27 @@ test("postgres keeps what it committed over a kill and leaves nothing behind", a
     await postgres.restart();
     assert.equal(await postgres.psql("words", "select word from words"), "kept");
   });
+});
+
+test("an engine whose port was taken starts on another, and waits for it later", async (t) => {
+  for (const Kind of [Redis, Nats, Postgres]) {
+    const port = await freePort();
+    await listens(t, port);
+    const ports = [port, undefined];
+    const engine = await onFreePorts(() => Kind.tryStart(t, { port: ports.shift() }));
+    assert.notEqual(engine.port, port);
+    const own = engine.port;
+    await engine.kill();
+    const close = await listens(t, own);
+    const started = engine.restart();
+    await until("it has been refused", () => engine.said(/address already in use/i));
+    close();
+    await started;
+    assert.deepEqual([engine.port, engine.ended], [own, null]);
+  }
+  const bus = await freePort();
+  await listens(t, bus);
+  await assert.rejects(Redis.tryStart(t, { args: ["--cluster-enabled", "yes", "--cluster-port", bus] }), PortTaken);
 });
 
 test("an engine that cannot start says why", async (t) => {

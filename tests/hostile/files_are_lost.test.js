@@ -25,7 +25,7 @@ async function used(t, end = "SIGTERM") {
 
 /** Starts it over that directory, and answers what it says when it has ended with an error. */
 async function refusal(server, data = server.data) {
-  const process = new Process([server.binary, "serve", "--listen", `127.0.0.1:${server.port}`, "--data", data]);
+  const process = new Process([server.binary, "serve", "--listen", "127.0.0.1:0", "--data", data]);
   process.start();
   await until("the server ends", () => process.ended, { seen: () => process.log() });
   assert.equal(process.ended.code, 1, process.log());

@@ -1,10 +1,11 @@
 //! The engines behind the cluster, with the settings of `deploy/`: where they are, and what they were asked.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use feedgate_engines::{Nats, Postgres, Redis};
+use feedgate_engines::{Nats, Postgres, Redis, free_port, on_free_ports};
 use feedgate_tests::load::Backend;
 use feedgate_tests::process;
 
@@ -25,16 +26,20 @@ pub(crate) type Calls = BTreeMap<String, u64>;
 impl Engines {
     /// Starts PostgreSQL, Redis and NATS with the settings of `deploy/`.
     pub(crate) fn start() -> anyhow::Result<Self> {
-        let monitor = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let config = format!("config_file={}", settings("postgresql.conf")?.display());
         let postgres = Postgres::start_with(&["-c", &config, "-c", "shared_preload_libraries=pg_stat_statements"]);
         postgres.database(DATABASE);
         postgres.psql(DATABASE, &["create extension pg_stat_statements"]);
         let path = |name| anyhow::Ok(settings(name)?.display().to_string());
         let redis = Redis::start_with(&["--conf", &path("redis.conf")?]);
-        let port = monitor.port().to_string();
-        let nats = Nats::start_with(&["--config", &path("nats.conf")?, "--http_port", &port]);
-        Ok(Self { postgres, redis, nats, monitor: Backend::new(monitor, "none") })
+        let config = path("nats.conf")?;
+        let (nats, monitor) = on_free_ports(|| {
+            let monitor = free_port();
+            let nats = Nats::try_start(free_port(), &["--config", &config, "--http_port", &monitor.to_string()])?;
+            Ok((nats, monitor))
+        });
+        let monitor = Backend::new((Ipv4Addr::LOCALHOST, monitor).into(), "none");
+        Ok(Self { postgres, redis, nats, monitor })
     }
 
     /// The settings, as TOML, by which a process of the cluster finds the engines.

@@ -2,7 +2,7 @@
 
 use crate::kinds::{Redis, redis_cli};
 use crate::launcher::wait_until;
-use crate::port::free_port;
+use crate::port::{free_port, on_free_ports};
 
 /// The first slot of each master, and the end of the last.
 const SLOTS: [u16; 4] = [0, 5461, 10_923, 16_384];
@@ -129,9 +129,11 @@ impl RedisCluster {
 }
 
 fn node(arguments: &[&str]) -> Redis {
-    let bus = free_port().to_string();
-    let own = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", NODE_TIMEOUT_MS];
-    Redis::start_with(&[&own, arguments].concat())
+    on_free_ports(|| {
+        let bus = free_port().to_string();
+        let own = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", NODE_TIMEOUT_MS];
+        Redis::try_start(free_port(), &[&own, arguments].concat())
+    })
 }
 
 fn meet(one: &Redis, other: &Redis) {

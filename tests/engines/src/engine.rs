@@ -16,9 +16,11 @@ use std::process::{Child, Stdio};
 
 use crate::kinds::Kind;
 use crate::launcher::{run, script, wait_until};
-use crate::port::free_port;
+use crate::port::{PortTaken, free_port, on_free_ports};
 
 const LOG_LINES_SHOWN: usize = 30;
+/// How each of the engines says, in small or capital letters, that it cannot listen on a port.
+const TAKEN: &str = "address already in use";
 
 /// A running server: [`Redis`](crate::Redis), [`Nats`](crate::Nats) or [`Postgres`](crate::Postgres).
 ///
@@ -43,18 +45,24 @@ impl<K: Kind> Engine<K> {
     }
 
     /// As [`start`](Self::start), with more arguments for the launcher (the head of `tests/engines/<engine>` says
-    /// which). They hold for every restart as well.
+    /// which). They hold for every restart as well. If another process takes the port meanwhile, the server
+    /// starts on another port.
     #[must_use]
     pub fn start_with(arguments: &[&str]) -> Self {
+        on_free_ports(|| Self::try_start(free_port(), arguments))
+    }
+
+    /// One try to start it on this port. [`PortTaken`]: another process has this port, or a further one that the
+    /// arguments name; nothing is left of the try.
+    pub fn try_start(port: u16, arguments: &[&str]) -> Result<Self, PortTaken> {
         let directory = tempfile::Builder::new().prefix("feedgate-").tempdir().expect("a temporary directory").keep();
         let sweeper =
             script("sweep").arg(&directory).stdin(Stdio::piped()).spawn().expect("bash for tests/engines/sweep");
-        let port = free_port();
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         let child = launch::<K>(port, &directory, &arguments);
         let mut engine = Self { port, directory, arguments, child, sweeper, kind: PhantomData };
-        engine.wait_until_it_answers();
-        engine
+        engine.wait_until_it_answers(0)?;
+        Ok(engine)
     }
 
     /// One server for all tests of this process, with no argument; it goes when the process goes. It cannot be
@@ -104,26 +112,39 @@ impl<K: Kind> Engine<K> {
         self.signal("CONT");
     }
 
-    /// Starts it again on the same port and directory; kills it first if it runs.
+    /// Starts it again on the same port and directory; kills it first if it runs. If another process has the port, it
+    /// waits a second for that one to leave.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = launch::<K>(self.port, &self.directory, &self.arguments);
-        self.wait_until_it_answers();
+        on_free_ports(|| self.try_again());
     }
 
     /// Starts it again with its directory at another port; kills it first if it runs.
     pub fn restart_elsewhere(&mut self) {
         self.kill();
-        self.port = free_port();
-        self.restart();
+        on_free_ports(|| {
+            self.port = free_port();
+            self.try_again()
+        });
     }
 
     /// The last lines it wrote.
     pub fn log(&self) -> String {
-        let text = fs::read(self.directory.join("log")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.log_after(0);
         let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+    }
+
+    /// What it wrote after so many bytes.
+    fn log_after(&self, start: usize) -> String {
+        let text = fs::read(self.directory.join("log")).unwrap_or_default();
+        String::from_utf8_lossy(text.get(start..).unwrap_or_default()).into_owned()
+    }
+
+    fn try_again(&mut self) -> Result<(), PortTaken> {
+        let written = fs::metadata(self.directory.join("log")).map_or(0, |log| log.len() as usize);
+        self.child = launch::<K>(self.port, &self.directory, &self.arguments);
+        self.wait_until_it_answers(written)
     }
 
     fn ended(&mut self) -> bool {
@@ -144,7 +165,8 @@ impl<K: Kind> Engine<K> {
         }
     }
 
-    fn wait_until_it_answers(&mut self) {
+    /// `written`: how long its log was before it was launched.
+    fn wait_until_it_answers(&mut self, written: usize) -> Result<(), PortTaken> {
         let (port, directory, pid) = (self.port, self.directory.clone(), self.pid());
         let mut ended = None;
         let mut settled = || {
@@ -153,7 +175,12 @@ impl<K: Kind> Engine<K> {
         };
         let log = || fs::read_to_string(directory.join("log")).unwrap_or_default();
         wait_until("the engine answers", &mut settled, log);
-        assert!(ended.is_none(), "the engine ended:\n{}", self.log());
+        if ended.is_none() {
+            return Ok(());
+        }
+        let log = self.log_after(written);
+        assert!(log.to_lowercase().contains(TAKEN), "the engine ended:\n{}", self.log());
+        Err(PortTaken { log })
     }
 }
 
@@ -171,4 +198,74 @@ fn launch<K: Kind>(port: u16, directory: &Path, arguments: &[String]) -> Child {
     command.arg(port.to_string()).arg(directory).args(arguments).stdin(Stdio::null());
     command.stdout(log.try_clone().expect("a handle of the log")).stderr(log);
     command.spawn().expect("bash for a launcher of tests/engines")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+    use crate::kinds::{Nats, NatsServer, Postgres, PostgresServer, Redis, RedisServer};
+
+    /// A port that somebody listens on while this lives.
+    fn taken() -> (TcpListener, u16) {
+        let port = free_port();
+        (TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap(), port)
+    }
+
+    fn starts_elsewhere<K: Kind>() {
+        let (_listener, port) = taken();
+        let mut ports = vec![free_port(), port];
+        let tried = || Engine::<K>::try_start(ports.pop().unwrap(), &[]);
+        let mut engine = on_free_ports(tried);
+        assert!(engine.port() != port && ports.is_empty());
+
+        let port = engine.port();
+        engine.kill();
+        let mut another = Some(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap());
+        let mut refused = 0;
+        on_free_ports(|| {
+            let again = engine.try_again();
+            if again.is_err() {
+                refused += 1;
+                drop(another.take());
+            }
+            again
+        });
+        assert_eq!((engine.port(), refused), (port, 1), "it waits for the port that its clients know");
+    }
+
+    #[test]
+    fn a_redis_whose_port_was_taken_starts_on_another() {
+        starts_elsewhere::<RedisServer>();
+    }
+
+    #[test]
+    fn a_nats_whose_port_was_taken_starts_on_another() {
+        starts_elsewhere::<NatsServer>();
+    }
+
+    #[test]
+    fn a_postgres_whose_port_was_taken_starts_on_another() {
+        starts_elsewhere::<PostgresServer>();
+    }
+
+    #[test]
+    fn a_further_port_that_was_taken_is_told_from_other_failures() {
+        let (_listener, port) = taken();
+        let port = port.to_string();
+        let bus = ["--cluster-enabled", "yes", "--cluster-port", &port];
+        assert!(Redis::try_start(free_port(), &bus).is_err());
+        assert!(Nats::try_start(free_port(), &["--http_port", &port]).is_err());
+        let route = format!("nats://127.0.0.1:{port}");
+        assert!(
+            Nats::try_start(free_port(), &["--cluster_name", "c", "--cluster", &route, "--routes", &route]).is_err()
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "the engine ended")]
+    fn an_engine_that_cannot_start_is_not_tried_again() {
+        let _ = Postgres::start_with(&["-c", "no_such_setting=1"]);
+    }
 }

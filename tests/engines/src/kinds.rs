@@ -3,7 +3,7 @@
 //! Each answer carries the process id, so that no other server on the port can be taken for it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::Command;
@@ -48,7 +48,8 @@ impl Kind for RedisServer {
 
     fn answers(port: u16, _: &Path, pid: u32) -> bool {
         // A server that still loads its data answers INFO too, and says so; a replica is there when it is in step.
-        let info = redis_cli(port, &["info"]).unwrap_or_default();
+        // Another process may listen on the port and never answer: so not by redis-cli, which would wait.
+        let info = ask(port, "INFO\r\nQUIT\r\n").unwrap_or_default();
         let says = |line: String| info.lines().any(|other| other == line);
         says(format!("process_id:{pid}"))
             && says("loading:0".to_owned())
@@ -74,6 +75,21 @@ impl Redis {
     }
 }
 
+/// A connection whose reads end after a second.
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    Ok(stream)
+}
+
+/// Sends this and reads what comes until the server closes the connection.
+fn ask(port: u16, text: &str) -> io::Result<String> {
+    let (mut stream, mut answer) = (connect(port)?, String::new());
+    stream.write_all(text.as_bytes())?;
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
 pub(crate) fn redis_cli(port: u16, command: &[&str]) -> Result<String, String> {
     let output = run(Command::new("redis-cli").args(["-e", "-p", &port.to_string()]).args(command))?;
     Ok(output.replace('\r', ""))
@@ -90,20 +106,24 @@ impl Kind for NatsServer {
         format!("nats://127.0.0.1:{port}")
     }
 
-    fn answers(port: u16, _: &Path, pid: u32) -> bool {
-        // The server speaks first, once JetStream has recovered its streams.
-        let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return false };
+    fn answers(port: u16, directory: &Path, pid: u32) -> bool {
+        // The server speaks first, once JetStream has recovered its streams. One of a cluster opens its second port after that.
         let mut greeting = String::new();
-        stream.set_read_timeout(Some(Duration::from_secs(1))).is_ok()
-            && BufReader::new(stream).read_line(&mut greeting).is_ok()
+        connect(port).and_then(|stream| BufReader::new(stream).read_line(&mut greeting)).is_ok()
             && greeting.contains(&format!(r#""server_name":"{pid}""#))
             && greeting.contains(r#""jetstream":true"#)
+            && (!greeting.contains(r#""cluster":"#) || hears_its_cluster(directory))
     }
 
     fn shared() -> &'static OnceLock<Engine<Self>> {
         static SHARED: OnceLock<Nats> = OnceLock::new();
         &SHARED
     }
+}
+
+/// Whether a NATS has opened the port for the others of its cluster.
+fn hears_its_cluster(directory: &Path) -> bool {
+    fs::read_to_string(directory.join("log")).is_ok_and(|log| log.contains("Listening for route connections"))
 }
 
 /// The kind of [`Postgres`].

@@ -23,3 +23,4 @@ mod port;
 pub use cluster::RedisCluster;
 pub use engine::Engine;
 pub use kinds::{Kind, Nats, NatsServer, Postgres, PostgresServer, Redis, RedisServer};
+pub use port::{PortTaken, free_port, on_free_ports};

@@ -1,12 +1,13 @@
 //! The real programs as child processes, in a directory of their own.
 
 use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use feedgate_gateway::Keys;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -79,8 +80,7 @@ impl Home {
     }
 
     /// Starts a process called `name` (no other server of this home has that name) and waits until it is ready:
-    /// `command` is the program and its arguments, of which `listens` is followed by a free address; `settings` is
-    /// TOML.
+    /// `command` is the program and its arguments; `listens` is the flag that takes its address; `settings` is TOML.
     pub async fn start(&self, name: &str, command: &[&str], listens: &str, settings: &str) -> anyhow::Result<Server> {
         let directory = self.directory.path().join(name);
         std::fs::create_dir(&directory)?;
@@ -91,12 +91,11 @@ impl Home {
             &config,
             format!("secrets = {secrets:?}\ndata = {data:?}\nnode = {name:?}\nlog = \"warn\"\n{settings}"),
         )?;
-        let address = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
         let (program, arguments) = command.split_first().context("a command begins with a program")?;
         let mut command = Command::new(self.binaries.join(program));
-        command.args(arguments).args([listens, &address]).args([OsStr::new("--config"), config.as_os_str()]);
-        command.stdout(Stdio::null());
-        Server::spawn(name, command, Backend::new(address.parse()?, &self.api_key)).await
+        command.args(arguments).args([listens, "127.0.0.1:0"]).args([OsStr::new("--config"), config.as_os_str()]);
+        command.stdout(Stdio::piped());
+        Server::start(name, command, &self.api_key).await
     }
 }
 
@@ -104,25 +103,30 @@ impl Home {
 pub struct Server {
     name: String,
     command: Command,
+    api_key: String,
     child: Child,
+    _stdout: BufReader<ChildStdout>,
     /// A client of the HTTP API of this process.
     pub backend: Backend,
 }
 
 impl Server {
-    async fn spawn(name: &str, mut command: Command, backend: Backend) -> anyhow::Result<Self> {
-        let child = command.spawn().with_context(|| format!("{command:?}"))?;
-        let mut server = Self { name: name.to_owned(), command, child, backend };
+    async fn start(name: &str, mut command: Command, api_key: &str) -> anyhow::Result<Self> {
+        let (child, stdout, address) = spawn(&mut command)?;
+        let (name, api_key) = (name.to_owned(), api_key.to_owned());
+        let backend = Backend::new(address, &api_key);
+        let mut server = Self { name, command, api_key, child, _stdout: stdout, backend };
         server.ready().await?;
         Ok(server)
     }
 
-    /// Stops it in good order and starts it again on the same data: a heap without a past.
+    /// Stops it in good order and starts it again on the same data, at another address: a heap without a past.
     pub async fn restart(&mut self) -> anyhow::Result<()> {
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         let ended = self.child.wait()?;
         ensure!(ended.success(), "{} ended with {ended}", self.name);
-        self.child = self.command.spawn()?;
+        let (child, stdout, address) = spawn(&mut self.command)?;
+        (self.child, self._stdout, self.backend) = (child, stdout, Backend::new(address, &self.api_key));
         self.ready().await
     }
 
@@ -171,6 +175,34 @@ impl Server {
         }
         Ok(last)
     }
+}
+
+/// Starts a program on a port that the kernel chooses, and waits until it has printed its address.
+fn spawn(command: &mut Command) -> anyhow::Result<(Child, BufReader<ChildStdout>, SocketAddr)> {
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let mut stdout = BufReader::new(child.stdout.take().context("stdout is a pipe")?);
+    let address = match address_of(&mut stdout) {
+        Ok(address) => address,
+        Err(error) => {
+            child.kill()?;
+            child.wait()?;
+            return Err(error.context(format!("{command:?}")));
+        }
+    };
+    Ok((child, stdout, address))
+}
+
+/// The address of the line `HTTP API   http://ADDRESS/v1`, or for a worker `Health     http://ADDRESS/readyz`.
+fn address_of(stdout: &mut impl BufRead) -> anyhow::Result<SocketAddr> {
+    for line in stdout.lines() {
+        let line = line?;
+        let place = ["HTTP API", "Health"].iter().find_map(|what| line.trim().strip_prefix(what));
+        if let Some(url) = place {
+            let address = url.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next());
+            return Ok(address.context("a place is a URL")?.parse()?);
+        }
+    }
+    bail!("it ended before it printed its address")
 }
 
 impl Drop for Server {

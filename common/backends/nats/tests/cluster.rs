@@ -2,21 +2,21 @@
 
 mod support;
 
-use std::net::TcpListener;
-
-use feedgate_engines::Nats;
+use feedgate_engines::{Nats, free_port, on_free_ports};
 use feedgate_nats::{Bus, NatsJobs, Settings};
 use support::{SOON, ack_again, fan_out, put_again, take};
 use tokio::time::{sleep, timeout};
 
 /// Three servers that know each other.
 fn cluster() -> Vec<Nats> {
-    let free: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-    let urls: Vec<String> =
-        free.iter().map(|free| format!("nats://{}", free.local_addr().expect("its address"))).collect();
-    drop(free);
-    let routes = urls.join(",");
-    urls.iter().map(|url| Nats::start_with(&["--cluster_name", "c", "--cluster", url, "--routes", &routes])).collect()
+    on_free_ports(|| {
+        let urls: Vec<_> = (0..3).map(|_| format!("nats://127.0.0.1:{}", free_port())).collect();
+        let routes = urls.join(",");
+        let start = |url: &String| {
+            Nats::try_start(free_port(), &["--cluster_name", "c", "--cluster", url, "--routes", &routes])
+        };
+        urls.iter().map(start).collect()
+    })
 }
 
 /// The queue, as soon as the cluster has a leader.
