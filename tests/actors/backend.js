@@ -1,4 +1,4 @@
-// How a backend talks to Feedgate, by HTTP with the API key. Who extends this has a `url` and a `key`.
+// How a backend talks to Feedgate: by HTTP, with the API key. A class that extends this one has a `url` and a `key`.
 //
 // With a `recorder` (tests/history/recorder.js) every call is recorded.
 

@@ -8,8 +8,8 @@
 //                                Redis           workers
 //   phones ───▶ gateways.at(-1)  NATS
 //
-// To a journey it is what a `Server` is: a backend talks to the first gateway, phones to the last; and
-// what is killed, stopped and started is the one that the phones are at.
+// A journey uses it like a `Server`: a backend talks to the first gateway, phones talk to the last one, and this last
+// gateway is the one that a journey kills, stops and starts.
 
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// Fault 5: Redis is killed and started again. Sockets stay open; the feed is late, and nothing is lost.
+// Fault 5: Redis is killed and started again. Sockets stay open. Changes come late, and none is lost.
 
 import { cluster } from "./cluster.js";
 import { judged } from "./judged.js";

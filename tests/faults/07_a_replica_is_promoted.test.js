@@ -1,4 +1,4 @@
-// Fault 7: a replica that lacks the last writes becomes the master. As with a rollback (6).
+// Fault 7: a replica that lacks the last writes becomes the master. The product must behave as after a rollback (fault 6).
 
 import { Redis } from "../actors/engines.js";
 import { cluster } from "./cluster.js";

@@ -1,4 +1,4 @@
-// Fault 40: 20,000 follows come by batch while somebody else posts. Those posts are not delayed, whatever the follows take;
+// Fault 40: 20,000 follows come by batch while another user posts. The posts are not delayed, however long the follows take;
 // every edge arrives, in every inbox, once; and PostgreSQL has no error to report.
 //
 // The neighbour's slowest post is compared with the p99 that the same run measured just before the batch: at most three

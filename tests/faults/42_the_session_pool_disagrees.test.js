@@ -1,5 +1,5 @@
-// Fault 42: Redis takes claims and releases of devices without an id, and its answers do not arrive. Within a minute of
-// the end of it the session pool has those who are connected, and nobody else.
+// Fault 42: Redis carries out claims and releases of devices without an id, and its answers do not arrive. Within a
+// minute after this fault has ended, the session pool lists exactly the devices that are connected.
 
 import { test } from "node:test";
 

@@ -1,4 +1,4 @@
-// What faults are tested on: a cluster with the settings that are shipped, but for two sizes. A follow brings few items, and
+// The cluster on which faults are tested. It has the shipped settings, except for two sizes. A follow brings few items, and
 // few followers make an author one who is pulled, so that a small load meets every rule.
 
 import { Cluster } from "../actors/cluster.js";

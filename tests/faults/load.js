@@ -2,8 +2,8 @@
 //
 //   authors  publish, edit, delete: one thing at a time each, asked again until it is answered. One is pushed, one pulled,
 //            one crosses the threshold as readers come and go, and of one the class changes. Some items are addressed
-//            one crosses the threshold as readers come and go, and of one the class changes. Some items are addressed
 //            to a few readers, followers or not; some are likes, which belong to a feed of their own. Now and then an
+//            author hides from a reader or blocks one, for a while
 //   star     is of class everyone: every reader sees it, without a follow
 //   readers  follow and unfollow, mute and block, one edge at a time each
 //   phones   two devices a reader, the unmodified SDK in items mode: acknowledge, are put away, die and come back. The

@@ -1,4 +1,5 @@
-// Which way items go, as far as it is certain: an author's class decides as an item is accepted, and nothing later.
+// The route of each item, as far as it is certain. The author's class when the item is accepted decides, and no later
+// class.
 
 import { Register } from "./register.js";
 

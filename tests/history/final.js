@@ -1,4 +1,4 @@
-// What was read after `drained`: the state in which the run has left everything.
+// What was read after the line `drained`: the final state of the run.
 
 import { newestFirst } from "../../examples/feed.js";
 

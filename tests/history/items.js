@@ -1,4 +1,4 @@
-// Items as their publishers know them: what was asked, when, and what is certain.
+// Items as their publishers know them: what was requested, when, and what is certain about the outcome.
 //
 // A publish with an idempotency key and all its retries are one item. One that never got an answer
 // may exist; it becomes known when a reader is shown an item of that author with that body. One that is

@@ -1,8 +1,8 @@
-// A thing that has one value at a time, and requests that set it: what it may have been, and when.
+// A register: it has one value at a time, and requests set it. This says which values it may have had, and when.
 //
 // Requests may overlap, and one without an answer may take effect at any time after it was asked. So a
-// value is *possible* from the moment somebody asked for it until one that was certainly asked for later, and
-// answered, has certainly replaced it.
+// value is *possible* from the moment a request asked for it until another value has certainly replaced it: one that
+// was certainly asked for later, and whose request was answered.
 
 export class Register {
   #spans; // [{value, from, to, change}]: when each change, or the value before all of them, may have been in force

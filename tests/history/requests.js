@@ -1,4 +1,4 @@
-// From requests on the wire to what they ask for.
+// Turns the recorded requests into operations.
 //
 // Each operation: {op, start, end, outcome, answer, lines, ...what it names}.
 //

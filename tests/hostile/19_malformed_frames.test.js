@@ -1,5 +1,5 @@
-// Fault 19: frames as RFC 6455 forbids them, byte by byte: each ends its own connection with the right code. And as it
-// allows them, however odd: each is understood. What matters of Autobahn's cases 1 to 7, against the real server.
+// Fault 19: each frame that RFC 6455 forbids ends its own connection with the right code, and each frame that it allows
+// is understood, however odd. These are the relevant ones of Autobahn's cases 1 to 7, against the real server.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Fault 20 and the frames of fault 41: what carries no command costs its sender as much as what does, from the first
-// byte after the upgrade, so that no socket keeps a core busy.
+// Fault 20 and the frames of fault 41: a frame without a command counts against its sender as much as one with a
+// command, from the first byte after the upgrade. So no socket keeps a core busy.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

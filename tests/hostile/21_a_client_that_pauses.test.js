@@ -1,8 +1,7 @@
 // A client keeps its connections. If the server closes a connection that was quiet for too long, a request that is sent
-// at this moment gets no answer. So a client that has authenticated may pause for longer than clients and load
-// balancers
-// keep a connection. A client that has not may pause for as long as a head may take; and a head that has begun may take
-// no longer than that, whether its client has authenticated or not.
+// at this moment gets no answer. So an authenticated client may pause for longer than clients and load balancers keep a
+// connection. A client that is not authenticated may pause for as long as a head may take. A head that has begun may
+// take no longer than that, whether its client is authenticated or not.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

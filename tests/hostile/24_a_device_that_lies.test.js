@@ -1,5 +1,5 @@
-// Fault 24: a device says that it has what it has not, or stands where nobody can stand. It is told that this is wrong or
-// that it must reload; its stored position, and what others see, stay as they were.
+// Fault 24: a device claims changes that it does not have, or a position that cannot exist. It is told that this is wrong
+// or that it must reload. Its stored position does not change, nor does what others see.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Fault 25: an author posts without a pause while readers subscribe, leave and resume, ten thousand times. At no seam
-// between what was there and what comes is anything missing or there twice.
+// Fault 25: an author posts without a pause while readers subscribe, leave and resume, ten thousand times. Between
+// the changes from before a subscription and those after it, none is missing and none comes twice.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,6 +1,6 @@
-// Fault 27: the wall clock jumps an hour ahead, an hour back, and again and again over the same second. The order in which
-// changes are delivered does not change for it, no two items are one, nobody is cut off; and a token is good for no
-// longer than its own clock says.
+// Fault 27: the wall clock jumps an hour ahead, an hour back, and again and again over the same second. Changes
+// are delivered in their order, no two items get one id, and no device is cut off. A token is good only as long as its
+// own clock says.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

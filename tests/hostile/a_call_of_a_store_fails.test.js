@@ -1,5 +1,5 @@
 // One call of a store fails: what was answered with 201 is there afterwards, and a server that cannot work says so and
-// heals, or ends with an error so that a supervisor starts another. FAULTS 34.
+// recovers, or ends with an error so that a supervisor starts another. This is fault 34.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The disk fills up under a server and is emptied again: FAULTS 26. The disk is a file system of its own in memory, so
+// Fault 26: the disk fills up under a server and is emptied again. The disk is a file system of its own in memory, so
 // the test needs to be root, as in CI.
 
 import assert from "node:assert/strict";

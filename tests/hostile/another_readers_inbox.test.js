@@ -1,5 +1,5 @@
-// Security: A asks for B's inbox, on every route that the served document has and by every command of the socket, with
-// every place that B's own answers name. It is refused, and says nothing of B.
+// Security: user A asks for user B's inbox, on every route of the served document and by every command of the socket,
+// also with every cursor and position from B's own answers. A is refused, and learns nothing of B.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Security: whatever a device or a backend says, and however much is logged: no token, no part of one that would do, and
-// no API key stands in a line of the log or in a file of the store.
+// Security: no token, no usable part of a token and no API key is in a line of the log or in a file of the store,
+// whatever a device or a backend sends, and however much is logged.
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// Files of a used data directory are removed, cut, flipped, or copied from under the server: FAULTS 35. It refuses to
-// start with the file's name and what to do, or what it serves is right. It never starts as if it were new.
+// Fault 35: files of a used data directory are removed, cut, changed, or copied while the server runs. The server refuses
+// to start, with the name of the file and what to do; or what it serves is right. It never starts as if it were new.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,6 +1,6 @@
-// A fuzzer of whole sessions: each says a mix of what is right, what is wrong and what is no frame at all, chosen by a seed;
-// a small model knows what has to come of it. Where all was right, every command is answered once, in order. Where
-// something was not, the connection ends with a code that the protocol's document lists. Nothing else notices.
+// A fuzzer of whole sessions. Each session sends a random mix of right commands, wrong ones and bytes that are no frame,
+// and a small model says what must follow. If all was right, every command is answered once, in order. If not, the
+// connection ends with a code that the protocol's document lists. No other connection notices anything.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

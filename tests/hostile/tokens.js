@@ -1,4 +1,4 @@
-// Tokens as an attacker makes them: any header, any claims, signed by anything.
+// Makes tokens as an attacker would: with any header and any claims, signed with any key.
 
 import { createHmac } from "node:crypto";
 

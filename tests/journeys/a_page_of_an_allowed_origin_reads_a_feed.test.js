@@ -1,4 +1,4 @@
-// What a browser asks before it lets a page read an answer of another origin, and what it is told.
+// What a browser asks the server before it lets a page read an answer of another origin, and what the server answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

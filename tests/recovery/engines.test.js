@@ -2,8 +2,8 @@
 // was accepted before is on the phones, and from then on a post is there within a second (p99).
 //
 // These tests run alone, one after the other: they measure time, and other tests would take the processors. A machine may
-// be busy for other reasons, so each outage is tried up to TRIES times, and the limits must hold once. What they are to
-// catch is late every time: a work queue that redelivers after 30 s, a sweep every 5 s, a pause between tries that doubles.
+// be busy for other reasons, so each outage is tried up to TRIES times, and the limits must hold once. The mistakes
+// that these tests are to catch are late every time: a work queue that redelivers after 30 s, a sweep every 5 s, a pause between tries that doubles.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

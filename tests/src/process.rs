@@ -1,4 +1,4 @@
-//! What a process costs, as the kernel counts it: processor time, memory, what lies on its disk; and who else works.
+//! What a process costs, as the kernel counts it: processor time, memory and files; and how busy the machine is.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A follow that shows more than a step brings, for a reader who has an inbox already: one that was imported from far
-//! back, or one whose step comes late.
+//! A follow that shows more items than one step brings, for a reader who has an inbox already: a follow that was
+//! imported with an old date, or a follow whose step comes late.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 

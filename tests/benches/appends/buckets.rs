@@ -1,4 +1,4 @@
-//! What the number of buckets costs when an author has a hundred followers, all over.
+//! What the number of buckets costs if an author has a hundred followers, spread over all buckets.
 //!
 //! A worker brings every bucket of an author to the head, so one post is as many steps as there are
 //! buckets, however few followers each has.

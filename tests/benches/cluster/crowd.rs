@@ -1,5 +1,6 @@
 //! One post to a crowd: a hundred thousand devices at many gateways are told of one post of the author whom all of them
-//! follow. What a neighbour notices, who follows somebody else at the last of these gateways, and what memory it takes.
+//! follow. Measured are the memory that this takes, and what a neighbour notices: a device at the last of these
+//! gateways, whose reader follows another author.
 
 use std::time::{Duration, Instant};
 

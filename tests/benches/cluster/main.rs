@@ -1,4 +1,4 @@
-//! What it costs that the parts are processes: time from publish to device through two nodes, beside the one process.
+//! What a cluster costs: the time from publish to device through two nodes, compared with one process.
 //!
 //! ```text
 //!   this process ── POST ──▶ gateway-1 ─▶ PostgreSQL ─┐

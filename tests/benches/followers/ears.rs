@@ -1,4 +1,4 @@
-//! What the doorbell tells, counted: the moment at which something has reached all it was to reach.
+//! Counts what the doorbell tells, to know the moment at which a post has reached all inboxes or nodes.
 
 use std::pin::pin;
 use std::sync::Arc;

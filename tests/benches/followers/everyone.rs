@@ -1,8 +1,8 @@
 //! An author whom everyone follows: readers that the store has heard of, no edge, no inbox.
 //!
-//! What it costs that they follow is what is written when the author is classified, and the difference of the store's
-//! size (whose files grow in large pieces); what a reader costs is the first read, which makes the inbox, and the next
-//! one, which finds a post more.
+//! The cost of their follows is the time to give the author the class, and the growth of the store (whose files grow in
+//! large pieces). The cost of a reader is the first read, which makes the inbox, and the next read, which finds one
+//! more post.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! The star beside an author of ten followers: what a post of each costs, and what it costs to follow each.
 //!
-//! They take turns, so that whatever else the machine does slows both. By then both have posted more than a follow
+//! The two take turns, so that other work of the machine slows both. Both have posted more items before than a follow
 //! brings.
 
 use std::time::{Duration, Instant};

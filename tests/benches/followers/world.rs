@@ -1,4 +1,4 @@
-//! Who is there, and what they do.
+//! The authors, their followers, and their posts.
 //!
 //! ```text
 //!   star    ◀── every reader

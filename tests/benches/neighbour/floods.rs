@@ -1,4 +1,4 @@
-//! Frames that carry nothing, heads that do not end, connections that say nothing; and many honest devices at once.
+//! Attacks by blank frames, by heads that do not end and by silent connections; and the load of many honest devices.
 
 use std::rc::Rc;
 use std::time::Duration;

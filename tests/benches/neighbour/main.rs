@@ -1,5 +1,5 @@
-//! What a neighbour notices of an attack: the time from publish to device of one author and one reader who have
-//! nothing to do with it, first in peace, then while each attack runs.
+//! What a neighbour notices of an attack: the time from publish to device of an author and a reader who are not
+//! attacked, first without an attack and then during each attack.
 //!
 //! ```text
 //!   this thread: neighbour's backend + device ──127.0.0.1──▶ feedgate, the release binary (child),

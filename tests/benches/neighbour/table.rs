@@ -1,4 +1,4 @@
-//! The figures of each attack beside those of none.
+//! The table of figures: a row without an attack, and a row for each attack.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures for the person who runs it")]
 
 use feedgate_tests::load::{Report, Seen, milliseconds, quantile};

@@ -1,4 +1,4 @@
-//! Answers that are asked for and never read, with one reader's good token.
+//! Attacks by a reader with a good token, who asks for answers and never reads them.
 
 use std::rc::Rc;
 use std::time::Duration;

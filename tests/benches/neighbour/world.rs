@@ -1,4 +1,4 @@
-//! Who is there.
+//! The authors and readers of the server that is attacked.
 //!
 //! ```text
 //!   quiet ◀── neighbour       what is measured

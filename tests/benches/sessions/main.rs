@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--pull` it
-//! measures something else: a post that all of them pull, beside the same post pushed.
+//! measures something else: a post that all readers pull, compared with a post that is pushed.
 //!
 //! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
 //! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On

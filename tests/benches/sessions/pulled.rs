@@ -1,12 +1,12 @@
-//! A post that every session pulls, beside the same post pushed to every inbox, in turn.
+//! A post that every session pulls, compared with a post that is pushed to every inbox, in turn.
 //!
 //! ```text
 //!   pushed:  accepted ─▶ appended to every inbox, a step for a thousand ─▶ wakes ─▶ frames, without a read
 //!   pulled:  accepted ─▶ one broadcast ─▶ wakes, so many a second ─▶ each session reads, which appends ─▶ frames
 //! ```
 //!
-//! A pull defers the appends to those who are online; here all are, so all the work is done all the same, one inbox at
-//! a time. What it saves, those who are not online, is in the benchmark `followers`.
+//! Pull appends only to inboxes whose readers are online. Here all readers are online, so pull appends as much as push,
+//! one inbox at a time. The benchmark `followers` shows what pull saves for readers who are not online.
 
 use feedgate_tests::load::{Deliver, Report, Tally, Times};
 

@@ -1,4 +1,4 @@
-//! Who is there: readers with an inbox each, and the authors they follow.
+//! The readers, with an inbox each, and the authors whom they follow.
 //!
 //! ```text
 //!   star  ◀── every reader           posts to all, pushed however many they are

@@ -1,4 +1,4 @@
-//! What differs between the engines: the launcher, the URL, and how one knows that it answers.
+//! What differs between the engines: the launcher, the URL, and how to see that the engine answers.
 //!
 //! Each answer carries the process id, so that no other server on the port can be taken for it.
 

@@ -1,7 +1,7 @@
-//! The truth, and what is read of it: each function here is one snapshot of the Archive.
+//! What the Archive holds, and what is read of it: each function here is one snapshot of the Archive.
 //!
-//! What an outbox shows to whom is said by [`feedgate_common::rules`], what an edge row means by
-//! [`feedgate_common::graph`].
+//! [`feedgate_common::rules`] decides which reader sees which record, and [`feedgate_common::graph`] what a row of an
+//! edge means.
 
 use feedgate_common::archive::{Edge, FeedAdd};
 use feedgate_common::change::{Entry, Op, Record, route_of};

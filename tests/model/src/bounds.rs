@@ -1,4 +1,4 @@
-//! How large a configuration is: who is there, how it begins, and how often each thing may happen.
+//! The bounds of a configuration: its users and processes, its first state, and how often each thing may happen.
 
 use feedgate_common::change::Class;
 use feedgate_common::feed::StepSize;

@@ -1,5 +1,5 @@
-//! The configurations that pass, each small enough to be gone through whole in seconds; together they let every two of
-//! the things that can happen meet.
+//! The configurations that pass. Each is so small that all its states are visited in seconds. For every two things that
+//! can happen, there is a configuration in which both happen.
 
 use feedgate_common::change::Class::{Everyone, Pull, Push};
 use feedgate_common::feed::StepSize;

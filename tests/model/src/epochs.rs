@@ -1,5 +1,5 @@
-//! Epochs are compared and nothing else, so the model keeps them small: after each step they are numbered anew, in the
-//! same order. Without that, two rebuilds that take each other's token would give new states for ever.
+//! Keeps the epochs of the model small. Epochs are only compared, so after each step they are numbered anew in their
+//! order. Otherwise rebuilds that begin again and again would give new states for ever.
 
 use crate::state::{Rebuild, State, Store, Taker};
 

@@ -1,8 +1,8 @@
 //! The follow door: where to cut, then the edge and the outbox, then one step; for the main feed, then for the other.
 //!
-//! Which feeds there are is read with the edge that is brought to the main one, and the event is finished as far as
-//! both have it. That is the way of a node that knows of no other feed yet. One that does reads once for both; each
-//! step compares what was read for its own inbox all the same.
+//! The list of feeds is read together with the edge for the main feed, and the event is finished up to the generation
+//! that both feeds have. This is what a node does that knows of no other feed yet. A node that knows of both reads once
+//! for both; even then each step compares what was read for its own inbox.
 
 use feedgate_common::inboxes::EdgeStep;
 use feedgate_common::rules::{is_past, shown};

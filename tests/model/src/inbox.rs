@@ -1,5 +1,5 @@
 //! The store of inboxes: each function here is one atomic step of the trait
-//! [`Inboxes`](feedgate_common::Inboxes), with the decisions made by the functions the product makes them with.
+//! [`Inboxes`](feedgate_common::Inboxes), and decides by the functions of the product.
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::inboxes::{Advance, Build, EdgeStep, Take, floor_of_cut};

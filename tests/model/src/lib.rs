@@ -13,8 +13,8 @@
 //!             devices                                             what is shown
 //! ```
 //!
-//! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order,
-//! by breadth, and evaluates the properties in every state. The decisions are those of the product:
+//! Between any two arrows anything else may happen, and any process may die. [`stateright`] goes through every order of
+//! these steps, breadth first, and checks the properties in every state. The decisions are those of the product:
 //! `marks::push_verdict`, `marks::edge_step_acts`, `marks::pushed_from`, `marks::note_belongs`, `feed::plan`,
 //! `Progress` and its cut, `rules::{shown, is_past, is_news}`, `graph::effective_edge`, `change::route_of`, `Entry`,
 //! `inboxes::floor_of_cut`, `feed::living`, `feed::oldest_first`. What the homes do around them is written out in
@@ -22,10 +22,10 @@
 //!
 //! # What passes
 //!
-//! Everything reachable in these bounds, with nothing left out but what commutes (each place says why). Each
-//! configuration is a test; what its bounds are stands in [`configurations::ALL`]. One author, one reader, two records,
-//! one of each process, one device, where nothing else is said; deletes are among the records; K, what a follow brings
-//! from before, is 1.
+//! Each configuration is a test, which visits every state that is reachable within its bounds. Only steps that commute
+//! with all others are left out; the code says at each place why. [`configurations::ALL`] has the bounds. If the table
+//! says nothing else, a configuration has one author, one reader, two records (deletes are among them), one process of
+//! each kind and one device; and K, the number of items that a follow brings from before it, is 1.
 //!
 //! | configuration | with | states |
 //! |---|---|---|
@@ -67,10 +67,10 @@
 //! | `everyone` | not followed, a change of class, also to everyone's, a follow or unfollow, a mute, a sleep | 1 165 568 |
 //! | `everyone_and_another` | everyone's author and a pulled one, 2 changes of the follows; no deletes | 167 899 |
 //!
-//! # What does not
+//! # What fails
 //!
-//! Each of the [variants](variants::Variant) leaves a rule out and is refuted in one of the same configurations: what
-//! passes there, passes because of the rule. `cargo test -p feedgate-model --test variants -- --nocapture` prints the
+//! Each of the [variants](variants::Variant) leaves a rule out, and one of these configurations then fails. So each
+//! configuration passes because of its rules. `cargo test -p feedgate-model --test variants -- --nocapture` prints the
 //! traces.
 //!
 //! # Larger
@@ -82,16 +82,20 @@
 //!
 //! # What is not covered
 //!
-//! - More than two authors, readers, records of one author beyond three, processes of a kind beyond two, K beyond 1; and more of what happens
-//!   at once than the table says. In particular no configuration has everything.
-//! - States are told apart by 64 bits: in a million states two are confused with a chance of 1 in 37 million, and then one of them is not gone on from.
-//! - Whether the homes keep the promises of their traits: the suites of the homes and the tests over real stores show that.
-//! - An edit's or delete's own race with its body: bodies come with the read that needs them. Windows of deep pages, cursors, `limit` of a
-//!   page; more than one named feed, or one and two readers; a worker that reads once for two inboxes (here it reads for one, then for the
-//!   other); caps and times to live; tokens of connections (I17), memory (I18); the count of followers and its threshold (a class may
-//!   change at any moment instead).
-//! - Time: epochs of a store that is rolled back count no more at once, in every step, as the homes promise.
-//! - That work ends is seen from one state in 64, under one order of turns.
+//! - Larger worlds: more than two authors or readers, more than three records of one author, more than two processes of a
+//!   kind, K beyond 1, and more things at once than the table says. In particular no configuration has everything.
+//! - Confused states: states are compared by 64 bits. In a million states two look alike with a chance of 1 in 37
+//!   million, and then one of them is not continued.
+//! - Whether the stores keep the promises of their traits. The conformance suite and the tests over real stores check
+//!   that.
+//! - The race of an edit or a delete with its body: here a body comes with the read that needs it.
+//! - Windows of deep pages, cursors, and the `limit` of a page.
+//! - More than one named feed, or a named feed with two readers.
+//! - A worker that reads once for two inboxes: here it reads for one, then for the other.
+//! - Caps and times to live; session tokens (I17); memory (I18).
+//! - The count of followers and its threshold: here a class may change at any moment instead.
+//! - Time: in every step, the epochs of a store that was rolled back count no more at once, as the stores promise.
+//! - That all work ends is checked from one state in 64, under one order of turns.
 
 mod archive;
 mod bounds;

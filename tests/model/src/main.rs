@@ -1,5 +1,5 @@
-//! Goes through configurations whole and says what it found: `feedgate-model NAME…`, or `all`. `NAME+what=n` makes one
-//! larger: `cargo run --release -p feedgate-model -- pull+records=3+sleeps=1`.
+//! Visits all states of configurations and prints what it found: `feedgate-model NAME…`, or `all`. `NAME+what=n` makes
+//! one larger: `cargo run --release -p feedgate-model -- pull+records=3+sleeps=1`.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

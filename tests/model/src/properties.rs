@@ -1,4 +1,4 @@
-//! What has to hold: the invariants, in every state or in every state at rest.
+//! The properties that must hold: the invariants, in every state or in every state at rest.
 //!
 //! The properties have their own way to read a log, so that they do not trust the functions they check.
 

@@ -1,4 +1,4 @@
-//! What a state of the model is: the truth, the store of inboxes, and how far each process has come (`processes`).
+//! A state of the model: what the Archive holds, the store of inboxes, and how far each process has come (`processes`).
 //!
 //! Numbers are `u8` so that a state is small and hashed quickly; the product's own types are made from them where a
 //! rule of the product is asked. Nothing here decides anything.

@@ -1,5 +1,5 @@
-//! Rules left out, or replaced by what seems to do as well. Each is refuted: the model finds a run in which a property
-//! breaks.
+//! Variants of the model: in each a rule is left out, or replaced by one that seems to do as well. For each of them the
+//! model finds a run in which a property breaks.
 
 use crate::configurations::named;
 use crate::{Action, Fanout};

@@ -1,6 +1,6 @@
-//! Every configuration, gone through whole: no reachable state breaks a property, and there are as many states as the
-//! crate's documentation says. A change of the rules that changes the number is to be understood before the
-//! documentation is changed.
+//! All states of every configuration are visited: no reachable state breaks a property, and there are as many states as
+//! the crate's documentation says. If a change of the rules changes a number, first understand why, then change the
+//! documentation.
 
 #![expect(clippy::print_stdout, reason = "the numbers of states are what the tests show")]
 

@@ -1,4 +1,4 @@
-//! Each rule, broken, is found: in a configuration that passes with it, the property that it keeps breaks without it.
+//! Each broken rule is found: a configuration that passes with the rule breaks a property without it.
 //!
 //! `cargo test -p feedgate-model --test variants -- --nocapture` prints how.
 

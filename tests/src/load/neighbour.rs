@@ -1,4 +1,4 @@
-//! An author who posts on schedule, and the device of the one who follows.
+//! An author who posts on schedule, and the device of the only follower.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! One device: what it was told, and whether that is what it should have been told.
+//! One device: which changes it was told of, and whether these were the right ones.
 //!
 //! Checks: offsets rise (else something came twice); in items mode they rise by one (else something
 //! is missing). At a round's end a device that has not reached its target misses the difference.

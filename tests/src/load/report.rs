@@ -1,4 +1,4 @@
-//! What was measured: a line each as it becomes known, and all of it as JSON at the end if asked.
+//! The report of a benchmark: prints each figure as it becomes known, and writes all of them as JSON if asked.
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures for the person who runs it")]
 
 use std::path::Path;

@@ -4,7 +4,7 @@
 //! has deleted it, and either
 //! - it was addressed to the reader, and no block stood between the two at that moment, or
 //! - the reader sees its author, and it came after the reader last began to see the author, or was then one of the
-//! newest `backfill` of the author's posts in that feed.
+//!   newest `backfill` of the author's posts in that feed.
 //!
 //! A reader sees an author whom they follow while no shield is up between them. A reader who has never followed,
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any

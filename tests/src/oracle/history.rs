@@ -1,4 +1,4 @@
-//! What a backend asks for: the only thing that the oracle and the server under test have in common.
+//! The operations that a backend asks for. Only these are common to the oracle and the server under test.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What every feed must hold, and what it takes to compare that with what devices see.
+//! The oracle, which says what every feed must hold, and all that is needed to compare this with what devices see.
 //!
 //! ```text
 //!   history   what a backend asked for, in the order it was accepted

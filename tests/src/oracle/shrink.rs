@@ -1,4 +1,4 @@
-//! From a seed to a run, from a run that fails to the least part of it that does, and back from a file.
+//! Runs the schedule of a seed or of a file, and makes a schedule that fails as small as it can.
 
 use std::fs;
 use std::ops::Range;
