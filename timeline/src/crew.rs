@@ -203,6 +203,8 @@ async fn ack(jobs: &dyn Jobs, backoff: Backoff, work: Work) {
 fn hint(error: &StoreError) -> Duration {
     match error {
         StoreError::Overloaded { retry_after_ms } => Duration::from_millis((*retry_after_ms).into()),
-        StoreError::Unavailable(_) | StoreError::Down(_) | StoreError::Corrupt(_) => Duration::ZERO,
+        StoreError::Unavailable(_) | StoreError::Misconfigured(_) | StoreError::Down(_) | StoreError::Corrupt(_) => {
+            Duration::ZERO
+        }
     }
 }

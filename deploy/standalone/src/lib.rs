@@ -62,12 +62,36 @@ pub fn timeline() -> ExitCode {
     end("timeline", cluster::programs::Timeline::parse().run())
 }
 
+/// The error and what it comes from, in one line. A source whose text is said already is left out.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let said = error.chain().map(ToString::to_string);
+    said.reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()
+}
+
 fn end(program: &str, ended: anyhow::Result<()>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{program}: {error:#}");
+            eprintln!("{program}: {}", told(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use feedgate_common::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_with_its_sources_and_nothing_twice() {
+        let full = io::Error::other("no room");
+        let store = StoreError::unavailable(format_args!("cannot write a file: {full}")).with_source(full);
+        let error = anyhow::Error::new(store).context("the stores did not close");
+        let right = "the stores did not close: the store is not available: cannot write a file: no room";
+        assert_eq!(told(&error), right);
     }
 }

@@ -75,7 +75,7 @@ impl Parts {
         last: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
         let ended = self.run(signals.next()).await;
-        let failed = ended.as_ref().err().map(|error| format!("{error:#}"));
+        let failed = ended.as_ref().err().map(crate::told);
         let drain = async {
             let drained = self.drain().await;
             let last = last.await;

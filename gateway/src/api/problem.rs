@@ -170,7 +170,7 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(cause) => {
+            StoreError::Unavailable(cause) | StoreError::Misconfigured(cause) => {
                 tracing::warn!(%cause, "a request found a store unavailable");
                 Self::new(
                     Kind::Unavailable,

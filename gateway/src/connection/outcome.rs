@@ -73,7 +73,10 @@ impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Overloaded { .. } => ErrorCode::TooManyRequests.into(),
-            StoreError::Unavailable(_) | StoreError::Down(_) | StoreError::Corrupt(_) => {
+            StoreError::Unavailable(_)
+            | StoreError::Misconfigured(_)
+            | StoreError::Down(_)
+            | StoreError::Corrupt(_) => {
                 tracing::warn!(%error, "a command could not be carried out");
                 ErrorCode::Internal.into()
             }

@@ -162,15 +162,16 @@ impl Embedded {
             drop(lock);
             noted.map(drop)
         };
-        tokio::task::spawn_blocking(close).await.map_err(StoreError::unavailable)?
+        tokio::task::spawn_blocking(close).await.map_err(|error| StoreError::unavailable(&error).with_source(error))?
     }
 }
 
 /// Writes a manifest of the Archive as it is now, and answers it.
 fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
     let place = dir.join("archive");
-    let manifest = Manifest::of(&place, counters)
-        .map_err(|error| StoreError::unavailable(format_args!("cannot list {}: {error}", place.display())))?;
+    let manifest = Manifest::of(&place, counters).map_err(|error| {
+        StoreError::unavailable(format_args!("cannot list {}: {error}", place.display())).with_source(error)
+    })?;
     manifest.write(dir)?;
     Ok(manifest)
 }
@@ -213,12 +214,14 @@ fn accept(opening: Opening, dir: &Path, lost: Option<String>) -> Result<bool> {
 fn unopened(place: &Path, error: StoreError) -> StoreError {
     let place = place.display();
     match error {
-        StoreError::Corrupt(what) => StoreError::corrupt(format_args!(
+        StoreError::Corrupt(what) => StoreError::Corrupt(what.reworded(format_args!(
             "{place} cannot be opened: {what}; a journal (*.jnl) or a table (keyspaces/*/tables/*) in it is damaged or \
              missing, and the log says which. Restore the data directory as a whole from a copy; or move {place} away and \
              start once with --accept-loss, which begins without any item or follow"
-        )),
-        StoreError::Unavailable(why) => StoreError::unavailable(format_args!("{place} cannot be opened: {why}")),
+        ))),
+        StoreError::Unavailable(why) => {
+            StoreError::Unavailable(why.reworded(format_args!("{place} cannot be opened: {why}")))
+        }
         other => other,
     }
 }
@@ -229,12 +232,15 @@ fn make_names_durable(dir: &Path) -> Result<()> {
     let sync = |dir: &Path| File::open(dir).and_then(|dir| dir.sync_all());
     // A parent directory that may not be opened existed before.
     _ = dir.canonicalize().map(|dir| dir.parent().map(sync));
-    sync(dir).map_err(|error| StoreError::unavailable(format_args!("cannot sync {}: {error}", dir.display())))
+    sync(dir).map_err(|error| {
+        StoreError::unavailable(format_args!("cannot sync {}: {error}", dir.display())).with_source(error)
+    })
 }
 
 fn lock(dir: &Path) -> Result<File> {
     let unusable = |error: std::io::Error| {
-        StoreError::unavailable(format_args!("the data directory {} cannot be used: {error}", dir.display()))
+        let unusable = format_args!("the data directory {} cannot be used: {error}", dir.display());
+        StoreError::unavailable(unusable).with_source(error)
     };
     fs::create_dir_all(dir).map_err(unusable)?;
     let lock = File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(unusable)?;

@@ -52,7 +52,8 @@ impl Manifest {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
-                return Err(StoreError::unavailable(format_args!("cannot read {}: {error}", path.display())));
+                let unread = format_args!("cannot read {}: {error}", path.display());
+                return Err(StoreError::unavailable(unread).with_source(error));
             }
         };
         match serde_json::from_slice::<Self>(&text) {
@@ -83,6 +84,7 @@ impl Manifest {
         let text = serde_json::to_vec_pretty(self).expect("plain fields");
         disk::write_whole(dir, NAME, |file| file.write_all(&text)).map(drop).map_err(|error| {
             StoreError::unavailable(format_args!("cannot write {}: {error}", dir.join(NAME).display()))
+                .with_source(error)
         })
     }
 

@@ -148,14 +148,13 @@ impl Read for Tx<'_> {
 
 /// The error for callers: `Unavailable` if the disk does not answer, `Corrupt` for damage, which a human has to look
 /// at.
-#[allow(clippy::needless_pass_by_value, reason = "a map_err argument")]
 pub(crate) fn store_error(error: fjall::Error) -> StoreError {
     use fjall::{Error, LsmError};
-    match &error {
+    match error {
         Error::Poisoned => StoreError::unavailable("an earlier write to disk failed; restart once the disk is sound"),
         Error::Locked => StoreError::unavailable("another process has the data directory open"),
-        Error::Io(cause) | Error::Storage(LsmError::Io(cause)) => StoreError::unavailable(cause),
+        Error::Io(cause) | Error::Storage(LsmError::Io(cause)) => StoreError::unavailable(&cause).with_source(cause),
         Error::KeyspaceDeleted => StoreError::unavailable(error),
-        _ => StoreError::corrupt(error),
+        error => StoreError::corrupt(&error).with_source(error),
     }
 }

@@ -169,7 +169,7 @@ impl Writer {
         vital.check_alive()?;
         self.write(group).map_err(|error| {
             self.fail(&error);
-            vital.check().err().unwrap_or_else(|| StoreError::unavailable(error))
+            vital.check().err().unwrap_or_else(|| StoreError::unavailable(&error).with_source(error))
         })
     }
 

@@ -8,6 +8,7 @@
 //! Invariants: it connects again by itself, forever, at most every [`RECONNECT_MAX`]; once it is lost for [`BLIP`],
 //! calls fail at once instead of waiting for it; a subscription's messages wait in a bounded queue.
 
+use std::error::Error;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
 use async_nats::connection::State;
-use async_nats::jetstream::context::{Context, ContextBuilder};
-use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+use async_nats::jetstream::context::{AccountError, Context, ContextBuilder};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use parking_lot::Mutex;
@@ -45,18 +46,28 @@ const SUBSCRIPTION_ROOM: usize = 1024;
 const OLDEST: (u64, u64) = (2, 10);
 
 /// Why there is no connection.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum BusError {
     /// The URL is none.
     #[error("{0:?} is not the URL of a nats-server, as in nats://127.0.0.1:4222 or tls://user:password@host:4222")]
     NoUrl(String),
-    /// Nobody answers there, or refuses us.
+    /// Nobody answers there.
     #[error("no connection to nats-server at {at}: {why}")]
     Unreachable {
         /// The host and port that were tried.
         at: String,
-        /// In the client's words.
-        why: String,
+        /// The client's error.
+        #[source]
+        why: ConnectError,
+    },
+    /// It does not take our user and password, or token.
+    #[error("no connection to nats-server at {at}: {why}")]
+    Unauthorized {
+        /// The host and port that were tried.
+        at: String,
+        /// The client's error.
+        #[source]
+        why: ConnectError,
     },
     /// It would take our work and give each worker all of it.
     #[error(
@@ -72,8 +83,9 @@ pub enum BusError {
     NoJetStream {
         /// The host and port that were tried.
         at: String,
-        /// In the server's words.
-        why: String,
+        /// The client's error, with the server's words.
+        #[source]
+        why: AccountError,
     },
 }
 
@@ -128,7 +140,12 @@ impl Bus {
             })
             .connect(servers)
             .await
-            .map_err(|error| BusError::Unreachable { at: at.clone(), why: error.to_string() })?;
+            .map_err(|why| match why.kind() {
+                ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+                    BusError::Unauthorized { at: at.clone(), why }
+                }
+                _ => BusError::Unreachable { at: at.clone(), why },
+            })?;
         let version = client.server_info().version;
         if !will_do(&version) {
             return Err(BusError::TooOld(version));
@@ -136,7 +153,7 @@ impl Bus {
         let jetstream = ContextBuilder::new().timeout(CALL).ack_timeout(CALL).build(client.clone());
         match jetstream.query_account().await {
             Ok(_) => Ok(Self { client, jetstream, gaps, connections, lost }),
-            Err(error) => Err(BusError::NoJetStream { at, why: error.to_string() }),
+            Err(why) => Err(BusError::NoJetStream { at, why }),
         }
     }
 
@@ -180,7 +197,7 @@ impl Bus {
         }
         let lost = self.lost.lock().unwrap_or_else(Instant::now);
         let connected = timeout_at(lost + BLIP, gaps.changed()).await;
-        connected.map(drop).map_err(|_| failed("not connected"))
+        connected.map(drop).map_err(|_| unavailable("not connected"))
     }
 
     /// To the server and back. What was sent before has reached it when this answers, subscriptions too.
@@ -199,13 +216,18 @@ impl Bus {
 pub(crate) async fn within<T>(bound: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
     match timeout(bound, call).await {
         Ok(answer) => answer,
-        Err(_) => Err(failed(format_args!("no answer within {bound:?}"))),
+        Err(_) => Err(unavailable(format_args!("no answer within {bound:?}"))),
     }
 }
 
 /// The failure of a call to NATS, in its words.
-pub(crate) fn failed(error: impl Display) -> StoreError {
-    StoreError::unavailable(format_args!("NATS: {error}"))
+pub(crate) fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
+    unavailable(&error).with_source(error)
+}
+
+/// The failure of a call to NATS, in our words.
+pub(crate) fn unavailable(why: impl Display) -> StoreError {
+    StoreError::unavailable(format_args!("NATS: {why}"))
 }
 
 /// Who we are, as the first URL says: user and password, or a token alone.

@@ -101,11 +101,11 @@ fn too_late<T>(waited: Duration) -> Result<T> {
 fn parse(url: &str) -> Result<PgConnectOptions> {
     const RIGHT: &str = "an archive_url is postgres://user:password@host:port/database";
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
-        return Err(StoreError::unavailable(RIGHT));
+        return Err(StoreError::misconfigured(RIGHT));
     }
     let options = PgConnectOptions::from_str(url);
     // An error must not show the URL, since it holds the password.
-    let options = options.map_err(|error| StoreError::unavailable(format_args!("{RIGHT}: {error}")))?;
+    let options = options.map_err(|error| StoreError::misconfigured(format_args!("{RIGHT}: {error}")))?;
     let options = options.application_name("feedgate").disable_statement_logging();
     // The URL may ask for another value of synchronous_commit, such as remote_apply. The value in effect is checked
     // later.
@@ -128,13 +128,15 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         bool,
     ) = read;
     if number / 10_000 < OLDEST {
-        return Err(StoreError::unavailable(format_args!("PostgreSQL {OLDEST} or newer is needed, this is {version}")));
+        return Err(StoreError::misconfigured(format_args!(
+            "PostgreSQL {OLDEST} or newer is needed, this is {version}"
+        )));
     }
     if standby {
-        return Err(StoreError::unavailable("archive_url must name the primary; this server is a standby"));
+        return Err(StoreError::misconfigured("archive_url must name the primary; this server is a standby"));
     }
     if synchronous_commit == "off" {
-        return Err(StoreError::unavailable(
+        return Err(StoreError::misconfigured(
             "synchronous_commit is off in archive_url: what is accepted could be lost; take it out or set it on",
         ));
     }
@@ -155,8 +157,10 @@ async fn migrate(connection: &mut PgConnection) -> Result<()> {
     });
     let mut migrator = Migrator::with_migrations(migrations.into());
     migrator.set_ignore_missing(true);
-    let failed =
-        |error| StoreError::unavailable(format_args!("the tables could not be brought to this version: {error}"));
+    let failed = |error| {
+        StoreError::unavailable(format_args!("the tables could not be brought to this version: {error}"))
+            .with_source(error)
+    };
     migrator.run_direct(None, connection, false).await.map_err(failed)
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   conflict   another transaction was in the way and this one was taken back: again from the start
 //!   lost       the connection is gone: again on another one, unless COMMIT was already sent
-//!   neither    answered to the caller: Unavailable, or Corrupt if what was read cannot be what was written
+//!   neither    answered to the caller: Unavailable, Misconfigured if a person has to change something, or Corrupt if what
+//!              was read cannot be what was written
 //! ```
 
 use feedgate_common::StoreError;
@@ -46,36 +47,40 @@ pub(crate) fn is_disk_full(error: &Error) -> bool {
     database(error).is_some_and(|error| error.code() == DISK_FULL)
 }
 
-/// The error as callers of the Archive get it: `Corrupt` for damaged rows, else `Unavailable`.
+/// The error as callers of the Archive get it: `Corrupt` for damaged rows, `Misconfigured` for what a person has to
+/// change, else `Unavailable`.
 pub(crate) fn store_error(error: Error) -> StoreError {
-    if let Some(error) = database(&error) {
-        return refused(error);
-    }
     match error {
-        Error::Io(cause) => StoreError::unavailable(format_args!("the connection to PostgreSQL: {cause}")),
+        Error::Database(error) => match error.try_downcast::<PgDatabaseError>() {
+            Ok(error) => refused(&error).with_source(*error),
+            Err(error) => StoreError::unavailable(format_args!("PostgreSQL: {error}")),
+        },
+        Error::Io(cause) => {
+            StoreError::unavailable(format_args!("the connection to PostgreSQL: {cause}")).with_source(cause)
+        }
         Error::Decode(what) => StoreError::corrupt(what),
         Error::ColumnDecode { .. } | Error::ColumnNotFound(_) | Error::TypeNotFound { .. } | Error::RowNotFound => {
-            StoreError::corrupt(error)
+            StoreError::corrupt(&error).with_source(error)
         }
-        error => StoreError::unavailable(format_args!("PostgreSQL: {error}")),
+        error => StoreError::unavailable(format_args!("PostgreSQL: {error}")).with_source(error),
     }
 }
 
 /// The error for a statement that the server has refused, with what would help.
 fn refused(error: &PgDatabaseError) -> StoreError {
-    let help = match error.code() {
-        "28P01" | "28000" => "check user and password in archive_url, and pg_hba.conf",
-        "3D000" => "create the database, or name another in archive_url",
-        "53300" => "raise max_connections of the server or lower Feedgate's",
+    let (sorted, help): (fn(String) -> StoreError, _) = match error.code() {
+        "28P01" | "28000" => (StoreError::misconfigured, "check user and password in archive_url, and pg_hba.conf"),
+        "3D000" => (StoreError::misconfigured, "create the database, or name another in archive_url"),
+        "25006" => (StoreError::misconfigured, "archive_url must name the primary; this server only reads"),
+        "42501" => (StoreError::misconfigured, "the user in archive_url must own the tables"),
+        "53300" => (StoreError::unavailable, "raise max_connections of the server or lower Feedgate's"),
         DISK_FULL => return StoreError::down("PostgreSQL has no room left on its disk"),
-        "57P01" | "57P02" | "57P03" => "it is stopping or starting",
-        "57014" => "a statement took too long; it was given up and changed nothing",
-        "25006" => "archive_url must name the primary; this server only reads",
-        "42501" => "the user in archive_url must own the tables",
+        "57P01" | "57P02" | "57P03" => (StoreError::unavailable, "it is stopping or starting"),
+        "57014" => (StoreError::unavailable, "a statement took too long; it was given up and changed nothing"),
         code if code.starts_with("XX") || code.starts_with("42") || code.starts_with("22") => {
             return StoreError::corrupt(format_args!("PostgreSQL ({code}): {}", error.message()));
         }
         code => return StoreError::unavailable(format_args!("PostgreSQL ({code}): {}", error.message())),
     };
-    StoreError::unavailable(format_args!("PostgreSQL: {} ({help})", error.message()))
+    sorted(format!("PostgreSQL: {} ({help})", error.message()))
 }

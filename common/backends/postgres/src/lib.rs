@@ -74,8 +74,8 @@ impl PostgresArchive {
     /// the Archive is dropped.
     ///
     /// # Errors
-    /// `Unavailable`, with what is wrong and what would be right: the URL, the server, its version, the password, the
-    /// database, or settings under which what is accepted could be lost.
+    /// `Misconfigured`, with what is wrong and what would be right: the URL, the version, the password, the database, or
+    /// settings under which what is accepted could be lost. `Unavailable` if the server does not answer.
     pub async fn connect(url: &str, options: Options) -> Result<Self> {
         let (pool, buckets) = connect::open(url, options).await?;
         let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));

@@ -205,7 +205,8 @@ fn address(options: &PgConnectOptions) -> String {
 pub(crate) fn unreachable(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::Io(cause) => {
-            StoreError::unavailable(format_args!("no PostgreSQL at {}: {cause}", address(options)))
+            let nobody = format_args!("no PostgreSQL at {}: {cause}", address(options));
+            StoreError::unavailable(nobody).with_source(cause)
         }
         sqlx::Error::Tls(cause) => {
             StoreError::unavailable(format_args!("no TLS with PostgreSQL at {}: {cause}", address(options)))

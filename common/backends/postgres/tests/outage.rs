@@ -36,7 +36,9 @@ async fn publish_at_last(archive: &PostgresArchive, wanted: &Publish) -> (ItemId
         match publish(archive, wanted.clone()).await {
             Ok(accepted) => return accepted,
             Err(StoreError::Unavailable(_) | StoreError::Overloaded { .. }) => tokio::task::yield_now().await,
-            Err(error @ (StoreError::Down(_) | StoreError::Corrupt(_))) => panic!("{error}"),
+            Err(error @ (StoreError::Misconfigured(_) | StoreError::Down(_) | StoreError::Corrupt(_))) => {
+                panic!("{error}")
+            }
         }
     }
 }
@@ -184,13 +186,13 @@ async fn calls_into_silence(archive: &Arc<PostgresArchive>) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_only_reads_refuses_writes_as_unavailable() {
+async fn a_server_that_only_reads_refuses_writes_and_names_the_setting() {
     let url = server().database("readonly");
     let archive = open(&url).await;
     publish(&archive, keyed(0, 0)).await.unwrap();
     execute(&url, "ALTER DATABASE readonly SET default_transaction_read_only = on").await;
     terminate(&url).await;
     let error = publish(&archive, keyed(0, 1)).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("primary")), "{error}");
+    assert!(matches!(&error, StoreError::Misconfigured(why) if why.contains("primary")), "{error}");
     archive.ping().await.unwrap();
 }

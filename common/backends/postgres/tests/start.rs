@@ -4,8 +4,9 @@
 
 mod server;
 
-use std::fs;
+use std::error::Error;
 use std::sync::Arc;
+use std::{fs, io};
 
 use feedgate_common::StoreError;
 use feedgate_common::archive::{ArchiveCounts, Names, Status};
@@ -15,7 +16,7 @@ use server::{execute, open, server, user};
 
 async fn refusal(url: &str) -> String {
     match PostgresArchive::connect(url, Options::default()).await {
-        Err(StoreError::Unavailable(why)) => why.to_string(),
+        Err(StoreError::Misconfigured(why)) => why.to_string(),
         Err(error) => panic!("not {error}"),
         Ok(_) => panic!("{url} was taken"),
     }
@@ -74,8 +75,11 @@ async fn what_is_wrong_with_a_url_or_its_server_is_said_and_what_would_be_right(
     assert!(why.contains("postgres://user:password@host:port/database"), "{why}");
     let why = refusal("postgres://guest:s3cret@host:notaport/x").await;
     assert!(why.contains("postgres://user:password@host:port/database") && !why.contains("s3cret"), "{why}");
-    let why = refusal("postgres://feedgate@127.0.0.1:1/there").await;
-    assert!(why.contains("no PostgreSQL at 127.0.0.1:1"), "{why}");
+    let away = PostgresArchive::connect("postgres://feedgate@127.0.0.1:1/there", Options::default()).await;
+    let Err(error @ StoreError::Unavailable(_)) = away else { panic!("nobody is there") };
+    assert!(error.to_string().contains("no PostgreSQL at 127.0.0.1:1"), "{error}");
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::ConnectionRefused));
     let why = refusal(&there.replace("/there", "/missing")).await;
     assert!(why.contains("\"missing\" does not exist") && why.contains("create the database"), "{why}");
     let why = refusal(&format!("{there}?options=-c%20synchronous_commit%3Doff")).await;

@@ -70,12 +70,13 @@ impl Link {
     /// belong to; `rediss://` by TLS. One host that belongs to a cluster will do too.
     ///
     /// # Errors
-    /// `Unavailable` if it is no such URL, nobody answers, or who answers is not what Feedgate needs: Redis 7.0, and
-    /// no replica.
+    /// `Misconfigured` if it is no such URL, the password is wrong, or who answers is not what Feedgate needs: Redis 7.0,
+    /// and no replica. `Unavailable` if nobody answers.
     pub async fn connect(url: &str, timeouts: Timeouts) -> Result<Self> {
         let hosts = cluster_hosts(url);
         if let [one] = &hosts[..] {
-            let client = Client::open(&one[..]).map_err(|e| StoreError::unavailable(format_args!("inbox_url: {e}")))?;
+            let client =
+                Client::open(&one[..]).map_err(|e| StoreError::misconfigured(format_args!("inbox_url: {e}")))?;
             let single = Single::new(client, timeouts);
             let link = Self::over(Route::Single(Arc::new(single)), timeouts, 1);
             if !server::check(&link.info().await?)?.cluster {
@@ -262,11 +263,14 @@ fn failed(error: RedisError) -> StoreError {
         return StoreError::down(format_args!("Redis: {}", why.split(" script:").next().unwrap_or(why)));
     }
     let damaged = error.code() == Some("WRONGTYPE") || error.detail().is_some_and(|d| d.contains("user_script:"));
-    if damaged {
-        StoreError::corrupt(format_args!("Redis: {error}"))
-    } else {
-        StoreError::unavailable(format_args!("Redis: {error}"))
-    }
+    let stranger = error.kind() == ErrorKind::AuthenticationFailed
+        || error.code().is_some_and(|code| matches!(code, "NOAUTH" | "WRONGPASS"));
+    let sorted: fn(String) -> StoreError = match (damaged, stranger) {
+        (true, _) => StoreError::corrupt,
+        (_, true) => StoreError::misconfigured,
+        _ => StoreError::unavailable,
+    };
+    sorted(format!("Redis: {error}")).with_source(error)
 }
 
 #[cfg(test)]
@@ -280,6 +284,18 @@ mod tests {
             let refused = redis::parse_redis_value(said.as_bytes()).and_then(Value::extract_error).unwrap_err();
             let StoreError::Down(why) = failed(refused) else { panic!("{said}") };
             assert_eq!(&*why, "Redis: Errors writing to the AOF file: No space left on device");
+        }
+    }
+
+    #[test]
+    fn a_redis_that_does_not_take_the_password_is_misconfigured_and_its_error_is_kept() {
+        for code in ["NOAUTH", "WRONGPASS"] {
+            let said = format!("-{code} no\r\n");
+            let refused = redis::parse_redis_value(said.as_bytes()).and_then(Value::extract_error).unwrap_err();
+            let error = failed(refused);
+            assert!(matches!(error, StoreError::Misconfigured(_)), "{error}");
+            let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<RedisError>());
+            assert_eq!(source.and_then(RedisError::code), Some(code));
         }
     }
 

@@ -8,10 +8,12 @@
 //!
 //! Invariant: every message names the engine, its setting and its URL, without the password.
 
-use std::fmt::Display;
+use std::error::Error;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use feedgate_common::StoreError;
+use feedgate_nats::BusError;
 use tokio::time::{Instant, sleep};
 
 use crate::url::StoreUrl;
@@ -22,20 +24,23 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The least time between two lines in the log.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 
-/// Words in errors that only a person can repair. They are those of the engines and of our clients, which name the
-/// setting that must be changed. Lower case.
-const HOPELESS: [&str; 10] = [
-    "is damaged",
-    "archive_url",
-    "inbox_url",
-    "bus_url",
-    "or newer",
-    "is not the url",
-    "authentication",
-    "wrongpass",
-    "authorization violation",
-    "jetstream is not on",
-];
+/// Why a connection failed.
+pub(super) trait Failure: Error + Send + Sync + 'static {
+    /// Whether waiting cannot help, since a person has to change or repair something.
+    fn is_hopeless(&self) -> bool;
+}
+
+impl Failure for StoreError {
+    fn is_hopeless(&self) -> bool {
+        matches!(self, Self::Misconfigured(_) | Self::Corrupt(_))
+    }
+}
+
+impl Failure for BusError {
+    fn is_hopeless(&self) -> bool {
+        !matches!(self, Self::Unreachable { .. })
+    }
+}
 
 /// An engine that is waited for.
 pub(super) struct Engine<'a> {
@@ -61,7 +66,10 @@ impl Patience {
     }
 
     /// Calls `connect` until it succeeds, is refused, or the time is over. Cancel safe.
-    pub(super) async fn until_there<T, E: Display, F: Future<Output = Result<T, E>>>(
+    ///
+    /// # Errors
+    /// The last failure of `connect`, which is the source of the error.
+    pub(super) async fn until_there<T, E: Failure, F: Future<Output = Result<T, E>>>(
         &self,
         engine: &Engine<'_>,
         connect: impl Fn() -> F,
@@ -71,17 +79,17 @@ impl Patience {
         loop {
             let error = match tokio::time::timeout_at(self.until.max(Instant::now() + AGAIN), connect()).await {
                 Ok(Ok(there)) => return Ok(there),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "no answer".to_owned(),
+                Ok(Err(error)) if error.is_hopeless() => {
+                    return Err(anyhow!(error).context(format!("{name} ({setting} = \"{url}\")")));
+                }
+                Ok(Err(error)) => anyhow!(error),
+                Err(_) => anyhow!("no answer"),
             };
-            if is_hopeless(&error) {
-                return Err(anyhow!("{name} ({setting} = \"{url}\"): {error}"));
-            }
             if Instant::now() + AGAIN >= self.until {
-                return Err(anyhow!(
-                    "{name} ({setting} = \"{url}\") was not there within {} s (wait_for_stores_secs): {error}",
+                return Err(error.context(format!(
+                    "{name} ({setting} = \"{url}\") was not there within {} s (wait_for_stores_secs)",
                     self.secs
-                ));
+                )));
             }
             if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
                 tracing::warn!("waiting for {name} at {url}: {error}");
@@ -92,55 +100,57 @@ impl Patience {
     }
 }
 
-fn is_hopeless(error: &str) -> bool {
-    let error = error.to_lowercase();
-    HOPELESS.iter().any(|words| error.contains(words))
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::future::ready;
+    use std::io;
 
     use super::*;
 
-    async fn wait(answers: &[&'static str]) -> (anyhow::Result<()>, usize) {
-        let asked = Cell::new(0);
+    /// Waits for an engine whose tries have these outcomes; the last one goes on.
+    async fn wait<E: Failure>(tries: &[impl Fn() -> Result<(), E>]) -> (anyhow::Result<()>, usize) {
+        let tried = Cell::new(0);
         let url = StoreUrl::new("redis://:secret@a:1");
         let connect = || {
-            let answer = answers[asked.get().min(answers.len() - 1)];
-            asked.set(asked.get() + 1);
-            ready(if answer == "there" { Ok(()) } else { Err(answer) })
+            let outcome = tries[tried.get().min(tries.len() - 1)]();
+            tried.set(tried.get() + 1);
+            ready(outcome)
         };
         let engine = Engine { name: "Redis", setting: "inbox_url", url: &url };
-        (Patience::new(10).until_there(&engine, connect).await, asked.get())
+        (Patience::new(10).until_there(&engine, connect).await, tried.get())
+    }
+
+    fn away() -> Result<(), StoreError> {
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        Err(StoreError::unavailable(&refused).with_source(refused))
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_engine_that_comes_late_is_waited_for() {
-        let (there, asked) = wait(&["connection refused", "connection refused", "there"]).await;
-        assert!(there.is_ok() && asked == 3);
+        let (there, tried) = wait(&[away, away, || Ok(())]).await;
+        assert!(there.is_ok() && tried == 3);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_never_comes_is_named_without_its_password() {
-        let (gone, asked) = wait(&["connection refused"]).await;
-        let error = gone.unwrap_err().to_string();
-        let right = "Redis (inbox_url = \"redis://***@a:1\") was not there within 10 s (wait_for_stores_secs): ";
-        assert!(error.starts_with(right) && asked > 10, "{asked} {error}");
+    async fn one_that_never_comes_is_named_without_its_password_and_its_error_is_kept() {
+        let (gone, tried) = wait(&[away]).await;
+        let error = gone.unwrap_err();
+        let right = "Redis (inbox_url = \"redis://***@a:1\") was not there within 10 s (wait_for_stores_secs)";
+        assert!(error.to_string() == right && tried > 10, "{tried} {error}");
+        assert!(matches!(error.downcast_ref(), Some(StoreError::Unavailable(_))));
+        let io = error.root_cause().downcast_ref::<io::Error>().map(io::Error::kind);
+        assert_eq!(io, Some(io::ErrorKind::ConnectionRefused));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_waiting_cannot_mend_is_said_at_once() {
-        for refusal in [
-            "PostgreSQL: password authentication failed (check user and password in archive_url, and pg_hba.conf)",
-            "Redis: WRONGPASS invalid username-password pair or user is disabled.",
-            "no nats-server at a:4222: Authorization Violation",
-            "this nats-server is 2.9.10; Feedgate needs 2.10 or newer",
-        ] {
-            let (refused, asked) = wait(&[refusal]).await;
-            assert!(refused.unwrap_err().to_string().ends_with(refusal));
-            assert_eq!(asked, 1, "{refusal}");
+        for refusal in [StoreError::misconfigured("a password"), StoreError::corrupt("a row")] {
+            let (refused, tried) = wait(&[|| Err(refusal.clone())]).await;
+            assert_eq!(refused.unwrap_err().root_cause().to_string(), refusal.to_string());
+            assert_eq!(tried, 1, "{refusal}");
         }
+        let (refused, tried) = wait(&[|| Err(BusError::TooOld("2.9.10".to_owned()))]).await;
+        assert!(matches!(refused.unwrap_err().downcast_ref(), Some(BusError::TooOld(_))) && tried == 1);
     }
 }

@@ -103,7 +103,7 @@ pub(in super::super) async fn export(
             // The error breaks the body off, so that the client does not take it for a complete one.
             Err(error) => {
                 tracing::warn!(%error, %cursor, "an export was broken off");
-                Some((Err(std::io::Error::other(error.to_string())), (api, None)))
+                Some((Err(std::io::Error::other(error)), (api, None)))
             }
         }
     });

@@ -203,7 +203,7 @@ async fn write_one(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Wr
             Err(StoreError::Overloaded { retry_after_ms }) => {
                 sleep(Duration::from_millis(retry_after_ms.into()).max(pause)).await;
             }
-            Err(StoreError::Unavailable(_) | StoreError::Down(_)) => sleep(pause).await,
+            Err(StoreError::Unavailable(_) | StoreError::Misconfigured(_) | StoreError::Down(_)) => sleep(pause).await,
             answer => return answer,
         }
         pause *= 2;

@@ -46,9 +46,9 @@ impl KnownUsers {
         }
         let text = view.get::<Users>(&no)?;
         let text = text.ok_or_else(|| StoreError::corrupt(format_args!("user {} has no name", no.0)))?;
-        let name: UserId = text
-            .parse()
-            .map_err(|error| StoreError::corrupt(format_args!("the name {text:?} of user {}: {error}", no.0)))?;
+        let name: UserId = text.parse().map_err(|error| {
+            StoreError::corrupt(format_args!("the name {text:?} of user {}: {error}", no.0)).with_source(error)
+        })?;
         self.by_no.insert(no, name.clone());
         Ok(name)
     }

@@ -167,8 +167,9 @@ fn lock(dir: &Path) -> Result<File> {
     let path = dir.join("lock");
     let file = File::options().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|e| segment::failed("open", &path, e))?;
-    file.try_lock()
-        .map_err(|e| StoreError::unavailable(format_args!("{} is in use by another process: {e}", dir.display())))?;
+    file.try_lock().map_err(|e| {
+        StoreError::unavailable(format_args!("{} is in use by another process: {e}", dir.display())).with_source(e)
+    })?;
     Ok(file)
 }
 

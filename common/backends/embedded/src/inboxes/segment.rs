@@ -13,6 +13,7 @@
 //! batch that rots on disk after it was answered looks the same as a torn one; only the checksums
 //! of the disk can tell them apart.)
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -150,10 +151,10 @@ pub(super) struct Segment {
 pub(super) enum AppendError {
     /// The log is as it was before, for example because the disk is full. Later appends may succeed.
     #[error("{0}")]
-    Undone(io::Error),
+    Undone(#[source] io::Error),
     /// It is not known what the disk holds. Nothing more may be appended.
     #[error("{0}")]
-    Unknown(io::Error),
+    Unknown(#[source] io::Error),
 }
 
 impl Segment {
@@ -279,8 +280,8 @@ pub(super) fn damaged(path: &Path, offset: usize, what: &str) -> StoreError {
 }
 
 /// The error for a file that cannot be used.
-pub(super) fn failed(what: &str, path: &Path, cause: impl std::fmt::Display) -> StoreError {
-    StoreError::unavailable(format_args!("cannot {what} {}: {cause}", path.display()))
+pub(super) fn failed(what: &str, path: &Path, cause: impl Error + Send + Sync + 'static) -> StoreError {
+    StoreError::unavailable(format_args!("cannot {what} {}: {cause}", path.display())).with_source(cause)
 }
 
 #[cfg(test)]

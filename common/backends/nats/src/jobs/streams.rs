@@ -29,7 +29,7 @@ use futures_util::future::{join_all, try_join};
 
 use super::hands::Place;
 use super::{Settings, wire};
-use crate::bus::{Bus, CALL, failed, within};
+use crate::bus::{Bus, CALL, failed, unavailable, within};
 
 const EVENTS: &str = "FEED";
 const EVENT_SUBJECTS: &str = "feed.event.";
@@ -84,12 +84,15 @@ impl Streams {
         for config in [self.work(Lane::Posts), self.work(Lane::Edges), self.events()] {
             let name = config.name.clone();
             let stream = self.bus.jetstream().create_or_update_stream(config).await;
-            stream.map_err(|error| failed(format_args!("stream {name} cannot be set up: {error}")))?;
+            stream.map_err(|error| {
+                unavailable(format_args!("stream {name} cannot be set up: {error}")).with_source(error)
+            })?;
         }
         for name in Lane::ALL.map(stream) {
             let consumer = self.bus.jetstream().create_consumer_on_stream(self.workers(), name).await;
-            consumer
-                .map_err(|error| failed(format_args!("consumer {CONSUMER} of {name} cannot be set up: {error}")))?;
+            consumer.map_err(|error| {
+                unavailable(format_args!("consumer {CONSUMER} of {name} cannot be set up: {error}")).with_source(error)
+            })?;
         }
         Ok(())
     }
@@ -139,7 +142,7 @@ impl Streams {
             // Boxed: large, and rarely needed.
             Box::pin(self.set_up()).await?;
             if !self.publish(&homeless).await?.is_empty() {
-                return Err(failed("no stream takes jobs"));
+                return Err(unavailable("no stream takes jobs"));
             }
         }
         Ok(())

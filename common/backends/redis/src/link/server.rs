@@ -13,7 +13,7 @@ pub(super) struct Server {
 /// Judges a server by its `INFO`.
 ///
 /// # Errors
-/// `Unavailable` if it is too old or a replica.
+/// `Misconfigured` if it is too old or a replica.
 pub(super) fn check(info: &str) -> Result<Server> {
     let field = |name: &str| {
         let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -22,12 +22,12 @@ pub(super) fn check(info: &str) -> Result<Server> {
     let version = field("redis_version");
     if version.split('.').next().and_then(|major| major.parse().ok()).is_none_or(|major: u32| major < 7) {
         let wanted = format_args!("Redis is version {version:?}; Feedgate needs 7.0 or later");
-        return Err(StoreError::unavailable(wanted));
+        return Err(StoreError::misconfigured(wanted));
     }
     let cluster = field("cluster_enabled") == "1";
     if field("role") != "master" && !cluster {
         let master = (field("master_host"), field("master_port"));
-        return Err(StoreError::unavailable(format_args!(
+        return Err(StoreError::misconfigured(format_args!(
             "inbox_url names a replica; it must name its master, {}:{}",
             master.0, master.1
         )));
@@ -63,8 +63,8 @@ mod tests {
             (info("", "master", "0"), "7.0 or later"),
             (info("7.2.0", "slave", "0"), "its master, 10.0.0.1:6379"),
         ] {
-            let refused = check(&info).unwrap_err().to_string();
-            assert!(refused.contains(words), "{refused}");
+            let refused = check(&info).unwrap_err();
+            assert!(matches!(&refused, StoreError::Misconfigured(why) if why.contains(words)), "{refused}");
         }
     }
 }
