@@ -10,8 +10,8 @@ use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::{Api, query};
 use crate::cli::{Cli, Command, Edge, Place, Publish, Serve};
+use crate::client::{Client, query};
 use crate::layers::{self, Given};
 use crate::serve::{self, Role};
 use crate::settings::Settings;
@@ -24,7 +24,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         Command::CheckConfig(serve) => show(&server_settings(&serve)?),
         Command::DefaultConfig => print(DEFAULT_CONFIG.trim_end()),
         Command::Ready { url } => client(async move {
-            Api::anonymous(&url)?.call(Method::GET, "/readyz", None).await?;
+            Client::anonymous(&url)?.call(Method::GET, "/readyz", None).await?;
             print("ready")
         }),
         Command::Secrets { directory } => {
@@ -32,20 +32,20 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             print(&format!("the secrets are in {}", directory.display()))
         }
         Command::Token { user, device, ttl, server } => {
-            client(async move { print(&Api::find(server)?.token(&user, device.as_ref(), ttl).await?) })
+            client(async move { print(&Client::find(server)?.token(&user, device.as_ref(), ttl).await?) })
         }
         Command::Publish(publish) => client(self::publish(publish)),
         Command::Follow(edge) => client(set(Method::PUT, edge)),
         Command::Unfollow(edge) => client(set(Method::DELETE, edge)),
         Command::Class { author, class, server } => client(async move {
             let body = json!({ "class": class }).to_string();
-            Api::find(server)?.call(Method::PUT, &format!("/v1/authors/{author}"), Some(body.into())).await?;
+            Client::find(server)?.call(Method::PUT, &format!("/v1/authors/{author}"), Some(body.into())).await?;
             print(&format!("{author} is of class {class}"))
         }),
         Command::Feed { user, name, limit, cursor, server } => client(async move {
             let cursor = cursor.map(|cursor| format!("&cursor={}", query(&cursor))).unwrap_or_default();
             let path = format!("/v1/users/{user}/feed?name={}&limit={limit}{cursor}", query(&name));
-            print(&Api::find(server)?.call(Method::GET, &path, None).await?)
+            print(&Client::find(server)?.call(Method::GET, &path, None).await?)
         }),
         Command::Import { file, from_line, server } => {
             client(async move { transfer::import(&file, from_line, server).await })
@@ -137,7 +137,7 @@ async fn publish(args: Publish) -> anyhow::Result<()> {
         body: &body,
     };
     let answer =
-        Api::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_vec(&item)?.into())).await?;
+        Client::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_vec(&item)?.into())).await?;
     print(&answer)
 }
 
@@ -160,7 +160,7 @@ fn json_body(text: String) -> anyhow::Result<Body> {
 async fn set(method: Method, edge: Edge) -> anyhow::Result<()> {
     let follows = if method == Method::PUT { "follows" } else { "does not follow" };
     let path = format!("/v1/users/{}/following/{}", edge.reader, edge.author);
-    Api::find(edge.server)?.call(method, &path, None).await?;
+    Client::find(edge.server)?.call(method, &path, None).await?;
     print(&format!("{} {follows} {}", edge.reader, edge.author))
 }
 

@@ -19,8 +19,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{Api, ApiError, query, strange};
 use crate::cli;
+use crate::client::{ApiError, Client, query, strange};
 use crate::device::{Device, End, Event};
 
 /// How long to wait after a first loss; the time doubles up to [`PAUSE_MAX`].
@@ -38,8 +38,16 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
     let cli::Tail { user, name, device, since, lines, server } = args;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let tail =
-        Tail { api: Api::find(server)?, user, name, device, lines, position: since, pause: PAUSE_FIRST, met: false };
+    let tail = Tail {
+        client: Client::find(server)?,
+        user,
+        name,
+        device,
+        lines,
+        position: since,
+        pause: PAUSE_FIRST,
+        met: false,
+    };
     // This is a task of its own, so that a reader of stdout that reads nothing cannot keep Ctrl-C from working.
     let following = tokio::spawn(tail.follow());
     tokio::select! {
@@ -51,7 +59,7 @@ pub(crate) async fn run(args: cli::Tail) -> anyhow::Result<()> {
 }
 
 struct Tail {
-    api: Api,
+    client: Client,
     user: UserId,
     /// The name of the feed, which is also that of the channel.
     name: String,
@@ -112,7 +120,7 @@ impl Tail {
         self.met = true;
         let mut at = since;
         self.position = Some(at);
-        let mut device = Device::connect(self.api.authority(), &token, &self.name, since).await?;
+        let mut device = Device::connect(self.client.authority(), &token, &self.name, since).await?;
         loop {
             match device.next().await? {
                 Event::Subscribed { recovered: true, .. } => self.pause = PAUSE_FIRST,
@@ -135,12 +143,12 @@ impl Tail {
             Some(position) => position,
             None => {
                 let path = format!("/v1/users/{}/changes?name={}&limit=1", self.user, query(&self.name));
-                let answer = self.api.call(Method::GET, &path, None).await?;
+                let answer = self.client.call(Method::GET, &path, None).await?;
                 let Changes { position, head } = serde_json::from_str(&answer).map_err(|error| strange(&error))?;
                 Position { offset: head.saturating_sub(self.lines), ..position }
             }
         };
-        Ok((since, self.api.token(&self.user, self.device.as_ref(), TOKEN_TTL).await?))
+        Ok((since, self.client.token(&self.user, self.device.as_ref(), TOKEN_TTL).await?))
     }
 }
 

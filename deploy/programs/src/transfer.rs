@@ -19,8 +19,8 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use crate::api::{Api, ApiError, query, strange};
 use crate::cli::Server;
+use crate::client::{ApiError, Client, query, strange};
 
 /// The most lines in one request.
 const LINES: usize = 5000;
@@ -69,7 +69,7 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
         let bytes = opened.metadata().ok().map(|meta| meta.len());
         (Box::new(BufReader::new(opened)), bytes)
     };
-    let api = Api::find(server)?;
+    let client = Client::find(server)?;
     let (mut bar, mut totals) = (Bar::new(bytes), Totals::default());
     let mut next = 1;
     loop {
@@ -95,7 +95,7 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
         }
         let first = next;
         next += part.lines as u64;
-        part.send(&api, first, &mut totals, &mut bar).await?;
+        part.send(&client, first, &mut totals, &mut bar).await?;
         bar.draw(next - 1, false);
     }
     bar.draw(next - 1, true);
@@ -116,13 +116,13 @@ struct Part {
 
 impl Part {
     /// Sends the lines, of which the first has the number `first` in the file, and tries again until all are taken in.
-    async fn send(self, api: &Api, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
+    async fn send(self, client: &Client, first: u64, totals: &mut Totals, bar: &mut Bar) -> anyhow::Result<()> {
         // The bytes are sent as they are: the server says which lines are not UTF-8.
         let text = Bytes::from(self.text);
         let resume = |line: u64| format!("it broke off; go on with: --from-line {line}");
         let mut pause = Duration::from_millis(500);
         for attempt in 1.. {
-            match api.call(Method::POST, "/v1/import", Some(text.clone())).await {
+            match client.call(Method::POST, "/v1/import", Some(text.clone())).await {
                 Ok(answer) => match read(&answer, first, bar)? {
                     Answer::Whole(part) => {
                         totals.new += part.new;
@@ -221,14 +221,14 @@ impl Bar {
 
 /// Prints everything, or what comes after a cursor.
 pub(crate) async fn export(cursor: Option<String>, server: Server) -> anyhow::Result<()> {
-    let api = Api::find(server)?;
+    let client = Client::find(server)?;
     let mut at = cursor.clone();
     let (mut tries, mut pause) = (TRIES, Duration::from_millis(500));
     loop {
         let before = at.clone();
         let path = at.as_deref().map_or("/v1/export".into(), |at| format!("/v1/export?cursor={}", query(at)));
         let mut piece = Vec::new();
-        let broken = api
+        let broken = client
             .stream(&path, |bytes| {
                 piece.extend_from_slice(bytes);
                 print_whole(&mut piece, &mut at)

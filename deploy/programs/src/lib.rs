@@ -6,7 +6,7 @@
 //!   timeline   the worker that fans posts out  ┘ (feature `cluster`)
 //!
 //!   cli ─┬─ serve ──▶ layers ▶ settings ▶ stores ▶ secrets ▶ gateway + worker ▶ until a signal
-//!        ├─ token, publish, follow, unfollow, feed ──▶ api (HTTP) ──▶ the running server
+//!        ├─ token, publish, follow, unfollow, feed ──▶ client (HTTP) ──▶ the running server
 //!        ├─ tail ──▶ device (WebSocket) ──▶ the running server
 //!        └─ ready, secrets, check-config, default-config
 //! ```
@@ -14,9 +14,9 @@
 //! Exit codes: 0 done or stopped as asked, 1 an error (said on stderr), 2 a wrong command line, 130 a
 //! second Ctrl-C.
 
-mod api;
 mod banner;
 mod cli;
+mod client;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod commands;

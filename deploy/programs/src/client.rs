@@ -9,7 +9,7 @@ use feedgate_common::{DeviceId, UserId};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, Uri, header};
-use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
@@ -59,11 +59,11 @@ impl ApiError {
 }
 
 /// The address of a server, and the API key.
-pub(crate) struct Api {
+pub(crate) struct Client {
     /// The server's address as `HOST:PORT`.
     authority: String,
     key: Option<String>,
-    http: Client<HttpConnector, Full<Bytes>>,
+    http: legacy::Client<HttpConnector, Full<Bytes>>,
 }
 
 /// The parts of an RFC 9457 problem that are shown.
@@ -73,7 +73,7 @@ struct Problem {
     detail: String,
 }
 
-impl Api {
+impl Client {
     /// Finds the server by `--url` and `--key`; what is missing is read from its data directory.
     pub(crate) fn find(server: Server) -> anyhow::Result<Self> {
         let settings = match (&server.url, &server.key) {
@@ -105,7 +105,7 @@ impl Api {
     }
 
     fn new(authority: String, key: Option<String>) -> Self {
-        Self { authority, key, http: Client::builder(TokioExecutor::new()).build_http() }
+        Self { authority, key, http: legacy::Client::builder(TokioExecutor::new()).build_http() }
     }
 
     /// The server's address as `HOST:PORT`.
