@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use feedgate_tests::load::{Deliver, Fleet, Plan, milliseconds};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
 /// The argument that makes this program a crew.
@@ -54,12 +54,15 @@ fn say(line: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
+/// How many lines may wait to be received; a crew and its parent answer each other, so there is one at a time.
+const LINES: usize = 16;
+
 /// The lines of `from`, read by a thread, because reading blocks.
-fn lines(from: impl std::io::Read + Send + 'static) -> UnboundedReceiver<String> {
-    let (tell, told) = unbounded_channel();
+fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (tell, told) = channel(LINES);
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
-            if tell.send(line).is_err() {
+            if tell.blocking_send(line).is_err() {
                 break;
             }
         }
@@ -71,7 +74,7 @@ fn lines(from: impl std::io::Read + Send + 'static) -> UnboundedReceiver<String>
 pub(crate) struct Crew {
     child: Child,
     input: ChildStdin,
-    said: UnboundedReceiver<String>,
+    said: Receiver<String>,
 }
 
 impl Crew {

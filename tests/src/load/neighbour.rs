@@ -34,7 +34,7 @@ pub struct Neighbour {
 
 /// What became of the posts.
 pub struct Seen {
-    /// From when each was due until it was there; [`PATIENCE`] for one that failed.
+    /// The time from when each post was due until it was there; half a minute for one that failed.
     pub took: Vec<Duration>,
     /// Refused, or not there in time.
     pub failed: u64,
