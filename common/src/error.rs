@@ -97,7 +97,7 @@ impl Cause {
         Self { text: text.to_string().into(), source: None }
     }
 
-    /// The same cause with another text. It keeps its source.
+    /// This cause with another text. Its source stays.
     #[must_use]
     pub fn reworded(&self, text: impl Display) -> Self {
         Self { source: self.source.clone(), ..Self::new(text) }

@@ -48,24 +48,24 @@ const OLDEST: (u64, u64) = (2, 10);
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
-    /// The URL is none.
+    /// The URL is not one of a nats-server.
     #[error("{0:?} is not the URL of a nats-server, as in nats://127.0.0.1:4222 or tls://user:password@host:4222")]
     NoUrl(String),
-    /// Nobody answers there.
+    /// No server answers at this address.
     #[error("no connection to nats-server at {at}: {why}")]
     Unreachable {
         /// The host and port that were tried.
         at: String,
-        /// The client's error.
+        /// The error of the NATS client.
         #[source]
         why: ConnectError,
     },
-    /// It does not take our user and password, or token.
+    /// The server does not accept the user and password, or the token.
     #[error("no connection to nats-server at {at}: {why}")]
     Unauthorized {
         /// The host and port that were tried.
         at: String,
-        /// The client's error.
+        /// The error of the NATS client.
         #[source]
         why: ConnectError,
     },
