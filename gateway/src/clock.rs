@@ -6,6 +6,7 @@ use feedgate_common::Millis;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The time now, in Unix milliseconds.
+#[expect(clippy::disallowed_methods, reason = "this is the clock module")]
 pub fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

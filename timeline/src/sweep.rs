@@ -86,6 +86,7 @@ impl Sweep {
 }
 
 /// The time `age` ago, in Unix ms.
+#[expect(clippy::disallowed_methods, reason = "the only clock of this crate: the Archive dates its events by it")]
 pub(crate) fn before(age: Duration) -> Millis {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(now.saturating_sub(age).as_millis()).unwrap_or(Millis::MAX)

@@ -11,12 +11,13 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write as _};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use hyper::Method;
 use hyper::body::Bytes;
 use serde::Deserialize;
+use tokio::time::Instant;
 use tokio::time::sleep;
 
 use crate::cli::Server;

@@ -37,7 +37,6 @@ mod transfer;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
 use axum::extract::OriginalUri;
@@ -50,6 +49,7 @@ use feedgate_common::feed::{Feeds, jobs_of};
 use feedgate_common::graph::Shield;
 use feedgate_common::{Archive, StoreError, UserId, UserNo, error};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::{Gateway, clock};
 use problem::{Kind, Problem, short};

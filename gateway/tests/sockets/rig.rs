@@ -300,6 +300,7 @@ pub(crate) async fn http_at(addr: SocketAddr, method_and_path: &str, body: &str)
 
 /// Lets the others work until it holds, also while the clock stands still.
 #[track_caller]
+#[expect(clippy::disallowed_methods, reason = "tests stop the other clock, and this one limits the wait")]
 pub(crate) fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
     let (caller, begun) = (std::panic::Location::caller(), std::time::Instant::now());
     async move {

@@ -29,12 +29,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::files::Files;
 use crate::view::{Tx, View, store_error};

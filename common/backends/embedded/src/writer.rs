@@ -17,13 +17,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use fjall::{Error, LsmError, PersistMode, SingleWriterTxDatabase};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::database::{Durability, Request};
 use crate::files::{Files, Store};

@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull;
@@ -21,6 +21,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
 use async_nats::jetstream::{self, Context};
 use feedgate_engines::Nats;
 use futures_util::StreamExt;
+use tokio::time::Instant;
 use tokio::time::sleep;
 
 const POSTS: u64 = 1000;

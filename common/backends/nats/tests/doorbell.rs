@@ -4,7 +4,7 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
@@ -18,6 +18,7 @@ use feedgate_nats::NatsDoorbell;
 use futures_util::StreamExt;
 use support::{SOON, bus, eventually};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio::time::timeout;
 
 /// A pool in which each node holds its users.

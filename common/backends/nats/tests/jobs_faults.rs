@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream;
 use feedgate_common::jobs::Delivery;
@@ -13,6 +13,7 @@ use feedgate_engines::Nats;
 use feedgate_nats::{Bus, NatsJobs, Settings};
 use futures_util::StreamExt;
 use support::{ack_again, copy, eventually, fan_out, jobs, put_again, store, take};
+use tokio::time::Instant;
 
 #[tokio::test]
 async fn the_same_handle_works_on_after_the_server_was_killed_and_started_again() {

@@ -8,13 +8,13 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Instant;
 
 use feedgate_common::archive::{Content, Names, Publish, Write, Writes};
 use feedgate_common::change::Class;
 use feedgate_common::{Body, InboxKey, UserId, UserNo, Watermarks};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
+use tokio::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 

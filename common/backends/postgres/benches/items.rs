@@ -8,12 +8,13 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::archive::{Items, Publish, Write, Writes, Written};
 use feedgate_common::{Body, ItemId};
 use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
+use tokio::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 

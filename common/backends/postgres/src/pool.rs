@@ -15,7 +15,7 @@
 //! a server that refuses connections as a timeout of the pool.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use tokio::time::timeout;
 
 use crate::fault;

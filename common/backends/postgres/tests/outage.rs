@@ -7,7 +7,7 @@ mod server;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::archive::{Items, Outboxes, Publish, Status, Write, Writes, Written};
 use feedgate_common::{ItemId, Millis, StoreError};
@@ -15,6 +15,7 @@ use feedgate_engines::Postgres;
 use feedgate_postgres::PostgresArchive;
 use proxy::Proxy;
 use server::{execute, open, post, server, terminate};
+use tokio::time::Instant;
 
 const NOW: Millis = 1_800_000_000_000;
 

@@ -19,12 +19,13 @@ mod single;
 mod slots;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
 use parking_lot::Mutex;
 use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
+use tokio::time::Instant;
 
 use breaker::Breaker;
 use cluster::Cluster;

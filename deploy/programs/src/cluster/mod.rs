@@ -55,6 +55,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
 
 /// The name of this node, `<name>.<start>-<pid>`: a process that starts again is another node, so that nothing that is
 /// sent to the old one reaches it.
+#[expect(clippy::disallowed_methods, reason = "the time of the start is a part of the name")]
 fn node(name: &str) -> String {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();

@@ -32,6 +32,7 @@ pub(super) fn kept_from_now(until: Millis) -> Until {
     Until::at_least(until.saturating_add(longer))
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is the clock of the module")]
 pub(super) fn now() -> Millis {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Millis::try_from(now.as_millis()).unwrap_or(Millis::MAX)

@@ -14,9 +14,8 @@ mod others;
 mod ours;
 mod server;
 
-use std::time::Instant;
-
 use server::Server;
+use tokio::time::Instant;
 
 /// Readers of the bucket, all of whom follow.
 const READERS: u32 = 1000;

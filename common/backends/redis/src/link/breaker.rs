@@ -10,7 +10,9 @@
 //! Invariants: while open nobody is let through; while probing one call is, and another only when that one has
 //! had its time. The pause doubles up to [`LONGEST`].
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// So many failures in a row open it.
 const FAILURES: u32 = 3;

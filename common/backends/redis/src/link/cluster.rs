@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::{select_ok, try_join_all};
 use futures_util::stream::FuturesUnordered;
@@ -24,6 +24,7 @@ use redis::{
     ServerErrorKind, Value, cmd,
 };
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tokio::time::{sleep, timeout};
 
 use super::single::Single;

@@ -1,12 +1,13 @@
 //! Which nodes live: a key with a time to live for each, in whatever slot it falls.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::error::Result;
 use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use redis::cmd;
+use tokio::time::Instant;
 
 use super::scripts::{reply, words};
 use crate::Link;

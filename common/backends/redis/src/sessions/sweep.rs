@@ -4,12 +4,13 @@
 //! this handle has seen dead for long are swept: one that was merely cut off comes back to its sessions.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::Bucket;
 use feedgate_common::error::Result;
 use parking_lot::Mutex;
 use redis::cmd;
+use tokio::time::Instant;
 
 use super::RedisSessions;
 use super::scripts::{bucket_key, nodes, reply, words};

@@ -14,6 +14,7 @@ use crate::world::{
 const PLACE: &str = "{b001}:5:0";
 const DAY: Millis = 86_400_000;
 
+#[expect(clippy::disallowed_methods, reason = "Redis reads the same clock")]
 fn now() -> Millis {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as Millis
 }

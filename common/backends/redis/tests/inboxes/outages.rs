@@ -1,11 +1,12 @@
 //! The link when Redis is away, hangs, or will not write.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use feedgate_common::inboxes::Read;
 use feedgate_common::{Inboxes, Progress};
 use feedgate_redis::{Link, RedisInboxes, Timeouts};
+use tokio::time::Instant;
 use tokio::time::timeout;
 
 use crate::world::{

@@ -2,12 +2,11 @@
 //!
 //! `cargo test -p feedgate-redis --test sessions a_session_and_a_device_cost_what_is_documented -- --nocapture`
 
-use std::time::Instant;
-
 use feedgate_common::sessions::{Held, SavePosition};
 use feedgate_common::{FeedId, Sessions, UserNo};
 use feedgate_engines::Redis;
 use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
 
 use crate::world::{BUCKETS, NOW, a_position, claim, server, two_nodes};
 

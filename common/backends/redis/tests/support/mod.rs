@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::Epoch;
@@ -11,6 +11,7 @@ use feedgate_common::archive::Epochs;
 use feedgate_common::error::Result;
 use feedgate_engines::Redis;
 use feedgate_redis::Timeouts;
+use tokio::time::Instant;
 
 /// What has not happened by then, on the slowest machine, does not happen.
 const FOR_EVER: Duration = Duration::from_secs(300);
