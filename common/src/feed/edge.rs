@@ -86,7 +86,7 @@ impl Feeds {
     /// One step of each inbox that lacks any of these edges. Those that are too many for it are taken out. Answers all
     /// the feeds that there are.
     async fn round(&self, reader: UserNo, due: &mut Vec<Due>, grown: &mut Vec<Growth>) -> Result<Vec<FeedId>> {
-        let mut left = self.known_feeds();
+        let mut left = self.known.all();
         left.retain(|feed| due.iter().any(|due| !due.served.contains(feed)));
         let keys: Vec<InboxKey> = left.into_iter().map(|feed| InboxKey { reader, feed }).collect();
         let bucket = reader.bucket(self.inboxes.buckets());
@@ -120,7 +120,7 @@ impl Feeds {
         for key in come {
             self.rebuild(key).await?;
         }
-        Ok(self.unserved(now.feeds, &[]))
+        Ok(self.known.learn(now.feeds, &[]))
     }
 
     /// Brings one inbox, which stood there, to `states`, which were read with these cuts.

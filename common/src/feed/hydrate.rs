@@ -70,4 +70,10 @@ impl Feeds {
         }
         Ok(changes)
     }
+
+    /// Whether this feed shows an item now: not if it is too old for it.
+    pub(super) fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
+        let expired = self.retention.now().and_then(|now| self.named.expired_before(feed, now));
+        move |item| expired.is_none_or(|then| item.published_at >= then)
+    }
 }

@@ -12,22 +12,26 @@
 //!   limit     how much one answer holds                          (gateway)
 //!   hydrate   entries into changes with their items              (gateway)
 //! ```
+//!
+//! What these rules keep in memory lies in parts, each with its own invariant: `KnownFeeds`, `Looked` (which pulled
+//! records were looked at), `Windows` (of deep pages) and `Building` (locks of rebuilds). A process may lose all of it.
+//! `Retention` is a setting with a clock.
 
 mod advance;
 mod edge;
 mod hydrate;
+mod known;
 mod limit;
 mod news;
 mod order;
 mod page;
 mod read;
 mod rebuild;
+mod retention;
 mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
-
-use futures_util::lock::Mutex;
 
 pub use advance::{Left, Round, Step, plan};
 pub use hydrate::Change;
@@ -38,11 +42,13 @@ pub use write::{Publisher, jobs_of};
 
 use crate::error::{Result, StoreError};
 use crate::inboxes::{APPENDS_MAX, STEP_MAX};
-use crate::jobs::Job;
 use crate::named::NamedFeeds;
-use crate::{Archive, FeedId, InboxKey, Inboxes, Item, Jobs, Millis, UserNo};
+use crate::{Archive, InboxKey, Inboxes, Jobs, Millis};
+use known::KnownFeeds;
 use news::Looked;
 use page::Windows;
+use rebuild::Building;
+use retention::Retention;
 
 /// How often a rule tries again when others overtake it, before it gives the work back.
 const TRIES: usize = 64;
@@ -75,18 +81,16 @@ pub struct Feeds {
     backfill: usize,
     step: StepSize,
     named: NamedFeeds,
-    known_feeds: parking_lot::Mutex<Vec<FeedId>>,
-    retention: Option<Retention>,
+    known: KnownFeeds,
+    retention: Retention,
     looked: Looked,
     windows: Windows,
-    /// One rebuild of a reader at a time in this process; more would only do the same work.
-    building: [Mutex<()>; 64],
+    building: Building,
 }
 
 impl Feeds {
     /// `backfill`: how many of an author's newest items a follow brings from before it.
     pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>, backfill: usize) -> Self {
-        let building = std::array::from_fn(|_| Mutex::new(()));
         Self {
             archive,
             inboxes,
@@ -94,17 +98,17 @@ impl Feeds {
             backfill,
             step: StepSize::default(),
             named: NamedFeeds::default(),
-            known_feeds: parking_lot::Mutex::new(vec![FeedId::MAIN]),
-            retention: None,
+            known: KnownFeeds::default(),
+            retention: Retention::default(),
             looked: Looked::default(),
             windows: Windows::default(),
-            building,
+            building: Building::default(),
         }
     }
 
     /// Lets an inbox that nobody reads for `unread` be dropped. `clock` gives the time.
     pub fn with_retention(self, unread: Duration, clock: Arc<dyn Fn() -> Millis + Send + Sync>) -> Self {
-        Self { retention: Some(Retention { unread, clock }), ..self }
+        Self { retention: Retention::new(unread, clock), ..self }
     }
 
     /// Gives these feeds a queue on which they put at once the fan-out that a rebuild has reopened. Without it,
@@ -146,61 +150,11 @@ impl Feeds {
     /// # Errors
     /// Those of the store; then they may be dropped early, which costs a rebuild.
     pub async fn touch(&self, keys: &[InboxKey]) -> Result<()> {
-        match &self.retention {
-            Some(_) => self.inboxes.touch(keys, self.kept_until()).await,
+        match self.retention.kept_until() {
+            Some(until) => self.inboxes.touch(keys, until).await,
             None => Ok(()),
         }
     }
-
-    /// Whether this feed shows an item now: not if it is too old for it.
-    fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
-        let expired = self.now().and_then(|now| self.named.expired_before(feed, now));
-        move |item| expired.is_none_or(|then| item.published_at >= then)
-    }
-
-    /// The feeds that this node knows of. Others may have got a name since: what is read to be finished is read with
-    /// the list of all, or before it. The inbox of a feed that is named later is built later too, from no less.
-    fn known_feeds(&self) -> Vec<FeedId> {
-        self.known_feeds.lock().clone()
-    }
-
-    /// The feeds of `all` that are not among `served`. All of them are known from now on.
-    fn unserved(&self, all: Vec<FeedId>, served: &[FeedId]) -> Vec<FeedId> {
-        let left = all.iter().filter(|feed| !served.contains(feed)).copied().collect();
-        *self.known_feeds.lock() = all;
-        left
-    }
-
-    /// The fan-out of these authors was reopened in the Archive. Best effort: it is outstanding there until it is done.
-    async fn wake_workers(&self, authors: &[UserNo]) {
-        let jobs: Vec<Job> = authors.iter().map(|author| Job::FanOut { author: *author }).collect();
-        if let Some(queue) = &self.jobs
-            && let Err(error) = queue.put(&jobs).await
-        {
-            tracing::debug!(%error, "reopened work could not be put on the queue; the sweep will");
-        }
-    }
-
-    fn now(&self) -> Option<Millis> {
-        self.retention.as_ref().map(|kept| (kept.clock)())
-    }
-
-    /// Until when an inbox that is read now is kept.
-    fn kept_until(&self) -> Millis {
-        self.retention.as_ref().map_or(Millis::MAX, |kept| {
-            (kept.clock)().saturating_add(Millis::try_from(kept.unread.as_millis()).unwrap_or(Millis::MAX))
-        })
-    }
-
-    fn build_lock(&self, key: InboxKey) -> &Mutex<()> {
-        &self.building[key.reader.0 as usize % self.building.len()]
-    }
-}
-
-/// How long inboxes are kept that nobody reads.
-struct Retention {
-    unread: Duration,
-    clock: Arc<dyn Fn() -> Millis + Send + Sync>,
 }
 
 /// Work that others overtook [`TRIES`] times in a row.

@@ -126,7 +126,7 @@ impl Feeds {
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
         let (mut seq, mut grown) = (DirectSeq::MAX, vec![]);
-        let (mut served, mut left) = (vec![], self.known_feeds());
+        let (mut served, mut left) = (vec![], self.known.all());
         for _ in 0..TRIES {
             let keys: Vec<InboxKey> = left.iter().map(|feed| InboxKey { reader, feed: *feed }).collect();
             let stands = self.inboxes.stands(&keys).await?;
@@ -148,7 +148,7 @@ impl Feeds {
             for key in come {
                 self.rebuild(key).await?;
             }
-            left = self.unserved(all, &served);
+            left = self.known.learn(all, &served);
             if left.is_empty() {
                 return Ok((Event::Direct { reader, seq }, grown));
             }

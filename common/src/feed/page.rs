@@ -47,7 +47,7 @@ impl Feeds {
     /// the items only.
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: impl Into<Limit>) -> Result<Page> {
         let log = self.log(key).await?;
-        let now = self.now();
+        let now = self.retention.now();
         let shown = above_floor(&log);
         let end = self.end(key, &shown, log.floor).await?;
         let mut stretch = Stretch::new(limit.into());

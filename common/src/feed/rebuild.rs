@@ -20,16 +20,34 @@
 //! The epoch is taken first: a store that loses the progress after it was read refuses a token that is older than the
 //! loss.
 
+use futures_util::lock::{Mutex, MutexGuard};
+
 use super::{Feeds, TRIES, contended};
 use crate::archive::FeedState;
 use crate::error::Result;
 use crate::inboxes::{Begun, Build, KEEP};
-use crate::{Entry, InboxKey, Op, OutboxSeq, UserNo, failpoint};
+use crate::jobs::Job;
+use crate::{Entry, InboxKey, Millis, Op, OutboxSeq, UserNo, failpoint};
+
+/// Locks by which one rebuild of a reader goes on at a time in this process. More would only do the same work.
+pub(super) struct Building([Mutex<()>; 64]);
+
+impl Default for Building {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::new(())))
+    }
+}
+
+impl Building {
+    async fn lock(&self, key: InboxKey) -> MutexGuard<'_, ()> {
+        self.0[key.reader.0 as usize % self.0.len()].lock().await
+    }
+}
 
 impl Feeds {
     /// Makes sure that the inbox exists: builds it from the Archive if it is missing.
     pub async fn rebuild(&self, key: InboxKey) -> Result<()> {
-        let _one_at_a_time = self.build_lock(key).lock().await;
+        let _one_at_a_time = self.building.lock(key).await;
         // The task that held the lock before has mostly built the inbox.
         if self.inboxes.stand(key).await?.is_some() {
             return Ok(());
@@ -70,6 +88,16 @@ impl Feeds {
         Ok(())
     }
 
+    /// The fan-out of these authors was reopened in the Archive. Best effort: it is outstanding there until it is done.
+    async fn wake_workers(&self, authors: &[UserNo]) {
+        let jobs: Vec<Job> = authors.iter().map(|author| Job::FanOut { author: *author }).collect();
+        if let Some(queue) = &self.jobs
+            && let Err(error) = queue.put(&jobs).await
+        {
+            tracing::debug!(%error, "reopened work could not be put on the queue; the sweep will");
+        }
+    }
+
     fn swap(&self, key: InboxKey, begun: Begun, state: FeedState) -> Build {
         let entries = state
             .adds
@@ -84,6 +112,16 @@ impl Feeds {
             .collect();
         let FeedState { built_at, floor, taken, ahead, .. } = state;
         let Begun { token: epoch, notes: notes_from } = begun;
-        Build { key, epoch, built_at, entries, floor, taken, ahead, notes_from, until: self.kept_until() }
+        Build {
+            key,
+            epoch,
+            built_at,
+            entries,
+            floor,
+            taken,
+            ahead,
+            notes_from,
+            until: self.retention.kept_until().unwrap_or(Millis::MAX),
+        }
     }
 }
