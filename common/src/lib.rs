@@ -12,6 +12,24 @@
 //! ```
 //!
 //! Nothing here does IO, spawns a task or reads a clock: time comes in as a [`Millis`].
+//!
+//! # A tour of Feedgate
+//!
+//! An inbox is the change log of one reader's feed, and a device is a position in it. Follow one post:
+//!
+//! 1. [`change`] and [`position`]: what an inbox holds, and how a device says where it stands in it.
+//! 2. [`accept`]: the rules of a write. They turn a post into an item, an outbox record and an event.
+//! 3. [`Archive`]: the truth. It stores the three in one transaction. The other four traits are [`Inboxes`],
+//!    [`Jobs`], [`Doorbell`] and [`Sessions`].
+//! 4. [`feed`]: the rules that carry a record from an outbox into inboxes ([`feed::Feeds`]) and read pages out of them.
+//! 5. [`feedgate_timeline`](../feedgate_timeline/index.html): the worker that applies these rules to every job.
+//! 6. [`feedgate_gateway`](../feedgate_gateway/index.html): the sessions of devices, and the HTTP API.
+//! 7. The stores: [`feedgate_embedded`](../feedgate_embedded/index.html) implements the five traits on one disk.
+//!    In a cluster [`feedgate_postgres`](../feedgate_postgres/index.html) is the `Archive`,
+//!    [`feedgate_redis`](../feedgate_redis/index.html) holds `Inboxes` and `Sessions`, and
+//!    [`feedgate_nats`](../feedgate_nats/index.html) carries `Jobs` and the `Doorbell`.
+//! 8. [`feedgate_conformance`](../feedgate_conformance/index.html): what each trait promises, as tests for every store.
+//! 9. [`feedgate`](../feedgate/index.html): the programs that put these crates together.
 
 pub mod accept;
 pub mod archive;

@@ -15,6 +15,13 @@
 //!
 //! The gateway holds no data of its own that must not be lost: it reads feeds, hands writes to the [`Publisher`] and
 //! keeps the sessions. It does not know the timeline worker.
+//!
+//! # Where to begin
+//!
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Gateway`], which joins the stores with the rooms.
+//! Then read the module `session`: it has the rules of one subscription, without any IO. The module `connection` carries
+//! out what a session decides. The stores behind the gateway come next:
+//! [`feedgate_embedded`](../feedgate_embedded/index.html) is the simplest.
 
 pub mod api;
 pub mod auth;

@@ -19,6 +19,12 @@
 //!   steps at a time, and no more than 10,000 that wait for their next try.
 //! - Nobody takes more than a share: posts, edges and what is tried again have hands of their own, and an author who
 //!   posts all the time goes to the end of the queue after a bounded turn.
+//!
+//! # Where to begin
+//!
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Worker`], which takes the jobs. The steps that it
+//! runs are in [`feedgate_common::feed`]. What the steps append is read by the
+//! [gateway](../feedgate_gateway/index.html), the next crate of the tour.
 
 mod clean;
 mod crew;

@@ -1,6 +1,9 @@
 //! The tests that every implementation ("home") of a trait of `feedgate-common` must pass: a function for each trait
 //! that takes `open`.
 //!
+//! The tour of all crates is in [`feedgate_common`]. The programs that put the crates together are in
+//! [`feedgate`](../feedgate/index.html), the last crate of the tour.
+//!
 //! Each function panics with a sentence at the first broken promise. A store in memory must pass all tests too.
 
 pub mod archive;

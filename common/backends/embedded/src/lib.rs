@@ -9,6 +9,13 @@
 //! ```
 //!
 //! Invariant: whatever a caller reads has already survived a crash (see [`database`]).
+//!
+//! # Where to begin
+//!
+//! The tour of all crates is in [`feedgate_common`], and the traits that are implemented here are there too. Begin with
+//! [`Embedded`], then read [`database`]: a write waits in a queue, and one thread commits all that wait with one sync.
+//! [`inboxes`] are kept apart, in files of their own. The stores of a cluster come next, beginning with
+//! [`feedgate_postgres`](../feedgate_postgres/index.html).
 
 pub mod archive;
 pub mod codec;

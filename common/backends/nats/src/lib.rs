@@ -7,6 +7,12 @@
 //!        Bus ─────── one connection under all of it, which connects again by itself
 //! ```
 //!
+//! # Where to begin
+//!
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`NatsJobs`] for work that must not be lost, and
+//! [`NatsDoorbell`] for wakes that may be lost. What every store must promise is in
+//! [`feedgate_conformance`](../feedgate_conformance/index.html), the next crate of the tour.
+//!
 //! # What outsiders get
 //!
 //! Stream `FEED` holds a message per accepted event, under `feed.event.fan-out.<author>` (the author's outbox has

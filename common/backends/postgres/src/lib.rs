@@ -18,6 +18,12 @@
 //!
 //! A standby that takes over must have everything that was accepted (`synchronous_standby_names`). Else numbers would
 //! be given twice, besides the loss of what was accepted.
+//!
+//! # Where to begin
+//!
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`PostgresArchive`] and the module `write`: it locks
+//! and loads the rows of a write, asks [`feedgate_common::accept`] for the decision, and stores the result. In a cluster
+//! the inboxes lie elsewhere: see [`feedgate_redis`](../feedgate_redis/index.html).
 
 mod connect;
 mod epochs;
