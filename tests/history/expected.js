@@ -5,6 +5,10 @@
 // the ones among the author's newest `backfill` by outbox order that had not been deleted by then. An author whom
 // everyone follows brings nothing from before. Where the order of a follow, a publish and a delete is not certain, an
 // item *may* be there.
+//
+// Three more places compute what a feed holds; CONTRIBUTING.md lists them. This one is independent on purpose: it knows
+// only what clients saw over HTTP while calls overlapped and processes died. So it has no order of all writes, and
+// answers two sets instead of one feed.
 
 import { isAccepted, maybeDeleted, surelyDeleted } from "./items.js";
 

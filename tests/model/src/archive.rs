@@ -2,6 +2,10 @@
 //!
 //! [`feedgate_common::rules`] decides which reader sees which record, and [`feedgate_common::graph`] what a row of an
 //! edge means.
+//!
+//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. `Truth::wanted` is independent on purpose: it
+//! is computed in every state of the model, from the few numbers of that state. It takes the product's rules, since the
+//! model is about the order of steps; whether the rules are right is what the oracle of `tests/src/oracle` checks.
 
 use feedgate_common::archive::{Edge, FeedAdd};
 use feedgate_common::change::{Entry, Op, Record, route_of};

@@ -12,6 +12,10 @@
 //!
 //! The oracle has no route, no inbox and no number but the count of what was accepted. So it cannot be wrong in the way
 //! in which the product may be wrong.
+//!
+//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. This one is independent on purpose: it is the
+//! only one that calls no rule of the product while the order of all writes is known. So a wrong rule of `feedgate_common`
+//! is found here, and the answer is one feed, not a range of feeds.
 
 use std::collections::{BTreeSet, HashMap};
 

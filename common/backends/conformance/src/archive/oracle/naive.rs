@@ -1,4 +1,9 @@
 //! The simple implementation: the truth is kept in vectors, and every question reads all of it.
+//!
+//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. This one is independent on purpose. An
+//! Archive is asked about cuts, watermarks, routes and numbers of records, which no reader sees and which the others
+//! do not have. The test is about the indexes of an Archive: so this takes the pure rules of `feedgate_common`, as the
+//! Archive does, and has nothing else of an Archive.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
