@@ -39,6 +39,13 @@ async fn an_account_without_jetstream_is_told_what_to_set() {
     assert!(error.to_string().contains("start nats-server with --jetstream"), "{error}");
 }
 
+#[tokio::test]
+async fn a_wrong_password_is_told_from_a_server_that_is_away() {
+    let (server, _file) = configured(r#"authorization { user: a, password: right }"#);
+    let error = refused(&server.url().replace("//", "//a:wrong@")).await;
+    assert!(matches!(error, BusError::Unauthorized { .. }), "{error:?}");
+}
+
 /// As `docs/nats.md` has them.
 #[tokio::test]
 async fn the_documented_permissions_are_enough() {

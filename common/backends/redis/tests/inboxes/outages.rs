@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::inboxes::Read;
-use feedgate_common::{Inboxes, Progress};
+use feedgate_common::{Inboxes, Progress, StoreError};
 use feedgate_redis::{Link, RedisInboxes, Timeouts};
 use tokio::time::Instant;
 use tokio::time::timeout;
@@ -129,7 +129,18 @@ async fn nobody_there_is_one_clear_error() {
     let url = redis.url();
     redis.kill();
     assert!(words(Link::connect(&url, Timeouts::default()).await.map(drop)).contains("refused"));
-    assert!(words(Link::connect("postgres://x", Timeouts::default()).await.map(drop)).contains("inbox_url"));
     redis.restart();
     connect(&url).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_has_to_change_is_told_from_a_server_that_is_away() {
+    let redis = server();
+    redis.cli(&["config", "set", "requirepass", "right"]);
+    let wrong = redis.url().replace("//", "//:wrong@");
+    for (url, said) in [(&*redis.url(), "NOAUTH"), (&*wrong, "uthentication"), ("postgres://x", "inbox_url")] {
+        let refused = Link::connect(url, Timeouts::default()).await.err().unwrap();
+        assert!(matches!(&refused, StoreError::Misconfigured(why) if why.contains(said)), "{url}: {refused:?}");
+    }
+    connect(&redis.url().replace("//", "//:right@")).await;
 }
