@@ -1,6 +1,6 @@
-// Fault 26: the disk of Redis or of PostgreSQL fills up under load and is emptied again. Processes that were refused say what has no room,
-// and all go on by themselves. Without Redis' disk posts are taken all the while; without PostgreSQL's, which
-// holds the truth, none is. The disk is a file system of its own in memory, so the test needs to be root, as in CI.
+// Fault 26: the disk of Redis, NATS or PostgreSQL fills up under load and is emptied again. Processes that were refused say what has no room,
+// and all go on by themselves, with NATS after its server was started again, which it needs. Without the disk of Redis or
+// NATS posts are taken all the while; without PostgreSQL's, which holds the truth, none is. The disk is a file system of its own in memory, so the test needs to be root, as in CI.
 
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
@@ -33,6 +33,21 @@ judged("i4_i6_the_disk_of_redis_is_full_under_load", { start: cluster({ disks: {
   for (const member of home.members) assert.equal((await member.request("GET", "/healthz")).status, 200, "it lives");
   await load.flows(20);
   await fault("empty the disk", "redis", () => home.redis.empty());
+  await goOn(home);
+  await load.flows(30);
+});
+
+judged("i4_i6_the_disk_of_nats_is_full_under_load", { start: cluster({ disks: { nats: "4g" } }), decides: ["I4", "I6"] }, async ({ load, fault, home }) => {
+  await load.flows(30);
+  await fault("fill the disk", "nats", () => home.nats.fill(LEFT));
+  const says = (answer) => /^503 .*NATS: stream FEED_\w+ takes no jobs/.test(answer);
+  await until("every gateway says that NATS takes nothing", async () => (await all(home.gateways)).every(says), { seen: () => all(home.gateways) });
+  for (const member of home.members) assert.equal((await member.request("GET", "/healthz")).status, 200, "it lives");
+  await load.flows(20);
+  await fault("empty the disk and start NATS again", "nats", async () => {
+    await home.nats.empty();
+    await home.nats.restart();
+  });
   await goOn(home);
   await load.flows(30);
 });

@@ -40,11 +40,15 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::bus::{Bus, CALL, within};
 use feeder::Feeder;
 use hands::Hands;
 use streams::Streams;
+
+/// How long a put that failed counts against the server. While work waits, workers put it again more often than this.
+const LATELY: Duration = Duration::from_secs(5);
 
 /// How the queue is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +85,42 @@ impl Default for Settings {
 pub struct NatsJobs {
     streams: Streams,
     shared: Arc<Shared>,
+    /// The last put of each lane, if it failed.
+    unstored: [Mutex<Option<Unstored>>; Lane::ALL.len()],
     /// Dropped with this handle, which tells the feeders to give everything back.
     _open: watch::Sender<()>,
+}
+
+/// A put that failed.
+struct Unstored {
+    at: Instant,
+    /// The number of the connection that it was sent over.
+    connection: u64,
+}
+
+/// A put that is under way. If it is dropped before it was stored, also because the caller waits no longer, its lanes
+/// have it as their last put that failed.
+struct Putting<'a> {
+    queue: &'a NatsJobs,
+    lanes: [bool; Lane::ALL.len()],
+    stored: bool,
+}
+
+impl<'a> Putting<'a> {
+    fn begin(queue: &'a NatsJobs, jobs: &[Job]) -> Self {
+        let lanes = Lane::ALL.map(|lane| jobs.iter().any(|job| job.lane() == lane));
+        Self { queue, lanes, stored: false }
+    }
+}
+
+impl Drop for Putting<'_> {
+    fn drop(&mut self) {
+        let connection = self.queue.streams.bus.connection();
+        for lane in Lane::ALL.into_iter().filter(|lane| self.lanes[*lane as usize]) {
+            let failed = (!self.stored).then(|| Unstored { at: Instant::now(), connection });
+            *self.queue.unstored[lane as usize].lock() = failed;
+        }
+    }
 }
 
 /// What the handle and its feeder share.
@@ -131,7 +169,21 @@ impl NatsJobs {
         for lane in Lane::ALL {
             tokio::spawn(Feeder::new(lane, streams.clone(), shared.clone()).run(closed.clone()));
         }
-        Ok(Self { streams, shared, _open })
+        Ok(Self { streams, shared, unstored: Default::default(), _open })
+    }
+
+    /// Fails if the last put of a lane failed lately, over the connection that stands. A server whose disk was full
+    /// answers questions but no puts, also once there is room again, until it is restarted (nats-server 2.12).
+    fn stores(&self) -> Result<()> {
+        let connection = self.streams.bus.connection();
+        for lane in Lane::ALL {
+            let last = self.unstored[lane as usize].lock();
+            let counts = |put: &Unstored| put.connection == connection && put.at.elapsed() < LATELY;
+            if last.as_ref().is_some_and(counts) {
+                return Err(streams::takes_nothing(lane));
+            }
+        }
+        Ok(())
     }
 
     async fn settle(&self, id: u64, answer: AckKind) -> Result<()> {
@@ -172,7 +224,10 @@ impl Jobs for NatsJobs {
             self.streams.tell_outsiders(jobs).await;
             Ok(())
         };
-        within(CALL, put).await
+        let mut putting = Putting::begin(self, jobs);
+        let put = within(CALL, put).await;
+        putting.stored = put.is_ok();
+        put
     }
 
     async fn take(&self, lane: Lane) -> Result<Delivery> {
@@ -209,6 +264,7 @@ impl Jobs for NatsJobs {
 
     async fn ping(&self) -> Result<()> {
         self.streams.bus.connected().await?;
-        within(CALL / 2, self.streams.pending()).await.map(drop)
+        within(CALL / 2, self.streams.pending()).await?;
+        self.stores()
     }
 }

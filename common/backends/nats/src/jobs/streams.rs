@@ -23,7 +23,7 @@ use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::AckKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy};
-use feedgate_common::error::Result;
+use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Job, Lane};
 use futures_util::future::{join_all, try_join};
 
@@ -245,6 +245,14 @@ impl Streams {
             tracing::debug!(%error, "a delivery could not be answered; it comes again");
         }
     }
+}
+
+/// That the stream of a lane takes no jobs, and what to do.
+pub(crate) fn takes_nothing(lane: Lane) -> StoreError {
+    let stream = stream(lane);
+    StoreError::down(format_args!(
+        "NATS: stream {stream} takes no jobs; if the disk of nats-server was full, make room and restart it"
+    ))
 }
 
 /// Whether a put was refused because an equal job is there.
