@@ -91,6 +91,11 @@ export class Server extends Backend {
     return this.#process.log();
   }
 
+  /** All lines that the process has written and that match `pattern`. */
+  lines(pattern) {
+    return this.#process.lines(pattern);
+  }
+
   async #sweep() {
     await this.#process?.kill();
     await rm(this.directory, { recursive: true, force: true });
