@@ -27,7 +27,14 @@ impl Engines {
     /// Starts PostgreSQL, Redis and NATS with the settings of `deploy/`.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let config = format!("config_file={}", settings("postgresql.conf")?.display());
-        let postgres = Postgres::start_with(&["-c", &config, "-c", "shared_preload_libraries=pg_stat_statements", "-c", "max_connections=500"]);
+        let postgres = Postgres::start_with(&[
+            "-c",
+            &config,
+            "-c",
+            "shared_preload_libraries=pg_stat_statements",
+            "-c",
+            "max_connections=500",
+        ]);
         postgres.database(DATABASE);
         postgres.psql(DATABASE, &["create extension pg_stat_statements"]);
         let path = |name| anyhow::Ok(settings(name)?.display().to_string());
