@@ -20,7 +20,8 @@
 //! addressed to the reader), with the same in JSON: `{"v":1,"kind":"fan-out","author":7}`,
 //! `{"v":1,"kind":"edge","reader":3,"author":7}` or `{"v":1,"kind":"direct","reader":3}`. It says *that* something
 //! changed, not what; the HTTP API says what. The numbers are Feedgate's own for its users. An event may be there
-//! several times, and may be missing if NATS was away: nothing in Feedgate reads this stream. It is kept for an hour, at most 256 MiB of it, the oldest going first.
+//! several times, and may be missing if NATS was away: nothing in Feedgate reads this stream. It is kept for an hour and
+//! holds at most 256 MiB; beyond that the oldest events go first.
 //!
 //! Invariants: no call waits for NATS longer than its bound; whatever NATS loses comes again from the Archive
 //! (jobs) or was allowed to be lost (wakes, events for outsiders).

@@ -13,10 +13,10 @@
 //! A worker that was stopped beyond the AckWait finds its job delivered to another. JetStream does not compare
 //! deliveries: an ack removes the message at its *sequence*. That is the message whose work was done, never a job
 //! put later, which has a sequence of its own. What was merged with it before that ack is seen by the worker that
-//! acked, since it looks again; the ack of the other worker then finds nothing. But a server that lost its store gives sequences again, and
-//! an old ack would remove a stranger. So after a reconnect, and after an answer that was not heard, the message
-//! at that sequence is compared by its time before anything is said of it; then ack removes it directly, for a
-//! consumer that was rolled back does not answer acks of what it has not delivered.
+//! acked, since it looks again; the ack of the other worker then finds nothing. But a server that lost its store gives
+//! sequences again, and an old ack would remove the message of another job. So after a reconnect, and after an answer
+//! that was not heard, the message at that sequence is compared by its time first. Then ack removes it directly,
+//! because a consumer that was rolled back does not answer acks of what it has not delivered.
 //!
 //! Invariants: a job leaves the queue only by the ack of someone it was delivered to; this process holds no more
 //! untaken jobs than calls wait, and none for longer than [`Settings::grace`].
