@@ -5,25 +5,26 @@
 //!   api            the HTTP API         connection     one WebSocket: the task that carries between the rooms below
 //!   node           this node: who is online, its lease, positions, news of authors who are pulled
 //!   session        one subscription: rules only, pure
-//!   protocol       words: what devices send and are sent
+//!   protocol       words: what devices send and are sent         auth   credentials      settings   limits and times
 //!   net            bytes: connections, addresses, frames
-//!   limits         what a peer may do, and hold in memory
+//!   limits         what a peer may do, and hold in memory        clock  the time of day
 //! ```
 //!
-//! A room imports only from the rooms below it; `tests/tests/tidy.rs` reads the imports. `auth`, `clock` and
-//! `settings` are no rooms. Only `api`, `connection` and `serve` know the whole [`Gateway`].
+//! A room imports only from the rooms below it, and nothing from this file; `tests/tests/tidy.rs` reads the imports.
+//! [`Gateway::new`] puts the rooms together, and gives each of the upper ones what it needs: `api::Api`,
+//! `connection::Shared`, `serve::Ports`.
 //!
 //! The gateway holds no data of its own that must not be lost: it reads feeds, hands writes to the [`Publisher`] and
 //! keeps the sessions. It does not know the timeline worker.
 //!
 //! # Where to begin
 //!
-//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Gateway`], which joins the stores with the rooms.
-//! Then read the module `session`: it has the rules of one subscription, without any IO. The module `connection` carries
-//! out what a session decides. The stores behind the gateway come next:
+//! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Gateway::new`], which joins the stores with the
+//! rooms. Then read the module `session`: it has the rules of one subscription, without any IO. The module `connection`
+//! carries out what a session decides. The stores behind the gateway come next:
 //! [`feedgate_embedded`](../feedgate_embedded/index.html) is the simplest.
 
-pub mod api;
+mod api;
 pub mod auth;
 pub mod clock;
 mod connection;
@@ -35,31 +36,30 @@ mod serve;
 pub mod session;
 pub mod settings;
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 pub use auth::Keys;
 pub use net::address::ClientAddress;
 pub use net::arrivals::Arrivals;
 pub use net::surface::Surface;
 pub use protocol::Close;
-pub use serve::serve;
 pub use settings::Settings;
 
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::{Archive, Doorbell, Jobs, Sessions, UserId};
+use feedgate_common::{Doorbell, Jobs, Sessions};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use api::relay::Relay;
-use auth::{Claims, TokenError};
-use connection::bodies::Bodies;
+use api::Api;
+use api::access::Access;
+use api::payload::Room;
+use api::writer::Writer;
+use auth::verifier::Verifier;
 use limits::budget::Budget;
-use limits::quotas::Quotas;
-use net::address::shares::Shares;
-use net::address::{AddressKey, Client, Proxies};
-use net::refusals::Refusals;
 use node::{Node, Stores};
+use serve::Ports;
 
 /// The parts that a gateway is made of; a test or another binary can bring its own.
 pub struct Parts {
@@ -81,80 +81,41 @@ pub struct Parts {
     pub node: String,
 }
 
-/// A gateway, shared by every connection and request.
-pub struct Gateway {
-    /// This node, and its stores.
-    pub(crate) node: Arc<Node>,
-    /// The truth, as requests read it.
-    pub(crate) archive: Arc<dyn Archive>,
-    /// Accepts the writes of backends.
-    pub(crate) publisher: Arc<Publisher>,
-    /// The secrets that credentials are checked with.
-    pub(crate) keys: Keys,
-    /// The trusted proxies, which say for whom a connection counts.
-    pub(crate) proxies: Proxies,
-    /// The connections and upgrades that are counted for each address.
-    pub(crate) shares: Arc<Shares>,
-    /// Every task that serves a peer; a drain waits for them.
-    pub(crate) tasks: TaskTracker,
-    /// Changes as JSON, encoded once for all readers.
-    pub(crate) bodies: Bodies,
-    /// Tells the workers of accepted writes.
-    pub(crate) relay: Arc<Relay>,
-    /// Limits the bytes of answers in memory.
-    pub(crate) budget: Budget,
-    /// Limits what each user reads by HTTP.
-    pub(crate) users: Arc<Quotas<UserId>>,
-    /// Limits what is read by HTTP from each address.
-    pub(crate) addresses: Arc<Quotas<AddressKey>>,
-    /// Bounds the log lines about refused requests for a WebSocket.
-    pub(crate) refused_upgrades: Refusals,
-    /// Bounds the log lines about refused tokens.
-    pub(crate) refused_tokens: Refusals,
-    /// Cancelled when the drain begins.
-    pub(crate) stopping: CancellationToken,
-    /// How many ports are served.
-    pub(crate) ports: AtomicUsize,
-}
+/// A gateway. Its clones are one gateway.
+#[derive(Clone)]
+pub struct Gateway(Arc<Ports>);
 
 impl Gateway {
     /// Makes a gateway from its parts. From now on wakes reach this node's sessions.
-    pub fn new(parts: Parts) -> Arc<Self> {
+    pub fn new(parts: Parts) -> Self {
         let Parts { feeds, publisher, sessions, doorbell, jobs, keys, settings, node } = parts;
-        let limits = Arc::new(settings);
-        let relay = Relay::new(jobs.clone());
         let archive = feeds.archive().clone();
+        let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
+        let verifier = Verifier::new(keys);
+        let budget = Arc::new(Budget::new(settings.responses_max_bytes));
+        let writer = Writer::new(publisher, feeds.clone(), jobs.clone(), tasks.clone());
         let stores = Stores { feeds, outboxes: archive.clone(), archive: archive.clone(), sessions, doorbell, jobs };
-        let node = Node::new(node, stores, limits.clone());
-        Arc::new(Self {
-            node,
-            archive,
-            publisher,
-            keys,
-            proxies: limits.proxies().expect("the settings were checked"),
-            shares: Shares::new(limits.shares()),
-            tasks: TaskTracker::new(),
-            bodies: Bodies::new(),
-            relay,
-            budget: Budget::new(limits.responses_max_bytes),
-            users: Quotas::new(limits.reads_per_user, limits.reads_per_user_per_sec),
-            addresses: Quotas::new(limits.reads_per_address, limits.reads_per_address_per_sec),
-            refused_upgrades: Refusals::default(),
-            refused_tokens: Refusals::default(),
-            stopping: CancellationToken::new(),
-            ports: AtomicUsize::new(0),
-        })
+        let node = Node::new(node, stores, Arc::new(settings));
+        let access = Access::new(node.clone(), verifier.clone(), budget.clone());
+        let connections = connection::Shared::new(node.clone(), archive.clone(), verifier, budget);
+        let api = Api { access, archive, node: node.clone(), room: Room::new(), stopping: stopping.clone(), writer };
+        Self(Ports::new(node, api::router(api), connections, tasks, stopping))
     }
 
-    /// Checks a token now, and gives its claims. A refusal is logged with the client that brought the token.
-    pub(crate) fn verify(&self, token: &str, client: Client) -> Result<Claims, TokenError> {
-        let now = u64::try_from(clock::now() / 1000).unwrap_or(0);
-        let verified = self.keys.verify(token, now);
-        verified.inspect_err(|error| self.refused_tokens.tell(self.node.elapsed_ms(), client, "a token", error.why()))
+    /// The HTTP API without a port, as a router to be merged with other routes. It brings the fallback, so the other
+    /// router must not have one.
+    pub fn api(&self) -> axum::Router {
+        self.0.api.clone()
     }
 }
 
-/// Every route but that of the WebSocket.
-fn routes(gateway: &Arc<Gateway>) -> axum::Router {
-    api::router(gateway.clone())
+/// Serves `surface` until `shutdown` resolves, then drains. Dropping the future closes the port, without a drain. A
+/// gateway may serve several ports at a time; all of them stop together.
+pub async fn serve(
+    gateway: Gateway,
+    listener: TcpListener,
+    surface: Surface,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    gateway.0.serve(listener, surface, shutdown).await
 }

@@ -22,11 +22,50 @@ use feedgate_common::UserId;
 use super::Api;
 use super::answer::{Tickets, Turn};
 use super::problem::{Kind, Problem};
-use crate::Surface;
 use crate::auth::TokenError;
-use crate::limits::budget::Share;
-use crate::net::address::Client;
+use crate::auth::verifier::Verifier;
+use crate::limits::budget::{Budget, Share};
+use crate::limits::quotas::Quotas;
+use crate::net::address::{AddressKey, Client};
 use crate::net::lobby::{Guest, Standing};
+use crate::net::surface::Surface;
+use crate::node::Node;
+
+/// What a caller is checked with, and what the reads of callers are limited by.
+pub(crate) struct Access {
+    pub(super) verifier: Arc<Verifier>,
+    budget: Arc<Budget>,
+    /// Limits what each user reads.
+    users: Arc<Quotas<UserId>>,
+    /// Limits what is read from each address.
+    addresses: Arc<Quotas<AddressKey>>,
+    node: Arc<Node>,
+}
+
+impl Access {
+    pub(crate) fn new(node: Arc<Node>, verifier: Arc<Verifier>, budget: Arc<Budget>) -> Arc<Self> {
+        let settings = &node.settings;
+        let users = Quotas::new(settings.reads_per_user, settings.reads_per_user_per_sec);
+        let addresses = Quotas::new(settings.reads_per_address, settings.reads_per_address_per_sec);
+        Arc::new(Self { verifier, budget, users, addresses, node })
+    }
+
+    /// Admits the caller of a request, or says why not.
+    fn admit(&self, request: &Parts) -> Result<Caller, Problem> {
+        let (bearer, node) = (bearer(request)?, self.node.clone());
+        if Surface::of(request) == Surface::All && self.verifier.keys.is_api_key(bearer) {
+            shown(request, Standing::Backend);
+            return Ok(Caller { reader: None, share: self.budget.of_backends(), tickets: Tickets::default(), node });
+        }
+        // The read is counted before the token is checked, so that guessing tokens counts too.
+        let client = Client::of(&request.extensions);
+        let address = client.0.map(|key| self.addresses.begin(key, node.elapsed_ms())).transpose()?;
+        let user = self.verifier.verify(bearer, client).map_err(refused)?.user;
+        shown(request, Standing::Reader);
+        let tickets = Tickets { _user: Some(self.users.begin(user.clone(), node.elapsed_ms())?), _address: address };
+        Ok(Caller { share: self.budget.of(&user), reader: Some(user), tickets, node })
+    }
+}
 
 /// A caller whose credentials are valid.
 pub(crate) struct Caller {
@@ -34,6 +73,7 @@ pub(crate) struct Caller {
     reader: Option<UserId>,
     share: Arc<Share>,
     tickets: Tickets,
+    node: Arc<Node>,
 }
 
 /// A caller with the API key.
@@ -58,37 +98,24 @@ impl Caller {
 
     /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be
     /// read. Holds nothing if it fails or is dropped.
-    pub(crate) async fn turn(self, api: &Api, bytes: usize) -> Result<Turn<'_>, Problem> {
+    pub(crate) async fn turn(self, bytes: usize) -> Result<Turn, Problem> {
         let held = self.share.reserve(bytes).await?;
-        Ok(Turn::new(held, self.tickets, api.gateway.node.turn().await))
+        Ok(Turn::new(held, self.tickets, self.node.turn().await))
     }
 }
 
-impl FromRequestParts<Arc<Api>> for Caller {
+impl FromRequestParts<Api> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
-        let bearer = bearer(parts)?;
-        let gateway = &api.gateway;
-        if Surface::of(parts) == Surface::All && gateway.keys.is_api_key(bearer) {
-            shown(parts, Standing::Backend);
-            return Ok(Self { reader: None, share: gateway.budget.of_backends(), tickets: Tickets::default() });
-        }
-        // The read is counted before the token is checked, so that guessing tokens counts too.
-        let client = Client::of(&parts.extensions);
-        let address = client.0.map(|key| gateway.addresses.begin(key, gateway.node.elapsed_ms())).transpose()?;
-        let user = gateway.verify(bearer, client).map_err(refused)?.user;
-        shown(parts, Standing::Reader);
-        let tickets =
-            Tickets { _user: Some(gateway.users.begin(user.clone(), gateway.node.elapsed_ms())?), _address: address };
-        Ok(Self { share: gateway.budget.of(&user), reader: Some(user), tickets })
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        api.access.admit(parts)
     }
 }
 
-impl FromRequestParts<Arc<Api>> for Backend {
+impl FromRequestParts<Api> for Backend {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
         if Surface::of(parts) == Surface::Readers {
             let detail = "what takes the API key is not on this port; it is where the server's admin_listen says";
             return Err(Problem::new(Kind::NoSuchRoute, detail));

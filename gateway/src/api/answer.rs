@@ -17,7 +17,7 @@ use axum::response::Response;
 use feedgate_common::UserId;
 use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::limits::budget::Held;
 use crate::limits::quotas::Ticket;
@@ -34,15 +34,15 @@ pub(crate) struct Tickets {
 }
 
 /// The permission for one read, with the bytes that are counted for it.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Turn {
     held: Held,
     tickets: Arc<Tickets>,
-    _reads: SemaphorePermit<'a>,
+    _reads: OwnedSemaphorePermit,
 }
 
-impl<'a> Turn<'a> {
+impl Turn {
     /// Begins a read; `held` must have room for the most bytes that it takes.
-    pub(crate) fn new(held: Held, tickets: Tickets, reads: SemaphorePermit<'a>) -> Self {
+    pub(crate) fn new(held: Held, tickets: Tickets, reads: OwnedSemaphorePermit) -> Self {
         Self { held, tickets: Arc::new(tickets), _reads: reads }
     }
 
@@ -136,11 +136,12 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_counted_piece_by_piece_until_it_is_written() {
-        let (budget, reads) = (Budget::new(NODE_MIN), Semaphore::new(1));
+        let (budget, reads) = (Budget::new(NODE_MIN), Arc::new(Semaphore::new(1)));
         let share = budget.of(&"ann".parse().unwrap());
         let left =
             || NODE_MIN / 16 - (0..).take_while(|n| share.try_reserve(n * 1024).is_some()).last().unwrap() * 1024;
-        let turn = Turn::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), reads.try_acquire().unwrap());
+        let permit = reads.clone().try_acquire_owned().unwrap();
+        let turn = Turn::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), permit);
         let text = "x".repeat(100_000);
         let mut body = turn.answer(&text).into_body();
         assert!(reads.try_acquire().is_ok(), "the stores are free for others");

@@ -7,15 +7,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use feedgate_common::archive::{Author, Write};
 use feedgate_common::change::Class;
-use feedgate_common::{OutboxSeq, UserId};
+use feedgate_common::{Archive, OutboxSeq, UserId};
 use serde::Serialize;
 
-use super::Api;
 use super::access::Backend;
 use super::fields::Field;
+use super::names::user_no;
 use super::payload::{ONE, Payload};
 use super::problem::{Problem, short};
 use super::query::{NoQuery, Segment};
+use super::writer::Writer;
 
 /// What is known of an author.
 #[derive(Serialize)]
@@ -29,12 +30,12 @@ pub(super) struct About {
 /// Answers `GET /v1/authors/{author}`. A user that was never named is an author without followers.
 pub(super) async fn read(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
     Segment(author): Segment<UserId>,
     _: NoQuery,
 ) -> Result<Json<About>, Problem> {
-    let Author { class, followers, head, .. } = match api.user_no(&author).await? {
-        Some(number) => api.archive().author(number).await?,
+    let Author { class, followers, head, .. } = match user_no(&*archive, &author).await? {
+        Some(number) => archive.author(number).await?,
         None => Author::default(),
     };
     Ok(Json(About { author, class, followers, outbox_seq: head }))
@@ -43,13 +44,13 @@ pub(super) async fn read(
 /// Answers `PUT /v1/authors/{author}` with `{"class":…}`. The class counts from the next item on.
 pub(super) async fn classify(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(writer): State<Writer>,
     Segment(author): Segment<UserId>,
     _: NoQuery,
     payload: Payload<ONE>,
 ) -> Result<StatusCode, Problem> {
     let class = class(&payload.fields(&["class"])?.required("class")?)?;
-    api.write_one(Write::Classify { author, class }).await?;
+    writer.write_one(Write::Classify { author, class }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

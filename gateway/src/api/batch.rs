@@ -7,9 +7,9 @@ use feedgate_common::archive::{Write, Written};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Api;
 use super::payload::Payload;
 use super::problem::Problem;
+use super::writer::Writer;
 
 /// The most bytes of a batch.
 pub(super) const BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -35,7 +35,7 @@ struct Results<R> {
 /// Reads `{"ops":[…]}` with `read`, which gets each operation and the pointer to it; carries out all in one commit, and
 /// makes the result of each that was done with `answer`. If the future is dropped, the commit may still be made.
 pub(super) async fn carry_out<T, R: Serialize>(
-    api: &Api,
+    writer: &Writer,
     payload: Payload<BYTES_MAX>,
     mut read: impl FnMut(&RawValue, String) -> Operation<T>,
     answer: impl Fn(T, Written) -> R,
@@ -51,7 +51,7 @@ pub(super) async fn carry_out<T, R: Serialize>(
             Ok(context)
         })
         .collect();
-    let written = if writes.is_empty() { vec![] } else { api.write(writes).await? };
+    let written = if writes.is_empty() { vec![] } else { writer.write(writes).await? };
     let mut written = written.into_iter();
     let results = places.into_iter().enumerate().map(|(i, place)| {
         let context = match place {

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Change, FETCH};
+use feedgate_common::feed::{Change, FETCH, Feeds};
 use feedgate_common::inboxes::{Numbered, Read};
-use feedgate_common::{Epoch, FeedId, InboxKey, Position, StoreError, UserId};
+use feedgate_common::{Archive, Epoch, FeedId, InboxKey, Position, StoreError, UserId};
 use serde::Serialize;
 
-use super::Api;
 use super::access::Caller;
+use super::names::intern;
 use super::problem::{Problem, short};
 use super::query::{Params, Query, Segment, decimal};
 use crate::limits::budget::{ANSWER_BYTES, most};
+use crate::node::Node;
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
@@ -39,24 +40,25 @@ struct Line {
 /// Answers `GET /v1/users/{user}/changes` with changes of a feed of the user, after a position.
 pub(super) async fn read(
     caller: Caller,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(node): State<Arc<Node>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "offset", "epoch", "limit"])?;
-    let feed = params.feed(api.feeds().named())?;
+    let feed = params.feed(node.feeds.named())?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
-    let turn = caller.turn(&api, most(limit, ANSWER_BYTES)).await?;
-    let key = InboxKey { reader: api.intern(&user).await?, feed };
-    api.gateway.node.touches.note(key);
+    let turn = caller.turn(most(limit, ANSWER_BYTES)).await?;
+    let key = InboxKey { reader: intern(&*archive, &user).await?, feed };
+    node.touches.note(key);
     let after = match after {
         Some(position) => position,
-        None => Position { offset: 0, ..api.feeds().head(key).await? },
+        None => Position { offset: 0, ..node.feeds.head(key).await? },
     };
-    match api.feeds().read(key, after, limit).await? {
+    match node.feeds.read(key, after, limit).await? {
         Read::Entries { entries, head, .. } => {
-            let changes = lines(&api, feed, &entries).await?;
+            let changes = lines(&node.feeds, feed, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
             Ok(turn.answer(&Changes { changes, position, head }))
         }
@@ -66,10 +68,10 @@ pub(super) async fn read(
 }
 
 /// The changes of `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
-async fn lines(api: &Api, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
+async fn lines(feeds: &Feeds, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for chunk in entries.chunks(FETCH) {
-        let changes = api.feeds().hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
+        let changes = feeds.hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
         for (n, change) in chunk.iter().zip(changes) {
             if bytes >= ANSWER_BYTES {
                 return Ok(lines);

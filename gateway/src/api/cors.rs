@@ -16,7 +16,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::Api;
+use crate::settings::Settings;
 
 /// The paths whose GET takes a reader's token.
 const FOR_READERS: &[&str] = &[
@@ -33,12 +33,12 @@ const FOR_READERS: &[&str] = &[
 ];
 
 /// The middleware around every route: answers the browser's question, and names the allowed origin in answers.
-pub(super) async fn share(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+pub(super) async fn share(State(settings): State<Arc<Settings>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     if !path.is_some_and(|path| FOR_READERS.contains(&path.as_str())) {
         return next.run(request).await;
     }
-    let allowed = allowed(request.headers(), &api.gateway.node.settings.allowed_origins);
+    let allowed = allowed(request.headers(), &settings.allowed_origins);
     let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match (&allowed, asked) {
         (Some(_), Some(_)) if request.method() == Method::OPTIONS => permission(),

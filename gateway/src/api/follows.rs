@@ -6,14 +6,15 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use feedgate_common::archive::{Follow, Write};
-use feedgate_common::{Millis, UserId, UserNo, error};
+use feedgate_common::archive::{Follow, Names, Write};
+use feedgate_common::{Archive, Millis, UserId, UserNo, error};
 use serde::Serialize;
 
-use super::Api;
 use super::access::{Backend, Caller};
+use super::names::user_no;
 use super::problem::Problem;
 use super::query::{NoQuery, Query, Segment, Segments, decimal};
+use super::writer::Writer;
 
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
@@ -24,22 +25,22 @@ const LINE_MAX: usize = 512;
 /// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge.
 pub(super) async fn follow(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(writer): State<Writer>,
     Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    api.write_one(Write::Follow { reader, author }).await?;
+    writer.write_one(Write::Follow { reader, author }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Answers `DELETE /v1/users/{user}/following/{author}` and removes the edge.
 pub(super) async fn unfollow(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(writer): State<Writer>,
     Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    api.write_one(Write::Unfollow { reader, author }).await?;
+    writer.write_one(Write::Unfollow { reader, author }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -61,38 +62,38 @@ struct List {
 /// Answers `GET /v1/users/{user}/following` with the authors whom the user follows.
 pub(super) async fn following(
     caller: Caller,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
-    list(&api, caller, &user, query, |user, cursor, limit| api.archive().following(user, cursor, limit)).await
+    list(&*archive, caller, &user, query, |user, cursor, limit| archive.following(user, cursor, limit)).await
 }
 
 /// Answers `GET /v1/users/{user}/followers`, for backends only.
 pub(super) async fn followers(
     Backend(caller): Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
-    list(&api, caller, &user, query, |user, cursor, limit| api.archive().followers(user, cursor, limit)).await
+    list(&*archive, caller, &user, query, |user, cursor, limit| archive.followers(user, cursor, limit)).await
 }
 
 /// Answers `GET /v1/users/{user}/mutual`: the users whom a user follows and is followed by. For backends only, since it
 /// tells of followers.
 pub(super) async fn mutual(
     Backend(caller): Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
-    list(&api, caller, &user, query, |user, cursor, limit| api.archive().mutual(user, cursor, limit)).await
+    list(&*archive, caller, &user, query, |user, cursor, limit| archive.mutual(user, cursor, limit)).await
 }
 
 /// Answers with a page of one of a user's lists. `ask` gets the user, a cursor and a limit.
 pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
-    api: &Api,
+    names: &dyn Names,
     caller: Caller,
     user: &UserId,
     query: Query,
@@ -102,9 +103,9 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let cursor = params.get("cursor").map(|text| decimal(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
-    let turn = caller.turn(api, (limit + 1) * LINE_MAX).await?;
+    let turn = caller.turn((limit + 1) * LINE_MAX).await?;
     // Reading one more than asked shows whether there is a next page.
-    let mut lines = match api.user_no(user).await? {
+    let mut lines = match user_no(names, user).await? {
         Some(user) => ask(user, cursor, limit + 1).await?,
         None => vec![],
     };

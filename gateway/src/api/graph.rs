@@ -1,7 +1,5 @@
 //! Many changes of who follows, mutes, hides from and blocks whom, in one commit.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::UserId;
@@ -16,7 +14,8 @@ use super::fields::{Field, Fields};
 use super::payload::Payload;
 use super::problem::{Problem, short};
 use super::query::NoQuery;
-use super::{Api, shields};
+use super::shields;
+use super::writer::Writer;
 
 /// The result of one operation that was done.
 #[derive(Serialize)]
@@ -48,11 +47,11 @@ enum Verb {
 /// Answers `POST /v1/follows/batch` with one result for each operation.
 pub(super) async fn many(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(writer): State<Writer>,
     _: NoQuery,
     payload: Payload<{ batch::BYTES_MAX }>,
 ) -> Result<Response, Problem> {
-    batch::carry_out(&api, payload, operation, |outcome, _| outcome).await
+    batch::carry_out(&writer, payload, operation, |outcome, _| outcome).await
 }
 
 /// Reads one operation: `{"op":"follow"|"unfollow","user","author"}` or `{"op":"mute"|…,"user","other"}`.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
-use super::Api;
 use super::problem::{Kind, Problem};
 use super::query::NoQuery;
+use crate::node::Node;
 
 /// The answer to either question, if it is yes.
 #[derive(Serialize)]
@@ -17,20 +18,24 @@ pub(super) struct Health {
 }
 
 /// Answers `GET /healthz`: whether the process makes progress. A broken store is no reason to restart it.
-pub(super) async fn alive(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
-    if api.gateway.node.vitals.stuck(api.gateway.node.elapsed_ms()) {
+pub(super) async fn alive(State(node): State<Arc<Node>>, _: NoQuery) -> Result<Json<Health>, Problem> {
+    if node.vitals.stuck(node.elapsed_ms()) {
         return Err(Problem::new(Kind::Unavailable, "nothing has gone on here for a minute; restart this process"));
     }
     Ok(Json(Health { status: "alive" }))
 }
 
 /// Answers `GET /readyz`: whether every store answers, this node's sessions count, and it does not shut down.
-pub(super) async fn ready(State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Health>, Problem> {
-    let why = if api.gateway.stopping.is_cancelled() {
+pub(super) async fn ready(
+    State(node): State<Arc<Node>>,
+    State(stopping): State<CancellationToken>,
+    _: NoQuery,
+) -> Result<Json<Health>, Problem> {
+    let why = if stopping.is_cancelled() {
         "this node is going away".to_owned()
-    } else if let Some(away) = api.gateway.node.vitals.away() {
+    } else if let Some(away) = node.vitals.away() {
         away
-    } else if !api.gateway.node.may_push() {
+    } else if !node.may_push() {
         "this node's lease in the session pool has lapsed; its sessions wait until it is renewed".to_owned()
     } else {
         return Ok(Json(Health { status: "ready" }));

@@ -11,14 +11,16 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::feed::{FETCH, Limit, Stretch};
-use feedgate_common::{Item, ItemId, UserId};
+use feedgate_common::{Archive, Item, ItemId, UserId};
 use serde::Serialize;
 
 use super::access::{Backend, Caller};
+use super::names::user_no;
 use super::payload::{ONE, Payload};
 use super::problem::{Kind, Problem, short};
+use super::publish;
 use super::query::{ItemRef, NoQuery, Query, Segment};
-use super::{Api, publish};
+use super::writer::Writer;
 use crate::limits::budget::{ANSWER_BYTES, most};
 
 /// The most ids in one request.
@@ -27,14 +29,14 @@ const IDS_MAX: usize = 100;
 /// Answers `GET /v1/items/{id}` with the item, if the caller may see it.
 pub(super) async fn read(
     caller: Caller,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let reader = caller.reader().cloned();
-    let turn = caller.turn(&api, most(1, ANSWER_BYTES)).await?;
-    let id = resolve(&api, &which).await?;
-    let found = visible(reader.as_ref(), &api, api.archive().items(&[id]).await?).await?;
+    let turn = caller.turn(most(1, ANSWER_BYTES)).await?;
+    let id = resolve(&*archive, &which).await?;
+    let found = visible(reader.as_ref(), &*archive, archive.items(&[id]).await?).await?;
     let item = found.into_iter().flatten().next().ok_or_else(|| missing(&which))?;
     Ok((etag(&item), turn.answer(&item)).into_response())
 }
@@ -50,15 +52,19 @@ struct Items {
 
 /// Answers `GET /v1/items?ids=a,b`: the items that exist and are visible, in the order asked, and the ids of the
 /// others.
-pub(super) async fn by_ids(caller: Caller, State(api): State<Arc<Api>>, query: Query) -> Result<Response, Problem> {
+pub(super) async fn by_ids(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    query: Query,
+) -> Result<Response, Problem> {
     let ids = ids(query.only(&["ids"])?.get("ids"))?;
     let reader = caller.reader().cloned();
-    let turn = caller.turn(&api, most(ids.len(), ANSWER_BYTES)).await?;
+    let turn = caller.turn(most(ids.len(), ANSWER_BYTES)).await?;
     let mut stretch = Stretch::new(Limit { items: IDS_MAX, bytes: ANSWER_BYTES });
     let (mut missing, mut left) = (Vec::new(), &ids[..]);
     while !left.is_empty() && !stretch.is_cut() {
         let some = &left[..left.len().min(FETCH)];
-        let found = visible(reader.as_ref(), &api, api.archive().items(some).await?).await?;
+        let found = visible(reader.as_ref(), &*archive, archive.items(some).await?).await?;
         for (id, found) in some.iter().zip(found) {
             match found {
                 Some(item) => stretch.extend([item]),
@@ -77,7 +83,8 @@ pub(super) async fn by_ids(caller: Caller, State(api): State<Arc<Api>>, query: Q
 /// Answers `PATCH /v1/items/{id}` with `{"body":…}`.
 pub(super) async fn edit(
     Backend(caller): Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(writer): State<Writer>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
     headers: HeaderMap,
@@ -85,10 +92,10 @@ pub(super) async fn edit(
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
     let body = publish::body(&payload.fields(&["body"])?)?;
-    let turn = caller.turn(&api, most(1, ANSWER_BYTES)).await?;
-    let item = resolve(&api, &which).await?;
-    write(&api, &which, Write::Edit { item, body, if_version }).await?;
-    let now = api.archive().items(&[item]).await?.into_iter().flatten().next();
+    let turn = caller.turn(most(1, ANSWER_BYTES)).await?;
+    let item = resolve(&*archive, &which).await?;
+    write(&writer, &which, Write::Edit { item, body, if_version }).await?;
+    let now = archive.items(&[item]).await?.into_iter().flatten().next();
     let item = now.ok_or_else(|| missing(&which))?;
     Ok((etag(&item), turn.answer(&item)).into_response())
 }
@@ -96,26 +103,27 @@ pub(super) async fn edit(
 /// Answers `DELETE /v1/items/{id}`. Deleting an item again changes nothing and succeeds.
 pub(super) async fn delete(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(writer): State<Writer>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     let if_version = if_match(&headers)?;
-    let item = resolve(&api, &which).await?;
-    write(&api, &which, Write::Delete { item, if_version }).await?;
+    let item = resolve(&*archive, &which).await?;
+    write(&writer, &which, Write::Delete { item, if_version }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn resolve(api: &Api, which: &ItemRef) -> Result<ItemId, Problem> {
+async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<ItemId, Problem> {
     match which {
         ItemRef::Id(id) => Ok(*id),
-        ItemRef::Foreign(key) => api.archive().item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
+        ItemRef::Foreign(key) => archive.item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
     }
 }
 
-async fn write(api: &Api, which: &ItemRef, write: Write) -> Result<Written, Problem> {
-    let written = api.write(vec![write]).await?;
+async fn write(writer: &Writer, which: &ItemRef, write: Write) -> Result<Written, Problem> {
+    let written = writer.write(vec![write]).await?;
     match written.into_iter().next().expect("the Archive answers each write") {
         Ok(written) => Ok(written),
         Err(Refused::NoSuchItem(_)) => Err(missing(which)),
@@ -168,12 +176,12 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
 /// The items of `found` that the reader sees, with `None` for the others. A backend, which has no `reader`, sees all.
 async fn visible(
     reader: Option<&UserId>,
-    api: &Api,
+    archive: &dyn Archive,
     found: Vec<Option<Arc<Item>>>,
 ) -> Result<Vec<Option<Arc<Item>>>, Problem> {
     let Some(me) = reader else { return Ok(found) };
     // A user that was never named follows nobody, and nothing is addressed to it.
-    let Some(me) = api.user_no(me).await? else { return Ok(vec![None; found.len()]) };
+    let Some(me) = user_no(archive, me).await? else { return Ok(vec![None; found.len()]) };
     let (mut authors, mut direct) = (BTreeSet::new(), Vec::new());
     for item in found.iter().flatten().filter(|item| item.author_no != me) {
         if item.direct {
@@ -183,8 +191,8 @@ async fn visible(
         }
     }
     let authors = Vec::from_iter(authors);
-    let follows = if authors.is_empty() { vec![] } else { api.archive().followees_among(me, &authors).await? };
-    let addressed = if direct.is_empty() { vec![] } else { api.archive().addressed(me, &direct).await? };
+    let follows = if authors.is_empty() { vec![] } else { archive.followees_among(me, &authors).await? };
+    let addressed = if direct.is_empty() { vec![] } else { archive.addressed(me, &direct).await? };
     let sees = |item: &Arc<Item>| match item.direct {
         _ if item.author_no == me => true,
         true => addressed.contains(&item.id),

@@ -10,7 +10,7 @@
 //! field, parameter or route is refused and named. The routes are listed in `ROUTES` and in `docs/openapi.json`, and a
 //! test compares the two.
 
-mod access;
+pub(crate) mod access;
 mod answer;
 mod authors;
 mod batch;
@@ -22,92 +22,78 @@ mod follows;
 mod graph;
 mod health;
 mod items;
+mod names;
 mod outbox;
 mod patience;
-mod payload;
+pub(crate) mod payload;
 mod problem;
 mod publish;
 mod query;
-pub(crate) mod relay;
+mod relay;
 mod sessions;
 mod shields;
 mod stats;
 mod token;
 mod transfer;
+pub(crate) mod writer;
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::OriginalUri;
+use axum::extract::{FromRef, OriginalUri};
 use axum::http::{Method, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::feed::{Feeds, jobs_of};
+use feedgate_common::Archive;
+use feedgate_common::feed::Feeds;
 use feedgate_common::graph::Shield;
-use feedgate_common::{Archive, StoreError, UserId, UserNo, error};
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::{Gateway, clock};
+use crate::auth::verifier::Verifier;
+use crate::node::Node;
+use access::Access;
+use payload::Room;
 use problem::{Kind, Problem, short};
+use writer::Writer;
 
-/// What all requests share.
-struct Api {
-    gateway: Arc<Gateway>,
-    started: Instant,
-    /// How many KiB request bodies may still take; see [`payload`].
-    budget: Arc<Semaphore>,
+/// What requests are answered with. A handler takes only the parts that it uses.
+#[derive(Clone)]
+pub(crate) struct Api {
+    pub(crate) access: Arc<Access>,
+    /// The truth, as requests read it.
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) node: Arc<Node>,
+    /// The memory for request bodies.
+    pub(crate) room: Room,
+    /// Cancelled when the drain begins.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) writer: Writer,
 }
 
-impl Api {
-    fn feeds(&self) -> &Feeds {
-        &self.gateway.node.feeds
-    }
+/// Lets a handler take each of these parts of the API as its `State`.
+macro_rules! parts {
+    ($($part:ty: $($field:ident).+),+) => {
+        $(impl FromRef<Api> for $part {
+            fn from_ref(api: &Api) -> Self {
+                api.$($field).+.clone()
+            }
+        })+
+    };
+}
 
-    fn archive(&self) -> &dyn Archive {
-        &*self.gateway.archive
-    }
-
-    /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
-    /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
-    /// dropped, the writes are still carried out, and the workers are told.
-    async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        let gateway = self.gateway.clone();
-        let accepting = self.gateway.tasks.spawn(async move {
-            let written = gateway.publisher.accept(writes, gateway.node.feeds.named(), clock::now()).await?;
-            gateway.relay.tell(jobs_of(&written)).await;
-            Ok(written)
-        });
-        accepting.await.unwrap_or_else(|ended| match ended.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => Err(StoreError::unavailable("the server is stopping")),
-        })
-    }
-
-    /// Commits one write, as `write` does for several.
-    async fn write_one(&self, write: Write) -> Result<Written, Problem> {
-        let written = self.write(vec![write]).await?;
-        Ok(written.into_iter().next().expect("the Archive answers each write")?)
-    }
-
-    /// The number of a user; `None` if the user was never named.
-    async fn user_no(&self, user: &UserId) -> Result<Option<UserNo>, Problem> {
-        Ok(self.archive().user_nos(std::slice::from_ref(user)).await?.into_iter().flatten().next())
-    }
-
-    /// The number of a user, given now if the user was never named: a new user has an empty feed, and that feed has a
-    /// position.
-    async fn intern(&self, user: &UserId) -> Result<UserNo, Problem> {
-        let numbers = self.archive().intern(std::slice::from_ref(user)).await?;
-        Ok(numbers[0])
-    }
+parts! {
+    Arc<dyn Archive>: archive,
+    Arc<Feeds>: node.feeds,
+    Arc<Node>: node,
+    Room: room,
+    CancellationToken: stopping,
+    Arc<Verifier>: access.verifier,
+    Writer: writer
 }
 
 /// A path, and the handlers of its methods.
-type Route = (&'static str, fn() -> MethodRouter<Arc<Api>>);
+type Route = (&'static str, fn() -> MethodRouter<Api>);
 
 /// All routes of the API.
 const ROUTES: &[Route] = &[
@@ -143,12 +129,11 @@ const ROUTES: &[Route] = &[
 
 /// The API as a router, to be merged with other routes of the same port. It brings the fallback, so the other router
 /// must not have one.
-pub fn router(gateway: Arc<Gateway>) -> Router {
-    let budget = Arc::new(Semaphore::new(payload::BUDGET_KIB));
-    let api = Arc::new(Api { gateway, started: Instant::now(), budget });
+pub(crate) fn router(api: Api) -> Router {
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
     let routes = routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route);
-    routes.layer(from_fn(patience::in_time)).layer(from_fn_with_state(api.clone(), cors::share)).with_state(api)
+    let sharing = from_fn_with_state(api.node.settings.clone(), cors::share);
+    routes.layer(from_fn(patience::in_time)).layer(sharing).with_state(api)
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Limit, Stretch};
-use feedgate_common::{DisplayKey, FeedId, Item, ItemId, UserId, UserNo};
+use feedgate_common::feed::{Feeds, Limit, Stretch};
+use feedgate_common::{Archive, DisplayKey, FeedId, Item, ItemId, UserId, UserNo};
 use serde::Serialize;
 
-use super::Api;
 use super::access::Caller;
+use super::names::user_no;
 use super::problem::Problem;
 use super::query::{Query, Segment};
 use crate::limits::budget::{ANSWER_BYTES, most};
@@ -25,19 +25,20 @@ struct Profile {
 /// Answers `GET /v1/users/{user}/outbox` with a page of what the user has published.
 pub(super) async fn page(
     caller: Caller,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "limit", "cursor"])?;
-    let feed = params.feed(api.feeds().named())?;
+    let feed = params.feed(feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
-    let turn = caller.turn(&api, most(limit + 1, ANSWER_BYTES)).await?;
-    let Some(author) = api.user_no(&user).await? else {
+    let turn = caller.turn(most(limit + 1, ANSWER_BYTES)).await?;
+    let Some(author) = user_no(&*archive, &user).await? else {
         return Ok(turn.answer(&Profile::default()));
     };
-    let stretch = living(&api, author, feed, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
+    let stretch = living(&*archive, author, feed, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
     let (items, next) = stretch.finish();
     Ok(turn.answer(&Profile { items, next: next.map(page_json::cursor_text) }))
 }
@@ -45,7 +46,7 @@ pub(super) async fn page(
 /// The items below `before`. If one is deleted between the read of the outbox and the read of the item, the next one
 /// takes its place.
 async fn living(
-    api: &Api,
+    archive: &dyn Archive,
     author: UserNo,
     feed: FeedId,
     mut before: Option<DisplayKey>,
@@ -54,9 +55,9 @@ async fn living(
     let mut stretch = Stretch::new(limit);
     loop {
         let asked = stretch.wants();
-        let keys = api.archive().profile(author, feed, before, asked).await?;
+        let keys = archive.profile(author, feed, before, asked).await?;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
-        stretch.extend(api.archive().items(&ids).await?.into_iter().flatten());
+        stretch.extend(archive.items(&ids).await?.into_iter().flatten());
         if keys.len() < asked || stretch.is_cut() {
             return Ok(stretch);
         }

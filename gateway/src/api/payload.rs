@@ -1,7 +1,7 @@
 //! Reads a JSON request body, and checks its type, its size and its syntax.
 //!
-//! Memory is bounded: every body that is being read or worked on holds its bytes of one budget, and a request that does
-//! not fit gets 503 before anything of it is read.
+//! Memory is bounded: every body that is being read or worked on holds its bytes of one [`Room`], and a request that
+//! does not fit gets 503 before anything of it is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, Limited};
 use serde_json::value::RawValue;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Api;
 use super::fields::Fields;
@@ -23,10 +23,26 @@ use super::problem::{Kind, Problem, short};
 pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 
 /// The KiB that all request bodies may hold together.
-pub(crate) const BUDGET_KIB: usize = 128 * 1024;
+const ROOM_KIB: usize = 128 * 1024;
 
 /// How long after its head a body must have arrived.
 pub(super) const WITHIN: Duration = Duration::from_secs(30);
+
+/// The memory for request bodies. Its clones are one room.
+#[derive(Clone)]
+pub(crate) struct Room(Arc<Semaphore>);
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(ROOM_KIB)))
+    }
+
+    /// Takes `kib` KiB for a request of which nothing has been read; 503 if there are not as many left.
+    pub(super) fn hold(&self, kib: u32) -> Result<OwnedSemaphorePermit, Problem> {
+        let busy = |_| Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read");
+        self.0.clone().try_acquire_many_owned(kib).map_err(busy)
+    }
+}
 
 /// A request body of at most `MAX` bytes that is well-formed JSON.
 #[derive(Debug)]
@@ -43,12 +59,12 @@ impl<const MAX: usize> Payload<MAX> {
     }
 }
 
-impl<const MAX: usize> FromRequest<Arc<Api>> for Payload<MAX> {
+impl<const MAX: usize> FromRequest<Api> for Payload<MAX> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         content_type(request.headers())?;
-        read(request, MAX, api).await
+        read(request, MAX, &api.room).await
     }
 }
 
@@ -56,12 +72,12 @@ impl<const MAX: usize> FromRequest<Arc<Api>> for Payload<MAX> {
 #[derive(Debug)]
 pub(crate) struct OptionalPayload(pub(crate) Payload<ONE>);
 
-impl FromRequest<Arc<Api>> for OptionalPayload {
+impl FromRequest<Api> for OptionalPayload {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let typed = content_type(request.headers());
-        let mut payload = read(request, ONE, api).await?;
+        let mut payload = read(request, ONE, &api.room).await?;
         if payload.json.is_empty() {
             payload.json = Bytes::from_static(b"{}");
         } else {
@@ -71,7 +87,7 @@ impl FromRequest<Arc<Api>> for OptionalPayload {
     }
 }
 
-async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) -> Result<Payload<MAX>, Problem> {
+async fn read<const MAX: usize>(request: Request, max: usize, room: &Room) -> Result<Payload<MAX>, Problem> {
     let (head, body) = request.into_parts();
     let too_large = || Problem::new(Kind::TooLarge, format!("a request to this route holds at most {max} bytes"));
     let hint = axum::body::HttpBody::size_hint(&body);
@@ -80,7 +96,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) ->
     }
     let expected = hint.upper().map_or(max, |upper| usize::try_from(upper).unwrap_or(max).min(max));
     let kib = u32::try_from(expected.div_ceil(1024)).expect("a payload's bound fits into 32 bits");
-    let held = hold(api, kib)?;
+    let held = room.hold(kib)?;
     let arrived = tokio::time::timeout(WITHIN, Limited::new(body, max).collect()).await;
     if let Some(whole) = head.extensions.get::<Whole>() {
         whole.tell();
@@ -93,12 +109,6 @@ async fn read<const MAX: usize>(request: Request, max: usize, api: &Arc<Api>) ->
             Err(Problem::new(Kind::TooSlow, format!("the request body did not arrive within {} s", WITHIN.as_secs())))
         }
     }
-}
-
-/// Takes `kib` KiB of the budget for a request of which nothing has been read; 503 if there are not as many left.
-pub(super) fn hold(api: &Api, kib: u32) -> Result<OwnedSemaphorePermit, Problem> {
-    let busy = |_| Problem::new(Kind::Overloaded, "the server is busy with other requests; this one was not read");
-    api.budget.clone().try_acquire_many_owned(kib).map_err(busy)
 }
 
 /// 415 unless the body says that it is JSON, in UTF-8.

@@ -4,8 +4,6 @@
 //! same payload) gets 200 and the first answer; with another payload 409. An item is for the followers of its author,
 //! or for named readers: then it is in no outbox.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -17,11 +15,12 @@ use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
 
 use super::access::Backend;
+use super::batch;
 use super::fields::{Field, Fields, Unit};
 use super::payload::{ONE, Payload};
 use super::problem::Problem;
 use super::query::NoQuery;
-use super::{Api, batch};
+use super::writer::Writer;
 use crate::clock;
 
 /// How many milliseconds an item's `published_at` may be ahead of this server's clock.
@@ -66,7 +65,7 @@ struct Outcome {
 /// Answers `POST /v1/items` and publishes one item.
 pub(super) async fn one(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(writer): State<Writer>,
     _: NoQuery,
     headers: HeaderMap,
     payload: Payload<ONE>,
@@ -75,14 +74,14 @@ pub(super) async fn one(
     let key = header_key(&headers)?;
     let publish = Publish { idempotency_key: key, ..read(&payload.fields(FIELDS)?, now)? };
     let author = publish.author.clone();
-    let (status, accepted) = accepted(author, api.write_one(Write::Publish(publish)).await?);
+    let (status, accepted) = accepted(author, writer.write_one(Write::Publish(publish)).await?);
     Ok((status, [(header::LOCATION, format!("/v1/items/{}", accepted.id))], Json(accepted)).into_response())
 }
 
 /// Answers `POST /v1/items/batch` and publishes many items, with one result for each.
 pub(super) async fn many(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(writer): State<Writer>,
     _: NoQuery,
     headers: HeaderMap,
     payload: Payload<{ batch::BYTES_MAX }>,
@@ -112,7 +111,7 @@ pub(super) async fn many(
         let (status, accepted) = accepted(author, written);
         Outcome { status: status.as_u16(), accepted }
     };
-    batch::carry_out(&api, payload, operation, answer).await
+    batch::carry_out(&writer, payload, operation, answer).await
 }
 
 /// Reads the item to publish, without its idempotency key.

@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use feedgate_common::doorbell::Closing;
-use feedgate_common::{DeviceId, Millis, Position, UserId};
+use feedgate_common::{Archive, DeviceId, Millis, Position, UserId};
 use serde::Serialize;
 
-use super::Api;
 use super::access::{Backend, Caller};
+use super::names::user_no;
 use super::problem::{Kind, Problem};
 use super::query::{NoQuery, Segment, Segments};
+use crate::node::Node;
 
 /// The most bytes that a list takes in memory, enough for hundreds of sessions.
 const LIST_BYTES: usize = 256 * 1024;
@@ -35,14 +36,15 @@ struct Line {
 /// Answers `GET /v1/users/{user}/sessions` with all sessions of the user.
 pub(super) async fn list(
     caller: Caller,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(node): State<Arc<Node>>,
     Segment(user): Segment<UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
-    let turn = caller.turn(&api, LIST_BYTES).await?;
-    let found = match api.user_no(&user).await? {
-        Some(user) => api.gateway.node.sessions.list(user).await?,
+    let turn = caller.turn(LIST_BYTES).await?;
+    let found = match user_no(&*archive, &user).await? {
+        Some(user) => node.sessions.list(user).await?,
         None => vec![],
     };
     let line = |s: feedgate_common::sessions::SessionInfo| Line {
@@ -58,17 +60,18 @@ pub(super) async fn list(
 /// connection is closed with 3503, after which its SDK does not reconnect by itself.
 pub(super) async fn kick(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(node): State<Arc<Node>>,
     Segments(user, device): Segments<UserId, DeviceId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    let Some(number) = api.user_no(&user).await? else { return Err(no_session(&user, &device)) };
-    let revoked = api.gateway.node.sessions.revoke(number, &device).await;
-    let revoked = revoked.inspect_err(|_| api.gateway.node.ghosts.note(number))?;
+    let Some(number) = user_no(&*archive, &user).await? else { return Err(no_session(&user, &device)) };
+    let revoked = node.sessions.revoke(number, &device).await;
+    let revoked = revoked.inspect_err(|_| node.ghosts.note(number))?;
     // This also ends a session that the session pool has forgotten and this node has not.
-    let here = api.gateway.node.pool.kick(number, &device);
+    let here = node.pool.kick(number, &device);
     match revoked {
-        Some((node, connection)) => api.gateway.node.close(&node, number, connection, Closing::Kicked).await,
+        Some((of, connection)) => node.close(&of, number, connection, Closing::Kicked).await,
         None if here == 0 => return Err(no_session(&user, &device)),
         None => {}
     }

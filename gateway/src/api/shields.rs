@@ -9,45 +9,46 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, put};
-use feedgate_common::UserId;
 use feedgate_common::archive::Write;
 use feedgate_common::graph::Shield;
+use feedgate_common::{Archive, UserId};
 
-use super::Api;
 use super::access::{Backend, Caller};
-use super::follows;
 use super::problem::Problem;
 use super::query::{NoQuery, Query, Segment, Segments};
+use super::writer::Writer;
+use super::{Api, follows};
 
 /// Answers `PUT` and `DELETE` of `/v1/users/{user}/{muted|hidden|blocked}/{other}`.
-pub(super) fn one(shield: Shield) -> MethodRouter<Arc<Api>> {
+pub(super) fn one(shield: Shield) -> MethodRouter<Api> {
     let handler = move |up| {
-        move |_: Backend, State(api): State<Arc<Api>>, names: Segments<UserId, UserId>, _: NoQuery| async move {
-            set(&api, shield, names, up).await
+        move |_: Backend, State(writer): State<Writer>, names: Segments<UserId, UserId>, _: NoQuery| async move {
+            set(&writer, shield, names, up).await
         }
     };
     put(handler(true)).delete(handler(false))
 }
 
 /// Answers `GET /v1/users/{user}/{muted|hidden|blocked}` with the users for whom it is up.
-pub(super) fn all(shield: Shield) -> MethodRouter<Arc<Api>> {
-    get(move |caller: Caller, State(api): State<Arc<Api>>, Segment(user): Segment<UserId>, query: Query| async move {
+pub(super) fn all(shield: Shield) -> MethodRouter<Api> {
+    get(move |caller: Caller, State(archive): State<Arc<dyn Archive>>, of: Segment<UserId>, query: Query| async move {
+        let Segment(user) = of;
         caller.may_read(&user)?;
-        follows::list(&api, caller, &user, query, |user, cursor, limit| {
-            api.archive().shielded(user, shield, cursor, limit)
+        follows::list(&*archive, caller, &user, query, |user, cursor, limit| {
+            archive.shielded(user, shield, cursor, limit)
         })
         .await
     })
 }
 
 async fn set(
-    api: &Api,
+    writer: &Writer,
     shield: Shield,
     Segments(user, other): Segments<UserId, UserId>,
     up: bool,
 ) -> Result<StatusCode, Problem> {
     let write = write(user, other, shield, up).map_err(|why| Problem::parameter("other", why))?;
-    api.write_one(write).await?;
+    writer.write_one(write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

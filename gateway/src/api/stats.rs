@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use feedgate_common::Archive;
 use serde::Serialize;
 
-use super::Api;
 use super::access::Backend;
 use super::problem::Problem;
 use super::query::NoQuery;
+use crate::node::Node;
 
 /// The answer to `GET /v1/stats`: the sessions are exact; the counts of the stores may be a little old.
 #[derive(Serialize)]
@@ -54,16 +55,20 @@ struct Work {
 }
 
 /// Answers `GET /v1/stats` with counts of this node and of the stores.
-pub(super) async fn read(_: Backend, State(api): State<Arc<Api>>, _: NoQuery) -> Result<Json<Stats>, Problem> {
-    let node = &api.gateway.node;
-    let archive = api.archive().counts().await?;
-    let inboxes = api.feeds().inboxes().counts().await?;
+pub(super) async fn read(
+    _: Backend,
+    State(archive): State<Arc<dyn Archive>>,
+    State(node): State<Arc<Node>>,
+    _: NoQuery,
+) -> Result<Json<Stats>, Problem> {
+    let archive = archive.counts().await?;
+    let inboxes = node.feeds.inboxes().counts().await?;
     let pending = node.jobs.pending().await?;
     let online = node.pool.counts();
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
         node: node.name.clone(),
-        uptime_ms: u64::try_from(api.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        uptime_ms: node.elapsed_ms(),
         sessions: Online {
             users: online.users,
             devices: online.devices,

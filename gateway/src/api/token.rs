@@ -8,11 +8,11 @@ use axum::http::{HeaderName, header};
 use feedgate_common::{DeviceId, Millis, UserId};
 use serde::Serialize;
 
-use super::Api;
 use super::access::Backend;
 use super::payload::OptionalPayload;
 use super::problem::Problem;
 use super::query::{NoQuery, Segment};
+use crate::auth::verifier::Verifier;
 use crate::clock;
 
 const TTL_DEFAULT_SECS: i64 = 3600;
@@ -29,7 +29,7 @@ pub(super) struct Minted {
 /// Answers `POST /v1/users/{user}/token` with `{device_id?, ttl?}`, where `ttl` is in seconds.
 pub(super) async fn mint(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(verifier): State<Arc<Verifier>>,
     Segment(user): Segment<UserId>,
     _: NoQuery,
     OptionalPayload(payload): OptionalPayload,
@@ -45,6 +45,6 @@ pub(super) async fn mint(
     };
     let expires_at = clock::now() / 1000 + ttl;
     let exp = u64::try_from(expires_at).expect("the clock is after 1970");
-    let token = api.gateway.keys.mint(&user, device.as_ref(), exp);
+    let token = verifier.keys.mint(&user, device.as_ref(), exp);
     Ok(([(header::CACHE_CONTROL, "no-store")], Json(Minted { token, expires_at: expires_at * 1000 })))
 }

@@ -6,23 +6,24 @@ use feedgate_common::{FeedId, Position};
 
 use super::Answering;
 use super::outcome::Then;
+use crate::clock;
+use crate::node::Node;
 use crate::node::bounded::bounded;
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
-use crate::{Gateway, clock};
 
 /// Ends the session: first leaves the seat, so that counts are right at once; then saves the last acknowledged
 /// positions, which needs the claim; then releases the claim. If it is dropped, the rest is not done: positions may be
 /// lost, and the claim lasts until the device claims again or the node's lease lapses.
 pub(crate) async fn clean_up(
-    gateway: Arc<Gateway>,
+    node: Arc<Node>,
     slot: Arc<Slot>,
     mut who: Option<Arc<Identity>>,
     mut acked: Vec<(FeedId, Position)>,
     answering: Option<Answering>,
 ) {
     if let (Some(who), None) = (&who, &answering) {
-        gateway.node.pool.leave(who.user.no, slot.connection);
+        node.pool.leave(who.user.no, slot.connection);
     }
     // A command in flight is run to its end, because a claim that it makes has to be released.
     if let Some(answering) = answering {
@@ -33,9 +34,9 @@ pub(crate) async fn clean_up(
         }
     }
     let Some(who) = who else { return };
-    gateway.node.pool.leave(who.user.no, slot.connection);
-    acked.iter().for_each(|(feed, _)| gateway.node.positions.forget(slot.connection, *feed));
-    let sessions = &gateway.node.sessions;
+    node.pool.leave(who.user.no, slot.connection);
+    acked.iter().for_each(|(feed, _)| node.positions.forget(slot.connection, *feed));
+    let sessions = &node.sessions;
     let saving: Vec<_> = acked.into_iter().filter_map(|(feed, position)| who.saving(feed, position)).collect();
     if !saving.is_empty()
         && let Err(error) = bounded(sessions.save(saving, clock::now())).await
@@ -46,6 +47,6 @@ pub(crate) async fn clean_up(
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await
     {
         tracing::warn!(%error, "a session could not be released; it is looked for again until it is gone");
-        gateway.node.ghosts.note(who.user.no);
+        node.ghosts.note(who.user.no);
     }
 }

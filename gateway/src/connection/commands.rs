@@ -37,11 +37,11 @@ impl Connection {
     }
 
     fn execute(&mut self, id: u32, verb: Verb) -> Result<(), End> {
-        let gateway = self.gateway.clone();
+        let (shared, node) = (self.shared.clone(), self.shared.node.clone());
         let Some(who) = self.who.clone() else {
             return match verb {
                 Verb::Connect(Ok(asked)) => {
-                    self.run(id, connect::connect(gateway, self.slot.clone(), asked, self.client()))
+                    self.run(id, connect::connect(shared, self.slot.clone(), asked, self.client()))
                 }
                 Verb::Connect(Err(refusal)) => self.conclude(id, Err(Stop::Refused(*refusal))),
                 _ => Err(End::Close(Close::BadRequest)),
@@ -59,14 +59,14 @@ impl Connection {
                 Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
                     self.conclude(id, Ok(Then::Acked(feed, at)))
                 }
-                _ => self.answer(id, rpc_ack::ack(gateway, who, feed, at)),
+                _ => self.answer(id, rpc_ack::ack(node, who, feed, at)),
             },
-            Verb::Page(asked) => self.answer(id, rpc_page::page(gateway, who, asked)),
-            Verb::History(asked) => self.answer(id, history::history(gateway, who, asked)),
-            Verb::Presence => self.answer(id, presence::presence(gateway, who)),
-            Verb::PresenceStats => self.answer(id, presence::presence_stats(gateway, who)),
+            Verb::Page(asked) => self.answer(id, rpc_page::page(shared, who, asked)),
+            Verb::History(asked) => self.answer(id, history::history(shared, who, asked)),
+            Verb::Presence => self.answer(id, presence::presence(node, who)),
+            Verb::PresenceStats => self.answer(id, presence::presence_stats(node, who)),
             Verb::Refresh(token) => {
-                let outcome = refresh::refresh(&gateway, &who, &token, self.client());
+                let outcome = refresh::refresh(&shared.verifier, &who, &token, self.client());
                 self.conclude(id, outcome)
             }
             Verb::Ping => self.conclude(id, Ok(Then::Reply(Reply::Pong))),
@@ -97,12 +97,12 @@ impl Connection {
         if self.channels.session(feed).is_some() {
             return self.conclude(id, Err(ErrorCode::AlreadySubscribed.into()));
         }
-        self.gateway.node.touches.note(who.inbox(feed));
+        self.shared.node.touches.note(who.inbox(feed));
         let start = subscribe::start_of(asked.from);
         self.subscribing = Some(Box::new(Subscribing { id, asked, start }));
         match start {
             Some(_) => Ok(()),
-            None => self.answer(id, subscribe::stored(self.gateway.clone(), who, feed)),
+            None => self.answer(id, subscribe::stored(self.shared.node.clone(), who, feed)),
         }
     }
 
@@ -147,22 +147,22 @@ impl Connection {
     }
 
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
-        self.gateway.node.touches.note(who.inbox(FeedId::MAIN));
+        self.shared.node.touches.note(who.inbox(FeedId::MAIN));
         self.who = Some(who);
         if let Some(stay) = &mut self.stay {
             stay.known();
         }
-        self.socket.allow(self.gateway.node.settings.message_max_bytes);
+        self.socket.allow(self.shared.node.settings.message_max_bytes);
         let ttl = self.expire_at(expires_at);
-        let settings = &self.gateway.node.settings;
-        let now = self.gateway.node.elapsed_ms();
+        let settings = &self.shared.node.settings;
+        let now = self.shared.node.elapsed_ms();
         // Devices that connect in one instant get different times, so that they are not pinged in one instant for ever.
         let spread = scattered(self.slot.connection) % 512;
         let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
         self.deadlines.connect = NEVER;
         self.deadlines.ping = now + part(settings.ping_interval_secs);
         self.deadlines.reread = now + part(settings.reread_interval_secs);
-        let client = client_name(&self.gateway.node.name, self.slot.connection);
+        let client = client_name(&self.shared.node.name, self.slot.connection);
         Reply::Connect(Connected {
             session: client.clone(),
             client,
@@ -171,20 +171,20 @@ impl Connection {
             pong: true,
             expires: true,
             ttl,
-            node: self.gateway.node.name.clone(),
+            node: self.shared.node.name.clone(),
         })
     }
 
     fn refreshed(&mut self, expires_at: u64) -> Reply {
-        let client = client_name(&self.gateway.node.name, self.slot.connection);
+        let client = client_name(&self.shared.node.name, self.slot.connection);
         Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
     }
 
     /// Sets the deadline of expiry. Gives the seconds that the token has left, at least 1.
     fn expire_at(&mut self, expires_at: u64) -> u64 {
         let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
-        let grace_ms = u64::from(self.gateway.node.settings.refresh_grace_secs) * 1000;
-        self.deadlines.expiry = self.gateway.node.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
+        let grace_ms = u64::from(self.shared.node.settings.refresh_grace_secs) * 1000;
+        self.deadlines.expiry = self.shared.node.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
         (left_ms / 1000).clamp(1, u64::from(u32::MAX))
     }
 }

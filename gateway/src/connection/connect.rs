@@ -15,49 +15,50 @@ use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
 
 use super::outcome::{Outcome, Stop, Then, bad};
+use super::shared::Shared;
+use crate::clock;
 use crate::net::address::Client;
 use crate::node::bounded::bounded;
 use crate::node::identity::{Identity, client_name};
 use crate::node::slot::Slot;
 use crate::protocol::{Close, Connect, ErrorCode};
-use crate::{Gateway, clock};
 
 /// Carries out `connect`. It must be run to its end once begun: if it is dropped, a claim that it made is not released.
-pub(crate) async fn connect(gateway: Arc<Gateway>, slot: Arc<Slot>, asked: Box<Connect>, client: Client) -> Outcome {
+pub(crate) async fn connect(shared: Arc<Shared>, slot: Arc<Slot>, asked: Box<Connect>, client: Client) -> Outcome {
     if asked.token.is_empty() {
         return Err(ErrorCode::Unauthorized.because("connect needs a token: the JWT of a user").into());
     }
-    let claims = gateway.verify(&asked.token, client)?;
+    let claims = shared.verifier.verify(&asked.token, client)?;
     let own = claims.device.or(asked.device);
     let durable = own.is_some();
     let device = match own {
         Some(device) => device,
-        None => nameless(&gateway, &slot)?,
+        None => nameless(&shared, &slot)?,
     };
-    let no = bounded(number_of(&*gateway.archive, &claims.user)).await?;
+    let no = bounded(number_of(&*shared.names, &claims.user)).await?;
     let who = Identity::new(User { no, id: claims.user }, device, durable, clock::now());
-    if gateway.node.pool.enter(&who, &slot).is_err() {
+    if shared.node.pool.enter(&who, &slot).is_err() {
         return Err(Stop::Close(Close::ConnectionLimit));
     }
-    let claim = who.claim(&gateway.node.name, slot.connection);
-    let claimed = match bounded(gateway.node.sessions.claim(claim)).await {
+    let claim = who.claim(&shared.node.name, slot.connection);
+    let claimed = match bounded(shared.node.sessions.claim(claim)).await {
         Ok(claimed) => claimed,
         Err(error) => {
-            gateway.node.pool.leave(no, slot.connection);
-            gateway.node.ghosts.note(no);
+            shared.node.pool.leave(no, slot.connection);
+            shared.node.ghosts.note(no);
             return Err(error.into());
         }
     };
     who.claimed(claimed.token);
-    gateway.node.pool.end_older(&who);
+    shared.node.pool.end_older(&who);
     if let Some((node, connection)) = claimed.replaced {
-        gateway.node.close(&node, no, connection, Closing::Replaced).await;
+        shared.node.close(&node, no, connection, Closing::Replaced).await;
     }
     Ok(Then::Connected(who, claims.expires_at))
 }
 
-fn nameless(gateway: &Gateway, slot: &Slot) -> Result<DeviceId, Stop> {
-    let name = client_name(&gateway.node.name, slot.connection);
+fn nameless(shared: &Shared, slot: &Slot) -> Result<DeviceId, Stop> {
+    let name = client_name(&shared.node.name, slot.connection);
     name.parse().map_err(|error| bad(format!("connect: name a device in data.device_id; {error}")))
 }
 

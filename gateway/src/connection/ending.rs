@@ -46,9 +46,9 @@ impl Connection {
         let acked = std::mem::take(&mut self.channels).acked();
         self.waiting = VecDeque::new();
         self.deadlines = Deadlines::until_connect(NEVER);
-        self.deadlines.goodbye = self.gateway.node.elapsed_ms() + GOODBYE_MS;
-        let (gateway, slot) = (self.gateway.clone(), self.slot.clone());
-        let cleanup = cleanup::clean_up(gateway, slot, self.who.take(), acked, self.answering.take());
+        self.deadlines.goodbye = self.shared.node.elapsed_ms() + GOODBYE_MS;
+        let (node, slot) = (self.shared.node.clone(), self.slot.clone());
+        let cleanup = cleanup::clean_up(node, slot, self.who.take(), acked, self.answering.take());
         self.ending = Some(Box::new(Ending { cleanup: Some(Box::pin(cleanup)), socket }));
     }
 

@@ -10,24 +10,24 @@ use feedgate_common::{InboxKey, Position};
 
 use super::outcome::{Outcome, Then};
 use super::reading;
-use crate::Gateway;
+use super::shared::Shared;
 use crate::limits::budget::{REPLY_BYTES, most};
 use crate::node::identity::Identity;
 use crate::protocol::{ErrorCode, History, HistoryReply, Large, Reply, push};
 
 /// Carries out `history`. `limit` is cut to `settings.batch`, and a reply may hold fewer entries than that: the device
 /// goes on from the last offset it got. May be dropped at any time.
-pub(crate) async fn history(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
+pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
     let key = who.inbox(asked.feed);
-    gateway.node.touches.note(key);
-    let limit = asked.limit.min(gateway.node.settings.batch);
-    let mut held = gateway.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
-    let _turn = gateway.node.turn().await;
-    let Some((entries, head)) = stretch(&gateway.node.feeds, key, &asked, limit).await? else {
+    shared.node.touches.note(key);
+    let limit = asked.limit.min(shared.node.settings.batch);
+    let mut held = shared.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
+    let _turn = shared.node.turn().await;
+    let Some((entries, head)) = stretch(&shared.node.feeds, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
     let mut json = Vec::new();
-    reading::encode(&gateway, key.feed, &entries, REPLY_BYTES, &mut json, push::publication, b',').await?;
+    reading::encode(&shared, key.feed, &entries, REPLY_BYTES, &mut json, push::publication, b',').await?;
     held.shrink(json.capacity());
     let publications = Large { json, held: Some(held) };
     let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });

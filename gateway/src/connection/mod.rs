@@ -24,7 +24,7 @@
 //! task's frame and what the allocator rounds up to.
 
 mod backoff;
-pub(crate) mod bodies;
+mod bodies;
 mod channels;
 mod cleanup;
 mod commands;
@@ -34,10 +34,11 @@ mod ending;
 mod history;
 mod outcome;
 mod presence;
-pub(crate) mod reading;
+mod reading;
 mod refresh;
 mod rpc_ack;
 mod rpc_page;
+mod shared;
 mod subscribe;
 mod turns;
 
@@ -56,8 +57,8 @@ use self::deadlines::{Deadlines, NEVER};
 use self::ending::Ending;
 use self::outcome::Outcome;
 use self::reading::Reading;
+pub(crate) use self::shared::Shared;
 use self::turns::Subscribing;
-use crate::Gateway;
 use crate::limits::allowance::{Allowance, Rate};
 use crate::net::address::shares::Stay;
 use crate::net::socket::{Broken, Incoming, Socket};
@@ -100,7 +101,7 @@ pub(crate) struct Arrival {
 
 /// One WebSocket connection, from its upgrade to its end.
 pub(crate) struct Connection {
-    gateway: Arc<Gateway>,
+    shared: Arc<Shared>,
     slot: Arc<Slot>,
     socket: Socket,
     who: Option<Arc<Identity>>,
@@ -133,9 +134,9 @@ enum End {
 }
 
 impl Connection {
-    pub(crate) fn new(gateway: Arc<Gateway>, arrival: Arrival) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, arrival: Arrival) -> Self {
         let Arrival { tcp, early, asked_ms, slot, stay } = arrival;
-        let settings = &gateway.node.settings;
+        let settings = &shared.node.settings;
         let connect_at = asked_ms + u64::from(settings.connect_within_secs) * 1000;
         Self {
             socket: Socket::new(tcp, &early, settings.message_max_bytes.min(MESSAGE_MAX_BEFORE_CONNECT)),
@@ -149,9 +150,9 @@ impl Connection {
             commands: Allowance::default(),
             reads: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
-            timer: Box::pin(tokio::time::sleep_until(gateway.node.at(connect_at))),
+            timer: Box::pin(tokio::time::sleep_until(shared.node.at(connect_at))),
             ending: None,
-            gateway,
+            shared,
             stay,
         }
     }
@@ -175,7 +176,7 @@ impl Connection {
     /// Ready when a deadline has come.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let due = self.deadlines.next();
-        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.gateway.node.at(due) };
+        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.shared.node.at(due) };
         if self.timer.deadline() != at {
             self.timer.as_mut().reset(at);
         }
@@ -226,19 +227,20 @@ impl Connection {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        let (gateway, settings) = (&*self.gateway, &self.gateway.node.settings);
+        let Shared { node, budget, .. } = &*self.shared;
+        let settings = &node.settings;
         // A device that receives nothing is waited for as long as until its missing pong would end the connection.
         let patience = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
-        let flushed = self.socket.poll_flush(cx, patience, || gateway.node.elapsed_ms());
+        let flushed = self.socket.poll_flush(cx, patience, || node.elapsed_ms());
         if let (Poll::Pending, Some(who)) = (&flushed, &self.who) {
-            self.socket.count(|| gateway.budget.of(&who.user.id));
+            self.socket.count(|| budget.of(&who.user.id));
         }
         self.deadlines.slow = self.socket.too_slow_at().unwrap_or(NEVER);
         flushed
     }
 
     fn keep_deadlines(&mut self) -> Result<bool, End> {
-        let now = self.gateway.node.elapsed_ms();
+        let now = self.shared.node.elapsed_ms();
         if now < self.deadlines.next() {
             return Ok(false);
         }
@@ -254,7 +256,7 @@ impl Connection {
         if now >= self.deadlines.slow {
             return Err(End::Close(Close::Slow));
         }
-        let settings = &self.gateway.node.settings;
+        let settings = &self.shared.node.settings;
         if now >= self.deadlines.ping {
             self.socket.text(|out| out.extend_from_slice(push::PING));
             self.deadlines.pinged(now, settings);
@@ -289,8 +291,8 @@ impl Connection {
         if line.trim().is_empty() {
             return Ok(());
         }
-        match protocol::decode(line, self.gateway.node.feeds.named()) {
-            Ok(Line::Pong) if self.deadlines.ponged(&self.gateway.node.settings) => Ok(()),
+        match protocol::decode(line, self.shared.node.feeds.named()) {
+            Ok(Line::Pong) if self.deadlines.ponged(&self.shared.node.settings) => Ok(()),
             Ok(Line::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
             Ok(Line::Command(command)) => {
                 self.waiting.push_back(command);
@@ -306,8 +308,8 @@ impl Connection {
     }
 
     fn charge(&mut self) -> Result<(), End> {
-        let now = self.gateway.node.elapsed_ms();
-        let fair = self.commands.take(1, now, Rate::twice(self.gateway.node.settings.commands_per_sec));
+        let now = self.shared.node.elapsed_ms();
+        let fair = self.commands.take(1, now, Rate::twice(self.shared.node.settings.commands_per_sec));
         if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
     }
 
@@ -321,7 +323,7 @@ impl Connection {
 
     /// Charges what was read. Frames without a message, such as empty continuations, cost the peer only here.
     fn charge_reads(&mut self) -> Result<(), End> {
-        let (now, rate) = (self.gateway.node.elapsed_ms(), self.gateway.node.settings.reads());
+        let (now, rate) = (self.shared.node.elapsed_ms(), self.shared.node.settings.reads());
         match self.socket.take_reads() {
             0 => Ok(()),
             reads if self.reads.take(reads, now, rate) => Ok(()),
@@ -330,7 +332,7 @@ impl Connection {
     }
 
     fn is_clogged(&self) -> bool {
-        self.socket.unsent() > self.gateway.node.settings.write_buffer_max_bytes
+        self.socket.unsent() > self.shared.node.settings.write_buffer_max_bytes
     }
 }
 
@@ -350,9 +352,9 @@ impl Future for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(who) = &self.who {
-            self.gateway.node.pool.leave(who.user.no, self.slot.connection);
+            self.shared.node.pool.leave(who.user.no, self.slot.connection);
         }
-        self.gateway.node.pool.depart(&self.slot);
+        self.shared.node.pool.depart(&self.slot);
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use feedgate_common::sessions::SessionInfo;
 
 use super::outcome::{Outcome, Then};
-use crate::Gateway;
+use crate::node::Node;
 use crate::node::identity::{Identity, client_name};
 use crate::protocol::{Presence, PresenceInfo, Reply};
 
 /// Lists the user's other devices that are online. May be dropped at any time.
-pub(crate) async fn presence(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
+pub(crate) async fn presence(node: Arc<Node>, who: Arc<Identity>) -> Outcome {
     let mut present = BTreeMap::new();
-    for SessionInfo { device, node, connection, since, .. } in others(&gateway, &who).await? {
+    for SessionInfo { device, node, connection, since, .. } in others(&node, &who).await? {
         let client = client_name(&node, connection);
         let conn_info = PresenceInfo { device: device.to_string(), node, since };
         present.insert(client.clone(), Presence { client, user: who.user.id.to_string(), conn_info });
@@ -22,12 +22,12 @@ pub(crate) async fn presence(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outco
 }
 
 /// Counts the user's other devices that are online. May be dropped at any time.
-pub(crate) async fn presence_stats(gateway: Arc<Gateway>, who: Arc<Identity>) -> Outcome {
-    Ok(Then::Reply(Reply::PresenceStats(others(&gateway, &who).await?.len())))
+pub(crate) async fn presence_stats(node: Arc<Node>, who: Arc<Identity>) -> Outcome {
+    Ok(Then::Reply(Reply::PresenceStats(others(&node, &who).await?.len())))
 }
 
-async fn others(gateway: &Gateway, who: &Identity) -> feedgate_common::error::Result<Vec<SessionInfo>> {
-    let mut sessions = gateway.node.sessions.list(who.user.no).await?;
+async fn others(node: &Node, who: &Identity) -> feedgate_common::error::Result<Vec<SessionInfo>> {
+    let mut sessions = node.sessions.list(who.user.no).await?;
     sessions.retain(|session| session.device != who.device);
     Ok(sessions)
 }

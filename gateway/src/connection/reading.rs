@@ -11,7 +11,7 @@ use feedgate_common::feed::FETCH;
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{FeedId, InboxKey, Position};
 
-use crate::Gateway;
+use super::shared::Shared;
 use crate::limits::budget::{self, Held};
 use crate::node::identity::Identity;
 use crate::protocol::push;
@@ -33,26 +33,26 @@ pub(crate) struct Reading {
 /// a missing inbox is rebuilt. `live` is the position of a session that was only woken: it may be answered from what
 /// the doorbell told.
 pub(crate) async fn read(
-    gateway: Arc<Gateway>,
+    shared: Arc<Shared>,
     who: Arc<Identity>,
     feed: FeedId,
     ask: Ask,
     live: Option<Position>,
 ) -> Result<Reading> {
     let key = who.inbox(feed);
-    let told = &gateway.node.pool.told;
+    let told = &shared.node.pool.told;
     let found = match ask {
-        Ask::After(own) => return changes(&gateway, &who, key, own, live.is_some()).await,
+        Ask::After(own) => return changes(&shared, &who, key, own, live.is_some()).await,
         Ask::Head => match live.and_then(|own| told.head_after(key, own)) {
             Some(head) => Found::Head(head),
             None => {
-                let _turn = gateway.node.turn().await;
-                Found::Head(gateway.node.feeds.head(key).await?)
+                let _turn = shared.node.turn().await;
+                Found::Head(shared.node.feeds.head(key).await?)
             }
         },
         Ask::Serves(own) => {
-            let _turn = gateway.node.turn().await;
-            match gateway.node.feeds.read(key, own, 1).await? {
+            let _turn = shared.node.turn().await;
+            match shared.node.feeds.read(key, own, 1).await? {
                 Read::Entries { head, .. } => Found::Head(Position { epoch: own.epoch, offset: head }),
                 Read::Gone { head } => Found::Gone(head),
                 Read::Missing => unreachable_missing()?,
@@ -63,16 +63,16 @@ pub(crate) async fn read(
 }
 
 /// The changes after `own`, as pushes. If `live`, they may come from what the doorbell told.
-async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
-    let batch = gateway.node.settings.batch;
-    let told = if live { gateway.node.pool.told.after(key, own, batch) } else { None };
+async fn changes(shared: &Shared, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
+    let batch = shared.node.settings.batch;
+    let told = if live { shared.node.pool.told.after(key, own, batch) } else { None };
     let room = |entries| budget::most(entries, SLICE_BYTES);
     let most = room(told.as_ref().map_or(batch, |(entries, _)| entries.len()));
-    let mut held = gateway.budget.of(&who.user.id).reserve(most).await?;
-    let _turn = gateway.node.turn().await;
+    let mut held = shared.budget.of(&who.user.id).reserve(most).await?;
+    let _turn = shared.node.turn().await;
     let read = match told {
         Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
-        None => gateway.node.feeds.read(key, own, batch).await?,
+        None => shared.node.feeds.read(key, own, batch).await?,
     };
     let (entries, head) = match read {
         Read::Entries { entries, head, .. } => (entries, head),
@@ -80,10 +80,10 @@ async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position
         Read::Missing => unreachable_missing()?,
     };
     held.shrink(room(entries.len()));
-    let channel = gateway.node.channel(key.feed);
+    let channel = shared.node.channel(key.feed);
     let push = |out: &mut Vec<u8>, offset, json: &[u8]| push::push(out, channel, offset, json);
     let mut frame = Vec::new();
-    let last = encode(gateway, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
+    let last = encode(shared, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
     held.shrink(frame.capacity());
     let found = Found::Changes { first: own.offset + 1, last: last.unwrap_or(own.offset), head };
     Ok(Reading { found, frame, held: Some(held) })
@@ -92,7 +92,7 @@ async fn changes(gateway: &Gateway, who: &Identity, key: InboxKey, own: Position
 /// Appends entries of this feed in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives the
 /// last offset that was appended.
 pub(crate) async fn encode(
-    gateway: &Gateway,
+    shared: &Shared,
     feed: FeedId,
     entries: &[Numbered],
     bytes_max: usize,
@@ -102,7 +102,7 @@ pub(crate) async fn encode(
 ) -> Result<Option<u64>> {
     let mut last = None;
     for chunk in entries.chunks(FETCH) {
-        let changes = gateway.node.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
+        let changes = shared.node.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
         for (numbered, change) in chunk.iter().zip(&changes) {
             if out.len() >= bytes_max {
                 return Ok(last);
@@ -110,7 +110,7 @@ pub(crate) async fn encode(
             if !out.is_empty() {
                 out.push(separator);
             }
-            gateway.bodies.with(change, |json| write(out, numbered.seq, json));
+            shared.bodies.with(change, |json| write(out, numbered.seq, json));
             last = Some(numbered.seq);
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use feedgate_common::feed::Limit;
 
 use super::outcome::{Outcome, Then, bad};
-use crate::Gateway;
+use super::shared::Shared;
 use crate::limits::budget::{REPLY_BYTES, most};
 use crate::node::identity::Identity;
 use crate::protocol::one_line::one_line;
@@ -14,7 +14,7 @@ use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX, PageJson, parse_curso
 use crate::protocol::{Large, PageAsk, Reply};
 
 /// Carries out `rpc page`. May be dropped at any time.
-pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<PageAsk>) -> Outcome {
+pub(crate) async fn page(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<PageAsk>) -> Outcome {
     let limit = match asked.limit {
         None => LIMIT_DEFAULT,
         Some(limit @ 1..=100) => limit as usize,
@@ -25,10 +25,10 @@ pub(crate) async fn page(gateway: Arc<Gateway>, who: Arc<Identity>, asked: Box<P
         Err(why) => return Err(bad(format!("rpc page: {why}"))),
     };
     let key = who.inbox(asked.feed);
-    gateway.node.touches.note(key);
-    let mut held = gateway.budget.of(&who.user.id).reserve(most(limit + 1, REPLY_BYTES)).await?;
-    let _turn = gateway.node.turn().await;
-    let page = gateway.node.feeds.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
+    shared.node.touches.note(key);
+    let mut held = shared.budget.of(&who.user.id).reserve(most(limit + 1, REPLY_BYTES)).await?;
+    let _turn = shared.node.turn().await;
+    let page = shared.node.feeds.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
     let mut json = serde_json::to_vec(&PageJson::from(page)).expect("a page is plain data");
     one_line(&mut json);
     held.shrink(json.capacity());

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use feedgate_common::FeedId;
 
 use super::outcome::{Outcome, Then};
+use crate::clock;
+use crate::node::Node;
 use crate::node::identity::Identity;
 use crate::protocol::From;
 use crate::session::Start;
-use crate::{Gateway, clock};
 
 /// Where `from` starts; `None` if the store has to be asked.
 pub(crate) fn start_of(from: From) -> Option<Start> {
@@ -21,10 +22,10 @@ pub(crate) fn start_of(from: From) -> Option<Start> {
 
 /// The start at the position that is stored for this device in this feed; [`Start::Lost`] if none is stored. May be
 /// dropped at any time.
-pub(crate) async fn stored(gateway: Arc<Gateway>, who: Arc<Identity>, feed: FeedId) -> Outcome {
+pub(crate) async fn stored(node: Arc<Node>, who: Arc<Identity>, feed: FeedId) -> Outcome {
     if !who.durable {
         return Ok(Then::Start(Start::Lost));
     }
-    let stored = gateway.node.sessions.position(who.user.no, &who.device, feed, clock::now()).await?;
+    let stored = node.sessions.position(who.user.no, &who.device, feed, clock::now()).await?;
     Ok(Then::Start(stored.map_or(Start::Lost, Start::At)))
 }

@@ -80,7 +80,7 @@ impl Connection {
         match read {
             // Another node may have claimed this device and told it more: what was read is dropped without being sent
             // (I17).
-            Ok(_) if !self.gateway.node.may_push() => self.drive(feed, Event::Failed, &[]),
+            Ok(_) if !self.shared.node.may_push() => self.drive(feed, Event::Failed, &[]),
             Ok(Reading { found, frame, held }) => {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
@@ -111,7 +111,7 @@ impl Connection {
                 let begins = self.subscribing.as_ref().is_some_and(|begins| begins.asked.feed == feed);
                 let woken = !std::mem::take(&mut channel.looking) && !begins;
                 let live = channel.session.as_ref().filter(|_| woken).map(Session::position);
-                let read = reading::read(self.gateway.clone(), who.clone(), feed, ask, live);
+                let read = reading::read(self.shared.clone(), who.clone(), feed, ask, live);
                 debug_assert!(self.reading.is_none(), "one read at a time");
                 self.reading = Some(Box::pin(within(PATIENCE, read)));
             }
@@ -127,10 +127,10 @@ impl Connection {
             Action::RefuseUnrecovered => self.refuse(feed, ErrorCode::UnrecoverablePosition.into()),
             Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal.into()),
             Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
-            Action::Behind(head) => self.socket.text(|out| push::behind(out, self.gateway.node.channel(feed), head)),
+            Action::Behind(head) => self.socket.text(|out| push::behind(out, self.shared.node.channel(feed), head)),
             Action::Retry => {
                 let wait = self.channels.of(feed).backoff.failed(self.slot.connection);
-                self.deadlines.reread = self.deadlines.reread.min(self.gateway.node.elapsed_ms() + wait);
+                self.deadlines.reread = self.deadlines.reread.min(self.shared.node.elapsed_ms() + wait);
             }
             Action::Close(close) => return Err(End::Close(close)),
         }
@@ -152,7 +152,7 @@ impl Connection {
         }
         *acked = Some(position);
         if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(feed, position)) {
-            self.gateway.node.positions.note(self.slot.connection, saving);
+            self.shared.node.positions.note(self.slot.connection, saving);
         }
     }
 }

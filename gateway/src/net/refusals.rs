@@ -2,6 +2,7 @@
 //! the disk.
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::net::address::Client;
 
@@ -11,8 +12,12 @@ const LINES: u32 = 10;
 const EVERY_MS: u64 = 10_000;
 
 /// The log lines about refusals of one sort.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Window>);
+#[derive(Debug)]
+pub(crate) struct Refusals {
+    what: &'static str,
+    started: Instant,
+    window: Mutex<Window>,
+}
 
 #[derive(Debug, Default)]
 struct Window {
@@ -22,11 +27,17 @@ struct Window {
 }
 
 impl Refusals {
-    /// Logs that `what` of `client` was refused at `now_ms` of the gateway's clock, unless too many lines were written.
-    /// `why` must hold nothing that the client has sent: no token, no header.
-    pub(crate) fn tell(&self, now_ms: u64, client: Client, what: &'static str, why: &'static str) {
-        let Some(untold) = self.0.lock().admit(now_ms) else { return };
-        tracing::info!(%client, why, untold, "{what} was refused");
+    /// The refusals of `what`, such as "a token".
+    pub(crate) fn of(what: &'static str) -> Self {
+        Self { what, started: Instant::now(), window: Mutex::default() }
+    }
+
+    /// Logs that `client` was refused just now, unless too many lines were written. `why` must hold nothing that the
+    /// client has sent: no token, no header.
+    pub(crate) fn tell(&self, client: Client, why: &'static str) {
+        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let Some(untold) = self.window.lock().admit(now_ms) else { return };
+        tracing::info!(%client, why, untold, "{} was refused", self.what);
     }
 }
 

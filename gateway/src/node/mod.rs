@@ -23,7 +23,7 @@ use feedgate_common::archive::{Outboxes, Status};
 use feedgate_common::doorbell::{Closing, Heard, Listening};
 use feedgate_common::feed::Feeds;
 use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -78,7 +78,7 @@ pub(crate) struct Node {
     /// What `/readyz` and `/healthz` answer from.
     pub(crate) vitals: Vitals,
     /// Limits how many reads of the store run at once.
-    pub(crate) reads: Semaphore,
+    reads: Arc<Semaphore>,
     /// Held by the call of `background::run` that does the work.
     pub(crate) background: Mutex<()>,
     /// Cancelled when the first renewal, the first probe and the first look at pull records are done.
@@ -113,7 +113,7 @@ impl Node {
             hot,
             lease: Lease::new(),
             vitals: Vitals::new(),
-            reads: Semaphore::new(READS_MAX),
+            reads: Arc::new(Semaphore::new(READS_MAX)),
             background: Mutex::new(()),
             begun: CancellationToken::new(),
             started: Instant::now(),
@@ -143,8 +143,8 @@ impl Node {
     }
 
     /// Waits until another read of the stores may begin; the read lasts until the permit is dropped. Cancel safe.
-    pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
-        self.reads.acquire().await.expect("the semaphore is never closed")
+    pub(crate) async fn turn(&self) -> OwnedSemaphorePermit {
+        self.reads.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
     /// Whether this node's sessions count now: only then may anything be pushed to them.

@@ -22,8 +22,8 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::Ports;
 use super::upgrade::{self, Door};
-use crate::Gateway;
 use crate::net::address::shares::{Stay, TooMany};
 use crate::net::address::{Client, proxy_protocol};
 use crate::net::arrivals::Arrivals;
@@ -42,7 +42,7 @@ type Ended = Box<dyn Error + Send + Sync>;
 /// Accepts the connections of one port.
 #[derive(Clone)]
 pub(crate) struct Acceptor {
-    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) ports: Arc<Ports>,
     /// The routes of the API.
     pub(crate) router: Router,
     /// The HTTP connections of the port, which leave when they become a WebSocket.
@@ -52,7 +52,7 @@ pub(crate) struct Acceptor {
 impl Acceptor {
     /// Accepts connections for ever. It may be dropped at any time; connections that have a seat go on.
     pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
-        self.gateway.node.begun.cancelled().await;
+        self.ports.node.begun.cancelled().await;
         loop {
             let (stream, peer) = arrivals.next().await;
             self.receive(stream, peer.ip()).await;
@@ -62,13 +62,13 @@ impl Acceptor {
     /// Gives a connection a seat, and leaves the rest to a task of its own. If its address may have no more, refuses
     /// it.
     async fn receive(&self, stream: TcpStream, peer: IpAddr) {
-        let client = self.gateway.proxies.client(peer);
+        let client = self.ports.proxies.client(peer);
         let stay = match self.count(client) {
             Ok(stay) => stay,
             Err(too_many) => return self.refuse(&stream, client, too_many),
         };
         let (seat, acceptor) = (self.lobby.enter(stay).await, self.clone());
-        self.gateway.tasks.spawn(async move {
+        self.ports.tasks.spawn(async move {
             if let Err(error) = acceptor.converse(stream, peer, seat).await {
                 tracing::debug!(%error, "a connection ended early");
             }
@@ -76,13 +76,12 @@ impl Acceptor {
     }
 
     fn count(&self, client: Client) -> Result<Option<Stay>, TooMany> {
-        client.0.map(|key| self.gateway.shares.enter(key, self.gateway.node.elapsed_ms())).transpose()
+        client.0.map(|key| self.ports.shares.enter(key, self.ports.node.elapsed_ms())).transpose()
     }
 
     /// Closes a connection, and says why, unless its address was told so too often lately.
     fn refuse(&self, stream: &TcpStream, client: Client, too_many: TooMany) {
-        let Gateway { shares, .. } = &*self.gateway;
-        if client.0.is_some_and(|key| shares.may_hear_why(key, self.gateway.node.elapsed_ms())) {
+        if client.0.is_some_and(|key| self.ports.shares.may_hear_why(key, self.ports.node.elapsed_ms())) {
             // The socket's buffer is still empty, so the answer fits without waiting.
             let _ = SockRef::from(stream).send(refusal(too_many).as_bytes());
         } else {
@@ -95,9 +94,9 @@ impl Acceptor {
     async fn converse(self, mut stream: TcpStream, peer: IpAddr, seat: Seat) -> Result<(), Ended> {
         // This fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
-        let (guest, stopping) = (seat.guest.clone(), self.gateway.stopping.clone());
+        let (guest, stopping) = (seat.guest.clone(), self.ports.stopping.clone());
         let late = stopping.is_cancelled();
-        let connect_within = Duration::from_secs(self.gateway.node.settings.connect_within_secs.into());
+        let connect_within = Duration::from_secs(self.ports.node.settings.connect_within_secs.into());
         let within = if late { LATE } else { connect_within };
         let named = tokio::select! {
             named = timeout(within, self.named(&mut stream, peer)) => named??,
@@ -141,7 +140,7 @@ impl Acceptor {
 
     /// The client that the connection counts for, as far as that is known before the first request.
     async fn named(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<Client> {
-        let proxies = &self.gateway.proxies;
+        let proxies = &self.ports.proxies;
         if proxies.speak_proxy_protocol(peer) {
             proxy_protocol::read(stream, peer).await
         } else {
@@ -161,15 +160,15 @@ impl Acceptor {
         Error = std::convert::Infallible,
         Future: Send,
     > + use<> {
-        let (api, gateway) = (TowerToHyperService::new(self.router.clone()), self.gateway.clone());
+        let (api, ports) = (TowerToHyperService::new(self.router.clone()), self.ports.clone());
         let guest = seat.guest.clone();
         service_fn(move |mut request: Request<Incoming>| {
             let asking = guest.asks();
-            let client = if named.0.is_some() { named } else { gateway.proxies.client_of(peer, request.headers()) };
+            let client = if named.0.is_some() { named } else { ports.proxies.client_of(peer, request.headers()) };
             request.extensions_mut().insert(client);
             request.extensions_mut().insert(guest.clone());
             let is_upgrade = request.uri().path() == upgrade::PATH;
-            let door = is_upgrade.then(|| Door { asked_ms: gateway.node.elapsed_ms(), gateway: gateway.clone() });
+            let door = is_upgrade.then(|| Door { asked_ms: ports.node.elapsed_ms(), ports: ports.clone() });
             let api = api.clone();
             async move {
                 let answer = match door {

@@ -9,20 +9,27 @@ mod upgrade;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use axum::Extension;
+use axum::{Extension, Router};
 use socket2::SockRef;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::connection;
+use crate::net::address::Proxies;
+use crate::net::address::shares::Shares;
 use crate::net::arrivals::Arrivals;
 use crate::net::lobby::Lobby;
+use crate::net::refusals::Refusals;
+use crate::net::surface::Surface;
+use crate::node::Node;
 use crate::node::background::{self, paced};
 use crate::node::bounded::bounded;
 use crate::protocol::Close;
-use crate::{Gateway, Surface};
 use accept::Acceptor;
 
 /// The most time that sessions may take to end after the drain has told all of them.
@@ -32,64 +39,95 @@ const GOODBYE: Duration = Duration::from_secs(5);
 /// bound they grow to megabytes for a peer that reads slowly or not at all, and nothing counts them.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// Serves `surface` until `shutdown` resolves, then drains. Dropping the future closes the port, without a drain. A
-/// gateway may serve several ports at a time; all of them stop together.
-pub async fn serve(
-    gateway: Arc<Gateway>,
-    listener: TcpListener,
-    surface: Surface,
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()> {
-    gateway.ports.fetch_add(1, Ordering::AcqRel);
-    // Connections inherit this size from their listener.
-    SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER)?;
-    let router = crate::routes(&gateway).layer(Extension(surface));
-    let lobby = Lobby::new(gateway.node.settings.http_connections as usize);
-    let node = Node { acceptor: Acceptor { gateway: gateway.clone(), router, lobby }, gateway };
-    let mut arrivals = Arrivals::of(listener);
-    let (accepting, background) = (node.acceptor.accept_all(&mut arrivals), background::run(&node.gateway.node));
-    tokio::pin!(accepting, background);
-    tokio::select! {
-        () = &mut accepting => {}
-        () = &mut background => {}
-        () = shutdown => {}
-    }
-    // During the drain, new connections are told to go elsewhere, and the lease is kept for those that are still here.
-    tokio::select! {
-        () = &mut accepting => {}
-        () = &mut background => {}
-        () = node.drain() => {}
-    }
-    node.leave().await;
-    Ok(())
+/// The ports of a gateway: what they share.
+pub(crate) struct Ports {
+    pub(crate) node: Arc<Node>,
+    /// The routes of the API.
+    pub(crate) api: Router,
+    /// What every WebSocket is served with.
+    pub(crate) connections: Arc<connection::Shared>,
+    /// The trusted proxies, which say for whom a connection counts.
+    pub(crate) proxies: Proxies,
+    /// The connections and upgrades that are counted for each address.
+    pub(crate) shares: Arc<Shares>,
+    /// Bounds the log lines about refused requests for a WebSocket.
+    pub(crate) refusals: Refusals,
+    /// Every task that serves a peer; a drain waits for them.
+    pub(crate) tasks: TaskTracker,
+    /// Cancelled when the drain begins.
+    pub(crate) stopping: CancellationToken,
+    /// How many ports are served.
+    served: AtomicUsize,
 }
 
-struct Node {
-    gateway: Arc<Gateway>,
-    acceptor: Acceptor,
-}
+impl Ports {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        api: Router,
+        connections: Arc<connection::Shared>,
+        tasks: TaskTracker,
+        stopping: CancellationToken,
+    ) -> Arc<Self> {
+        let proxies = node.settings.proxies().expect("the settings were checked");
+        let shares = Shares::new(node.settings.shares());
+        let refusals = Refusals::of("a request for a WebSocket");
+        let served = AtomicUsize::new(0);
+        Arc::new(Self { node, api, connections, proxies, shares, refusals, tasks, stopping, served })
+    }
 
-impl Node {
+    /// Serves one more port, which offers `surface`, until `shutdown` resolves; then drains all of them. Dropping the
+    /// future closes the port, without a drain.
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        surface: Surface,
+        shutdown: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        self.served.fetch_add(1, Ordering::AcqRel);
+        // Connections inherit this size from their listener.
+        SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER)?;
+        let router = self.api.clone().layer(Extension(surface));
+        let lobby = Lobby::new(self.node.settings.http_connections as usize);
+        let acceptor = Acceptor { ports: self.clone(), router, lobby };
+        let mut arrivals = Arrivals::of(listener);
+        let (accepting, background) = (acceptor.accept_all(&mut arrivals), background::run(&self.node));
+        tokio::pin!(accepting, background);
+        tokio::select! {
+            () = &mut accepting => {}
+            () = &mut background => {}
+            () = shutdown => {}
+        }
+        // During the drain, new connections are told to go elsewhere, and the lease is kept for those that are still
+        // here.
+        tokio::select! {
+            () = &mut accepting => {}
+            () = &mut background => {}
+            () = self.drain() => {}
+        }
+        self.leave().await;
+        Ok(())
+    }
+
     /// Closes every session, spread over time, and waits until they have ended. Before the first session is closed,
     /// `/readyz` answers 503 and no new session is let in.
     async fn drain(&self) {
-        self.gateway.stopping.cancel();
-        let spread = Duration::from_millis(self.gateway.node.settings.drain_ms.into());
-        paced(&self.gateway.node.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
-        self.gateway.tasks.close();
-        if timeout(GOODBYE, self.gateway.tasks.wait()).await.is_err() {
-            tracing::warn!(left = self.gateway.tasks.len(), "connections did not end in time");
+        self.stopping.cancel();
+        let spread = Duration::from_millis(self.node.settings.drain_ms.into());
+        paced(&self.node.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
+        self.tasks.close();
+        if timeout(GOODBYE, self.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.tasks.len(), "connections did not end in time");
         }
     }
 
     /// Saves the positions that are left; then, as the last port, gives the lease back.
     async fn leave(&self) {
-        let Gateway { node, ports, .. } = &*self.gateway;
+        let node = &self.node;
         // Each connection has saved its own as it ended; this is for those that did not end.
         if let Err(error) = node.positions.save(node).await {
             tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
         }
-        if ports.fetch_sub(1, Ordering::AcqRel) == 1
+        if self.served.fetch_sub(1, Ordering::AcqRel) == 1
             && let Err(error) = bounded(node.sessions.retire(&node.name)).await
         {
             tracing::warn!(%error, "the node's lease could not be given back; it lapses by itself");

@@ -18,7 +18,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::Gateway;
+use super::Ports;
 use crate::connection::{Arrival, Connection};
 use crate::net::address::Client;
 use crate::net::address::shares::{Stay, TooMany};
@@ -34,7 +34,7 @@ const JSON_PROTOCOL: &str = "centrifuge-json";
 /// What an upgrade needs besides the request.
 #[derive(Clone)]
 pub(crate) struct Door {
-    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) ports: Arc<Ports>,
     /// When the upgrade was asked for, in milliseconds of the node's clock. The time of accepting would be wrong, since
     /// a proxy may upgrade a connection that is old.
     pub(crate) asked_ms: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Door {
 
 /// Answers the request. After a 101, a task of its own begins the session.
 pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Body> {
-    let settings = &door.gateway.node.settings;
+    let settings = &door.ports.node.settings;
     let counted = match count(door, &request) {
         Ok(counted) => counted,
         Err(too_many) => return Refused::too_many(too_many).response(),
@@ -50,20 +50,18 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     let key = match check(&request, &settings.allowed_origins) {
         Ok(key) => key,
         Err(refused) => {
-            let gateway = &door.gateway;
-            let (now, client) = (gateway.node.elapsed_ms(), Client::of(request.extensions()));
-            gateway.refused_upgrades.tell(now, client, "a request for a WebSocket", refused.why);
+            door.ports.refusals.tell(Client::of(request.extensions()), refused.why);
             return refused.response();
         }
     };
-    let Ok(slot) = door.gateway.node.pool.arrive() else {
+    let Ok(slot) = door.ports.node.pool.arrive() else {
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node holds as many connections as it may")
             .with(header::RETRY_AFTER, "1")
             .response();
     };
     // This is looked at only after the slot was taken: a slot that was taken before the drain began is closed by it.
-    if door.gateway.stopping.is_cancelled() {
-        door.gateway.node.pool.depart(&slot);
+    if door.ports.stopping.is_cancelled() {
+        door.ports.node.pool.depart(&slot);
         return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node is going away")
             .with(header::RETRY_AFTER, "1")
             .response();
@@ -72,7 +70,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     let upgrade = hyper::upgrade::on(&mut request);
     let own = Guest::of(request.extensions()).and_then(|guest| guest.take_stay());
     let stay = own.or(counted).map(Box::new);
-    door.gateway.tasks.spawn(begin(door.clone(), slot, stay, upgrade));
+    door.ports.tasks.spawn(begin(door.clone(), slot, stay, upgrade));
 
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -90,7 +88,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
 /// proxy is not, since it carries the connections of many.
 fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMany> {
     let Client(Some(key)) = Client::of(request.extensions()) else { return Ok(None) };
-    let (shares, now) = (&door.gateway.shares, door.gateway.node.elapsed_ms());
+    let (shares, now) = (&door.ports.shares, door.ports.node.elapsed_ms());
     shares.upgrade(key, now)?;
     let is_counted = Guest::of(request.extensions()).is_some_and(|guest| guest.is_counted());
     if is_counted { Ok(None) } else { shares.enter(key, now).map(Some) }
@@ -98,12 +96,12 @@ fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMa
 
 /// Awaits the upgrade, then begins the session in a task of its own.
 async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hyper::upgrade::OnUpgrade) {
-    let Door { gateway, asked_ms } = door;
+    let Door { ports, asked_ms } = door;
     let parts = match upgrade.await {
         Ok(upgraded) => upgraded.downcast::<TokioIo<TimedStream>>(),
         Err(error) => {
             tracing::debug!(%error, "an upgrade was not finished");
-            return gateway.node.pool.depart(&slot);
+            return ports.node.pool.depart(&slot);
         }
     };
     let parts = parts.expect("the accept loop serves nothing else");
@@ -111,8 +109,7 @@ async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hy
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
     let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, asked_ms, slot, stay };
-    let tasks = gateway.tasks.clone();
-    tasks.spawn(Connection::new(gateway, arrival));
+    ports.tasks.spawn(Connection::new(ports.connections.clone(), arrival));
 }
 
 struct Refused {

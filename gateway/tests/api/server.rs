@@ -96,7 +96,7 @@ impl Server {
             node: "n1".to_owned(),
         });
         let document = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
-        let router = feedgate_gateway::api::router(gateway.clone());
+        let router = gateway.api();
         // Requests go to the router; the port is there for what a gateway does besides.
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let served = tokio::spawn(serve(gateway, listener, Surface::All, stop.clone().cancelled_owned()));

@@ -20,13 +20,13 @@ use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Outboxes, Transfer};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
+use feedgate_common::feed::Feeds;
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::import::Place;
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{ItemId, Op, OutboxSeq, Record, UserId, UserNo};
+use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 use futures_util::stream;
 
-use super::super::Api;
 use super::super::access::Backend;
 use super::super::problem::Problem;
 use super::super::query::Query;
@@ -87,7 +87,8 @@ impl FromStr for Cursor {
 /// Answers `GET /v1/export` with a stream of lines.
 pub(in super::super) async fn export(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
     query: Query,
 ) -> std::result::Result<Response, Problem> {
     let cursor = match query.only(&["cursor"])?.get("cursor") {
@@ -96,14 +97,14 @@ pub(in super::super) async fn export(
             Problem::parameter("cursor", format!("must be a cursor that an export has given, not {text:?}"))
         })?,
     };
-    let pieces = stream::unfold((api, Some(cursor)), |(api, cursor)| async move {
+    let pieces = stream::unfold((archive, feeds, Some(cursor)), |(archive, feeds, cursor)| async move {
         let cursor = cursor?;
-        match piece(api.archive(), api.feeds().named(), cursor).await {
-            Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (api, next))),
+        match piece(&*archive, feeds.named(), cursor).await {
+            Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (archive, feeds, next))),
             // The error breaks the body off, so that the client does not take it for a complete one.
             Err(error) => {
                 tracing::warn!(%error, %cursor, "an export was broken off");
-                Some((Err(std::io::Error::other(error)), (api, None)))
+                Some((Err(std::io::Error::other(error)), (archive, feeds, None)))
             }
         }
     });

@@ -10,7 +10,6 @@
 //! at a time, counted in the budget of all request bodies. If a store is away for long, or no more lines come, the
 //! report ends with the number of the line from which to go on.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
@@ -25,12 +24,12 @@ use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
-use super::super::Api;
 use super::super::access::Backend;
-use super::super::payload;
+use super::super::payload::{self, Room};
 use super::super::problem::Problem;
 use super::super::publish::BATCH_READERS_MAX;
 use super::super::query::NoQuery;
+use super::super::writer::Writer;
 use super::NDJSON;
 use super::line::{self, Line};
 
@@ -84,12 +83,13 @@ struct Totals {
 /// Answers `POST /v1/import` with a stream of report lines.
 pub(in super::super) async fn import(
     _: Backend,
-    State(api): State<Arc<Api>>,
+    State(room): State<Room>,
+    State(writer): State<Writer>,
     _: NoQuery,
     body: Body,
 ) -> Result<Response, Problem> {
-    let held = payload::hold(&api, HELD_KIB)?;
-    let importer = Importer { api, lines: Lines::of(body), totals: Totals::default(), over: false, _held: held };
+    let held = room.hold(HELD_KIB)?;
+    let importer = Importer { writer, lines: Lines::of(body), totals: Totals::default(), over: false, _held: held };
     let reports = stream::unfold(importer, |mut importer| async move {
         let report = importer.next().await?;
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(report)), importer))
@@ -98,7 +98,7 @@ pub(in super::super) async fn import(
 }
 
 struct Importer {
-    api: Arc<Api>,
+    writer: Writer,
     lines: Lines,
     totals: Totals,
     over: bool,
@@ -132,7 +132,7 @@ impl Importer {
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
-        match write(&self.api.clone(), writes).await {
+        match write(&self.writer, writes).await {
             Ok(written) => {
                 for (number, written) in numbers.into_iter().zip(written) {
                     match written {
@@ -165,10 +165,10 @@ impl Importer {
 
 /// Writes in several commits: each addresses its items to at most [`BATCH_READERS_MAX`] readers, since each of these
 /// gets a record. If it fails, some commits may have been made.
-async fn write(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+async fn write(writer: &Writer, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut written = Vec::with_capacity(writes.len());
     for commit in commits(writes) {
-        written.extend(write_one(api, commit).await?);
+        written.extend(write_one(writer, commit).await?);
     }
     Ok(written)
 }
@@ -196,10 +196,10 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
 
 /// Makes one commit. It is tried again while a store is away, since an import is long, and writing a line twice is
 /// harmless.
-async fn write_one(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+async fn write_one(writer: &Writer, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut pause = PAUSE;
     for _ in 1..TRIES {
-        match api.write(writes.clone()).await {
+        match writer.write(writes.clone()).await {
             Err(StoreError::Overloaded { retry_after_ms }) => {
                 sleep(Duration::from_millis(retry_after_ms.into()).max(pause)).await;
             }
@@ -208,7 +208,7 @@ async fn write_one(api: &Api, writes: Vec<Write>) -> error::Result<Vec<Result<Wr
         }
         pause *= 2;
     }
-    api.write(writes).await
+    writer.write(writes).await
 }
 
 fn tell(report: &mut Vec<u8>, line: &Report) {

@@ -1,0 +1,52 @@
+//! Commits what backends write, and tells the workers.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::feed::{Feeds, Publisher, jobs_of};
+use feedgate_common::{Jobs, StoreError, error};
+use tokio_util::task::TaskTracker;
+
+use super::problem::Problem;
+use super::relay::Relay;
+use crate::clock;
+
+/// What accepts writes. Its clones are one writer.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    publisher: Arc<Publisher>,
+    feeds: Arc<Feeds>,
+    relay: Arc<Relay>,
+    /// Every task that serves a peer.
+    tasks: TaskTracker,
+}
+
+impl Writer {
+    /// Makes a writer that carries out each call in a task of `tasks`.
+    pub(crate) fn new(publisher: Arc<Publisher>, feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, tasks: TaskTracker) -> Self {
+        Self { publisher, feeds, relay: Relay::new(jobs), tasks }
+    }
+
+    /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
+    /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
+    /// dropped, the writes are still carried out, and the workers are told.
+    pub(super) async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
+        let Self { publisher, feeds, relay, tasks } = self.clone();
+        let accepting = tasks.spawn(async move {
+            let written = publisher.accept(writes, feeds.named(), clock::now()).await?;
+            relay.tell(jobs_of(&written)).await;
+            Ok(written)
+        });
+        accepting.await.unwrap_or_else(|ended| match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(StoreError::unavailable("the server is stopping")),
+        })
+    }
+
+    /// Commits one write, as `write` does for several.
+    pub(super) async fn write_one(&self, write: Write) -> Result<Written, Problem> {
+        let written = self.write(vec![write]).await?;
+        Ok(written.into_iter().next().expect("the Archive answers each write")?)
+    }
+}
