@@ -16,6 +16,7 @@ mod authors;
 mod batch;
 mod changes;
 mod cors;
+mod deadline;
 mod feed;
 mod fields;
 mod follows;
@@ -24,7 +25,6 @@ mod health;
 mod items;
 mod names;
 mod outbox;
-mod patience;
 pub(crate) mod payload;
 mod problem;
 mod publish;
@@ -133,7 +133,7 @@ pub(crate) fn router(api: Api) -> Router {
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
     let routes = routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route);
     let sharing = from_fn_with_state(api.node.settings.clone(), cors::share);
-    routes.layer(from_fn(patience::in_time)).layer(sharing).with_state(api)
+    routes.layer(from_fn(deadline::in_time)).layer(sharing).with_state(api)
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Api;
 use super::fields::Fields;
-use super::patience::Whole;
+use super::deadline::Whole;
 use super::problem::{Kind, Problem, short};
 
 /// The most bytes of a request with one item: the largest body, the names of a thousand readers, and room for other
@@ -26,7 +26,7 @@ pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 const ROOM_KIB: usize = 128 * 1024;
 
 /// How long after its head a body must have arrived.
-pub(super) const WITHIN: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The memory for request bodies. Its clones are one room.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, room: &Room) -> Re
     let expected = hint.upper().map_or(max, |upper| usize::try_from(upper).unwrap_or(max).min(max));
     let kib = u32::try_from(expected.div_ceil(1024)).expect("a payload's bound fits into 32 bits");
     let held = room.hold(kib)?;
-    let arrived = tokio::time::timeout(WITHIN, Limited::new(body, max).collect()).await;
+    let arrived = tokio::time::timeout(TIMEOUT, Limited::new(body, max).collect()).await;
     if let Some(whole) = head.extensions.get::<Whole>() {
         whole.tell();
     }
@@ -106,7 +106,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, room: &Room) -> Re
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "the request ended before its body did")),
         Err(_) => {
-            Err(Problem::new(Kind::TooSlow, format!("the request body did not arrive within {} s", WITHIN.as_secs())))
+            Err(Problem::new(Kind::TooSlow, format!("the request body did not arrive within {} s", TIMEOUT.as_secs())))
         }
     }
 }

@@ -5,7 +5,7 @@
 //!                    └─ refused, or no answer ─▶ kept, merged ─▶ put again and again until the queue is back
 //! ```
 //!
-//! Invariants: while the queue is away only the first write waits for it, for [`WITHIN`]. The kept jobs are bounded
+//! Invariants: while the queue is away only the first write waits for it, for [`TIMEOUT`]. The kept jobs are bounded
 //! (I18). Jobs that are not kept, or are lost with this process, are outstanding in the Archive, where a worker's sweep
 //! finds them.
 
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
 /// The most time that the answer to an accepted write waits for the queue.
-const WITHIN: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long to wait between two tries.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -67,7 +67,7 @@ impl Relay {
 
     /// Puts the jobs; gives whether the queue has taken them.
     async fn put(&self, jobs: &[Job]) -> bool {
-        match timeout(WITHIN, self.jobs.put(jobs)).await {
+        match timeout(TIMEOUT, self.jobs.put(jobs)).await {
             Ok(Ok(())) => true,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "the job queue takes nothing");

@@ -10,7 +10,7 @@ use super::backoff::scattered;
 use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
 use super::turns::Subscribing;
-use super::{Connection, End, PATIENCE, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
+use super::{Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
 use crate::clock;
 use crate::net::address::Client;
 use crate::node::identity::{Identity, client_name};
@@ -79,11 +79,11 @@ impl Connection {
         self.stay.as_ref().map_or(Client::default(), |stay| stay.client())
     }
 
-    /// Runs a command that may be dropped at any time; it is refused if it takes longer than [`PATIENCE`].
+    /// Runs a command that may be dropped at any time; it is refused if it takes longer than [`TIMEOUT`].
     fn answer(&mut self, id: u32, outcome: impl Future<Output = Outcome> + Send + 'static) -> Result<(), End> {
         self.run(id, async {
             let refused = |_| Err(ErrorCode::Internal.because("a store does not answer; try again").into());
-            timeout(PATIENCE, outcome).await.unwrap_or_else(refused)
+            timeout(TIMEOUT, outcome).await.unwrap_or_else(refused)
         })
     }
 

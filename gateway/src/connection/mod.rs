@@ -78,7 +78,7 @@ const ROUNDS: usize = 32;
 
 /// The most time for a command or a read, its wait for a turn at the stores included. A subscribe may take as long
 /// again if another channel's read is in flight.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -230,8 +230,8 @@ impl Connection {
         let Shared { node, budget, .. } = &*self.shared;
         let settings = &node.settings;
         // A device that receives nothing is waited for as long as until its missing pong would end the connection.
-        let patience = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
-        let flushed = self.socket.poll_flush(cx, patience, || node.elapsed_ms());
+        let timeout = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
+        let flushed = self.socket.poll_flush(cx, timeout, || node.elapsed_ms());
         if let (Poll::Pending, Some(who)) = (&flushed, &self.who) {
             self.socket.count(|| budget.of(&who.user.id));
         }

@@ -12,7 +12,7 @@
 use feedgate_common::{FeedId, Position, failpoint};
 
 use super::reading::{self, Reading};
-use super::{Connection, End, PATIENCE};
+use super::{Connection, End, TIMEOUT};
 use crate::node::bounded::within;
 use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe, push, reply};
 use crate::session::{Action, Deliver, Event, Session, Start};
@@ -113,7 +113,7 @@ impl Connection {
                 let live = channel.session.as_ref().filter(|_| woken).map(Session::position);
                 let read = reading::read(self.shared.clone(), who.clone(), feed, ask, live);
                 debug_assert!(self.reading.is_none(), "one read at a time");
-                self.reading = Some(Box::pin(within(PATIENCE, read)));
+                self.reading = Some(Box::pin(within(TIMEOUT, read)));
             }
             Action::Opened(opened) => {
                 let Subscribing { id, asked, .. } = *self.subscribing.take().expect("an opening follows a subscribe");

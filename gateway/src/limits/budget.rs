@@ -35,7 +35,7 @@ pub(crate) const ANSWER_BYTES: usize = 1024 * 1024;
 pub(crate) const REPLY_BYTES: usize = 256 * 1024;
 
 /// How long an answer waits for room before it is refused.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 const NEVER_CLOSED: &str = "the semaphore is never closed";
 
@@ -123,14 +123,14 @@ impl Budget {
 }
 
 impl Share {
-    /// Counts `bytes` bytes. Waits up to [`PATIENCE`] for room, and counts nothing if there is none then, or if the
+    /// Counts `bytes` bytes. Waits up to [`TIMEOUT`] for room, and counts nothing if there is none then, or if the
     /// future is dropped.
     pub(crate) async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Held, Full> {
         if let Some(held) = self.try_reserve(bytes) {
             return Ok(held);
         }
         let wanted = u32::try_from(bytes).expect("an answer has less than 4 GiB");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let own = timeout_at(deadline, self.room.acquire_many(wanted)).await.map_err(|_| self.full())?;
         let all = timeout_at(deadline, self.node.room.acquire_many(wanted)).await.map_err(|_| Full::Node)?;
         own.expect(NEVER_CLOSED).forget();

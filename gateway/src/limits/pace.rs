@@ -13,21 +13,21 @@ const LEAST_PER_SEC: u64 = 8 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
     until: u64,
-    patience: u64,
+    timeout: u64,
 }
 
 impl Pace {
     /// Begins when the peer makes the writer wait for the first time. It may then receive nothing for as long as
-    /// `patience`.
-    pub(crate) fn begin(now: u64, patience: Duration) -> Self {
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        Self { until: now.saturating_add(patience), patience }
+    /// `timeout`.
+    pub(crate) fn begin(now: u64, timeout: Duration) -> Self {
+        let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        Self { until: now.saturating_add(timeout), timeout }
     }
 
     /// Adds time for `bytes` bytes that the peer has received at `now`.
     pub(crate) fn took(&mut self, now: u64, bytes: usize) {
         let earned = bytes as u64 * 1000 / LEAST_PER_SEC;
-        self.until = self.until.saturating_add(earned).min(now.saturating_add(self.patience));
+        self.until = self.until.saturating_add(earned).min(now.saturating_add(self.timeout));
     }
 
     /// The time at which the peer is too slow, unless it receives something before.

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use crate::net::address::shares::Stay;
 
 /// How long a newcomer waits for a connection that was asked to leave, before the next one is asked.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a reader may pause between two requests: browsers, proxies and load balancers keep a connection for a
 /// minute.
@@ -98,7 +98,7 @@ impl Lobby {
                 return Seat { lobby: self.clone(), number, guest };
             }
             // A connection that is in the middle of an answer ends it first; after this wait, another one is asked.
-            let _ = timeout(PATIENCE, self.left.notified()).await;
+            let _ = timeout(LEAVE_TIMEOUT, self.left.notified()).await;
         }
     }
 

@@ -278,11 +278,11 @@ impl Socket {
     }
 
     /// Writes until all is written, then gives the buffer back to the allocator. A peer that makes us wait may receive
-    /// nothing for `patience`; `now` gives the time in milliseconds.
+    /// nothing for `timeout`; `now` gives the time in milliseconds.
     pub(crate) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
-        patience: Duration,
+        timeout: Duration,
         now: impl Fn() -> u64,
     ) -> Poll<io::Result<()>> {
         let Wire { tcp, out, .. } = &mut self.wire;
@@ -291,7 +291,7 @@ impl Socket {
             match tcp.poll_write_ready(cx) {
                 Poll::Ready(ready) => ready?,
                 Poll::Pending => {
-                    pace.get_or_insert_with(|| Pace::begin(now(), patience));
+                    pace.get_or_insert_with(|| Pace::begin(now(), timeout));
                     return Poll::Pending;
                 }
             }

@@ -3,7 +3,7 @@
 //! ```text
 //!   silent ── first byte ──▶ a head ──▶ a request is being answered ──▶ silent again
 //!      │ by what the peer has shown         │ as long as it takes          connections are used again: a peer with
-//!      └────▶ end ◀──── `patience` ─────────┘ (writes: see below)          the API key may pause for minutes
+//!      └────▶ end ◀──── `timeout` ──────────┘ (writes: see below)          the API key may pause for minutes
 //! ```
 //!
 //! If the server closes a connection while its peer sends the next request, that request gets no answer. So the wait
@@ -28,7 +28,7 @@ use crate::net::lobby::Guest;
 /// A TCP stream with limits of time for its reads and writes.
 pub(crate) struct TimedStream {
     tcp: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     /// The moment that times are counted from.
     born: Instant,
     /// Set by the first write that had to wait. It is kept while the peer has time left, so that a peer that has
@@ -48,12 +48,12 @@ pub(crate) struct TimedStream {
 }
 
 impl TimedStream {
-    /// A write fails if the peer receives nothing for `patience`, or too little for too long. A read ends if the head
-    /// of a request takes as long as `patience`, or if none begins for as long as `guest` may rest.
-    pub(crate) fn new(tcp: TcpStream, patience: Duration, guest: Arc<Guest>) -> Self {
+    /// A write fails if the peer receives nothing for `timeout`, or too little for too long. A read ends if the head
+    /// of a request takes as long as `timeout`, or if none begins for as long as `guest` may rest.
+    pub(crate) fn new(tcp: TcpStream, timeout: Duration, guest: Arc<Guest>) -> Self {
         let (born, requests) = (Instant::now(), guest.requests());
         let (pace, waiting, head, listening) = (None, None, None, None);
-        Self { tcp, patience, born, pace, waiting, guest, requests, head, active: born, listening }
+        Self { tcp, timeout, born, pace, waiting, guest, requests, head, active: born, listening }
     }
 
     /// When the peer must have sent more; `None` while a request is being answered.
@@ -61,7 +61,7 @@ impl TimedStream {
         if self.guest.is_answered() {
             return None;
         }
-        Some(self.head.map_or_else(|| self.active + self.guest.may_rest(self.patience), |head| head + self.patience))
+        Some(self.head.map_or_else(|| self.active + self.guest.may_rest(self.timeout), |head| head + self.timeout))
     }
 
     /// Gives the stream without the limits of time.
@@ -101,7 +101,7 @@ impl TimedStream {
             Some(waiting) => waiting,
             waiting @ None => {
                 let pace = self.pace.filter(|pace| now < pace.until());
-                let pace = self.pace.insert(pace.unwrap_or_else(|| Pace::begin(now, self.patience)));
+                let pace = self.pace.insert(pace.unwrap_or_else(|| Pace::begin(now, self.timeout)));
                 let until = self.born + Duration::from_millis(pace.until());
                 waiting.insert(Box::pin(tokio::time::sleep_until(until)))
             }

@@ -253,7 +253,7 @@ impl Lines {
     /// Reads the next lines; none at the end.
     async fn group(&mut self) -> Group {
         while !self.over && !self.is_full() {
-            match timeout(payload::WITHIN, self.body.next()).await {
+            match timeout(payload::TIMEOUT, self.body.next()).await {
                 Ok(Some(Ok(bytes))) => self.cut(&bytes),
                 Ok(Some(Err(why))) => {
                     self.over = true;
@@ -261,7 +261,7 @@ impl Lines {
                 }
                 Err(_) => {
                     self.over = true;
-                    self.broken = Some(format!("no more of the request came within {} s", payload::WITHIN.as_secs()));
+                    self.broken = Some(format!("no more of the request came within {} s", payload::TIMEOUT.as_secs()));
                 }
                 Ok(None) => {
                     self.over = true;

@@ -1,7 +1,7 @@
 //! Answers every request in time, even if a store hangs.
 //!
 //! ```text
-//!   head ──▶ body, within payload::WITHIN ──▶ answer, within 10 s, else 503
+//!   head ──▶ body, within payload::TIMEOUT ──▶ answer, within 10 s, else 503
 //! ```
 //!
 //! A request whose time is over is dropped: a write of it may or may not have happened, as with any other 503 that is
@@ -21,7 +21,7 @@ use super::payload;
 use super::problem::{Kind, Problem};
 
 /// The most time for an answer, from when the request has arrived completely.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Told by the code that reads a request's body when the body has arrived.
 #[derive(Debug, Clone, Default)]
@@ -41,14 +41,14 @@ pub(super) async fn in_time(mut request: Request, next: Next) -> Response {
     let too_long = async {
         if has_body {
             // Reading a body has a limit of time of its own; a route without a body never reads it.
-            let _ = timeout(payload::WITHIN, whole.0.notified()).await;
+            let _ = timeout(payload::TIMEOUT, whole.0.notified()).await;
         }
-        sleep(WITHIN).await;
+        sleep(TIMEOUT).await;
     };
     tokio::select! {
         response = next.run(request) => response,
         () = too_long => {
-            let detail = format!("a store did not answer within {} s; retry, with the same idempotency key if you write", WITHIN.as_secs());
+            let detail = format!("a store did not answer within {} s; retry, with the same idempotency key if you write", TIMEOUT.as_secs());
             Problem::new(Kind::Unavailable, detail).into_response()
         }
     }
