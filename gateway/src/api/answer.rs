@@ -19,7 +19,7 @@ use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::limits::budget::Held;
+use crate::limits::budget::Reservation;
 use crate::limits::quotas::Ticket;
 use crate::net::address::AddressKey;
 
@@ -35,14 +35,14 @@ pub(crate) struct Tickets {
 
 /// The permission for one read, with the bytes that are counted for it.
 pub(crate) struct Turn {
-    held: Held,
+    held: Reservation,
     tickets: Arc<Tickets>,
     _reads: OwnedSemaphorePermit,
 }
 
 impl Turn {
     /// Begins a read; `held` must have room for the most bytes that it takes.
-    pub(crate) fn new(held: Held, tickets: Tickets, reads: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(held: Reservation, tickets: Tickets, reads: OwnedSemaphorePermit) -> Self {
         Self { held, tickets: Arc::new(tickets), _reads: reads }
     }
 
@@ -96,7 +96,7 @@ impl io::Write for Pieces {
 /// Bytes of an answer that are counted for as long as they exist.
 struct Piece {
     bytes: Vec<u8>,
-    _held: Held,
+    _held: Reservation,
     _tickets: Arc<Tickets>,
 }
 

@@ -23,7 +23,7 @@ const LIMIT_MAX: usize = 1000;
 /// A part of the log.
 #[derive(Serialize)]
 struct Changes {
-    changes: Vec<Line>,
+    changes: Vec<ChangeJson>,
     /// The position after the last of these changes, from which to go on.
     position: Position,
     /// The log's last offset; equal to the position's when nothing is left to read.
@@ -31,7 +31,7 @@ struct Changes {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct ChangeJson {
     offset: u64,
     #[serde(flatten)]
     change: Change,
@@ -68,7 +68,7 @@ pub(super) async fn read(
 }
 
 /// The changes of `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
-async fn lines(feeds: &Feeds, feed: FeedId, entries: &[Numbered]) -> Result<Vec<Line>, Problem> {
+async fn lines(feeds: &Feeds, feed: FeedId, entries: &[Numbered]) -> Result<Vec<ChangeJson>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for chunk in entries.chunks(FETCH) {
         let changes = feeds.hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
@@ -79,7 +79,7 @@ async fn lines(feeds: &Feeds, feed: FeedId, entries: &[Numbered]) -> Result<Vec<
             if let Change::Add { item } | Change::Update { item } = &change {
                 bytes += item.body.get().len();
             }
-            lines.push(Line { offset: n.seq, change });
+            lines.push(ChangeJson { offset: n.seq, change });
         }
     }
     Ok(lines)

@@ -46,7 +46,7 @@ pub(super) async fn unfollow(
 
 /// One user in a list.
 #[derive(Serialize)]
-struct Line {
+struct UserJson {
     user: UserId,
     since: Millis,
 }
@@ -54,7 +54,7 @@ struct Line {
 /// A page of a list, the newest edge first.
 #[derive(Serialize)]
 struct List {
-    users: Vec<Line>,
+    users: Vec<UserJson>,
     /// The `cursor` of the next page; `None` at the end of the list.
     next: Option<String>,
 }
@@ -111,6 +111,6 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     };
     let next = (lines.len() > limit).then(|| lines[limit - 1].cursor.to_string());
     lines.truncate(limit);
-    let users = lines.into_iter().map(|line| Line { user: line.user, since: line.since }).collect();
+    let users = lines.into_iter().map(|line| UserJson { user: line.user, since: line.since }).collect();
     Ok(turn.answer(&List { users, next }))
 }

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Api;
-use super::fields::Fields;
 use super::deadline::Whole;
+use super::fields::Fields;
 use super::problem::{Kind, Problem, short};
 
 /// The most bytes of a request with one item: the largest body, the names of a thousand readers, and room for other

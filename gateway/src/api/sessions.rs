@@ -21,11 +21,11 @@ const LIST_BYTES: usize = 256 * 1024;
 /// The sessions of a user, one per device.
 #[derive(Serialize)]
 struct Sessions {
-    sessions: Vec<Line>,
+    sessions: Vec<SessionJson>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct SessionJson {
     device: DeviceId,
     node: String,
     /// The position that the device has acknowledged in the main feed, if any.
@@ -47,7 +47,7 @@ pub(super) async fn list(
         Some(user) => node.sessions.list(user).await?,
         None => vec![],
     };
-    let line = |s: feedgate_common::sessions::SessionInfo| Line {
+    let line = |s: feedgate_common::sessions::SessionInfo| SessionJson {
         device: s.device,
         node: s.node,
         position: s.position,

@@ -21,6 +21,6 @@ impl Verifier {
     /// Checks a token now, and gives its claims. A refusal is logged with the client that brought the token.
     pub(crate) fn verify(&self, token: &str, client: Client) -> Result<Claims, TokenError> {
         let now = u64::try_from(clock::now() / 1000).unwrap_or(0);
-        self.keys.verify(token, now).inspect_err(|error| self.refusals.tell(client, error.why()))
+        self.keys.verify(token, now).inspect_err(|error| self.refusals.log(client, error.why()))
     }
 }

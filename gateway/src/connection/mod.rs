@@ -64,7 +64,7 @@ use crate::net::address::shares::Stay;
 use crate::net::socket::{Broken, Incoming, Socket};
 use crate::node::identity::Identity;
 use crate::node::slot::{Slot, Wake};
-use crate::protocol::{self, Close, Command, Line, Verb, push};
+use crate::protocol::{self, Close, Command, Message, Verb, push};
 
 /// No more is read while this many commands wait behind the one in flight; a single frame may bring more, up to the
 /// allowance.
@@ -292,13 +292,13 @@ impl Connection {
             return Ok(());
         }
         match protocol::decode(line, self.shared.node.feeds.named()) {
-            Ok(Line::Pong) if self.deadlines.ponged(&self.shared.node.settings) => Ok(()),
-            Ok(Line::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
-            Ok(Line::Command(command)) => {
+            Ok(Message::Pong) if self.deadlines.ponged(&self.shared.node.settings) => Ok(()),
+            Ok(Message::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
+            Ok(Message::Command(command)) => {
                 self.waiting.push_back(command);
                 Ok(())
             }
-            Ok(Line::Pong | Line::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
+            Ok(Message::Pong | Message::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
         }
     }
 

@@ -12,7 +12,7 @@ use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{FeedId, InboxKey, Position};
 
 use super::shared::Shared;
-use crate::limits::budget::{self, Held};
+use crate::limits::budget::{self, Reservation};
 use crate::node::identity::Identity;
 use crate::protocol::push;
 use crate::session::{Ask, Found};
@@ -26,7 +26,7 @@ pub(crate) struct Reading {
     /// Pushes, each on a line of its own.
     pub(crate) frame: Vec<u8>,
     /// The counted bytes of the frame, if it has any.
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<Reservation>,
 }
 
 /// Does what a session asks with `ask`, for this device. It may be dropped at any time; it changes nothing, except that
@@ -40,10 +40,10 @@ pub(crate) async fn read(
     live: Option<Position>,
 ) -> Result<Reading> {
     let key = who.inbox(feed);
-    let told = &shared.node.pool.told;
+    let growth = &shared.node.pool.growth;
     let found = match ask {
         Ask::After(own) => return changes(&shared, &who, key, own, live.is_some()).await,
-        Ask::Head => match live.and_then(|own| told.head_after(key, own)) {
+        Ask::Head => match live.and_then(|own| growth.head_after(key, own)) {
             Some(head) => Found::Head(head),
             None => {
                 let _turn = shared.node.turn().await;
@@ -65,12 +65,12 @@ pub(crate) async fn read(
 /// The changes after `own`, as pushes. If `live`, they may come from what the doorbell told.
 async fn changes(shared: &Shared, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
     let batch = shared.node.settings.batch;
-    let told = if live { shared.node.pool.told.after(key, own, batch) } else { None };
+    let recent = if live { shared.node.pool.growth.after(key, own, batch) } else { None };
     let room = |entries| budget::most(entries, SLICE_BYTES);
-    let most = room(told.as_ref().map_or(batch, |(entries, _)| entries.len()));
+    let most = room(recent.as_ref().map_or(batch, |(entries, _)| entries.len()));
     let mut held = shared.budget.of(&who.user.id).reserve(most).await?;
     let _turn = shared.node.turn().await;
-    let read = match told {
+    let read = match recent {
         Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
         None => shared.node.feeds.read(key, own, batch).await?,
     };

@@ -86,14 +86,14 @@ pub(crate) struct Share {
 }
 
 /// Counted bytes. Dropping this gives them back to the share and to the node.
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     share: Arc<Share>,
     bytes: usize,
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for Reservation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Held({} bytes)", self.bytes)
+        write!(f, "Reservation({} bytes)", self.bytes)
     }
 }
 
@@ -125,7 +125,7 @@ impl Budget {
 impl Share {
     /// Counts `bytes` bytes. Waits up to [`TIMEOUT`] for room, and counts nothing if there is none then, or if the
     /// future is dropped.
-    pub(crate) async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Held, Full> {
+    pub(crate) async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Full> {
         if let Some(held) = self.try_reserve(bytes) {
             return Ok(held);
         }
@@ -135,7 +135,7 @@ impl Share {
         let all = timeout_at(deadline, self.node.room.acquire_many(wanted)).await.map_err(|_| Full::Node)?;
         own.expect(NEVER_CLOSED).forget();
         all.expect(NEVER_CLOSED).forget();
-        Ok(Held { share: self.clone(), bytes })
+        Ok(Reservation { share: self.clone(), bytes })
     }
 
     fn full(&self) -> Full {
@@ -143,17 +143,17 @@ impl Share {
     }
 
     /// Counts `bytes` bytes at once; `None`, and nothing is counted, if there is no room now.
-    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Held> {
+    pub(crate) fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let wanted = u32::try_from(bytes).ok()?;
         let own = self.room.try_acquire_many(wanted).ok()?;
         let all = self.node.room.try_acquire_many(wanted).ok()?;
         own.forget();
         all.forget();
-        Some(Held { share: self.clone(), bytes })
+        Some(Reservation { share: self.clone(), bytes })
     }
 }
 
-impl Held {
+impl Reservation {
     /// The number of bytes that are counted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -190,7 +190,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.share.room.add_permits(self.bytes);

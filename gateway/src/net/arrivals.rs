@@ -16,20 +16,20 @@ const TURN: u32 = 16;
 const BACKOFF: Duration = Duration::from_millis(100);
 
 /// The least time between two log lines about such failures.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// The connections that come to one port. Dropping this closes the port.
 #[derive(Debug)]
 pub struct Arrivals {
     listener: TcpListener,
     left_of_turn: u32,
-    told: Option<Instant>,
+    logged: Option<Instant>,
 }
 
 impl Arrivals {
     /// Accepts from a port that already listens.
     pub fn of(listener: TcpListener) -> Self {
-        Self { listener, left_of_turn: TURN, told: None }
+        Self { listener, left_of_turn: TURN, logged: None }
     }
 
     /// Waits for the next connection, and gives it with the address of its peer. Cancel safe.
@@ -44,9 +44,9 @@ impl Arrivals {
                 Ok(arrived) => return arrived,
                 Err(error) if is_peer_fault(&error) => {}
                 Err(error) => {
-                    if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+                    if self.logged.is_none_or(|logged| logged.elapsed() >= LOG_EVERY) {
                         tracing::error!(%error, "connections cannot be accepted");
-                        self.told = Some(Instant::now());
+                        self.logged = Some(Instant::now());
                     }
                     // Errors such as EMFILE end when other connections close; trying again at once would only burn a
                     // core.

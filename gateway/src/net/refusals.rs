@@ -22,8 +22,8 @@ pub(crate) struct Refusals {
 #[derive(Debug, Default)]
 struct Window {
     begun_ms: u64,
-    told: u32,
-    untold: u64,
+    logged: u32,
+    suppressed: u64,
 }
 
 impl Refusals {
@@ -34,10 +34,10 @@ impl Refusals {
 
     /// Logs that `client` was refused just now, unless too many lines were written. `why` must hold nothing that the
     /// client has sent: no token, no header.
-    pub(crate) fn tell(&self, client: Client, why: &'static str) {
+    pub(crate) fn log(&self, client: Client, why: &'static str) {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Some(untold) = self.window.lock().admit(now_ms) else { return };
-        tracing::info!(%client, why, untold, "{} was refused", self.what);
+        let Some(suppressed) = self.window.lock().admit(now_ms) else { return };
+        tracing::info!(%client, why, suppressed, "{} was refused", self.what);
     }
 }
 
@@ -45,14 +45,14 @@ impl Window {
     /// Gives `None` if no more lines may be written now; otherwise how many were left out since the last line.
     fn admit(&mut self, now_ms: u64) -> Option<u64> {
         if now_ms >= self.begun_ms + EVERY_MS {
-            (self.begun_ms, self.told) = (now_ms, 0);
+            (self.begun_ms, self.logged) = (now_ms, 0);
         }
-        if self.told == LINES {
-            self.untold += 1;
+        if self.logged == LINES {
+            self.suppressed += 1;
             return None;
         }
-        self.told += 1;
-        Some(std::mem::take(&mut self.untold))
+        self.logged += 1;
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn a_flood_of_refusals_is_some_lines_and_a_count() {
         let mut window = Window::default();
-        let told = (0..1000).filter(|_| window.admit(5).is_some()).count();
-        assert_eq!(told, 10);
+        let logged = (0..1000).filter(|_| window.admit(5).is_some()).count();
+        assert_eq!(logged, 10);
         assert_eq!(window.admit(EVERY_MS - 1), None);
         assert_eq!(window.admit(EVERY_MS), Some(991), "the next line counts what was left out");
         assert_eq!(window.admit(EVERY_MS + 1), Some(0));

@@ -26,7 +26,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolError};
 
-use crate::limits::budget::{Held, Share};
+use crate::limits::budget::{Reservation, Share};
 use crate::limits::pace::Pace;
 use crate::net::frame_heads::{BAD_GATEWAY, FrameHeads};
 
@@ -100,7 +100,7 @@ struct Outgoing {
     bytes: Vec<u8>,
     written: usize,
     /// The part of the room for `bytes` that is counted in the budget.
-    held: Option<Held>,
+    held: Option<Reservation>,
     /// Whether there was no room to count all of `bytes`.
     uncounted: bool,
     /// How long the peer is waited for; set by the first write that had to wait.
@@ -239,7 +239,7 @@ impl Socket {
     }
 
     /// Counts what is sent next as `held`, until all is written.
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: Reservation) {
         match &mut self.wire.out().held {
             Some(before) => before.merge(held),
             none => *none = Some(held),

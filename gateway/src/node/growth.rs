@@ -14,7 +14,7 @@
 //! - Growth is kept here before the session is woken.
 //! - A look at the log that is to find lost wakes is never answered from here. Nor is a catch-up: nothing is told of an
 //!   inbox that has no session here, so what is kept may be old.
-//! - Bounded: the last [`TOLD_MAX`] changes of an inbox with a session on this node, [`BYTES_MAX`] bytes in all.
+//! - Bounded: the last [`KEPT_MAX`] changes of an inbox with a session on this node, [`BYTES_MAX`] bytes in all.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 /// The most changes that are kept of one inbox.
-const TOLD_MAX: usize = 32;
+const KEPT_MAX: usize = 32;
 
 /// The most bytes that are kept in all.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -57,11 +57,11 @@ impl RecentGrowth {
 
     /// Notes that the inbox has grown up to `head`, and that `entries` are its last changes. Not atomic: if two calls
     /// for one inbox overlap, one of them may be lost.
-    pub(crate) fn tell(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
-        let Some(told) = &self.0 else { return };
-        let known = told.get(&key);
+    pub(crate) fn record(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
+        let Some(growth) = &self.0 else { return };
+        let known = growth.get(&key);
         if let Some(stretch) = Stretch::grown(known.as_deref(), head, entries) {
-            told.insert(key, Arc::new(stretch));
+            growth.insert(key, Arc::new(stretch));
         }
     }
 
@@ -92,10 +92,10 @@ impl Stretch {
         let before = head.offset.saturating_sub(fresh as u64);
         let goes_on = |known: &&Self| fresh > 0 && known.head.epoch == head.epoch && known.head.offset == before;
         let kept = known.filter(goes_on).map_or(&[][..], |known| &known.entries);
-        let kept = &kept[kept.len().saturating_sub(TOLD_MAX.saturating_sub(fresh))..];
-        let mut all = Vec::with_capacity(kept.len() + fresh.min(TOLD_MAX));
+        let kept = &kept[kept.len().saturating_sub(KEPT_MAX.saturating_sub(fresh))..];
+        let mut all = Vec::with_capacity(kept.len() + fresh.min(KEPT_MAX));
         all.extend_from_slice(kept);
-        all.extend(entries.skip(fresh.saturating_sub(TOLD_MAX)));
+        all.extend(entries.skip(fresh.saturating_sub(KEPT_MAX)));
         Some(Self { head, entries: all })
     }
 }
@@ -112,45 +112,45 @@ mod tests {
         Position { epoch: Epoch(epoch), offset }
     }
 
-    fn tell(told: &RecentGrowth, head: Position, count: u64) {
+    fn record(growth: &RecentGrowth, head: Position, count: u64) {
         let entry = Entry::forget(UserNo(2), 0);
         let seqs = head.offset - count + 1..=head.offset;
         let entries: Vec<_> = seqs.map(|seq| Numbered { seq, entry }).collect();
-        told.tell(KEY, head, entries.into_iter());
+        growth.record(KEY, head, entries.into_iter());
     }
 
-    fn after(told: &RecentGrowth, own: Position, limit: usize) -> Option<(Vec<u64>, u64)> {
-        told.after(KEY, own, limit).map(|(some, head)| (some.iter().map(|n| n.seq).collect(), head))
+    fn after(growth: &RecentGrowth, own: Position, limit: usize) -> Option<(Vec<u64>, u64)> {
+        growth.after(KEY, own, limit).map(|(some, head)| (some.iter().map(|n| n.seq).collect(), head))
     }
 
     #[test]
     fn what_follows_without_a_hole_is_joined_and_anything_else_begins_anew() {
-        let told = RecentGrowth::new(true);
-        tell(&told, at(1, 5), 2);
-        tell(&told, at(1, 6), 1);
-        assert_eq!(after(&told, at(1, 3), 9), Some((vec![4, 5, 6], 6)));
-        assert_eq!(after(&told, at(1, 3), 2), Some((vec![4, 5], 6)));
-        assert_eq!(after(&told, at(1, 2), 9), None, "what came before was not told");
-        assert_eq!(after(&told, at(1, 6), 9), None, "there is nothing beyond");
-        assert_eq!(after(&told, at(2, 3), 9), None, "another epoch");
-        tell(&told, at(1, 4), 1);
-        assert_eq!(told.head_after(KEY, at(1, 3)), Some(at(1, 6)), "an old one changes nothing");
-        tell(&told, at(1, 9), 2);
-        assert_eq!((after(&told, at(1, 5), 9), after(&told, at(1, 7), 9)), (None, Some((vec![8, 9], 9))), "a hole");
-        tell(&told, at(2, 1), 1);
-        assert_eq!((told.head_after(KEY, at(1, 3)), after(&told, at(2, 0), 9)), (None, Some((vec![1], 1))));
+        let growth = RecentGrowth::new(true);
+        record(&growth, at(1, 5), 2);
+        record(&growth, at(1, 6), 1);
+        assert_eq!(after(&growth, at(1, 3), 9), Some((vec![4, 5, 6], 6)));
+        assert_eq!(after(&growth, at(1, 3), 2), Some((vec![4, 5], 6)));
+        assert_eq!(after(&growth, at(1, 2), 9), None, "what came before was not told");
+        assert_eq!(after(&growth, at(1, 6), 9), None, "there is nothing beyond");
+        assert_eq!(after(&growth, at(2, 3), 9), None, "another epoch");
+        record(&growth, at(1, 4), 1);
+        assert_eq!(growth.head_after(KEY, at(1, 3)), Some(at(1, 6)), "an old one changes nothing");
+        record(&growth, at(1, 9), 2);
+        assert_eq!((after(&growth, at(1, 5), 9), after(&growth, at(1, 7), 9)), (None, Some((vec![8, 9], 9))), "a hole");
+        record(&growth, at(2, 1), 1);
+        assert_eq!((growth.head_after(KEY, at(1, 3)), after(&growth, at(2, 0), 9)), (None, Some((vec![1], 1))));
     }
 
     #[test]
     fn i18_of_one_inbox_only_the_last_changes_are_kept() {
-        let told = RecentGrowth::new(true);
-        (1..=100).for_each(|seq| tell(&told, at(1, seq), 1));
-        assert_eq!(after(&told, at(1, 67), 100), None);
-        assert_eq!(after(&told, at(1, 68), 100).map(|(some, _)| some.len()), Some(TOLD_MAX));
-        tell(&told, at(1, 160), 60);
-        assert_eq!(after(&told, at(1, 127), 100), None);
-        assert_eq!(after(&told, at(1, 128), 100).map(|(some, _)| some.len()), Some(TOLD_MAX));
-        tell(&told, at(1, 161), 0);
-        assert_eq!((told.head_after(KEY, at(1, 160)), after(&told, at(1, 160), 9)), (Some(at(1, 161)), None));
+        let growth = RecentGrowth::new(true);
+        (1..=100).for_each(|seq| record(&growth, at(1, seq), 1));
+        assert_eq!(after(&growth, at(1, 67), 100), None);
+        assert_eq!(after(&growth, at(1, 68), 100).map(|(some, _)| some.len()), Some(KEPT_MAX));
+        record(&growth, at(1, 160), 60);
+        assert_eq!(after(&growth, at(1, 127), 100), None);
+        assert_eq!(after(&growth, at(1, 128), 100).map(|(some, _)| some.len()), Some(KEPT_MAX));
+        record(&growth, at(1, 161), 0);
+        assert_eq!((growth.head_after(KEY, at(1, 160)), after(&growth, at(1, 160), 9)), (Some(at(1, 161)), None));
     }
 }

@@ -92,8 +92,8 @@ impl Node {
     /// Makes a node with this name. From now on wakes reach its sessions.
     pub(crate) fn new(name: String, stores: Stores, settings: Arc<Settings>) -> Arc<Self> {
         let Stores { feeds, outboxes, archive, sessions, doorbell, jobs } = stores;
-        let told = RecentGrowth::new(settings.inline_changes);
-        let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, told));
+        let growth = RecentGrowth::new(settings.inline_changes);
+        let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, growth));
         let hot = Arc::new(PullNews::default());
         let (heard_feeds, heard_pool, heard_hot) = (feeds.clone(), pool.clone(), hot.clone());
         let listening = doorbell.listen(Arc::new(move |heard| hear(heard, &heard_feeds, &heard_pool, &heard_hot)));
@@ -128,11 +128,11 @@ impl Node {
         if node == self.name {
             return self.pool.end(user, connection, why);
         }
-        let told = async {
+        let call = async {
             self.doorbell.close(node, user, connection, why).await;
             Ok(())
         };
-        if let Err(error) = bounded(told).await {
+        if let Err(error) = bounded(call).await {
             tracing::warn!(%error, node, "another node could not be told to close a connection");
         }
     }

@@ -66,7 +66,7 @@ pub(crate) struct Pool {
     doubted: Mutex<FxHashSet<UserNo>>,
     doubt: Notify,
     /// How the inboxes of the sessions on this node have grown lately.
-    pub(crate) told: RecentGrowth,
+    pub(crate) growth: RecentGrowth,
     users: AtomicUsize,
     devices: AtomicUsize,
     sessions: AtomicUsize,
@@ -76,7 +76,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(connections_max: usize, per_user_max: usize, told: RecentGrowth) -> Self {
+    pub(crate) fn new(connections_max: usize, per_user_max: usize, growth: RecentGrowth) -> Self {
         Self {
             seats: DashMap::default(),
             slots: std::array::from_fn(|_| Mutex::default()),
@@ -84,7 +84,7 @@ impl Pool {
             missed: Notify::new(),
             doubted: Mutex::default(),
             doubt: Notify::new(),
-            told,
+            growth,
             users: AtomicUsize::new(0),
             devices: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
@@ -195,7 +195,7 @@ impl Pool {
             let listen = || seats.iter().filter(|seat| seat.slot.listens(grown.key.feed));
             if listen().next().is_some() {
                 // The growth is kept before a session is woken that would ask for it.
-                self.told.tell(grown.key, grown.head, growth.entries(grown));
+                self.growth.record(grown.key, grown.head, growth.entries(grown));
                 listen().for_each(|seat| seat.slot.wake(Wake::growth(grown.key.feed)));
             }
         }

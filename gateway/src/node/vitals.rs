@@ -60,7 +60,7 @@ impl Vitals {
         for (bit, why) in self.whys.lock().iter().enumerate().filter(|(bit, _)| away >> bit & 1 == 1) {
             match why {
                 // Stores that share a disk give the same reason, which is said once.
-                Some(why) if whys.iter().any(|told| *told == **why) => {}
+                Some(why) if whys.iter().any(|said| *said == **why) => {}
                 Some(why) => whys.push(why.to_string()),
                 None => silent.push(STORES[bit]),
             }

@@ -27,7 +27,7 @@ pub(crate) struct Malformed;
 
 /// One line of a text frame.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Line {
+pub(crate) enum Message {
     /// The device's answer to our ping.
     Pong,
     /// A message that is not answered.
@@ -120,7 +120,7 @@ pub(crate) struct History {
 }
 
 /// Reads one line. `feeds` are the channels that exist.
-pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Line, Malformed> {
+pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Message, Malformed> {
     let wire: Wire<'_> = serde_json::from_str(line).map_err(|_| Malformed)?;
     let verbs = [
         wire.connect.map(|raw| Ok(Verb::Connect(connect(raw).map(Box::new).map_err(Box::new)))),
@@ -141,16 +141,16 @@ pub(crate) fn decode(line: &str, feeds: &NamedFeeds) -> Result<Line, Malformed> 
     ];
     let mut verbs = verbs.into_iter().flatten();
     match (wire.id, verbs.next(), verbs.next(), wire.send) {
-        (_, None, _, Some(_)) => Ok(Line::Send),
-        (0, None, _, None) if line.trim() == "{}" => Ok(Line::Pong),
+        (_, None, _, Some(_)) => Ok(Message::Send),
+        (0, None, _, None) if line.trim() == "{}" => Ok(Message::Pong),
         (0, _, _, _) | (_, _, Some(_), _) => Err(Malformed),
         (id, None, _, None) => Ok(command(id, Err(ErrorCode::MethodNotFound.into()))),
         (id, Some(verb), None, _) => Ok(command(id, verb)),
     }
 }
 
-fn command(id: u32, verb: Result<Verb, Refusal>) -> Line {
-    Line::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
+fn command(id: u32, verb: Result<Verb, Refusal>) -> Message {
+    Message::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
 }
 
 #[derive(Deserialize)]

@@ -20,6 +20,6 @@ mod reply_tests;
 pub use codes::Close;
 pub(crate) use codes::{ErrorCode, Refusal};
 pub use command::Deliver;
-pub(crate) use command::{Command, Connect, From, History, Line, Malformed, PageAsk, Subscribe, Verb, decode};
+pub(crate) use command::{Command, Connect, From, History, Malformed, Message, PageAsk, Subscribe, Verb, decode};
 pub use reply::Opened;
 pub(crate) use reply::{Connected, History as HistoryReply, Large, Presence, PresenceInfo, Refreshed, Reply};

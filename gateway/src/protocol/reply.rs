@@ -7,7 +7,7 @@ use feedgate_common::{Epoch, Position};
 use serde::Serialize;
 
 use super::codes::{ErrorCode, Refusal};
-use crate::limits::budget::Held;
+use crate::limits::budget::Reservation;
 
 /// The result of a command, by its verb.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub(crate) struct History {
 #[derive(Debug)]
 pub(crate) struct Large {
     pub(crate) json: Vec<u8>,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<Reservation>,
 }
 
 /// One device of the user, as `presence` shows it.
@@ -97,7 +97,7 @@ pub(crate) struct PresenceInfo {
 
 impl Reply {
     /// Takes out the bytes of memory that are counted for the reply, if it may be large.
-    pub(crate) fn take_held(&mut self) -> Option<Held> {
+    pub(crate) fn take_held(&mut self) -> Option<Reservation> {
         match self {
             Self::Page(large) | Self::History(History { publications: large, .. }) => large.held.take(),
             _ => None,

@@ -50,7 +50,7 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     let key = match check(&request, &settings.allowed_origins) {
         Ok(key) => key,
         Err(refused) => {
-            door.ports.refusals.tell(Client::of(request.extensions()), refused.why);
+            door.ports.refusals.log(Client::of(request.extensions()), refused.why);
             return refused.response();
         }
     };

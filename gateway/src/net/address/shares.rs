@@ -24,7 +24,7 @@ use super::{AddressKey, Client};
 use crate::limits::allowance::{Allowance, Rate};
 
 /// The least time between two log lines about refusals, so that a flood does not fill the log.
-const TELL_EVERY_MS: u64 = 10_000;
+const LOG_EVERY_MS: u64 = 10_000;
 
 /// How many refused connections of one address are answered.
 const REFUSALS: Rate = Rate { per_sec: 100, burst: 200 };
@@ -83,16 +83,16 @@ impl TooMany {
 pub(crate) struct Shares {
     shards: [Mutex<Shard>; 16],
     limits: Limits,
-    told_ms: AtomicU64,
+    logged_ms: AtomicU64,
 }
 
 struct Shard {
-    held: FxHashMap<AddressKey, Held>,
+    held: FxHashMap<AddressKey, Usage>,
     sweep_at: usize,
 }
 
 #[derive(Default)]
-struct Held {
+struct Usage {
     connections: u32,
     unauthenticated: u32,
     strangers: Allowance,
@@ -100,7 +100,7 @@ struct Held {
     refusals: Allowance,
 }
 
-impl Held {
+impl Usage {
     /// Whether nothing differs from an address that was never seen.
     fn is_nothing(&self, now_ms: u64) -> bool {
         let allowances = [&self.strangers, &self.upgrades, &self.refusals];
@@ -111,7 +111,7 @@ impl Held {
 impl Shares {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let shard = |_| Mutex::new(Shard { held: FxHashMap::default(), sweep_at: SWEEP_FROM });
-        Arc::new(Self { shards: std::array::from_fn(shard), limits, told_ms: AtomicU64::new(0) })
+        Arc::new(Self { shards: std::array::from_fn(shard), limits, logged_ms: AtomicU64::new(0) })
     }
 
     /// Counts one unauthenticated connection more, or says which limit is reached; then it is not counted.
@@ -130,14 +130,14 @@ impl Shares {
             held.unauthenticated += 1;
             Ok(())
         });
-        self.told(key, now_ms, entered)?;
+        self.log(key, now_ms, entered)?;
         Ok(Stay { shares: self.clone(), key, is_known: false })
     }
 
     /// Counts one upgrade more, or says that the limit is reached; then it is not counted.
     pub(crate) fn upgrade(&self, key: AddressKey, now_ms: u64) -> Result<(), TooMany> {
         let fair = self.held(key, now_ms, |held| held.upgrades.take(1, now_ms, self.limits.upgrades));
-        self.told(key, now_ms, if fair { Ok(()) } else { Err(TooMany::Upgrades) })
+        self.log(key, now_ms, if fair { Ok(()) } else { Err(TooMany::Upgrades) })
     }
 
     /// Whether a refused connection of this address is answered: during a flood most are closed without an answer.
@@ -145,7 +145,7 @@ impl Shares {
         self.held(key, now_ms, |held| held.refusals.take(1, now_ms, REFUSALS))
     }
 
-    fn held<T>(&self, key: AddressKey, now_ms: u64, change: impl FnOnce(&mut Held) -> T) -> T {
+    fn held<T>(&self, key: AddressKey, now_ms: u64, change: impl FnOnce(&mut Usage) -> T) -> T {
         let mut shard = self.shard(key).lock();
         let changed = change(shard.held.entry(key).or_default());
         if shard.held.len() >= shard.sweep_at {
@@ -160,11 +160,11 @@ impl Shares {
         &self.shards[key.0 as usize % self.shards.len()]
     }
 
-    /// Warns in the log of a refusal, at most once per [`TELL_EVERY_MS`]; passes `answer` on.
-    fn told<T>(&self, address: AddressKey, now_ms: u64, answer: Result<T, TooMany>) -> Result<T, TooMany> {
+    /// Warns in the log of a refusal, at most once per [`LOG_EVERY_MS`]; passes `answer` on.
+    fn log<T>(&self, address: AddressKey, now_ms: u64, answer: Result<T, TooMany>) -> Result<T, TooMany> {
         if let Err(too_many) = &answer {
-            let due = |told: u64| (told == 0 || now_ms >= told + TELL_EVERY_MS).then_some(now_ms.max(1));
-            if self.told_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, due).is_ok() {
+            let due = |logged: u64| (logged == 0 || now_ms >= logged + LOG_EVERY_MS).then_some(now_ms.max(1));
+            if self.logged_ms.fetch_update(Ordering::AcqRel, Ordering::Acquire, due).is_ok() {
                 let what = too_many.text();
                 tracing::warn!(%address, "{what}; if it is a proxy of yours, name it in gateway.trusted_proxies");
             }
@@ -197,7 +197,7 @@ impl Stay {
         Client(Some(self.key))
     }
 
-    fn change(&self, change: impl FnOnce(&mut Held)) {
+    fn change(&self, change: impl FnOnce(&mut Usage)) {
         let mut shard = self.shares.shard(self.key).lock();
         change(shard.held.get_mut(&self.key).expect("an address with connections is kept"));
     }

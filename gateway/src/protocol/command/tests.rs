@@ -6,7 +6,7 @@ use feedgate_common::named::NamedFeed;
 use super::*;
 
 /// Reads a line where there are two channels, "feed" and "notifications".
-fn decode(line: &str) -> Result<Line, Malformed> {
+fn decode(line: &str) -> Result<Message, Malformed> {
     let kinds = vec!["like".into()];
     let named = NamedFeed { id: FeedId(3), name: "notifications".into(), kinds, cap: 10, ttl: None };
     super::decode(line, &NamedFeeds::new(vec![named]).unwrap())
@@ -14,7 +14,7 @@ fn decode(line: &str) -> Result<Line, Malformed> {
 
 fn verb(line: &str) -> Verb {
     match decode(line) {
-        Ok(Line::Command(command)) => command.verb,
+        Ok(Message::Command(command)) => command.verb,
         other => panic!("{line}: {other:?}"),
     }
 }
@@ -35,7 +35,7 @@ fn subscribed(line: &str) -> Subscribe {
 
 #[test]
 fn an_empty_object_is_a_pong_and_an_object_without_an_id_is_nothing_of_ours() {
-    assert_eq!(decode("{}"), Ok(Line::Pong));
+    assert_eq!(decode("{}"), Ok(Message::Pong));
     for line in
         ["", "x", "[]", "1", "\"\"", "null", r#"{"connect":{}}"#, r#"{"id":0,"rpc":{}}"#, r#"{"id":-1,"ping":{}}"#]
     {
@@ -47,8 +47,8 @@ fn an_empty_object_is_a_pong_and_an_object_without_an_id_is_nothing_of_ours() {
 
 #[test]
 fn a_send_is_never_answered_even_with_an_id() {
-    assert_eq!(decode(r#"{"send":{"data":1}}"#), Ok(Line::Send));
-    assert_eq!(decode(r#"{"id":7,"send":{"data":1}}"#), Ok(Line::Send));
+    assert_eq!(decode(r#"{"send":{"data":1}}"#), Ok(Message::Send));
+    assert_eq!(decode(r#"{"id":7,"send":{"data":1}}"#), Ok(Message::Send));
 }
 
 #[test]
