@@ -4,7 +4,7 @@
 //!   serve          a port: accepts, answers HTTP, upgrades to WebSocket, drains
 //!   api            the HTTP API         connection     one WebSocket: the task that carries between the rooms below
 //!   node           this node: who is online, its lease, positions, news of authors who are pulled
-//!   session        one subscription: rules only, pure
+//!   subscription   one subscription: rules only, pure
 //!   protocol       words: what devices send and are sent         auth   credentials      settings   limits and times
 //!   net            bytes: connections, addresses, frames
 //!   limits         what a peer may do, and hold in memory        clock  the time of day
@@ -20,8 +20,8 @@
 //! # Where to begin
 //!
 //! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Gateway::new`], which joins the stores with the
-//! rooms. Then read the module `session`: it has the rules of one subscription, without any IO. The module `connection`
-//! carries out what a session decides. The stores behind the gateway come next:
+//! rooms. Then read the module `subscription`: it has the rules of one subscription, without any IO. The module
+//! `connection` carries out what a subscription decides. The stores behind the gateway come next:
 //! [`feedgate_embedded`](../feedgate_embedded/index.html) is the simplest.
 
 mod api;
@@ -33,8 +33,8 @@ mod net;
 mod node;
 mod protocol;
 mod serve;
-pub mod session;
 pub mod settings;
+pub mod subscription;
 
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! The session against a model of everything around it, from a seed.
+//! The subscription against a model of everything around it, from a seed.
 //!
 //! ```text
-//!   log ──appends──▶ wakes (lost, repeated, reordered) ──▶ bit ──▶ Session ──▶ pipe ──▶ device
-//!    └── trims, new epochs                      reads (early, late, failed) ┘    └── slow, cut in the middle
+//!   log ──appends──▶ wakes (lost, repeated, reordered) ──▶ bit ──▶ Subscription ──▶ pipe ──▶ device
+//!    └── trims, new epochs                      reads (early, late, failed) ┘      └── slow, cut in the middle
 //! ```
 //!
 //! The dice choose every step. The oracle watches each frame: no gap, no duplicate, nothing beyond
@@ -19,7 +19,7 @@ mod store;
 #[path = "simulation/world.rs"]
 mod world;
 
-use feedgate_gateway::session::Deliver;
+use feedgate_gateway::subscription::Deliver;
 use world::{Weather, World};
 
 const SEEDS: u64 = 400;

@@ -180,7 +180,7 @@ const ROOMS: [&[&str]; 7] = [
     &["clock", "limits"],
     &["net"],
     &["auth", "protocol", "settings"],
-    &["session"],
+    &["subscription"],
     &["node"],
     &["api", "connection"],
     &["serve"],

@@ -1,20 +1,20 @@
-//! How long a session waits before it reads again after a failure: longer each time, and differently for each session,
-//! so that sessions that wait for the same store do not all come back in one instant.
+//! How long a subscription waits before it reads again after a failure: longer each time, and differently for each
+//! subscription, so that those that wait for the same store do not all come back in one instant.
 
 const FIRST_MS: u64 = 1000;
 
-/// The longest wait is `FIRST_MS << DOUBLINGS_MAX`, which is 16 s. The prober wakes all sessions earlier if it sees
+/// The longest wait is `FIRST_MS << DOUBLINGS_MAX`, which is 16 s. The prober wakes all connections earlier if it sees
 /// that the store is back.
 const DOUBLINGS_MAX: u8 = 4;
 
-/// The number of failures in a row of one session's reads.
+/// The number of failures in a row of one subscription's reads.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u8,
 }
 
 impl Backoff {
-    /// Counts a failure, and gives the time to wait in milliseconds. `seed` is the session's own.
+    /// Counts a failure, and gives the time to wait in milliseconds. `seed` is the subscription's own.
     pub(crate) fn failed(&mut self, seed: u64) -> u64 {
         let most = FIRST_MS << self.failures.min(DOUBLINGS_MAX);
         self.failures = self.failures.saturating_add(1);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_to_a_bound_and_differ_from_session_to_session() {
+    fn waits_grow_to_a_bound_and_differ_from_subscription_to_subscription() {
         let mut waits = vec![vec![]; 8];
         for seed in 0..1000 {
             let mut backoff = Backoff::default();
@@ -50,7 +50,7 @@ mod tests {
             assert!(waits.iter().all(|wait| (most / 2..=most).contains(wait)), "failure {n}");
             waits.sort_unstable();
             waits.dedup();
-            assert!(waits.len() > 300, "{n}: {} different waits of 1000 sessions", waits.len());
+            assert!(waits.len() > 300, "{n}: {} different waits of 1000 subscriptions", waits.len());
         }
     }
 }

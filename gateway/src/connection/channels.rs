@@ -17,14 +17,14 @@ use feedgate_common::{FeedId, Position};
 
 use super::backoff::Backoff;
 use crate::node::slot::Wake;
-use crate::session::Session;
+use crate::subscription::Subscription;
 
 /// One feed of a connection.
 #[derive(Debug)]
 pub(super) struct Channel {
     pub(super) feed: FeedId,
     /// The subscription, while the device has one.
-    pub(super) session: Option<Session>,
+    pub(super) subscription: Option<Subscription>,
     /// The device has all changes up to this position.
     pub(super) acked: Option<Position>,
     pub(super) backoff: Backoff,
@@ -46,11 +46,11 @@ pub(super) struct Channels {
 
 impl Channel {
     fn new(feed: FeedId) -> Self {
-        Self { feed, session: None, acked: None, backoff: Backoff::default(), woken: false, looking: false }
+        Self { feed, subscription: None, acked: None, backoff: Backoff::default(), woken: false, looking: false }
     }
 
     fn wants_a_turn(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| self.woken || session.awaits_writable())
+        self.subscription.as_ref().is_some_and(|subscription| self.woken || subscription.awaits_writable())
     }
 }
 
@@ -67,8 +67,8 @@ impl Channels {
     }
 
     /// The subscription to this feed, if there is one.
-    pub(super) fn session(&self, feed: FeedId) -> Option<&Session> {
-        self.iter().find(|channel| channel.feed == feed)?.session.as_ref()
+    pub(super) fn subscription(&self, feed: FeedId) -> Option<&Subscription> {
+        self.iter().find(|channel| channel.feed == feed)?.subscription.as_ref()
     }
 
     /// The channel of this feed; it is added if it was not used before.
@@ -98,9 +98,9 @@ impl Channels {
     }
 
     /// Begins a subscription, and gives it the turn.
-    pub(super) fn begin(&mut self, feed: FeedId, session: Session) {
+    pub(super) fn begin(&mut self, feed: FeedId, subscription: Subscription) {
         let channel = self.of(feed);
-        *channel = Channel { session: Some(session), acked: channel.acked, ..Channel::new(feed) };
+        *channel = Channel { subscription: Some(subscription), acked: channel.acked, ..Channel::new(feed) };
         self.turn = feed;
     }
 
@@ -123,7 +123,7 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Deliver, Start};
+    use crate::subscription::{Deliver, Start};
 
     const MAIN: FeedId = FeedId::MAIN;
     const LIKES: FeedId = FeedId(3);
@@ -132,7 +132,7 @@ mod tests {
     /// The channels of a connection with these subscriptions, none of which has anything to read.
     fn subscribed(feeds: &[FeedId]) -> Channels {
         let mut channels = Channels::default();
-        feeds.iter().for_each(|feed| channels.begin(*feed, Session::open(Deliver::Items, Start::Head, false).0));
+        feeds.iter().for_each(|feed| channels.begin(*feed, Subscription::open(Deliver::Items, Start::Head, false).0));
         channels
     }
 
@@ -182,11 +182,11 @@ mod tests {
         let at = |offset| Position { epoch: feedgate_common::Epoch(1), offset };
         let mut channels = subscribed(&[LIKES]);
         channels.of(LIKES).acked = Some(at(5));
-        channels.of(LIKES).session = None;
+        channels.of(LIKES).subscription = None;
         channels.of(MAIN).acked = Some(at(7));
-        assert!(channels.session(LIKES).is_none());
-        channels.begin(LIKES, Session::open(Deliver::Items, Start::Head, false).0);
-        assert!(channels.session(LIKES).is_some() && channels.session(STORIES).is_none());
+        assert!(channels.subscription(LIKES).is_none());
+        channels.begin(LIKES, Subscription::open(Deliver::Items, Start::Head, false).0);
+        assert!(channels.subscription(LIKES).is_some() && channels.subscription(STORIES).is_none());
         assert_eq!(channels.acked(), [(MAIN, at(7)), (LIKES, at(5))]);
     }
 }

@@ -54,9 +54,9 @@ impl Connection {
                 self.unsubscribe(feed);
                 self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
             }
-            Verb::Ack(feed, at) => match self.channels.session(feed) {
+            Verb::Ack(feed, at) => match self.channels.subscription(feed) {
                 // A position that was sent is within the log, so the log need not be read.
-                Some(session) if rpc_ack::within(at, session.position()).is_ok() => {
+                Some(subscription) if rpc_ack::within(at, subscription.position()).is_ok() => {
                     self.conclude(id, Ok(Then::Acked(feed, at)))
                 }
                 _ => self.answer(id, rpc_ack::ack(node, who, feed, at)),
@@ -94,7 +94,7 @@ impl Connection {
 
     fn subscribe(&mut self, id: u32, asked: Subscribe, who: Arc<Identity>) -> Result<(), End> {
         let feed = asked.feed;
-        if self.channels.session(feed).is_some() {
+        if self.channels.subscription(feed).is_some() {
             return self.conclude(id, Err(ErrorCode::AlreadySubscribed.into()));
         }
         self.shared.node.touches.note(who.inbox(feed));
@@ -127,7 +127,7 @@ impl Connection {
             Err(Stop::Close(close)) => return Err(End::Close(close)),
             Err(Stop::BadToken(why)) => return Err(End::BadToken(why)),
             Err(Stop::Refused(refusal)) => {
-                // A subscribe that was refused before it had a session ends here.
+                // A subscribe that was refused before it had begun ends here.
                 self.subscribing = None;
                 self.socket.text(|out| reply::error(out, id, &refusal));
                 return Ok(());

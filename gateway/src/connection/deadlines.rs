@@ -22,7 +22,7 @@ pub(crate) struct Deadlines {
     pub(crate) slow: u64,
     /// When the token and its grace are over: no frame is sent after this.
     pub(crate) expiry: u64,
-    /// When the sessions look at their logs again, since wakes may have been lost, or a read has failed.
+    /// When the subscriptions look at their logs again, since wakes may have been lost, or a read has failed.
     pub(crate) reread: u64,
     /// When a connection that is ending is cut.
     pub(crate) goodbye: u64,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   socket ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
-//!   slot ──wake bits──▶ channels ──whose turn──▶ session (pure) ──Ask──▶ reading ──Found──▶ session ──Push──▶ socket
+//!   slot ──wake bits──▶ channels ──whose turn──▶ subscription (pure) ──Ask──▶ reading
+//!                                     reading ──Found──▶ subscription ──Push──▶ socket
 //!   timer ──▶ pings, pongs, expiry, a look at the log now and then
 //! ```
 //!

@@ -9,7 +9,7 @@ use crate::auth::TokenError;
 use crate::limits::budget::Full;
 use crate::node::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
-use crate::session::Start;
+use crate::subscription::Start;
 
 /// What follows from a command, done or not done.
 pub(crate) type Outcome = Result<Then, Stop>;

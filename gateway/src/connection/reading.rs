@@ -1,8 +1,8 @@
-//! Carries out what a session asks of the log: the read, the items that the log refers to, and the bytes to send.
+//! Carries out what a subscription asks of the log: the read, the items that the log refers to, and the bytes to send.
 //!
 //! Bounds: in this node as many reads run at once, by WebSocket and by HTTP, as there are
 //! [turns](crate::node::Node::turn); the rest wait. They hold as many bytes as the [`budget`] has room for, of which a
-//! session takes one slice and one change.
+//! subscription takes one slice and one change.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::shared::Shared;
 use crate::limits::budget::{self, Reservation};
 use crate::node::identity::Identity;
 use crate::protocol::push;
-use crate::session::{Ask, Found};
+use crate::subscription::{Ask, Found};
 
 /// A push frame ends once it holds this many bytes, which is what a slow device holds in memory here.
 const SLICE_BYTES: usize = 64 * 1024;
 
-/// An answer to the session, and the pushes that go with [`Found::Changes`].
+/// An answer to the subscription, and the pushes that go with [`Found::Changes`].
 pub(crate) struct Reading {
     pub(crate) found: Found,
     /// Pushes, each on a line of its own.
@@ -29,9 +29,9 @@ pub(crate) struct Reading {
     pub(crate) held: Option<Reservation>,
 }
 
-/// Does what a session asks with `ask`, for this device. It may be dropped at any time; it changes nothing, except that
-/// a missing inbox is rebuilt. `live` is the position of a session that was only woken: it may be answered from what
-/// the doorbell told.
+/// Does what a subscription asks with `ask`, for this device. It may be dropped at any time; it changes nothing, except
+/// that a missing inbox is rebuilt. `live` is the position of a subscription that was only woken: it may be answered
+/// from what the doorbell told.
 pub(crate) async fn read(
     shared: Arc<Shared>,
     who: Arc<Identity>,

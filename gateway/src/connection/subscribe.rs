@@ -9,7 +9,7 @@ use crate::clock;
 use crate::node::Node;
 use crate::node::identity::Identity;
 use crate::protocol::From;
-use crate::session::Start;
+use crate::subscription::Start;
 
 /// Where `from` starts; `None` if the store has to be asked.
 pub(crate) fn start_of(from: From) -> Option<Start> {

@@ -15,7 +15,7 @@ use super::reading::{self, Reading};
 use super::{Connection, End, TIMEOUT};
 use crate::node::bounded::within;
 use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe, push, reply};
-use crate::session::{Action, Deliver, Event, Session, Start};
+use crate::subscription::{Action, Deliver, Input, Start, Subscription};
 
 /// A subscription that has not been answered yet.
 pub(super) struct Subscribing {
@@ -34,8 +34,8 @@ impl Connection {
         let (Some(subscribing), None) = (&mut self.subscribing, &self.reading) else { return Ok(false) };
         let Some(start) = subscribing.start.take() else { return Ok(false) };
         let Subscribe { feed, deliver, reject_unrecovered, .. } = subscribing.asked;
-        let (session, first) = Session::open(deliver, start, reject_unrecovered);
-        self.channels.begin(feed, session);
+        let (subscription, first) = Subscription::open(deliver, start, reject_unrecovered);
+        self.channels.begin(feed, subscription);
         self.listen();
         self.act(feed, first, &[])?;
         Ok(true)
@@ -43,7 +43,7 @@ impl Connection {
 
     /// Ends the subscription of this feed, and drops what is being read for it.
     pub(super) fn unsubscribe(&mut self, feed: FeedId) {
-        self.channels.of(feed).session = None;
+        self.channels.of(feed).subscription = None;
         if self.channels.turn() == feed {
             self.reading = None;
         }
@@ -51,7 +51,7 @@ impl Connection {
     }
 
     fn listen(&self) {
-        let open = self.channels.iter().filter(|channel| channel.session.is_some());
+        let open = self.channels.iter().filter(|channel| channel.subscription.is_some());
         self.slot.listen(&open.map(|channel| channel.feed).collect::<Vec<_>>());
     }
 
@@ -64,11 +64,11 @@ impl Connection {
         {
             worked = true;
             if std::mem::take(&mut self.channels.of(feed).woken) {
-                self.drive(feed, Event::Wake, &[])?;
+                self.drive(feed, Input::Wake, &[])?;
             }
-            if self.channels.session(feed).is_some_and(Session::awaits_writable) {
+            if self.channels.subscription(feed).is_some_and(Subscription::awaits_writable) {
                 failpoint::hit("catch-up-batch");
-                self.drive(feed, Event::Writable, &[])?;
+                self.drive(feed, Input::Writable, &[])?;
             }
         }
         Ok(worked)
@@ -80,7 +80,7 @@ impl Connection {
         match read {
             // Another node may have claimed this device and told it more: what was read is dropped without being sent
             // (I17).
-            Ok(_) if !self.shared.node.may_push() => self.drive(feed, Event::Failed, &[]),
+            Ok(_) if !self.shared.node.may_push() => self.drive(feed, Input::Failed, &[]),
             Ok(Reading { found, frame, held }) => {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
@@ -88,29 +88,30 @@ impl Connection {
                 if let Some(held) = held {
                     self.socket.hold(held);
                 }
-                self.drive(feed, Event::Found(found), &frame)
+                self.drive(feed, Input::Found(found), &frame)
             }
             Err(error) => {
-                tracing::debug!(%error, "a session could not read its log");
-                self.drive(feed, Event::Failed, &[])
+                tracing::debug!(%error, "a subscription could not read its log");
+                self.drive(feed, Input::Failed, &[])
             }
         }
     }
 
-    /// Passes an event to the session of this feed, and does what it says. `frame` holds the pushes that were read.
-    fn drive(&mut self, feed: FeedId, event: Event, frame: &[u8]) -> Result<(), End> {
-        let Some(session) = &mut self.channels.of(feed).session else { return Ok(()) };
-        session.on(event).into_iter().try_for_each(|action| self.act(feed, action, frame))
+    /// Passes an input to the subscription of this feed, and does what it says. `frame` holds the pushes that were
+    /// read.
+    fn drive(&mut self, feed: FeedId, input: Input, frame: &[u8]) -> Result<(), End> {
+        let Some(subscription) = &mut self.channels.of(feed).subscription else { return Ok(()) };
+        subscription.on(input).into_iter().try_for_each(|action| self.act(feed, action, frame))
     }
 
     fn act(&mut self, feed: FeedId, action: Action, frame: &[u8]) -> Result<(), End> {
         match action {
             Action::Read(ask) => {
-                let who = self.who.as_ref().expect("a session belongs to somebody");
+                let who = self.who.as_ref().expect("a subscription belongs to somebody");
                 let channel = self.channels.of(feed);
                 let begins = self.subscribing.as_ref().is_some_and(|begins| begins.asked.feed == feed);
                 let woken = !std::mem::take(&mut channel.looking) && !begins;
-                let live = channel.session.as_ref().filter(|_| woken).map(Session::position);
+                let live = channel.subscription.as_ref().filter(|_| woken).map(Subscription::position);
                 let read = reading::read(self.shared.clone(), who.clone(), feed, ask, live);
                 debug_assert!(self.reading.is_none(), "one read at a time");
                 self.reading = Some(Box::pin(within(TIMEOUT, read)));

@@ -46,8 +46,8 @@ const AT_ONCE: usize = 16;
 pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
 
 impl Ghosts {
-    /// Notes that a claim, a release or a revocation of this user's session has no answer: it may have been carried out, or may still be. A
-    /// new user is not noted if there are [`NOTED_MAX`] already.
+    /// Notes that a claim, a release or a revocation of this user's session has no answer: it may have been carried
+    /// out, or may still be. A new user is not noted if there are [`NOTED_MAX`] already.
     pub(crate) fn note(&self, user: UserNo) {
         let mut noted = self.0.lock();
         if noted.len() < NOTED_MAX || noted.contains_key(&user) {
@@ -64,7 +64,8 @@ impl Ghosts {
     }
 }
 
-/// Asks the pool about the noted users, and every node to confirm its sessions of them, for ever. It may be dropped at any time.
+/// Asks the pool about the noted users, and every node to confirm its sessions of them, for ever. It may be dropped at
+/// any time.
 pub(crate) async fn keep_sweeping(node: &Node) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);

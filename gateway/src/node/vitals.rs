@@ -28,7 +28,7 @@ const STUCK_MS: u64 = 60_000;
 /// The names of the stores, in the order of their bits.
 const STORES: [&str; 5] = ["archive", "inboxes", "sessions", "jobs", "doorbell"];
 
-/// The bits of the stores that a session's read needs.
+/// The bits of the stores that a subscription's read needs.
 const READ_FROM: u64 = 0b11;
 
 /// Which stores are away, and when the background has last made progress.
@@ -116,7 +116,7 @@ pub(crate) async fn probe(node: &Node) {
     });
     vitals.away.store(away, Ordering::Release);
     vitals.probed_ms.store(node.elapsed_ms(), Ordering::Release);
-    // Sessions whose reads have failed try again by themselves, but after longer and longer waits.
+    // Subscriptions whose reads have failed try again by themselves, but after longer and longer waits.
     if before & READ_FROM != 0 && away & READ_FROM == 0 {
         node.pool.missed();
     }

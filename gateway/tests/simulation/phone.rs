@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use feedgate_common::Position;
-use feedgate_gateway::session::{Deliver, Opened};
+use feedgate_gateway::subscription::{Deliver, Opened};
 
 use super::store::{Change, Store};
 

@@ -1,9 +1,9 @@
-//! One inbox as the session sees it: a log that is cut as a prefix and begins anew in a new epoch.
+//! One inbox as the subscription sees it: a log that is cut as a prefix and begins anew in a new epoch.
 
 use std::collections::BTreeSet;
 
 use feedgate_common::{Epoch, Position};
-use feedgate_gateway::session::{Ask, Found};
+use feedgate_gateway::subscription::{Ask, Found};
 
 /// A change, by item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Store {
         served.then(|| &self.log[from..self.log.len().min(from.saturating_add(limit))])
     }
 
-    /// The answer to a session, and the changes that go with it.
+    /// The answer to a subscription, and the changes that go with it.
     pub(crate) fn answer(&self, ask: Ask, limit: usize) -> (Found, Vec<Change>) {
         let head = self.head();
         match ask {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use feedgate_gateway::session::{Action, Ask, Deliver, Event, Found, Session, Start};
+use feedgate_gateway::subscription::{Action, Ask, Deliver, Found, Input, Start, Subscription};
 
 use super::dice::Dice;
 use super::phone::{Frame, Phone};
@@ -13,7 +13,7 @@ use super::store::{Change, Store};
 pub(crate) struct Weather {
     wake_lost: usize,
     wake_repeated: usize,
-    /// Sessions look at the log by themselves now and then.
+    /// Subscriptions look at the log by themselves now and then.
     ticks: bool,
     cut: usize,
     read_failed: usize,
@@ -35,7 +35,7 @@ struct Reading {
 }
 
 struct Link {
-    session: Session,
+    subscription: Subscription,
     /// The wake bit of its slot.
     woken: bool,
     reading: Option<Reading>,
@@ -140,9 +140,9 @@ impl World {
 
     fn connect(&mut self) {
         let start = self.phone.applied.map_or(Start::Head, Start::At);
-        let (session, first) = Session::open(self.deliver, start, false);
+        let (subscription, first) = Subscription::open(self.deliver, start, false);
         self.link = Some(Link {
-            session,
+            subscription,
             woken: false,
             reading: None,
             in_hand: (0, vec![]),
@@ -154,7 +154,7 @@ impl World {
 
     fn tick(&mut self) {
         if self.link.is_some() {
-            self.drive(Event::Wake);
+            self.drive(Input::Wake);
         }
     }
 
@@ -166,7 +166,7 @@ impl World {
             link.woken,
             link.reading.is_some(),
             !link.pipe.is_empty(),
-            link.pipe.is_empty() && link.session.awaits_writable(),
+            link.pipe.is_empty() && link.subscription.awaits_writable(),
             link.retry,
         ];
         let chosen: Vec<usize> = (0..under_way.len()).filter(|n| under_way[*n]).collect();
@@ -177,14 +177,14 @@ impl World {
             0 => return self.wake(),
             1 => {
                 self.link.as_mut().unwrap().woken = false;
-                self.drive(Event::Wake);
+                self.drive(Input::Wake);
             }
             2 => self.finish_read(),
             3 => self.arrive(),
-            4 => self.drive(Event::Writable),
+            4 => self.drive(Input::Writable),
             _ => {
                 self.link.as_mut().unwrap().retry = false;
-                self.drive(Event::Wake);
+                self.drive(Input::Wake);
             }
         }
         true
@@ -202,14 +202,14 @@ impl World {
         let reading = self.link.as_mut().unwrap().reading.take().unwrap();
         if self.dice.chance(self.weather.read_failed) {
             self.failures += 1;
-            return self.drive(Event::Failed);
+            return self.drive(Input::Failed);
         }
         let limit = 1 + self.dice.roll(4);
         let (found, changes) = reading.early.unwrap_or_else(|| self.store.answer(reading.ask, limit));
         if let Found::Changes { first, .. } = found {
             self.link.as_mut().unwrap().in_hand = (first, changes);
         }
-        self.drive(Event::Found(found));
+        self.drive(Input::Found(found));
     }
 
     fn arrive(&mut self) {
@@ -224,7 +224,7 @@ impl World {
     /// I12: acknowledged is at most what was sent, which is at most the head.
     fn check_bounds(&self) {
         let (Some(link), Some(acked)) = (&self.link, self.phone.applied) else { return };
-        let (sent, head) = (link.session.position(), self.store.head());
+        let (sent, head) = (link.subscription.position(), self.store.head());
         if sent.epoch == head.epoch {
             assert!(sent.offset <= head.offset, "I12: sent {sent:?}, head {head:?}");
         }
@@ -233,15 +233,15 @@ impl World {
         }
     }
 
-    fn drive(&mut self, event: Event) {
-        let actions: Vec<Action> = self.link.as_mut().unwrap().session.on(event).into_iter().collect();
+    fn drive(&mut self, input: Input) {
+        let actions: Vec<Action> = self.link.as_mut().unwrap().subscription.on(input).into_iter().collect();
         for action in actions {
             self.act(action);
         }
     }
 
     fn act(&mut self, action: Action) {
-        let link = self.link.as_mut().expect("actions come from a session");
+        let link = self.link.as_mut().expect("actions come from a subscription");
         match action {
             Action::Read(ask) => {
                 assert!(link.reading.is_none(), "one read at a time");

@@ -3,17 +3,17 @@
 //!
 //! ```text
 //!             Wake, Writable, Found, Failed
-//!   outside ────────────────────────────────▶ Session { position, behind } ──▶ Action
+//!   outside ────────────────────────────────▶ Subscription { position, behind } ──▶ Action
 //!
 //!   Opening ──Found──▶ Idle ──(behind and writable)──▶ Reading ──Found──▶ Idle …
 //! ```
 //!
 //! Invariants:
-//! - A session holds a position, never a queue: changes that the device has not taken stay in the log.
+//! - A subscription holds a position, never a queue: changes that the device has not taken stay in the log.
 //! - A wake is a bit, cleared when a read *starts*: a wake that comes during a read is kept.
 //! - Nothing is read while the socket still holds what was pushed before (I18).
 //! - In items mode pushed offsets are contiguous; in notify mode they jump to the head, which stands for all between.
-//! - If the log no longer serves the position, the session ends; it never skips changes (I9).
+//! - If the log no longer serves the position, the subscription ends; it never skips changes (I9).
 
 use feedgate_common::{Epoch, Position};
 
@@ -34,9 +34,9 @@ pub enum Start {
     Lost,
 }
 
-/// What happened outside the session.
+/// What happened outside the subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum Input {
     /// The log may have grown.
     Wake,
     /// All that was pushed has been written to the peer.
@@ -83,22 +83,22 @@ pub enum Ask {
     After(Position),
 }
 
-/// What to do outside the session, in the order given.
+/// What to do outside the subscription, in the order given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Ask the log; answer with [`Event::Found`] or [`Event::Failed`].
+    /// Ask the log; answer with [`Input::Found`] or [`Input::Failed`].
     Read(Ask),
     /// Tell the device that its subscription has begun.
     Opened(Opened),
-    /// Tell the device that its position cannot be recovered; the session is over.
+    /// Tell the device that its position cannot be recovered; the subscription is over.
     RefuseUnrecovered,
-    /// Tell the device that the log could not be read; the session is over.
+    /// Tell the device that the log could not be read; the subscription is over.
     RefuseFailed,
     /// Push the changes that were read.
     Push,
     /// Push that the log's last offset is this.
     Behind(u64),
-    /// Wake the session again after a while: the log could not be read.
+    /// Wake the subscription again after a while: the log could not be read.
     Retry,
     /// Close the connection with this code.
     Close(Close),
@@ -136,7 +136,7 @@ enum State {
     Reading,
 }
 
-/// Where an opening session starts; an own position is in [`Session`] itself.
+/// Where an opening subscription starts; an own position is in [`Subscription`] itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
     Head,
@@ -146,7 +146,7 @@ enum From {
 
 /// The state of one subscription.
 #[derive(Debug)]
-pub struct Session {
+pub struct Subscription {
     state: State,
     deliver: Deliver,
     reject_unrecovered: bool,
@@ -155,9 +155,9 @@ pub struct Session {
     position: Position,
 }
 
-impl Session {
-    /// Begins a session, and gives the first read. `reject_unrecovered`: refuse rather than start at the head if the
-    /// position cannot be recovered.
+impl Subscription {
+    /// Begins a subscription, and gives the first read. `reject_unrecovered`: refuse rather than start at the head if
+    /// the position cannot be recovered.
     pub fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
         const NONE: Position = Position { epoch: Epoch(0), offset: 0 };
         let (from, position, ask) = match (start, deliver) {
@@ -175,24 +175,24 @@ impl Session {
         self.position
     }
 
-    /// Whether the session waits for [`Event::Writable`].
+    /// Whether the subscription waits for [`Input::Writable`].
     pub fn awaits_writable(&self) -> bool {
         !self.writable
     }
 
-    /// Takes an event, and gives what is to be done for it.
+    /// Takes an input, and gives what is to be done for it.
     #[must_use = "what it says is to be done"]
-    pub fn on(&mut self, event: Event) -> Actions {
-        match event {
-            Event::Wake => self.behind = true,
-            Event::Writable => self.writable = true,
-            Event::Found(found) => {
+    pub fn on(&mut self, input: Input) -> Actions {
+        match input {
+            Input::Wake => self.behind = true,
+            Input::Writable => self.writable = true,
+            Input::Found(found) => {
                 return match std::mem::replace(&mut self.state, State::Idle) {
                     State::Opening(from) => self.opened(from, found),
                     State::Reading | State::Idle => self.found(found),
                 };
             }
-            Event::Failed => {
+            Input::Failed => {
                 return match std::mem::replace(&mut self.state, State::Idle) {
                     State::Opening(_) => Actions::one(Action::RefuseFailed),
                     State::Reading | State::Idle => Actions::one(Action::Retry),
@@ -202,7 +202,7 @@ impl Session {
         Actions::default().then(self.advance())
     }
 
-    /// Starts a read if the session was woken and the socket has room. Clears the wake bit.
+    /// Starts a read if the subscription was woken and the socket has room. Clears the wake bit.
     fn advance(&mut self) -> Option<Action> {
         if self.state != State::Idle || !self.behind || !self.writable {
             return None;

@@ -1,4 +1,4 @@
-//! Tests of the session: events go in, actions come out. The names of the tests are the specification.
+//! Tests of the subscription: inputs go in, actions come out. The names of the tests are the specification.
 
 use super::*;
 
@@ -8,16 +8,16 @@ const fn at(epoch: u64, offset: u64) -> Position {
     Position { epoch: Epoch(epoch), offset }
 }
 
-fn changes(first: u64, last: u64, head: u64) -> Event {
-    Event::Found(Found::Changes { first, last, head })
+fn changes(first: u64, last: u64, head: u64) -> Input {
+    Input::Found(Found::Changes { first, last, head })
 }
 
-fn head(epoch: u64, offset: u64) -> Event {
-    Event::Found(Found::Head(at(epoch, offset)))
+fn head(epoch: u64, offset: u64) -> Input {
+    Input::Found(Found::Head(at(epoch, offset)))
 }
 
-fn gone(epoch: u64, offset: u64) -> Event {
-    Event::Found(Found::Gone(at(epoch, offset)))
+fn gone(epoch: u64, offset: u64) -> Input {
+    Input::Found(Found::Gone(at(epoch, offset)))
 }
 
 fn after(offset: u64) -> Action {
@@ -28,31 +28,31 @@ fn opened(position: Position, was_recovering: bool, recovered: bool) -> Action {
     Action::Opened(Opened { position, was_recovering, recovered })
 }
 
-fn check(mut session: Session, steps: &[(Event, &[Action])]) {
-    for (n, (event, wanted)) in steps.iter().enumerate() {
-        let actions: Vec<Action> = session.on(*event).into_iter().collect();
-        assert_eq!(actions, *wanted, "step {n}: {event:?}");
+fn check(mut subscription: Subscription, steps: &[(Input, &[Action])]) {
+    for (n, (input, wanted)) in steps.iter().enumerate() {
+        let actions: Vec<Action> = subscription.on(*input).into_iter().collect();
+        assert_eq!(actions, *wanted, "step {n}: {input:?}");
     }
 }
 
-fn opening(deliver: Deliver, start: Start) -> Session {
-    Session::open(deliver, start, false).0
+fn opening(deliver: Deliver, start: Start) -> Subscription {
+    Subscription::open(deliver, start, false).0
 }
 
-/// A session that has just begun at the head, offset 7.
-fn live(deliver: Deliver) -> Session {
-    let mut session = opening(deliver, Start::Head);
-    let actions: Vec<Action> = session.on(head(1, 7)).into_iter().collect();
+/// A subscription that has just begun at the head, offset 7.
+fn live(deliver: Deliver) -> Subscription {
+    let mut subscription = opening(deliver, Start::Head);
+    let actions: Vec<Action> = subscription.on(head(1, 7)).into_iter().collect();
     assert_eq!(actions, [opened(HEAD_7, false, false)]);
-    session
+    subscription
 }
 
 use Deliver::{Items, Notify};
-use Event::{Failed, Wake, Writable};
+use Input::{Failed, Wake, Writable};
 
 #[test]
 fn a_subscription_begins_with_the_read_that_decides_it() {
-    let first = |deliver, start| Session::open(deliver, start, false).1;
+    let first = |deliver, start| Subscription::open(deliver, start, false).1;
     for deliver in [Items, Notify] {
         assert_eq!(first(deliver, Start::Head), Action::Read(Ask::Head));
         assert_eq!(first(deliver, Start::Lost), Action::Read(Ask::Head));
@@ -89,7 +89,7 @@ fn i9_a_position_that_is_gone_starts_at_the_head_unrecovered() {
 
 #[test]
 fn i9_a_device_that_rejects_unrecovered_is_refused_instead() {
-    let lost = |start| Session::open(Items, start, true).0;
+    let lost = |start| Subscription::open(Items, start, true).0;
     check(lost(Start::At(at(1, 3))), &[(gone(2, 9), &[Action::RefuseUnrecovered])]);
     check(lost(Start::Lost), &[(head(2, 9), &[Action::RefuseUnrecovered])]);
     check(lost(Start::Head), &[(head(2, 9), &[opened(at(2, 9), false, false)])]);
@@ -189,7 +189,7 @@ fn notify_mode_recovers_and_says_behind_at_once() {
 }
 
 #[test]
-fn a_failed_read_is_tried_again_later_and_the_session_stays() {
+fn a_failed_read_is_tried_again_later_and_the_subscription_stays() {
     check(
         live(Items),
         &[(Wake, &[after(7)]), (Failed, &[Action::Retry]), (Wake, &[after(7)]), (changes(8, 8, 8), &[Action::Push])],
@@ -208,9 +208,9 @@ fn a_subscription_whose_first_read_fails_is_refused() {
 
 #[test]
 fn i12_sent_is_what_was_pushed_and_never_beyond_the_head() {
-    let mut session = live(Items);
-    for (event, sent) in [(Wake, 7), (changes(8, 9, 12), 9), (Writable, 9), (changes(10, 12, 12), 12)] {
-        let _ = session.on(event);
-        assert_eq!(session.position(), at(1, sent), "{event:?}");
+    let mut subscription = live(Items);
+    for (input, sent) in [(Wake, 7), (changes(8, 9, 12), 9), (Writable, 9), (changes(10, 12, 12), 12)] {
+        let _ = subscription.on(input);
+        assert_eq!(subscription.position(), at(1, sent), "{input:?}");
     }
 }
