@@ -1,7 +1,7 @@
 //! The HTTP connections of one port: those of readers, of backends, and those that have not yet become a WebSocket.
 //!
 //! ```text
-//!   accept ──▶ enter ──▶ Seat ──▶ a request ──▶ credentials ──▶ ends, or becomes a WebSocket and leaves
+//!   accept ──▶ enter ──▶ Admission ──▶ a request ──▶ credentials ──▶ ends, or becomes a WebSocket and leaves
 //!                └── no room: of the older half, the least known has to go
 //! ```
 //!
@@ -45,7 +45,7 @@ pub(crate) enum Standing {
     Backend,
 }
 
-/// The connections of one port, by the number of their seat: the oldest first.
+/// The connections of one port, by the number of their admission: the oldest first.
 pub(crate) struct Lobby {
     room: usize,
     guests: Mutex<BTreeMap<u64, Arc<Guest>>>,
@@ -75,11 +75,11 @@ impl Drop for Asking {
     }
 }
 
-/// The place of a connection in the lobby. Dropping this frees it.
-pub(crate) struct Seat {
+/// The place of a connection in the lobby. Dropping this frees the place.
+pub(crate) struct Admission {
     lobby: Arc<Lobby>,
     number: u64,
-    /// The connection in this seat. Each of its requests carries it as an extension.
+    /// The connection that was admitted. Each of its requests carries it as an extension.
     pub(crate) guest: Arc<Guest>,
 }
 
@@ -89,20 +89,20 @@ impl Lobby {
         Arc::new(Self { room: room.max(1), guests: Mutex::default(), left: Notify::new() })
     }
 
-    /// Waits for a free seat and takes it. While there is none, asks one connection after another to leave. Cancel
+    /// Waits for a free place and takes it. While there is none, asks one connection after another to leave. Cancel
     /// safe, but a connection that was asked still leaves; for one caller at a time.
-    pub(crate) async fn enter(self: &Arc<Self>, stay: Option<Stay>) -> Seat {
+    pub(crate) async fn enter(self: &Arc<Self>, stay: Option<Stay>) -> Admission {
         let guest = Arc::new(Guest::new(stay));
         loop {
             if let Some(number) = self.try_enter(&guest) {
-                return Seat { lobby: self.clone(), number, guest };
+                return Admission { lobby: self.clone(), number, guest };
             }
             // A connection that is in the middle of an answer ends it first; after this wait, another one is asked.
             let _ = timeout(LEAVE_TIMEOUT, self.left.notified()).await;
         }
     }
 
-    /// Takes a free seat and gives its number. Gives `None` if there is none, and asks one connection to leave, if any
+    /// Takes a free place and gives its number. Gives `None` if there is none, and asks one connection to leave, if any
     /// may be asked.
     fn try_enter(&self, guest: &Arc<Guest>) -> Option<u64> {
         let mut guests = self.guests.lock();
@@ -123,7 +123,7 @@ impl Lobby {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Admission {
     fn drop(&mut self) {
         self.lobby.guests.lock().remove(&self.number);
         self.lobby.left.notify_one();
@@ -226,11 +226,11 @@ mod tests {
     use super::*;
 
     /// Lets a newcomer wait, and gives which of the guests is asked to leave for it.
-    async fn asked(lobby: &Arc<Lobby>, guests: &[Seat]) -> Option<usize> {
-        let before: Vec<bool> = guests.iter().map(|seat| seat.guest.is_leaving()).collect();
+    async fn asked(lobby: &Arc<Lobby>, guests: &[Admission]) -> Option<usize> {
+        let before: Vec<bool> = guests.iter().map(|admission| admission.guest.is_leaving()).collect();
         let mut waiting = Box::pin(lobby.enter(None));
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-        guests.iter().zip(before).position(|(seat, before)| seat.guest.is_leaving() && !before)
+        guests.iter().zip(before).position(|(admission, before)| admission.guest.is_leaving() && !before)
     }
 
     #[tokio::test]
@@ -238,9 +238,9 @@ mod tests {
         let lobby = Lobby::new(5);
         let mut guests = Vec::new();
         for standing in [Standing::Backend, Standing::Reader, Standing::Stranger, Standing::Silent, Standing::Silent] {
-            let seat = lobby.enter(None).await;
-            seat.guest.shows(standing);
-            guests.push(seat);
+            let admission = lobby.enter(None).await;
+            admission.guest.shows(standing);
+            guests.push(admission);
         }
         for expected in [Some(2), Some(1), Some(3), Some(4), None] {
             assert_eq!(asked(&lobby, &guests).await, expected);
@@ -256,7 +256,7 @@ mod tests {
         assert!(futures_util::poll!(second.as_mut()).is_pending());
         first.guest.asked_to_leave().await;
         drop(first);
-        fn is_send(future: impl Future<Output = Seat> + Send) -> impl Future<Output = Seat> + Send {
+        fn is_send(future: impl Future<Output = Admission> + Send) -> impl Future<Output = Admission> + Send {
             future
         }
         let second = is_send(second).await;

@@ -43,7 +43,7 @@ pub(crate) async fn run(node: &Node) {
 async fn make_up_for_the_missed(node: &Node) {
     let mut pace = Pace::default();
     loop {
-        node.pool.told_missed().await;
+        node.pool.until_missed().await;
         let time = pace.begin(Instant::now());
         let seats = node.pool.seated();
         let woken = paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK));

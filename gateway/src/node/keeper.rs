@@ -94,7 +94,7 @@ async fn confirm_all(node: &Node) {
 /// to doubt them for a while, and to the next round of all.
 async fn confirm_the_doubted(node: &Node) {
     loop {
-        let seats = node.pool.told_doubt().await;
+        let seats = node.pool.until_doubted().await;
         for chunk in seats.chunks(CHUNK) {
             if let Err(error) = confirm_some(node, chunk).await {
                 tracing::debug!(%error, "sessions that are in doubt could not be confirmed");

@@ -208,7 +208,7 @@ impl Pool {
     }
 
     /// Waits until [`Pool::missed`] is called. Cancel safe.
-    pub(crate) async fn told_missed(&self) {
+    pub(crate) async fn until_missed(&self) {
         self.missed.notified().await;
     }
 
@@ -222,7 +222,7 @@ impl Pool {
 
     /// Waits until [`Pool::doubt`] is called, and gives the sessions on this node that are to be confirmed. If this is
     /// dropped before it is done, nothing is lost.
-    pub(crate) async fn told_doubt(&self) -> Vec<Seat> {
+    pub(crate) async fn until_doubted(&self) -> Vec<Seat> {
         self.doubt.notified().await;
         let users = std::mem::take(&mut *self.doubted.lock());
         users.into_iter().flat_map(|user| self.seats_of(user)).collect()

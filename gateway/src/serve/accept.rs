@@ -1,8 +1,8 @@
 //! The way of a connection from an accepted socket to HTTP, and from there to a WebSocket or to the API.
 //!
 //! ```text
-//!   accept ──▶ is there room for its address? ──▶ a seat ──▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
-//!                 └─▶ 429                                            └─▶ everything else ──▶ api
+//!   accept ──▶ is there room for its address? ──▶ the lobby ──▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
+//!                 └─▶ 429                                               └─▶ everything else ──▶ api
 //! ```
 
 use std::error::Error;
@@ -27,7 +27,7 @@ use super::upgrade::{self, Door};
 use crate::net::address::shares::{Stay, TooMany};
 use crate::net::address::{Client, proxy_protocol};
 use crate::net::arrivals::Arrivals;
-use crate::net::lobby::{Lobby, Seat, Standing};
+use crate::net::lobby::{Admission, Lobby, Standing};
 use crate::net::timed_stream::TimedStream;
 
 /// The time for the head of a request on a connection that was accepted during the drain.
@@ -50,7 +50,7 @@ pub(crate) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts connections for ever. It may be dropped at any time; connections that have a seat go on.
+    /// Accepts connections for ever. It may be dropped at any time; connections that were admitted go on.
     pub(crate) async fn accept_all(&self, arrivals: &mut Arrivals) {
         self.ports.node.begun.cancelled().await;
         loop {
@@ -59,7 +59,7 @@ impl Acceptor {
         }
     }
 
-    /// Gives a connection a seat, and leaves the rest to a task of its own. If its address may have no more, refuses
+    /// Admits a connection, and leaves the rest to a task of its own. If its address may have no more, refuses
     /// it.
     async fn receive(&self, stream: TcpStream, peer: IpAddr) {
         let client = self.ports.proxies.client(peer);
@@ -67,9 +67,9 @@ impl Acceptor {
             Ok(stay) => stay,
             Err(too_many) => return self.refuse(&stream, client, too_many),
         };
-        let (seat, acceptor) = (self.lobby.enter(stay).await, self.clone());
+        let (admission, acceptor) = (self.lobby.enter(stay).await, self.clone());
         self.ports.tasks.spawn(async move {
-            if let Err(error) = acceptor.converse(stream, peer, seat).await {
+            if let Err(error) = acceptor.converse(stream, peer, admission).await {
                 tracing::debug!(%error, "a connection ended early");
             }
         });
@@ -91,10 +91,10 @@ impl Acceptor {
     }
 
     /// Serves one HTTP connection, until it ends, has to make room, or becomes a WebSocket.
-    async fn converse(self, mut stream: TcpStream, peer: IpAddr, seat: Seat) -> Result<(), Ended> {
+    async fn converse(self, mut stream: TcpStream, peer: IpAddr, admission: Admission) -> Result<(), Ended> {
         // This fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
-        let (guest, stopping) = (seat.guest.clone(), self.ports.stopping.clone());
+        let (guest, stopping) = (admission.guest.clone(), self.ports.stopping.clone());
         let late = stopping.is_cancelled();
         let connect_within = Duration::from_secs(self.ports.node.settings.connect_within_secs.into());
         let within = if late { LATE } else { connect_within };
@@ -117,8 +117,8 @@ impl Acceptor {
             .header_read_timeout(None)
             .max_buf_size(HEAD_MAX)
             .serve_connection(
-                TokioIo::new(TimedStream::new(stream, within, seat.guest.clone())),
-                self.service(peer, named, &seat),
+                TokioIo::new(TimedStream::new(stream, within, admission.guest.clone())),
+                self.service(peer, named, &admission),
             )
             .with_upgrades();
         tokio::pin!(connection);
@@ -153,7 +153,7 @@ impl Acceptor {
         &self,
         peer: IpAddr,
         named: Client,
-        seat: &Seat,
+        admission: &Admission,
     ) -> impl Service<
         Request<Incoming>,
         Response = axum::response::Response,
@@ -161,7 +161,7 @@ impl Acceptor {
         Future: Send,
     > + use<> {
         let (api, ports) = (TowerToHyperService::new(self.router.clone()), self.ports.clone());
-        let guest = seat.guest.clone();
+        let guest = admission.guest.clone();
         service_fn(move |mut request: Request<Incoming>| {
             let asking = guest.asks();
             let client = if named.0.is_some() { named } else { ports.proxies.client_of(peer, request.headers()) };
