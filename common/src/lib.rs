@@ -8,7 +8,7 @@
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
 //!   jobs, doorbell                   a network may lie between each of them and its caller
-//!   feed/                            the rules over the traits: write, advance, follow, rebuild, read, page
+//!   feed/                            the rules over the traits that a gateway needs: write, rebuild, read, page
 //! ```
 //!
 //! Nothing here does IO, spawns a task or reads a clock: time comes in as a [`Millis`].
@@ -21,8 +21,10 @@
 //! 2. [`accept`]: the rules of a write. They turn a post into an item, an outbox record and an event.
 //! 3. [`Archive`]: the truth. It stores the three in one transaction. The other four traits are [`Inboxes`],
 //!    [`Jobs`], [`Doorbell`] and [`Sessions`].
-//! 4. [`feed`]: the rules that carry a record from an outbox into inboxes ([`feed::Feeds`]) and read pages out of them.
-//! 5. [`feedgate_timeline`](../feedgate_timeline/index.html): the worker that applies these rules to every job.
+//! 4. [`feed`]: the rules of an inbox. [`feed::Feeds`] builds one that is missing, [`feed::Changes`] reads its log, and
+//!    [`feed::Pages`] puts pages together.
+//! 5. [`feedgate_timeline`](../feedgate_timeline/index.html): the steps that carry a record from an outbox into inboxes,
+//!    and the worker that takes them for every job.
 //! 6. [`feedgate_gateway`](../feedgate_gateway/index.html): the sessions of devices, and the HTTP API.
 //! 7. The stores: [`feedgate_embedded`](../feedgate_embedded/index.html) implements the five traits on one disk.
 //!    In a cluster [`feedgate_postgres`](../feedgate_postgres/index.html) is the `Archive`,

@@ -6,12 +6,13 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use feedgate_common::archive::Write;
 use feedgate_common::change::Class;
-use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Page};
+use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Page, Pages};
 use feedgate_common::inboxes::{KEEP, Read};
 use feedgate_common::{DisplayKey, FeedId, InboxKey, Op, Position, UserId};
 use feedgate_tests::process::{commit, load_average};
@@ -54,18 +55,18 @@ async fn from_the_log(town: &Town) -> anyhow::Result<()> {
     let keys = readers(town, "near", &authors).await?;
     let mut pages = Times::default();
     for key in keys.iter().cycle().take(ROUNDS * keys.len()) {
-        full(pages.take(town.feeds.page(*key, None, PAGE)).await?)?;
+        full(pages.take(town.pages.page(*key, None, PAGE)).await?)?;
     }
     pages.print("page of 20 from a log of 1000", "p50 200 µs");
 
     let (mut catch_ups, mut hydrated) = (Times::default(), Times::default());
     for key in keys.iter().cycle().take(ROUNDS * keys.len()) {
-        let start = Position { offset: 0, ..town.feeds.head(*key).await? };
-        let Read::Entries { entries, .. } = catch_ups.take(town.feeds.read(*key, start, KEEP)).await? else {
+        let start = Position { offset: 0, ..town.changes.head(*key).await? };
+        let Read::Entries { entries, .. } = catch_ups.take(town.changes.read(*key, start, KEEP)).await? else {
             anyhow::bail!("the log begins with its first change");
         };
         let changes =
-            hydrated.take(town.feeds.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry))).await?;
+            hydrated.take(town.changes.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry))).await?;
         ensure!(changes.len() == KEEP, "{} changes", changes.len());
     }
     catch_ups.print("catch-up of 1000 changes in one call", "p99 20 ms");
@@ -74,7 +75,7 @@ async fn from_the_log(town: &Town) -> anyhow::Result<()> {
     let mut returns = Times::default();
     for key in keys.iter().cycle().take(4 * keys.len()) {
         town.stores.inboxes.discard(*key).await?;
-        full(returns.take(town.feeds.page(*key, None, PAGE)).await?)?;
+        full(returns.take(town.pages.page(*key, None, PAGE)).await?)?;
     }
     returns.print("first page after a week away: rebuild of 1000 from 10 authors", "none");
     Ok(())
@@ -91,10 +92,10 @@ async fn with_news(town: &Town) -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         post(town, &authors, PULLED, 0).await?;
         for key in &keys {
-            let before = town.feeds.inboxes().stand(*key).await?.context("an inbox")?;
-            let page = full(news.take(town.feeds.page(*key, None, PAGE)).await?)?;
+            let before = town.stores.inboxes.stand(*key).await?.context("an inbox")?;
+            let page = full(news.take(town.pages.page(*key, None, PAGE)).await?)?;
             ensure!(page.position.offset == before.head.offset + PULLED as u64, "all the news, once");
-            full(quiet.take(town.feeds.page(*key, None, PAGE)).await?)?;
+            full(quiet.take(town.pages.page(*key, None, PAGE)).await?)?;
         }
     }
     news.print("page of 20, each of 50 pulled authors has posted", "p99 5 ms");
@@ -107,15 +108,16 @@ async fn below_the_floor(town: &Town) -> anyhow::Result<()> {
     let authors = users("deep", 100)?;
     post(town, &authors, 4 * KEEP, 3 * 365 * 24 * HOUR / (4 * KEEP as i64)).await?;
     let keys = readers(town, "deep-reader", &authors).await?;
-    let forgetful = Feeds::new(town.stores.archive.clone(), town.stores.inboxes.clone(), DEFAULT_BACKFILL);
+    let without_clock = Feeds::new(town.stores.archive.clone(), town.stores.inboxes.clone(), DEFAULT_BACKFILL);
+    let forgetful = Pages::new(Arc::new(Changes::new(Arc::new(without_clock))));
     let (mut first, mut further, mut alone) = (Times::default(), Times::default(), Times::default());
     for key in &keys {
-        let log = town.feeds.log(*key).await?;
+        let log = town.changes.log(*key).await?;
         let least = log.entries.iter().filter(|n| n.entry.op == Op::Add).map(|n| n.entry.key).min();
-        let mut before = full(first.take(town.feeds.page(*key, least, PAGE)).await?)?.next;
+        let mut before = full(first.take(town.pages.page(*key, least, PAGE)).await?)?.next;
         let mut seen: HashSet<DisplayKey> = HashSet::new();
         for _ in 0..DEEP {
-            let page = full(further.take(town.feeds.page(*key, before, PAGE)).await?)?;
+            let page = full(further.take(town.pages.page(*key, before, PAGE)).await?)?;
             let same = full(alone.take(forgetful.page(*key, before, PAGE)).await?)?;
             ensure!(page == same, "what is kept changes nothing");
             ensure!(page.items.iter().all(|item| seen.insert(item.key())), "an item comes twice");

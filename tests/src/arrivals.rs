@@ -17,6 +17,7 @@ use feedgate_common::{Archive, Body, InboxKey, Inboxes, ItemId, Op, UserId, User
 use crate::gate::{Gate, Gated};
 use crate::oracle::work_off_all;
 use crate::park::{block_on, poll_until};
+use crate::rules::Rules;
 
 const BACKFILL: usize = 100;
 const AUTHORS: usize = 4;
@@ -34,7 +35,7 @@ const CALLS_TOO_LATE: usize = CALLS + 4;
 
 struct World {
     archive: Arc<dyn Archive>,
-    rules: Feeds,
+    rules: Rules,
     names: Vec<UserId>,
     reader: UserNo,
     /// What the reader must see in the end.
@@ -84,7 +85,7 @@ impl World {
         let roles = std::iter::once("reader".to_owned()).chain((0..=AUTHORS).map(|n| format!("author-{n}")));
         let names: Vec<UserId> = roles.map(|role| format!("{role}-{kind}").parse().expect("a name")).collect();
         let numbers = block_on(archive.intern(&names)).expect("the archive is there");
-        let rules = Feeds::new(archive.clone(), inboxes.clone(), BACKFILL);
+        let rules = Rules::new(Arc::new(Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)));
         let (archive, wanted) = (archive.clone(), BTreeSet::new());
         let mut world = Self { archive, rules, names, reader: numbers[0], wanted };
         (0..AUTHORS).for_each(|author| world.follow(author, true));
@@ -170,7 +171,7 @@ impl World {
 
     fn shows_all_once(&self) {
         self.work_off();
-        let log = block_on(self.rules.log(self.key())).expect("the stores are there");
+        let log = block_on(self.rules.changes.log(self.key())).expect("the stores are there");
         let mut shown: BTreeMap<ItemId, (UserNo, bool)> = BTreeMap::new();
         for numbered in &log.entries {
             let entry = numbered.entry;
@@ -184,7 +185,7 @@ impl World {
                 Op::Update | Op::Delete => panic!("{entry:?}"),
             }
         }
-        let page = block_on(self.rules.page(self.key(), None, 10_000)).expect("the stores are there");
+        let page = block_on(self.rules.pages.page(self.key(), None, 10_000)).expect("the stores are there");
         let items: BTreeSet<ItemId> = page.items.iter().map(|item| item.id).collect();
         assert_eq!((items.len(), items), (page.items.len(), self.wanted.clone()));
     }

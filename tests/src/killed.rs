@@ -14,7 +14,8 @@ use feedgate_embedded::{Embedded, Opening};
 use feedgate_tests::oracle::{
     Answer, Ask, BACKFILL, NOW, Node, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds,
 };
-use feedgate_timeline::{Settings, Worker};
+use feedgate_tests::rules::Rules;
+use feedgate_timeline::{FanOut, Settings, Worker};
 use tokio_util::sync::CancellationToken;
 
 const BUCKETS: u16 = 2;
@@ -26,14 +27,14 @@ async fn main() -> anyhow::Result<()> {
     let dir = std::env::args().nth(1).context("usage: feedgate-killed DIRECTORY")?;
     let opening = Opening { buckets: BUCKETS, pull_above: PULL_ABOVE, accept_loss: false };
     let stores = Embedded::open_with(Path::new(&dir), opening)?;
-    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL)
-        .with_step_max(STEP_MAX)
-        .with_retention(UNREAD, Arc::new(|| NOW));
+    let feeds =
+        Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_retention(UNREAD, Arc::new(|| NOW));
     let feeds = Arc::new(feeds);
+    let rules = Arc::new(Rules::by_steps(feeds.clone(), STEP_MAX));
     name_feeds(&*stores.archive).await?;
     let world = World::new(1, USERS);
-    let node = Node { numbers: stores.archive.intern(&world.names).await?, feeds: feeds.clone(), world };
-    let _listening = listens(&feeds, &*stores.doorbell);
+    let node = Node { numbers: stores.archive.intern(&world.names).await?, rules: rules.clone(), world };
+    let _listening = listens(&rules.changes, &*stores.doorbell);
     let settings = Settings {
         sweep_every: Duration::from_millis(10),
         overdue: Duration::from_millis(0),
@@ -41,7 +42,8 @@ async fn main() -> anyhow::Result<()> {
         retry_max: Duration::from_millis(5),
         ..Settings::default()
     };
-    let worker = Worker::new(feeds, stores.jobs.clone(), stores.doorbell.clone(), settings);
+    let worker =
+        Worker::new(FanOut::new(feeds).with_step_max(STEP_MAX), stores.jobs.clone(), stores.doorbell.clone(), settings);
     tokio::spawn(async move { worker.run(CancellationToken::new()).await });
     for line in std::io::stdin().lock().lines() {
         let answer = answer(&stores, &node, serde_json::from_str(&line?)?).await?;

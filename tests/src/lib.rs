@@ -6,4 +6,5 @@ pub mod load;
 pub mod oracle;
 pub mod park;
 pub mod process;
+pub mod rules;
 pub mod town;

@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
 use feedgate_common::archive::{Publish, Write};
-use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::feed::{Changes, Feeds, Pages, Publisher};
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Body, InboxKey, ItemId, Millis, UserId};
 use feedgate_embedded::Embedded;
-use feedgate_timeline::{Settings, Worker};
+use feedgate_timeline::{FanOut, Settings, Worker};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +21,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct Town {
     /// The embedded stores, which lie in one directory.
     pub stores: Embedded,
-    /// The rules over the stores, as a node has them.
+    /// The stores, and what is set for the feeds.
     pub feeds: Arc<Feeds>,
+    /// The logs, as devices read them.
+    pub changes: Arc<Changes>,
+    /// Puts pages together, and keeps their windows.
+    pub pages: Pages,
     publisher: Publisher,
     shutdown: CancellationToken,
     worker: JoinHandle<()>,
@@ -49,11 +53,13 @@ impl Town {
         let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
         // It sweeps, since a rebuild may reopen what was finished while it read.
         let settings = Settings { sweep_every: Duration::from_millis(200), ..Settings::default() };
-        let worker = Worker::new(feeds.clone(), stores.jobs.clone(), stores.doorbell.clone(), settings);
+        let worker = Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), settings);
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let worker = tokio::spawn(async move { worker.run(stop).await });
-        Ok(Self { stores, feeds, publisher, shutdown, worker })
+        let changes = Arc::new(Changes::new(feeds.clone()));
+        let pages = Pages::new(changes.clone());
+        Ok(Self { stores, feeds, changes, pages, publisher, shutdown, worker })
     }
 
     /// Accepts all of it, in one transaction, and tells the worker.
@@ -88,7 +94,7 @@ impl Town {
             anyhow::Ok(())
         };
         tokio::time::timeout(PATIENCE, finished).await.context("the worker does not come to an end")??;
-        self.feeds.heard_pull(self.stores.archive.pull_head().await?);
+        self.changes.heard_pull(self.stores.archive.pull_head().await?);
         Ok(())
     }
 
@@ -99,7 +105,8 @@ impl Town {
     pub async fn close(self) -> anyhow::Result<()> {
         self.shutdown.cancel();
         self.worker.await?;
-        ensure!(Arc::strong_count(&self.feeds) == 1, "somebody still reads");
+        drop(self.pages);
+        ensure!(Arc::strong_count(&self.changes) == 1, "somebody still reads");
         Ok(self.stores.close().await?)
     }
 }

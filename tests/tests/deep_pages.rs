@@ -105,7 +105,7 @@ impl World {
                 self.town.settle().await.unwrap();
             }
             let limit = self.rng.random_range(1..100);
-            let page = self.town.feeds.page(self.key, before, limit).await.unwrap();
+            let page = self.town.pages.page(self.key, before, limit).await.unwrap();
             assert!(page.items.len() == limit || page.next.is_none(), "I8: a short page that is not the end");
             seen.extend(page.items.iter().map(|item| item.key()));
             assert!(seen.is_sorted_by(|a, b| a > b), "I7: the pages descend strictly");
@@ -120,7 +120,7 @@ impl World {
 async fn scrolled_through(seed: u64) {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::new(Town::open(dir.path(), 2, BACKFILL).unwrap(), seed).await;
-    let log = world.town.feeds.log(world.key).await.unwrap();
+    let log = world.town.changes.log(world.key).await.unwrap();
     assert!(log.floor.is_some() && log.entries.len() < 2 * KEEP, "most of the feed lies below the floor");
     assert_eq!(world.scroll(0).await, world.feed().into_iter().rev().collect::<Vec<_>>(), "nothing happens meanwhile");
     for _ in 0..3 {

@@ -160,7 +160,7 @@ async fn the_pages_are(cases: &[Case], size: usize, expected: &[Vec<u64>]) {
         town.write(early).await.unwrap();
         let town = &town;
         join_all(cases.iter().map(|case| async {
-            town.feeds.head(case.key(town).await).await.unwrap();
+            town.changes.head(case.key(town).await).await.unwrap();
         }))
         .await;
         if !late.is_empty() {
@@ -183,7 +183,7 @@ async fn check(town: &Town, case: &Case, size: usize, expected: &[Vec<u64>]) {
     let key = case.key(town).await;
     let (mut pages, mut before) = (vec![], None);
     loop {
-        let page = town.feeds.page(key, before, size).await.unwrap();
+        let page = town.pages.page(key, before, size).await.unwrap();
         pages.push(page.items.iter().map(|item| item.id.0 - case.id(0)).collect::<Vec<_>>());
         before = page.next;
         if before.is_none() {
@@ -192,7 +192,7 @@ async fn check(town: &Town, case: &Case, size: usize, expected: &[Vec<u64>]) {
     }
     assert_eq!(pages, expected, "I13: {case:#?}");
     // A device that takes in the log shows the same.
-    let mut shown = living(&town.feeds.log(key).await.unwrap().entries);
+    let mut shown = living(&town.changes.log(key).await.unwrap().entries);
     shown.sort_unstable();
     let shown: Vec<u64> = shown.iter().rev().map(|key| key.item.0 - case.id(0)).collect();
     assert_eq!(shown, expected.concat(), "I13: the log of {case:#?}");

@@ -17,12 +17,14 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Audience, Event, Publish, Write, Written};
 use feedgate_common::change::Class;
-use feedgate_common::feed::{Feeds, Step};
+use feedgate_common::feed::Feeds;
 use feedgate_common::{Archive, Body, Bucket, FeedId, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_tests::gate::{Gate, Gated};
 use feedgate_tests::oracle::work_off_all;
 use feedgate_tests::park::{block_on, poll_until};
+use feedgate_tests::rules::Rules;
+use feedgate_timeline::fanout::Step;
 
 const BUCKETS: u16 = 1;
 const BACKFILL: usize = 10;
@@ -92,16 +94,20 @@ struct Start {
 
 struct World {
     archive: Arc<dyn Archive>,
-    rules: Feeds,
+    rules: Rules,
     gate: Gate,
     /// The rules of another process, which stops before each call.
-    stopping: Arc<Feeds>,
+    stopping: Arc<Rules>,
     /// The rules of a third process, which stops at a gate of its own.
-    builder: Arc<Feeds>,
+    builder: Arc<Rules>,
     builder_gate: Gate,
     names: [UserId; 3],
     author: UserNo,
     reader: UserNo,
+}
+
+fn rules(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>) -> Rules {
+    Rules::new(Arc::new(Feeds::new(archive, inboxes, BACKFILL)))
 }
 
 impl World {
@@ -110,15 +116,15 @@ impl World {
         let process = |gate: &Gate| {
             let archive = Arc::new(Gated { gate: gate.clone(), store: stores.archive.clone() });
             let inboxes = Arc::new(Gated { gate: gate.clone(), store: stores.inboxes.clone() });
-            Arc::new(Feeds::new(archive as Arc<dyn Archive>, inboxes as Arc<dyn Inboxes>, BACKFILL))
+            rules(archive, inboxes)
         };
         let names = ["author", "reader", "other"].map(|role| format!("{role}-{number}").parse().unwrap());
         let nos = block_on(stores.archive.intern(&names)).unwrap();
         let world = Self {
             archive: stores.archive.clone(),
-            rules: Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL),
-            stopping: process(&gate),
-            builder: process(&builder_gate),
+            rules: rules(stores.archive.clone(), stores.inboxes.clone()),
+            stopping: Arc::new(process(&gate)),
+            builder: Arc::new(process(&builder_gate)),
             gate,
             builder_gate,
             author: nos[0],
@@ -126,9 +132,9 @@ impl World {
             names,
         };
         // Somebody else follows all along, so that a push step has something to do.
-        block_on(world.rules.rebuild(InboxKey::main(nos[2]))).unwrap();
+        block_on(world.rules.feeds.rebuild(InboxKey::main(nos[2]))).unwrap();
         world.write(Write::Follow { reader: world.names[2].clone(), author: world.names[0].clone() });
-        block_on(world.rules.step_edge(nos[2], world.author)).unwrap();
+        block_on(world.rules.fan_out.step_edge(nos[2], world.author)).unwrap();
         world
     }
 
@@ -171,9 +177,9 @@ impl World {
             Post => self.publish(),
             Delete => drop(self.write(Write::Delete { item: self.newest(), if_version: None })),
             Push => self.drain(),
-            Edge => _ = block_on(self.rules.step_edge(self.reader, self.author)).unwrap(),
-            Visit => block_on(self.rules.rebuild(self.key())).unwrap(),
-            Sleep => block_on(self.rules.inboxes().discard(self.key())).unwrap(),
+            Edge => _ = block_on(self.rules.fan_out.step_edge(self.reader, self.author)).unwrap(),
+            Visit => block_on(self.rules.feeds.rebuild(self.key())).unwrap(),
+            Sleep => block_on(self.rules.feeds.inboxes().discard(self.key())).unwrap(),
         }
     }
 
@@ -182,16 +188,16 @@ impl World {
     }
 
     fn drain(&self) {
-        while !matches!(block_on(self.rules.advance(self.author, Bucket(0))).unwrap(), Step::AtHead(_)) {}
+        while !matches!(block_on(self.rules.fan_out.advance(self.author, Bucket(0))).unwrap(), Step::AtHead(_)) {}
     }
 
     fn stopped(&self, which: Stopped) -> Pin<Box<dyn Future<Output = ()>>> {
         let (rules, author, reader) = (self.stopping.clone(), self.author, self.reader);
         Box::pin(async move {
             match which {
-                Stopped::Push => _ = rules.advance(author, Bucket(0)).await.unwrap(),
-                Stopped::Edge => _ = rules.step_edge(reader, author).await.unwrap(),
-                Stopped::Visit => rules.rebuild(InboxKey::main(reader)).await.unwrap(),
+                Stopped::Push => _ = rules.fan_out.advance(author, Bucket(0)).await.unwrap(),
+                Stopped::Edge => _ = rules.fan_out.step_edge(reader, author).await.unwrap(),
+                Stopped::Visit => rules.feeds.rebuild(InboxKey::main(reader)).await.unwrap(),
             }
         })
     }
@@ -202,7 +208,7 @@ impl World {
         self.drain();
         let wanted =
             block_on(self.archive.feed_below(InboxKey::main(self.reader), None, None, BACKFILL, 1000)).unwrap();
-        let page = block_on(self.rules.page(self.key(), None, 1000)).unwrap();
+        let page = block_on(self.rules.pages.page(self.key(), None, 1000)).unwrap();
         let shown: BTreeSet<ItemId> = page.items.iter().map(|item| item.id).collect();
         assert_eq!(shown, wanted.iter().map(|add| add.key.item).collect(), "{what}");
     }
@@ -297,7 +303,7 @@ impl World {
         self.begin(Start { edge: Began::Off, visited: false, posted: false });
         let (builder, key) = (self.builder.clone(), self.key());
         let mut rebuild: Pin<Box<dyn Future<Output = ()>>> =
-            Box::pin(async move { builder.rebuild(key).await.unwrap() });
+            Box::pin(async move { builder.feeds.rebuild(key).await.unwrap() });
         if (0..=begun).any(|_| poll_until(rebuild.as_mut(), || self.builder_gate.reached()).is_ready()) {
             return false;
         }
@@ -322,7 +328,7 @@ impl World {
         let finished = block_on(step);
         block_on(self.archive.finish(&[finished])).unwrap();
         block_on(work_off_all(&self.rules)).unwrap();
-        let page = block_on(self.rules.page(self.key(), None, 10)).unwrap();
+        let page = block_on(self.rules.pages.page(self.key(), None, 10)).unwrap();
         assert_eq!(
             page.items.len(),
             1,
@@ -344,7 +350,7 @@ impl World {
     fn name_a_feed(&self, late: Late) -> InboxKey {
         let feed = block_on(self.archive.intern_feeds(&["named".into()])).unwrap()[0];
         let key = InboxKey { feed, ..self.key() };
-        block_on(self.rules.rebuild(key)).unwrap();
+        block_on(self.rules.feeds.rebuild(key)).unwrap();
         let post = Publish { feed, ..Publish::new(self.names[0].clone(), Body::parse("{}".into()).unwrap()) };
         match late {
             Late::Addressed => {
@@ -365,8 +371,8 @@ impl World {
         let (rules, author, reader) = (self.stopping.clone(), self.author, self.reader);
         Box::pin(async move {
             match late {
-                Late::Addressed => rules.take_direct(reader).await.unwrap().0,
-                Late::Unfollowed => rules.step_edge(reader, author).await.unwrap().0,
+                Late::Addressed => rules.fan_out.take_direct(reader).await.unwrap().0,
+                Late::Unfollowed => rules.fan_out.step_edge(reader, author).await.unwrap().0,
             }
         })
     }
@@ -392,7 +398,7 @@ fn i10_what_a_feed_has_not_taken_in_that_was_named_meanwhile_is_not_finished() {
             let finished = block_on(work);
             block_on(world.archive.finish(&[finished])).unwrap();
             block_on(work_off_all(&world.rules)).unwrap();
-            let page = block_on(world.rules.page(named, None, 10)).unwrap();
+            let page = block_on(world.rules.pages.page(named, None, 10)).unwrap();
             assert_eq!(page.items.len(), shown, "{late:?} in gap {gap}");
         }
         assert!(gaps > 2, "{gaps} gaps");
@@ -411,10 +417,11 @@ fn i4_a_read_that_pulls_passes_nothing_by_that_is_posted_in_any_gap_of_it() {
         world.begin(Start { edge: Began::TakenIn, visited: true, posted: false });
         world.write(Write::Classify { author: world.names[0].clone(), class: Class::Pull });
         world.publish();
-        let hear = |rules: &Feeds| rules.heard_pull(block_on(world.archive.pull_head()).unwrap());
+        let hear = |rules: &Rules| rules.changes.heard_pull(block_on(world.archive.pull_head()).unwrap());
         hear(&world.stopping);
         let (rules, key) = (world.stopping.clone(), world.key());
-        let mut read: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move { _ = rules.head(key).await.unwrap() });
+        let mut read: Pin<Box<dyn Future<Output = ()>>> =
+            Box::pin(async move { _ = rules.changes.head(key).await.unwrap() });
         if (0..=gap).any(|_| poll_until(read.as_mut(), || world.gate.reached()).is_ready()) {
             break;
         }

@@ -55,7 +55,7 @@ impl World {
         town.write(vec![Write::Follow { reader, author: author() }]).await.unwrap();
         let likes = InboxKey { feed: FeedId(1), ..main };
         for key in [main, likes] {
-            town.feeds.head(key).await.unwrap();
+            town.changes.head(key).await.unwrap();
         }
         Self { town, likes, _dir: dir }
     }
@@ -69,7 +69,7 @@ impl World {
     async fn pages(&self, key: InboxKey, limit: usize) -> (Vec<u64>, Vec<usize>) {
         let (mut items, mut sizes, mut before) = (vec![], vec![], None);
         loop {
-            let page = self.town.feeds.page(key, before, limit).await.unwrap();
+            let page = self.town.pages.page(key, before, limit).await.unwrap();
             sizes.push(page.items.len());
             items.extend(page.items.iter().map(|item| item.id.0));
             before = page.next;
@@ -103,14 +103,14 @@ async fn i7_a_cap_ends_a_feed_behind_its_newest_items_whether_the_log_holds_them
         let edit = |_| Write::Edit { item: ItemId(29), body: body("again"), if_version: None };
         world.write((0..KEEP).map(edit).collect()).await;
     }
-    let log = world.town.feeds.log(world.likes).await.unwrap();
+    let log = world.town.changes.log(world.likes).await.unwrap();
     assert!(log.floor.is_some_and(|floor| floor.item == ItemId(29)), "{:?}", log.floor);
     assert_eq!(world.pages(world.likes, 4).await, (left.clone(), vec![4, 4, 2]), "from the Archive");
 
     // Then the feed is read as after a long sleep.
     world.town.stores.inboxes.discard(world.likes).await.unwrap();
     assert_eq!(world.pages(world.likes, 4).await, (left, vec![4, 4, 2]));
-    assert_eq!(world.town.feeds.log(world.likes).await.unwrap().entries.len(), CAP, "no more than it shows");
+    assert_eq!(world.town.changes.log(world.likes).await.unwrap().entries.len(), CAP, "no more than it shows");
     world.town.close().await.unwrap();
 }
 
@@ -123,9 +123,9 @@ async fn i8_what_is_too_old_for_its_feed_is_skipped_without_a_short_page_and_tol
     shown.retain(|id| id % 3 != 0);
     assert_eq!(world.pages(world.likes, 6).await, (shown, vec![6, 6, 6, 2]));
 
-    let log = world.town.feeds.log(world.likes).await.unwrap();
+    let log = world.town.changes.log(world.likes).await.unwrap();
     let changes =
-        world.town.feeds.hydrate(FeedId(1), log.entries.iter().map(|numbered| &numbered.entry)).await.unwrap();
+        world.town.changes.hydrate(FeedId(1), log.entries.iter().map(|numbered| &numbered.entry)).await.unwrap();
     let gone = changes.iter().filter_map(|change| match change {
         Change::Delete { item_id } => Some(item_id.0),
         _ => None,

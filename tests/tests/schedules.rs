@@ -35,6 +35,7 @@ use feedgate_tests::oracle::{
     hold, name_feeds, seeds, some_feed, walk, work_off, work_off_all,
 };
 use feedgate_tests::park::{block_on, poll_until};
+use feedgate_tests::rules::Rules;
 use futures_util::lock::Mutex;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -169,10 +170,10 @@ impl Simulation {
         let process = move |n: usize| {
             let now = now.clone();
             let feeds = Feeds::new(archive.clone(), inboxes.clone(), BACKFILL)
-                // The last is more than anybody has followers: a round takes all buckets at once.
-                .with_step_max([1, USERS + 1][n])
                 .with_retention(Duration::from_millis(UNREAD), Arc::new(move || now.load(Ordering::Relaxed)));
-            Arc::new(Node { feeds: Arc::new(feeds), world: world.clone(), numbers: numbers.clone() })
+            // The last is more than anybody has followers: a round takes all buckets at once.
+            let rules = Rules::by_steps(Arc::new(feeds), [1, USERS + 1][n]);
+            Arc::new(Node { rules: Arc::new(rules), world: world.clone(), numbers: numbers.clone() })
         };
         Self {
             archive: stores.archive.clone(),
@@ -236,39 +237,39 @@ impl Simulation {
                 Box::pin(async move { accept(&node, &oracle, &op, now).await })
             }
             Action::Work(which) => Box::pin(async move {
-                let outstanding = node.feeds.archive().outstanding(None, Millis::MAX, 100).await.unwrap();
+                let outstanding = node.rules.feeds.archive().outstanding(None, Millis::MAX, 100).await.unwrap();
                 if !outstanding.is_empty() {
-                    work_off(&node.feeds, outstanding[which % outstanding.len()].event).await.unwrap();
+                    work_off(&node.rules, outstanding[which % outstanding.len()].event).await.unwrap();
                 }
             }),
             Action::Push(author, bucket) => {
                 let author = number(author);
-                Box::pin(async move { _ = node.feeds.advance(author, Bucket(bucket)).await.unwrap() })
+                Box::pin(async move { _ = node.rules.fan_out.advance(author, Bucket(bucket)).await.unwrap() })
             }
             Action::Round(author) => {
                 let author = number(author);
-                Box::pin(async move { _ = node.feeds.advance_all(author).await.unwrap() })
+                Box::pin(async move { _ = node.rules.fan_out.advance_all(author).await.unwrap() })
             }
             Action::Edge(reader, author) => {
                 let (reader, author) = (number(reader), number(author));
-                Box::pin(async move { _ = node.feeds.step_edge(reader, author).await.unwrap() })
+                Box::pin(async move { _ = node.rules.fan_out.step_edge(reader, author).await.unwrap() })
             }
             Action::Direct(reader) => {
                 let reader = number(reader);
-                Box::pin(async move { _ = node.feeds.take_direct(reader).await.unwrap() })
+                Box::pin(async move { _ = node.rules.fan_out.take_direct(reader).await.unwrap() })
             }
-            Action::Visit(inbox) => Box::pin(async move { node.feeds.rebuild(node.key(inbox)).await.unwrap() }),
+            Action::Visit(inbox) => Box::pin(async move { node.rules.feeds.rebuild(node.key(inbox)).await.unwrap() }),
             Action::Sync(inbox) => {
                 let device = self.devices[at][&inbox].clone();
                 Box::pin(async move { _ = device.lock().await.sync(&*node, inbox, 2, 3).await })
             }
             Action::Walk(inbox, limit) => Box::pin(async move { _ = walk(&*node, inbox, limit).await }),
-            Action::Touch(inbox) => Box::pin(async move { node.feeds.touch(&[node.key(inbox)]).await.unwrap() }),
+            Action::Touch(inbox) => Box::pin(async move { node.rules.feeds.touch(&[node.key(inbox)]).await.unwrap() }),
             Action::Sleep(inbox) => {
-                Box::pin(async move { node.feeds.inboxes().discard(node.key(inbox)).await.unwrap() })
+                Box::pin(async move { node.rules.feeds.inboxes().discard(node.key(inbox)).await.unwrap() })
             }
             Action::Expire => {
-                Box::pin(async move { _ = node.feeds.inboxes().discard_expired(now, 100).await.unwrap() })
+                Box::pin(async move { _ = node.rules.feeds.inboxes().discard_expired(now, 100).await.unwrap() })
             }
             Action::Hear => Box::pin(async move { node.hear().await.unwrap() }),
         }
@@ -276,10 +277,10 @@ impl Simulation {
 
     /// Works off what is outstanding, while every reader comes by: a first visit may make work outstanding again.
     fn drain(&self) {
-        let rules = &self.nodes[0].feeds;
+        let rules = &self.nodes[0].rules;
         block_on(work_off_all(rules)).unwrap();
         for inbox in all_inboxes(USERS) {
-            block_on(rules.rebuild(self.nodes[0].key(inbox))).unwrap();
+            block_on(rules.feeds.rebuild(self.nodes[0].key(inbox))).unwrap();
         }
         block_on(work_off_all(rules)).unwrap();
         self.nodes.iter().for_each(|node| block_on(node.hear()).unwrap());
@@ -342,7 +343,7 @@ impl Simulation {
 
 /// Lets the Archive and the oracle decide; they must agree.
 async fn accept(node: &Node, oracle: &Mutex<Oracle>, op: &Op, now: Millis) {
-    let written = node.feeds.archive().write(vec![node.world.write(op)], now).await.unwrap().remove(0);
+    let written = node.rules.feeds.archive().write(vec![node.world.write(op)], now).await.unwrap().remove(0);
     assert_eq!(written.is_ok(), oracle.lock().await.accept(op), "{op:?} was answered {written:?}");
 }
 

@@ -20,7 +20,8 @@ use feedgate_embedded::{Embedded, Opening};
 use feedgate_tests::oracle::{
     FEEDS, Inbox, NOW, Node, Op, Oracle, User, World, all_inboxes, name_feeds, seeds, some_feed, walk,
 };
-use feedgate_timeline::{Settings, Worker};
+use feedgate_tests::rules::Rules;
+use feedgate_timeline::{FanOut, Settings, Worker};
 use futures_util::{StreamExt, stream};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -88,7 +89,8 @@ impl Town {
         let world = World::new(1, scale.readers);
         let numbers = stores.archive.intern(&world.names).await.unwrap();
         let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL));
-        let node = Arc::new(Node { feeds, world, numbers });
+        let rules = Arc::new(Rules::new(feeds));
+        let node = Arc::new(Node { rules, world, numbers });
         Self { stores, node, oracle: Oracle::new(BACKFILL), rng: SmallRng::seed_from_u64(seed), scale, items: 0 }
     }
 
@@ -162,7 +164,7 @@ impl Town {
             let inbox = (self.rng.random_range(0..self.scale.readers), some_feed(&mut self.rng));
             let key = self.node.key(inbox);
             match self.rng.random_bool(0.5) {
-                true => self.node.feeds.rebuild(key).await.unwrap(),
+                true => self.node.rules.feeds.rebuild(key).await.unwrap(),
                 false => self.stores.inboxes.discard(key).await.unwrap(),
             }
         }
@@ -170,7 +172,8 @@ impl Town {
 
     async fn wake_every_other(&self) {
         let awake = self.scale.inboxes().filter(|(reader, _)| reader.is_multiple_of(2));
-        let visits = awake.map(|inbox| async move { self.node.feeds.rebuild(self.node.key(inbox)).await.unwrap() });
+        let visits =
+            awake.map(|inbox| async move { self.node.rules.feeds.rebuild(self.node.key(inbox)).await.unwrap() });
         stream::iter(visits).buffer_unordered(AT_ONCE).collect::<()>().await;
     }
 
@@ -225,7 +228,7 @@ async fn i13_in_a_skewed_graph_every_reader_ends_with_the_feed_whatever_the_size
     say("every other reader has an inbox");
     let settings = Settings { sweep_every: Duration::from_secs(1), ..Settings::default() };
     let (jobs, doorbell) = (town.stores.jobs.clone(), town.stores.doorbell.clone());
-    let worker = Worker::new(town.node.feeds.clone(), jobs, doorbell, settings);
+    let worker = Worker::new(FanOut::new(town.node.rules.feeds.clone()), jobs, doorbell, settings);
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();
     let working = tokio::spawn(async move { worker.run(stop).await });

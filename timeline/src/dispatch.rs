@@ -15,25 +15,21 @@ use std::sync::Arc;
 
 use feedgate_common::archive::Event;
 use feedgate_common::error::Result;
-use feedgate_common::feed::Feeds;
 use feedgate_common::jobs::Job;
-use feedgate_common::{Bucket, DirectSeq, InboxKey, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
+use feedgate_common::{Archive, Bucket, DirectSeq, InboxKey, OutboxSeq, PullSeq, UserNo, Watermarks, failpoint};
 use futures_util::{StreamExt, stream};
 
 use crate::execute::{Executor, Reached};
 
 /// Cuts jobs into pieces.
 pub(crate) struct Dispatcher {
-    feeds: Arc<Feeds>,
-    executor: Executor,
-    buckets_at_once: usize,
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) executor: Executor,
+    pub(crate) buckets: u16,
+    pub(crate) buckets_at_once: usize,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(feeds: Arc<Feeds>, executor: Executor, buckets_at_once: usize) -> Self {
-        Self { feeds, executor, buckets_at_once }
-    }
-
     /// Works a job off, or a turn's worth of it, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
     /// the event outstanding, or its job to be worked off again, and every inbox whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Vec<Event>> {
@@ -44,7 +40,7 @@ impl Dispatcher {
                 Job::Edge { reader, .. } | Job::Edges { reader } => self.executor.edges(reader).await?,
                 Job::Direct { reader } => vec![self.executor.direct(reader).await?],
             };
-            let stays = self.feeds.archive().finish(&finished).await?;
+            let stays = self.archive.finish(&finished).await?;
             failpoint::hit("event-finished");
             // The inboxes may have lost a step of this very fan-out, in a bucket that it had been through.
             match stays.first() {
@@ -56,15 +52,14 @@ impl Dispatcher {
 
     /// Whether there is more to do than `finished`, which this job has just done.
     pub(crate) async fn is_behind(&self, job: Job, finished: &[Event]) -> Result<bool> {
-        let archive = self.feeds.archive();
         if let Job::Edge { reader, .. } | Job::Edges { reader } = job {
-            return Ok(!archive.edges_due(reader, 1).await?.is_empty());
+            return Ok(!self.archive.edges_due(reader, 1).await?.is_empty());
         }
         Ok(match finished {
-            [Event::Outbox { author, seq, .. }] => archive.outbox(*author, *seq, 1).await?.head > *seq,
+            [Event::Outbox { author, seq, .. }] => self.archive.outbox(*author, *seq, 1).await?.head > *seq,
             [Event::Direct { reader, seq }] => {
                 let beyond = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
-                archive.news(InboxKey::main(*reader), beyond, 1).await?.upto.direct > *seq
+                self.archive.news(InboxKey::main(*reader), beyond, 1).await?.upto.direct > *seq
             }
             _ => false,
         })
@@ -79,9 +74,8 @@ impl Dispatcher {
     }
 
     async fn bucket_by_bucket(&self, author: UserNo) -> Result<OutboxSeq> {
-        let buckets = self.feeds.inboxes().buckets();
         let reached: Vec<Result<Reached>> =
-            stream::iter((0..buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
+            stream::iter((0..self.buckets).map(|bucket| self.executor.bucket(author, Bucket(bucket))))
                 .buffer_unordered(self.buckets_at_once)
                 .collect()
                 .await;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use feedgate_common::archive::{Event, PullHead};
 use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Feeds, Left, Step};
 use feedgate_common::{Bucket, Doorbell, OutboxSeq, UserNo, failpoint};
 use futures_util::future::join_all;
 
 use crate::Pulse;
+use crate::fanout::{FanOut, Left, Step};
 
 /// Rounds of all buckets in one turn.
 const ROUNDS: usize = 4;
@@ -30,14 +30,14 @@ pub(crate) struct Reached {
 
 /// Carries out steps and tells who has to know.
 pub(crate) struct Executor {
-    feeds: Arc<Feeds>,
+    fan_out: FanOut,
     doorbell: Arc<dyn Doorbell>,
     pulse: Arc<Pulse>,
 }
 
 impl Executor {
-    pub(crate) fn new(feeds: Arc<Feeds>, doorbell: Arc<dyn Doorbell>, pulse: Arc<Pulse>) -> Self {
-        Self { feeds, doorbell, pulse }
+    pub(crate) fn new(fan_out: FanOut, doorbell: Arc<dyn Doorbell>, pulse: Arc<Pulse>) -> Self {
+        Self { fan_out, doorbell, pulse }
     }
 
     /// Advances every bucket towards the outbox head by [`ROUNDS`] at most, and answers which record all have passed;
@@ -45,7 +45,7 @@ impl Executor {
     pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
         let mut passed = 0;
         for _ in 0..ROUNDS {
-            let round = self.feeds.advance_all(author).await?;
+            let round = self.fan_out.advance_all(author).await?;
             if let Some(head) = round.hot {
                 self.doorbell.hot(head).await;
             }
@@ -70,7 +70,7 @@ impl Executor {
     pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<Reached> {
         let mut hot = None;
         for _ in 0..STEPS {
-            match self.feeds.advance(author, bucket).await? {
+            match self.fan_out.advance(author, bucket).await? {
                 Step::Passed(passed) => hot = hot.max(passed),
                 Step::Moved(growth) if growth.inboxes.is_empty() => {}
                 Step::Moved(growth) => self.doorbell.ring(&growth).await,
@@ -81,7 +81,7 @@ impl Executor {
             }
             self.pulse.stepped();
         }
-        let stands = self.feeds.inboxes().progress(&[(author, bucket)]).await?[0];
+        let stands = self.fan_out.inboxes().progress(&[(author, bucket)]).await?[0];
         Ok(Reached { seq: stands.done, hot })
     }
 
@@ -93,7 +93,7 @@ impl Executor {
     /// Brings the reader's inboxes to outstanding edges as they are now, and answers what is thereby finished; nothing if
     /// none is outstanding. Cancelling loses nothing.
     pub(crate) async fn edges(&self, reader: UserNo) -> Result<Vec<Event>> {
-        let (finished, grown) = self.feeds.step_edges(reader).await?;
+        let (finished, grown) = self.fan_out.step_edges(reader).await?;
         self.tell(grown).await;
         Ok(finished)
     }
@@ -101,7 +101,7 @@ impl Executor {
     /// Brings what is addressed to the reader to the reader's inboxes, and answers what is thereby finished. Cancelling
     /// loses nothing.
     pub(crate) async fn direct(&self, reader: UserNo) -> Result<Event> {
-        let (event, grown) = self.feeds.take_direct(reader).await?;
+        let (event, grown) = self.fan_out.take_direct(reader).await?;
         self.tell(grown).await;
         Ok(event)
     }

@@ -13,7 +13,7 @@
 //! - An event is outstanding until its fan-out is finished, not until it is relayed: it is finished
 //!   in the Archive *before* its job is acknowledged, so a crash between any two lines repeats work
 //!   and loses none.
-//! - Repeating is harmless: the rules of a step live in [`feedgate_common::feed`], and each compares
+//! - Repeating is harmless: the rules of a step are in [`fanout`], and each compares
 //!   the progress it read. The worker holds no state that matters.
 //! - Bounded: at most twice [`Settings::in_flight`] jobs, each with at most [`Settings::buckets_at_once`]
 //!   steps at a time, and no more than 10,000 that wait for their next try.
@@ -23,13 +23,14 @@
 //! # Where to begin
 //!
 //! The tour of all crates is in [`feedgate_common`]. Here, begin with [`Worker`], which takes the jobs. The steps that it
-//! runs are in [`feedgate_common::feed`]. What the steps append is read by the
+//! runs are in [`fanout`]. What the steps append is read by the
 //! [gateway](../feedgate_gateway/index.html), the next crate of the tour.
 
 mod clean;
 mod crew;
 mod dispatch;
 mod execute;
+pub mod fanout;
 mod pulse;
 mod retry;
 mod rounds;
@@ -38,6 +39,7 @@ mod settings;
 mod sweep;
 mod worker;
 
+pub use fanout::FanOut;
 pub use pulse::Pulse;
 pub use settings::Settings;
 pub use worker::Worker;

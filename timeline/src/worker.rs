@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::error::Result;
-use feedgate_common::feed::Feeds;
 use feedgate_common::jobs::{Delivery, Lane};
 use feedgate_common::{Doorbell, Jobs};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
@@ -25,6 +24,7 @@ use crate::clean::Cleaner;
 use crate::crew::{Crew, Hands, Work};
 use crate::dispatch::Dispatcher;
 use crate::execute::Executor;
+use crate::fanout::FanOut;
 use crate::retry::Backoff;
 use crate::said::Said;
 use crate::sweep::Sweep;
@@ -53,15 +53,20 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker on these stores, which does nothing until [`Worker::run`].
-    pub fn new(feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
-        let (events, inboxes) = (feeds.archive().clone(), feeds.inboxes().clone());
+    /// A worker that takes these steps, and does nothing until [`Worker::run`].
+    pub fn new(fan_out: FanOut, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
+        let (archive, inboxes) = (fan_out.archive().clone(), fan_out.inboxes().clone());
         let pulse = Arc::new(Pulse::default());
-        let executor = Executor::new(feeds.clone(), doorbell, pulse.clone());
+        let dispatcher = Dispatcher {
+            archive: archive.clone(),
+            executor: Executor::new(fan_out, doorbell, pulse.clone()),
+            buckets: inboxes.buckets(),
+            buckets_at_once: settings.buckets_at_once.max(1),
+        };
         Self {
-            dispatcher: Arc::new(Dispatcher::new(feeds, executor, settings.buckets_at_once.max(1))),
+            dispatcher: Arc::new(dispatcher),
             sweep: Sweep {
-                events,
+                events: archive,
                 jobs: jobs.clone(),
                 every: settings.sweep_every,
                 overdue: settings.overdue,

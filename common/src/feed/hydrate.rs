@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::Feeds;
+use super::{Changes, Feeds};
 use crate::error::Result;
 use crate::{Entry, FeedId, Item, ItemId, Op, UserId, UserNo};
 
@@ -35,7 +35,7 @@ pub enum Change {
     },
 }
 
-impl Feeds {
+impl Changes {
     /// The changes that `entries` of such a feed stand for, one each, in order. An `add` or `update` whose item is gone
     /// by now, or too old for the feed, is a `delete`.
     pub async fn hydrate<'a>(
@@ -47,12 +47,12 @@ impl Feeds {
             entries.clone().filter(|e| matches!(e.op, Op::Add | Op::Update)).map(|e| e.key.item).collect();
         ids.sort_unstable();
         ids.dedup();
-        let found = if ids.is_empty() { vec![] } else { self.archive.items(&ids).await? };
-        let shown = found.into_iter().flatten().filter(self.shown_in(feed));
+        let found = if ids.is_empty() { vec![] } else { self.feeds.archive.items(&ids).await? };
+        let shown = found.into_iter().flatten().filter(self.feeds.shown_in(feed));
         let items: HashMap<ItemId, Arc<Item>> = shown.map(|item| (item.id, item)).collect();
 
         let forgotten: Vec<UserNo> = entries.clone().filter(|e| e.op == Op::Forget).map(|e| e.author).collect();
-        let names = if forgotten.is_empty() { vec![] } else { self.archive.user_ids(&forgotten).await? };
+        let names = if forgotten.is_empty() { vec![] } else { self.feeds.archive.user_ids(&forgotten).await? };
         let mut names = names.into_iter();
 
         let mut changes = Vec::with_capacity(entries.size_hint().0);
@@ -70,7 +70,9 @@ impl Feeds {
         }
         Ok(changes)
     }
+}
 
+impl Feeds {
     /// Whether this feed shows an item now: not if it is too old for it.
     pub(super) fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
         let expired = self.retention.now().and_then(|now| self.named.expired_before(feed, now));

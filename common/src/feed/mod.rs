@@ -1,31 +1,29 @@
-//! The rules of the feed as plain async code over the traits.
+//! The rules of the feed as plain async code over the traits, each where its callers find no more than they need.
 //!
 //! ```text
-//!   write     accept, then relay the event as a job              (HTTP API)
-//!   advance   one push step of (author, bucket)                  (timeline worker)
-//!   edge      one step of a reader's follows and unfollows       (timeline worker)
-//!   news      what readers pull, and what is addressed to them   (gateway, timeline worker)
-//!   rebuild   a missing inbox from the Archive                   (first read)
-//!   order     the adds of a rebuilt inbox, oldest first          (homes of the Archive)
-//!   read      changes after a position                           (gateway)
-//!   page      a stretch in display order                         (gateway)
-//!   limit     how much one answer holds                          (gateway)
-//!   hydrate   entries into changes with their items              (gateway)
+//!   Publisher   write     accept, then relay the event as a job          HTTP API
+//!   Feeds       rebuild   a missing inbox from the Archive               gateway, timeline worker
+//!   Changes     changes   the log: after a position, its head, whole     gateway
+//!               news      what readers pull, taken in before a read
+//!               hydrate   entries into changes with their items
+//!   Pages       page      a stretch in display order                     gateway
+//!   Limit       limit     how much one answer holds                      gateway
+//!               order     the adds of a rebuilt inbox, oldest first      homes of the Archive
 //! ```
 //!
-//! What these rules keep in memory lies in parts, each with its own invariant: `KnownFeeds`, `Looked` (which pulled
-//! records were looked at), `Windows` (of deep pages) and `Building` (locks of rebuilds). A process may lose all of it.
-//! `Retention` is a setting with a clock.
+//! The rules that carry a record into inboxes (push, follow, direct items) are the worker's: module `fanout` of
+//! [`feedgate_timeline`](../../feedgate_timeline/index.html).
+//!
+//! [`Feeds`] is what all of them share: the stores and the settings. What a rule keeps in memory lies with that rule:
+//! `Building` (locks of rebuilds) in `Feeds`, `Looked` (which pulled records were looked at) in [`Changes`], `Windows`
+//! (of deep pages) in [`Pages`]. A process may lose all of it.
 
-mod advance;
-mod edge;
+mod changes;
 mod hydrate;
-mod known;
 mod limit;
 mod news;
 mod order;
 mod page;
-mod read;
 mod rebuild;
 mod retention;
 mod write;
@@ -33,58 +31,35 @@ mod write;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use advance::{Left, Round, Step, plan};
+pub use changes::Changes;
 pub use hydrate::Change;
 pub use limit::{FETCH, Limit, Stretch};
 pub use order::oldest_first;
-pub use page::{Page, living};
+pub use page::{Page, Pages, living};
 pub use write::{Publisher, jobs_of};
 
 use crate::error::{Result, StoreError};
-use crate::inboxes::{APPENDS_MAX, STEP_MAX};
 use crate::named::NamedFeeds;
 use crate::{Archive, InboxKey, Inboxes, Jobs, Millis};
-use known::KnownFeeds;
-use news::Looked;
-use page::Windows;
 use rebuild::Building;
 use retention::Retention;
 
 /// How often a rule tries again when others overtake it, before it gives the work back.
-const TRIES: usize = 64;
+pub const TRIES: usize = 64;
 
 /// What a follow brings from before it.
 pub const DEFAULT_BACKFILL: usize = 100;
 
-/// How much a step takes on at most.
-#[derive(Debug, Clone, Copy)]
-pub struct StepSize {
-    /// Readers; one more than it has read of them is another step.
-    pub recipients: usize,
-    /// Records times readers, but for one record at least.
-    pub appends: usize,
-    /// Entries of what no push brings.
-    pub news: usize,
-}
-
-impl Default for StepSize {
-    fn default() -> Self {
-        Self { recipients: STEP_MAX, appends: APPENDS_MAX, news: STEP_MAX }
-    }
-}
-
-/// The feed of every reader, over the Archive and the inboxes.
+/// The stores of all feeds, and what is set for them. Every inbox that a rule finds missing is built here.
+///
+/// One process has one: it lets each inbox be built by one task at a time.
 pub struct Feeds {
     archive: Arc<dyn Archive>,
     inboxes: Arc<dyn Inboxes>,
     jobs: Option<Arc<dyn Jobs>>,
     backfill: usize,
-    step: StepSize,
     named: NamedFeeds,
-    known: KnownFeeds,
     retention: Retention,
-    looked: Looked,
-    windows: Windows,
     building: Building,
 }
 
@@ -96,12 +71,8 @@ impl Feeds {
             inboxes,
             jobs: None,
             backfill,
-            step: StepSize::default(),
             named: NamedFeeds::default(),
-            known: KnownFeeds::default(),
             retention: Retention::default(),
-            looked: Looked::default(),
-            windows: Windows::default(),
             building: Building::default(),
         }
     }
@@ -123,13 +94,6 @@ impl Feeds {
         Self { named, ..self }
     }
 
-    /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1,
-    /// at most [`STEP_MAX`].
-    pub fn with_step_max(self, step_max: usize) -> Self {
-        let most = step_max.clamp(1, STEP_MAX);
-        Self { step: StepSize { recipients: most, appends: most, news: most }, ..self }
-    }
-
     /// The feeds that have names.
     pub fn named(&self) -> &NamedFeeds {
         &self.named
@@ -145,6 +109,11 @@ impl Feeds {
         &self.inboxes
     }
 
+    /// How many of an author's newest items a follow brings from before it.
+    pub fn backfill(&self) -> usize {
+        self.backfill
+    }
+
     /// Somebody reads these inboxes: they are kept for the whole time again.
     ///
     /// # Errors
@@ -157,7 +126,7 @@ impl Feeds {
     }
 }
 
-/// Work that others overtook [`TRIES`] times in a row.
-fn contended(what: &str) -> StoreError {
+/// The error of work that others overtook [`TRIES`] times in a row.
+pub fn contended(what: &str) -> StoreError {
     StoreError::unavailable(format_args!("{what} was overtaken {TRIES} times in a row"))
 }

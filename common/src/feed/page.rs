@@ -19,13 +19,13 @@ mod window;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Feeds, Limit, Stretch};
+use super::{Changes, Limit, Stretch};
 use crate::error::Result;
 use crate::inboxes::Numbered;
 use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
 use cap::End;
 use descent::{Descent, Leg, above_floor};
-pub(super) use kept::Windows;
+use kept::Windows;
 use window::Reading;
 
 /// How many adds one read of the Archive asks for: more than a page, for the pages that follow.
@@ -42,12 +42,23 @@ pub struct Page {
     pub position: Position,
 }
 
-impl Feeds {
+/// The pages of all feeds, with the windows that the next pages go on in.
+pub struct Pages {
+    changes: Arc<Changes>,
+    windows: Windows,
+}
+
+impl Pages {
+    /// Pages above whose floor stands what `changes` reads.
+    pub fn new(changes: Arc<Changes>) -> Self {
+        Self { changes, windows: Windows::default() }
+    }
+
     /// At most as much as `limit` says, strictly below `before`, an item's place or any other. A plain number limits
     /// the items only.
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: impl Into<Limit>) -> Result<Page> {
-        let log = self.log(key).await?;
-        let now = self.retention.now();
+        let (feeds, log) = (&self.changes.feeds, self.changes.log(key).await?);
+        let now = feeds.retention.now();
         let shown = above_floor(&log);
         let end = self.end(key, &shown, log.floor).await?;
         let mut stretch = Stretch::new(limit.into());
@@ -56,7 +67,7 @@ impl Feeds {
             match descent.next(stretch.wants(), || self.windows.get(key, now?)) {
                 Leg::Keys(keys) => stretch.extend(self.shown(key.feed, &keys).await?),
                 Leg::Read(Reading { before, least_rank, limit }) => {
-                    let adds = self.archive.feed_below(key, before, least_rank, self.backfill, limit).await?;
+                    let adds = feeds.archive.feed_below(key, before, least_rank, feeds.backfill, limit).await?;
                     descent.told(&adds);
                 }
                 Leg::End => break,
@@ -71,11 +82,12 @@ impl Feeds {
 
     /// The last add that a feed with a cap shows; `None` if it ends by itself.
     async fn end(&self, key: InboxKey, shown: &[DisplayKey], floor: Option<DisplayKey>) -> Result<Option<DisplayKey>> {
-        let Some(most) = self.named.cap(key.feed) else { return Ok(None) };
+        let feeds = &self.changes.feeds;
+        let Some(most) = feeds.named.cap(key.feed) else { return Ok(None) };
         match End::of(shown, floor, most) {
             End::At(end) => Ok(end),
             End::Below(Reading { before, least_rank, limit }) => {
-                let below = self.archive.feed_below(key, before, least_rank, self.backfill, limit).await?;
+                let below = feeds.archive.feed_below(key, before, least_rank, feeds.backfill, limit).await?;
                 Ok(below.get(limit - 1).map(|add| add.key))
             }
         }
@@ -83,8 +95,9 @@ impl Feeds {
 
     /// The items behind `keys` that still live and are not too old.
     async fn shown(&self, feed: FeedId, keys: &[DisplayKey]) -> Result<impl Iterator<Item = Arc<Item>>> {
+        let feeds = &self.changes.feeds;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
-        Ok(self.archive.items(&ids).await?.into_iter().flatten().filter(self.shown_in(feed)))
+        Ok(feeds.archive.items(&ids).await?.into_iter().flatten().filter(feeds.shown_in(feed)))
     }
 }
 

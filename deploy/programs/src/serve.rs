@@ -16,7 +16,7 @@ use compact_str::CompactString;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Keys, clock};
-use feedgate_timeline::Worker;
+use feedgate_timeline::{FanOut, Worker};
 use tracing_subscriber::EnvFilter;
 
 use crate::banner::{self, Tour};
@@ -171,7 +171,7 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
 }
 
 fn worker(feeds: &Arc<Feeds>, stores: &Stores, settings: &Settings) -> Worker {
-    Worker::new(feeds.clone(), stores.jobs.clone(), stores.doorbell.clone(), settings.timeline.settings())
+    Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), settings.timeline.settings())
 }
 
 fn add_worker(parts: &mut Parts, worker: Worker) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use feedgate_common::feed::{Change, FETCH, Feeds};
+use feedgate_common::feed::{Change, Changes, FETCH};
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{Archive, Epoch, FeedId, InboxKey, Position, StoreError, UserId};
 use serde::Serialize;
@@ -22,7 +22,7 @@ const LIMIT_MAX: usize = 1000;
 
 /// A part of the log.
 #[derive(Serialize)]
-struct Changes {
+struct Answer {
     changes: Vec<ChangeJson>,
     /// The position after the last of these changes, from which to go on.
     position: Position,
@@ -54,13 +54,13 @@ pub(super) async fn read(
     node.touches.note(key);
     let after = match after {
         Some(position) => position,
-        None => Position { offset: 0, ..node.feeds.head(key).await? },
+        None => Position { offset: 0, ..node.changes.head(key).await? },
     };
-    match node.feeds.read(key, after, limit).await? {
+    match node.changes.read(key, after, limit).await? {
         Read::Entries { entries, head, .. } => {
-            let changes = lines(&node.feeds, feed, &entries).await?;
+            let changes = lines(&node.changes, feed, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
-            Ok(turn.answer(&Changes { changes, position, head }))
+            Ok(turn.answer(&Answer { changes, position, head }))
         }
         Read::Gone { head } => Err(Problem::gone(head)),
         Read::Missing => Err(StoreError::unavailable("an inbox vanished during a read").into()),
@@ -68,11 +68,11 @@ pub(super) async fn read(
 }
 
 /// The changes of `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
-async fn lines(feeds: &Feeds, feed: FeedId, entries: &[Numbered]) -> Result<Vec<ChangeJson>, Problem> {
+async fn lines(changes: &Changes, feed: FeedId, entries: &[Numbered]) -> Result<Vec<ChangeJson>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for chunk in entries.chunks(FETCH) {
-        let changes = feeds.hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
-        for (n, change) in chunk.iter().zip(changes) {
+        let hydrated = changes.hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
+        for (n, change) in chunk.iter().zip(hydrated) {
             if bytes >= ANSWER_BYTES {
                 return Ok(lines);
             }

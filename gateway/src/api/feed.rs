@@ -32,6 +32,6 @@ pub(super) async fn page(
     let reader = intern(&*archive, &user).await?;
     let key = InboxKey { reader, feed };
     node.touches.note(key);
-    let page = node.feeds.page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
+    let page = node.pages.page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
     Ok(turn.answer(&PageJson::from(page)))
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use feedgate_common::error::Result;
-use feedgate_common::feed::Feeds;
+use feedgate_common::feed::Changes;
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::{InboxKey, Position};
 
@@ -23,7 +23,7 @@ pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<
     let limit = asked.limit.min(shared.node.settings.batch);
     let mut held = shared.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
     let _turn = shared.node.turn().await;
-    let Some((entries, head)) = stretch(&shared.node.feeds, key, &asked, limit).await? else {
+    let Some((entries, head)) = stretch(&shared.node.changes, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
     let mut json = Vec::new();
@@ -39,14 +39,14 @@ pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<
 
 /// The entries asked for and the log's last position; `None` if `since` is not served any more.
 async fn stretch(
-    feeds: &Feeds,
+    changes: &Changes,
     key: InboxKey,
     asked: &History,
     limit: usize,
 ) -> Result<Option<(Vec<Numbered>, Position)>> {
     if let (Some(since), false) = (asked.since, asked.reverse) {
         // At least one entry is read, so that a device that wants none also learns that its position is gone.
-        return Ok(match feeds.read(key, since, limit.max(1)).await? {
+        return Ok(match changes.read(key, since, limit.max(1)).await? {
             Read::Entries { mut entries, head, .. } => {
                 entries.truncate(limit);
                 Some((entries, Position { epoch: since.epoch, offset: head }))
@@ -55,9 +55,9 @@ async fn stretch(
         });
     }
     if limit == 0 && asked.since.is_none() {
-        return Ok(Some((vec![], feeds.head(key).await?)));
+        return Ok(Some((vec![], changes.head(key).await?)));
     }
-    let log = feeds.log(key).await?;
+    let log = changes.log(key).await?;
     if asked.since.is_some_and(|since| since.epoch != log.head.epoch || since.offset > log.head.offset + 1) {
         return Ok(None);
     }

@@ -47,12 +47,12 @@ pub(crate) async fn read(
             Some(head) => Found::Head(head),
             None => {
                 let _turn = shared.node.turn().await;
-                Found::Head(shared.node.feeds.head(key).await?)
+                Found::Head(shared.node.changes.head(key).await?)
             }
         },
         Ask::Serves(own) => {
             let _turn = shared.node.turn().await;
-            match shared.node.feeds.read(key, own, 1).await? {
+            match shared.node.changes.read(key, own, 1).await? {
                 Read::Entries { head, .. } => Found::Head(Position { epoch: own.epoch, offset: head }),
                 Read::Gone { head } => Found::Gone(head),
                 Read::Missing => unreachable_missing()?,
@@ -72,7 +72,7 @@ async fn changes(shared: &Shared, who: &Identity, key: InboxKey, own: Position, 
     let _turn = shared.node.turn().await;
     let read = match recent {
         Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
-        None => shared.node.feeds.read(key, own, batch).await?,
+        None => shared.node.changes.read(key, own, batch).await?,
     };
     let (entries, head) = match read {
         Read::Entries { entries, head, .. } => (entries, head),
@@ -102,7 +102,7 @@ pub(crate) async fn encode(
 ) -> Result<Option<u64>> {
     let mut last = None;
     for chunk in entries.chunks(FETCH) {
-        let changes = shared.node.feeds.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
+        let changes = shared.node.changes.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
         for (numbered, change) in chunk.iter().zip(&changes) {
             if out.len() >= bytes_max {
                 return Ok(last);
@@ -117,7 +117,7 @@ pub(crate) async fn encode(
     Ok(last)
 }
 
-/// An error that should never be seen: `Feeds::read` rebuilds an inbox that is missing.
+/// An error that should never be seen: `Changes::read` rebuilds an inbox that is missing.
 fn unreachable_missing<T>() -> Result<T> {
     Err(feedgate_common::StoreError::unavailable("the inbox vanished during the read"))
 }

@@ -12,7 +12,7 @@ use crate::node::identity::Identity;
 
 /// Checks `at` against the feed's log. May be dropped at any time.
 pub(crate) async fn ack(node: Arc<Node>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {
-    let head = node.feeds.head(who.inbox(feed)).await?;
+    let head = node.changes.head(who.inbox(feed)).await?;
     within(at, head)?;
     Ok(Then::Acked(feed, at))
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use feedgate_common::archive::{Outboxes, Status};
 use feedgate_common::doorbell::{Closing, Heard, Listening};
-use feedgate_common::feed::Feeds;
+use feedgate_common::feed::{Changes, Feeds, Pages};
 use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -58,6 +58,8 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) settings: Arc<Settings>,
     pub(crate) feeds: Arc<Feeds>,
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) pages: Pages,
     pub(crate) outboxes: Arc<dyn Outboxes>,
     pub(crate) archive: Arc<dyn Status>,
     pub(crate) sessions: Arc<dyn Sessions>,
@@ -95,12 +97,15 @@ impl Node {
         let growth = RecentGrowth::new(settings.inline_changes);
         let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, growth));
         let hot = Arc::new(PullNews::default());
-        let (heard_feeds, heard_pool, heard_hot) = (feeds.clone(), pool.clone(), hot.clone());
-        let listening = doorbell.listen(Arc::new(move |heard| hear(heard, &heard_feeds, &heard_pool, &heard_hot)));
+        let changes = Arc::new(Changes::new(feeds.clone()));
+        let (heard_changes, heard_pool, heard_hot) = (changes.clone(), pool.clone(), hot.clone());
+        let listening = doorbell.listen(Arc::new(move |heard| hear(heard, &heard_changes, &heard_pool, &heard_hot)));
         Arc::new(Self {
             name,
             settings,
             feeds,
+            pages: Pages::new(changes.clone()),
+            changes,
             outboxes,
             archive,
             sessions,
@@ -170,11 +175,11 @@ impl Node {
 }
 
 /// Handles a message of the doorbell. Never blocks.
-fn hear(heard: Heard<'_>, feeds: &Feeds, pool: &Pool, hot: &PullNews) {
+fn hear(heard: Heard<'_>, changes: &Changes, pool: &Pool, hot: &PullNews) {
     match heard {
         Heard::Growth(growth) => pool.grown(growth),
         Heard::Hot(head) => {
-            feeds.heard_pull(head.pull_seq);
+            changes.heard_pull(head.pull_seq);
             hot.hear(head);
         }
         Heard::Missed => {

@@ -113,7 +113,7 @@ mod tests {
             in_feed(readers[0], STORIES),
         ];
         for key in &keys {
-            node.feeds.head(*key).await.unwrap();
+            node.changes.head(*key).await.unwrap();
         }
         let seated = fixture::seated(&node, "seated", 1).await;
         seated[0].1.listen(&[LIKES]);

@@ -11,7 +11,7 @@ use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::named::{NamedFeed, NamedFeeds};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
-use feedgate_timeline::Worker;
+use feedgate_timeline::{FanOut, Worker};
 use http_body_util::BodyExt;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
@@ -81,7 +81,8 @@ impl Server {
         let feeds = feeds.with_retention(UNREAD, Arc::new(clock::now)).with_named(NamedFeeds::new(named).unwrap());
         let feeds = Arc::new(feeds);
         let stop = CancellationToken::new();
-        let worker = Worker::new(feeds.clone(), stores.jobs.clone(), stores.doorbell.clone(), Default::default());
+        let worker =
+            Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), Default::default());
         let stopping = stop.clone();
         let worker = tokio::spawn(async move { worker.run(stopping).await });
         let keys = Keys::new(API_KEY, TOKEN_KEY);

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
-use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::graph::Shield;
 use feedgate_common::named::{NamedFeed, NamedFeeds};
 use feedgate_common::{Body, FeedId, InboxKey, Inboxes, Position, Sessions, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
-use feedgate_timeline::Worker;
+use feedgate_timeline::{FanOut, Worker};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -71,7 +71,7 @@ impl Rig {
         let rung = Arc::new(Notify::new());
         let ring = rung.clone();
         let listening = doorbell.listen(Arc::new(move |_| ring.notify_waiters()));
-        let worker = Worker::new(feeds.clone(), jobs, doorbell, feedgate_timeline::Settings::default());
+        let worker = Worker::new(FanOut::new(feeds.clone()), jobs, doorbell, feedgate_timeline::Settings::default());
         let stop = CancellationToken::new();
         let stop_working = stop.clone();
         let worked = tokio::spawn(async move { worker.run(stop_working).await });
@@ -212,7 +212,8 @@ impl Rig {
     }
 
     pub(crate) async fn head_in(&self, feed: FeedId, user: &str) -> Position {
-        self.feeds.head(InboxKey { reader: self.number(user).await, feed }).await.unwrap()
+        let key = InboxKey { reader: self.number(user).await, feed };
+        Changes::new(self.feeds.clone()).head(key).await.unwrap()
     }
 
     /// Waits until the user's log has come to `offset`, and nobody is left to be told so.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use feedgate_common::archive::{Names, Publish, Write, Writes};
-use feedgate_common::feed::{Feeds, living};
+use feedgate_common::feed::{Changes, Feeds, Pages, living};
 use feedgate_common::inboxes::{Build, KEEP, Read};
 use feedgate_common::{Body, Entry, Epoch, InboxKey, Inboxes, Millis, Position, UserId, UserNo, Watermarks};
 use feedgate_embedded::archive::EmbeddedArchive;
@@ -85,14 +85,15 @@ pub(crate) async fn hydrated(dir: &Path) -> anyhow::Result<()> {
     }
     ensure!(archive.write(writes, 1_764_000_000_000).await?.iter().all(Result::is_ok), "a write was refused");
     let keys: Vec<_> = archive.intern(&readers).await?.into_iter().map(InboxKey::main).collect();
-    let feeds = Feeds::new(archive, inboxes, KEEP);
+    let feeds = Arc::new(Feeds::new(archive, inboxes, KEEP));
     for key in &keys {
         feeds.rebuild(*key).await?;
     }
+    let read = Pages::new(Arc::new(Changes::new(feeds)));
     let mut pages = Vec::new();
     for key in keys.iter().cycle().take(2000) {
         let start = Instant::now();
-        let page = feeds.page(*key, None, PAGE).await?;
+        let page = read.page(*key, None, PAGE).await?;
         pages.push(start.elapsed());
         ensure!(page.items.len() == PAGE, "a short page");
     }

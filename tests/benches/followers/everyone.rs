@@ -44,13 +44,13 @@ pub(crate) async fn measure(dir: &Path, readers: usize, report: &mut Report) -> 
     publish(&town, &ears, report).await?;
     let coming = &keys[..COMING.min(keys.len())];
     let first = timed("first read, which makes the inbox", coming, report, async |key| {
-        let page = town.feeds.page(key, None, PAGE).await?;
+        let page = town.pages.page(key, None, PAGE).await?;
         Ok(Seen::of(1, page.items.len() as u64))
     })
     .await?;
     let mut heads = vec![];
     for key in coming {
-        heads.push(town.feeds.head(*key).await?);
+        heads.push(town.changes.head(*key).await?);
     }
     publish(&town, &ears, report).await?;
     let mut heads = heads.into_iter();

@@ -76,7 +76,7 @@ pub(crate) async fn pull(world: &World, pushed: &Pushed, report: &mut Report) ->
         accepted.push(start.elapsed());
         world.ears.until_hot(next).await?;
         told.push(start.elapsed());
-        world.town.feeds.heard_pull(world.ears.hot());
+        world.town.changes.heard_pull(world.ears.hot());
         readers.come(world, &before).await?;
         last.push(start.elapsed());
         readers.come_alone(world, &before).await?;

@@ -142,10 +142,10 @@ pub(crate) async fn classify(town: &Town, author: &str, class: Class) -> anyhow:
 
 /// Reads what an inbox has grown by since then, items and all, as a gateway does. It should be one change.
 pub(crate) async fn read_one(town: &Town, key: InboxKey, after: Position) -> anyhow::Result<Seen> {
-    let Read::Entries { entries, .. } = town.feeds.read(key, after, BATCH).await? else {
+    let Read::Entries { entries, .. } = town.changes.read(key, after, BATCH).await? else {
         bail!("the log goes on where it was");
     };
-    let changes = town.feeds.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry)).await?;
+    let changes = town.changes.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry)).await?;
     ensure!(changes.len() == entries.len(), "{} changes of {} entries", changes.len(), entries.len());
     Ok(Seen::of(1, changes.len() as u64))
 }

@@ -1,8 +1,8 @@
 //! The bounds of a configuration: its users and processes, its first state, and how often each thing may happen.
 
 use feedgate_common::change::Class;
-use feedgate_common::feed::StepSize;
 use feedgate_common::{DisplayKey, ItemId};
+use feedgate_timeline::fanout::StepSize;
 
 use crate::state::{AUTHORS, Item};
 
@@ -107,7 +107,7 @@ impl Bounds {
         classes: [Class::Push; AUTHORS],
         follows: [true; AUTHORS],
         named_meanwhile: false,
-        step: StepSize { recipients: 9, appends: 1, news: 9 },
+        step: StepSize { recipients: 9, appends: 1 },
         backfill: 1,
         news_limit: 9,
         keep: 9,

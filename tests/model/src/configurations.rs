@@ -2,14 +2,14 @@
 //! can happen, there is a configuration in which both happen.
 
 use feedgate_common::change::Class::{Everyone, Pull, Push};
-use feedgate_common::feed::StepSize;
+use feedgate_timeline::fanout::StepSize;
 
 use crate::{Bounds, Ranks};
 
 /// A push step reaches one reader, so that progress stands inside records.
-const ONE_READER: StepSize = StepSize { recipients: 1, appends: 1, news: 1 };
+const ONE_READER: StepSize = StepSize { recipients: 1, appends: 1 };
 /// A push step takes all records at once.
-const ALL_RECORDS: StepSize = StepSize { recipients: 9, appends: 9, news: 9 };
+const ALL_RECORDS: StepSize = StepSize { recipients: 9, appends: 9 };
 const NO_FOLLOWS: [bool; 2] = [false, false];
 const SMALL: Bounds = Bounds::SMALL;
 

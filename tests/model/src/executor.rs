@@ -3,8 +3,8 @@
 //! A crash between any two of these leaves nothing behind but the job, which comes again: any idle worker may take it.
 
 use feedgate_common::change::Route;
-use feedgate_common::feed::plan;
 use feedgate_common::{Bucket, Op, Progress};
+use feedgate_timeline::fanout::plan;
 
 use crate::inbox::Outcome;
 use crate::state::{Executor, LOGS, READERS, Reopened, State, To, author_no, reader_no};

@@ -6,18 +6,20 @@ use async_trait::async_trait;
 use feedgate_common::archive::Event;
 use feedgate_common::doorbell::{Heard, Listening};
 use feedgate_common::error::Result;
-use feedgate_common::feed::{Feeds, Left, Step};
+use feedgate_common::feed::Changes as Logs;
 use feedgate_common::inboxes::{Numbered, Read};
 use feedgate_common::jobs::Job;
 use feedgate_common::{Archive, Bucket, DisplayKey, Doorbell, InboxKey, Millis, OutboxSeq, Position, UserNo};
+use feedgate_timeline::fanout::{Left, Step};
 
 use super::device::{Changes, Page, Seen, Serves, Shown};
 use super::history::{FEEDS, Inbox, World};
+use crate::rules::Rules;
 
 /// The rules over the stores, as one node has them, for the users of one world.
 pub struct Node {
     /// The rules of the product over the stores.
-    pub feeds: Arc<Feeds>,
+    pub rules: Arc<Rules>,
     /// The names of the users.
     pub world: World,
     /// The number of each user in the stores.
@@ -35,17 +37,17 @@ impl Node {
     /// # Errors
     /// Those of the store.
     pub async fn hear(&self) -> Result<()> {
-        self.feeds.heard_pull(self.feeds.archive().pull_head().await?);
+        self.rules.changes.heard_pull(self.rules.feeds.archive().pull_head().await?);
         Ok(())
     }
 }
 
 /// Lets a node hear how far pull records go, as a gateway does, as long as the answer is kept.
-pub fn listens(feeds: &Arc<Feeds>, doorbell: &dyn Doorbell) -> Listening {
-    let feeds = feeds.clone();
+pub fn listens(logs: &Arc<Logs>, doorbell: &dyn Doorbell) -> Listening {
+    let logs = logs.clone();
     doorbell.listen(Arc::new(move |heard| {
         if let Heard::Hot(head) = heard {
-            feeds.heard_pull(head.pull_seq);
+            logs.heard_pull(head.pull_seq);
         }
     }))
 }
@@ -67,14 +69,14 @@ pub async fn name_feeds(archive: &dyn Archive) -> Result<()> {
 ///
 /// # Errors
 /// Those of the stores.
-pub async fn work_off_all(feeds: &Feeds) -> Result<()> {
+pub async fn work_off_all(rules: &Rules) -> Result<()> {
     loop {
-        let outstanding = feeds.archive().outstanding(None, Millis::MAX, 1000).await?;
+        let outstanding = rules.feeds.archive().outstanding(None, Millis::MAX, 1000).await?;
         if outstanding.is_empty() {
             return Ok(());
         }
         for line in outstanding {
-            work_off(feeds, line.event).await?;
+            work_off(rules, line.event).await?;
         }
     }
 }
@@ -83,16 +85,16 @@ pub async fn work_off_all(feeds: &Feeds) -> Result<()> {
 ///
 /// # Errors
 /// Those of the stores.
-pub async fn work_off(feeds: &Feeds, event: Event) -> Result<()> {
+pub async fn work_off(rules: &Rules, event: Event) -> Result<()> {
     let mut redo = 0;
     loop {
         let finished = match Job::from(event) {
-            Job::FanOut { author } => Event::Outbox { author, seq: fan_out(feeds, author).await?, redo },
-            Job::Edge { reader, author } => feeds.step_edge(reader, author).await?.0,
+            Job::FanOut { author } => Event::Outbox { author, seq: fan_out(rules, author).await?, redo },
+            Job::Edge { reader, author } => rules.fan_out.step_edge(reader, author).await?.0,
             Job::Edges { .. } => unreachable!("an event is of one edge"),
-            Job::Direct { reader } => feeds.take_direct(reader).await?.0,
+            Job::Direct { reader } => rules.fan_out.take_direct(reader).await?.0,
         };
-        match feeds.archive().finish(&[finished]).await?.first() {
+        match rules.feeds.archive().finish(&[finished]).await?.first() {
             Some(Event::Outbox { redo: again, .. }) => redo = *again,
             _ => return Ok(()),
         }
@@ -100,18 +102,18 @@ pub async fn work_off(feeds: &Feeds, event: Event) -> Result<()> {
 }
 
 /// The record that every bucket has passed.
-async fn fan_out(feeds: &Feeds, author: UserNo) -> Result<OutboxSeq> {
+async fn fan_out(rules: &Rules, author: UserNo) -> Result<OutboxSeq> {
     loop {
-        match feeds.advance_all(author).await?.left {
+        match rules.fan_out.advance_all(author).await?.left {
             Left::Nothing(head) => return Ok(head),
             Left::AnotherRound(_) => {}
             Left::BucketByBucket => break,
         }
     }
     let mut least = OutboxSeq::MAX;
-    for bucket in 0..feeds.inboxes().buckets() {
+    for bucket in 0..rules.feeds.inboxes().buckets() {
         least = loop {
-            if let Step::AtHead(head) = feeds.advance(author, Bucket(bucket)).await? {
+            if let Step::AtHead(head) = rules.fan_out.advance(author, Bucket(bucket)).await? {
                 break least.min(head);
             }
         };
@@ -132,7 +134,7 @@ impl Node {
             author: numbered.entry.author.0,
             direct: numbered.entry.is_direct(),
         };
-        Ok(match self.feeds.read(self.key(inbox), after, limit).await? {
+        Ok(match self.rules.changes.read(self.key(inbox), after, limit).await? {
             Read::Entries { entries, head, .. } => Changes::After(entries.iter().map(seen).collect(), head),
             Read::Gone { .. } => Changes::Gone,
             Read::Missing => unreachable!("a missing inbox is rebuilt before it is read"),
@@ -144,7 +146,7 @@ impl Node {
     /// # Errors
     /// Those of the stores.
     pub async fn try_page(&self, inbox: Inbox, before: Option<DisplayKey>, limit: usize) -> Result<Page> {
-        let page = self.feeds.page(self.key(inbox), before, limit).await?;
+        let page = self.rules.pages.page(self.key(inbox), before, limit).await?;
         let items = page.items.iter().map(|item| {
             let shown = Shown { rank: item.rank, item: self.world.item(item.id), version: item.version };
             (shown, item.author_no.0, item.direct)

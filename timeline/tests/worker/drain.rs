@@ -84,7 +84,7 @@ impl Device {
         let key = town.key(reader);
         loop {
             let Some(position) = self.position else { return self.reset(town, reader).await };
-            match town.feeds.read(key, position, limit).await.unwrap() {
+            match town.changes.read(key, position, limit).await.unwrap() {
                 Read::Entries { entries, .. } => {
                     let is_end = entries.len() < limit;
                     entries.iter().for_each(|numbered| self.apply(numbered));
@@ -160,7 +160,7 @@ async fn step(town: &Town, truth: &mut Truth, devices: &mut [Device], rng: &mut 
             truth.edges.remove(&(reader, author));
         }
         80..97 => devices[reader].sync(town, reader, rng.random_range(1..4), false).await,
-        _ => town.feeds.inboxes().discard(town.key(reader)).await.unwrap(),
+        _ => town.stores.inboxes.discard(town.key(reader)).await.unwrap(),
     }
 }
 
@@ -184,7 +184,7 @@ async fn a_schedule(seed: u64) {
         let shows: BTreeSet<u64> = device.shown.keys().copied().collect();
         assert_eq!(shows, wants, "seed {seed}: the device of reader {reader}");
         assert_eq!(town.shown(reader).await, wants, "seed {seed}: the log of reader {reader}");
-        let page = town.feeds.page(town.key(reader), None, 100).await.unwrap();
+        let page = town.pages.page(town.key(reader), None, 100).await.unwrap();
         let page: BTreeSet<u64> = page.items.iter().map(|item| item.id.0).collect();
         assert_eq!(page, wants, "seed {seed}: the first page of reader {reader}");
     }

@@ -229,7 +229,8 @@ async fn i4_a_reader_who_follows_more_than_an_inbox_remembers_gets_all_of_them()
     let before = town.log(0).await.head.epoch;
     let follow = |author| Write::Follow { reader: town.name(0), author: town.name(author) };
     town.stores.archive.write(authors.clone().map(follow).collect(), NOW).await.unwrap();
-    join_all(authors.map(|author| town.feeds.step_edge(town.no(0), town.no(author)))).await;
+    let fan_out = town.fan_out();
+    join_all(authors.map(|author| fan_out.step_edge(town.no(0), town.no(author)))).await;
     assert_eq!(town.stores.inboxes.stand(town.key(0)).await.unwrap(), None, "it is left to a rebuild");
     for (author, id) in [(1, 100), (MARKS_MAX + 2, 101)] {
         town.publish(author, id).await;

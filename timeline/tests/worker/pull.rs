@@ -10,7 +10,7 @@ use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::change::Class;
 use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
 use feedgate_common::error::Result;
-use feedgate_common::feed::Feeds;
+use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::import::Import;
 use feedgate_common::{Archive, Doorbell, InboxKey, Op, UserNo, Watermarks};
 use feedgate_timeline::Settings;
@@ -198,7 +198,7 @@ async fn i4_an_inbox_that_the_cleaner_has_dropped_is_passed_by_and_rebuilt_exact
     let (archive, inboxes) = (town.stores.archive.clone(), town.stores.inboxes.clone());
     let second = Duration::from_secs(1);
     let read_long_ago = Feeds::new(archive, inboxes.clone(), BACKFILL).with_retention(second, Arc::new(|| NOW));
-    let before = read_long_ago.head(town.key(1)).await.unwrap();
+    let before = Changes::new(Arc::new(read_long_ago)).head(town.key(1)).await.unwrap();
     town.visit(2).await;
     for reader in [1, 2] {
         town.follow(reader, 0).await;
@@ -228,10 +228,10 @@ async fn a_read_ends_however_fast_more_comes_to_be_pulled() {
     let mut post = async || {
         posts += 1;
         town.publish(0, 100 + posts).await;
-        town.feeds.heard_pull(posts);
+        town.changes.heard_pull(posts);
     };
     post().await;
-    let mut reading = std::pin::pin!(town.feeds.log(town.key(1)));
+    let mut reading = std::pin::pin!(town.changes.log(town.key(1)));
     let log = loop {
         match futures_util::poll!(&mut reading) {
             std::task::Poll::Ready(read) => break read.unwrap(),
@@ -248,7 +248,7 @@ async fn a_number_that_the_archive_does_not_have_holds_up_no_read() {
     let town = followers_of_user_0(dir.path(), 2).await;
     town.classify(0, Class::Pull).await;
     town.publish(0, 100).await;
-    town.feeds.heard_pull(1000);
+    town.changes.heard_pull(1000);
     assert_eq!(town.shown(1).await, BTreeSet::from([100]));
     town.publish(0, 101).await;
     town.deliver().await;
@@ -264,7 +264,7 @@ async fn whoever_has_been_away_takes_in_however_much_there_is_by_one_read() {
     let before = stands(&town, 1).await.1;
     let posts = (1..=POSTS).map(|id| Write::Publish(town.item(0, id))).collect();
     town.stores.archive.write(posts, NOW).await.unwrap();
-    town.feeds.heard_pull(POSTS);
+    town.changes.heard_pull(POSTS);
     assert_eq!(town.log(1).await.head.offset, before + POSTS, "a hundred steps");
     town.publish_to(0, POSTS + 1, &[1]).await;
     let posts = (POSTS + 2..=2 * POSTS).map(|id| Write::Publish(town.item(0, id))).collect();
@@ -286,7 +286,7 @@ async fn history_that_is_pulled_rings_nobody_whatever_the_number_of_followers() 
     town.write(Write::Import(old(101))).await;
     town.deliver().await;
     assert_eq!((told.hot.lock().unwrap().len(), told.grown.lock().unwrap().len()), (0, 0));
-    town.feeds.heard_pull(1);
+    town.changes.heard_pull(1);
     assert_eq!(town.shown(1).await, BTreeSet::from([100, 101]));
 }
 
@@ -330,7 +330,7 @@ async fn what_is_addressed_to_a_reader_wakes_all_the_devices_whoever_has_taken_i
     let town = followers_of_user_0(dir.path(), 2).await;
     town.classify(0, Class::Pull).await;
     town.publish(0, 100).await;
-    town.feeds.heard_pull(1);
+    town.changes.heard_pull(1);
     town.publish_to(0, 200, &[1]).await;
     assert_eq!(town.shown(1).await, BTreeSet::from([100, 200]));
     let told = Arc::new(Told::default());

@@ -131,7 +131,7 @@ fn i8_a_page_is_whole_as_soon_as_the_inboxes_are_lost_and_nothing_comes_twice() 
     std::fs::remove_dir_all(dir.path().join("inboxes")).unwrap();
     live(dir.path(), async |town| {
         for reader in AUTHORS..USERS {
-            let page = town.feeds.page(town.key(reader), None, 100).await.unwrap();
+            let page = town.pages.page(town.key(reader), None, 100).await.unwrap();
             assert_eq!(page.items.len() as u64, WRITES, "reader {reader}");
         }
         town.deliver().await;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::doorbell::{Heard, Listening};
-use feedgate_common::feed::{Feeds, Publisher, living};
+use feedgate_common::feed::{Changes, Feeds, Pages, Publisher, living};
 use feedgate_common::inboxes::Log;
 use feedgate_common::{Body, Doorbell, Entry, InboxKey, ItemId, Jobs, Millis, UserId, UserNo};
 use feedgate_embedded::Embedded;
-use feedgate_timeline::{Pulse, Settings, Worker};
+use feedgate_timeline::{FanOut, Pulse, Settings, Worker};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const BACKFILL: usize = 3;
 
 pub(crate) const BUCKETS: u16 = 4;
+
+/// Few appends in a step, so that a fan-out takes many.
+const STEP_MAX: usize = 2;
 
 /// What has not happened by then, on the slowest machine, does not happen.
 const FOR_EVER: Duration = Duration::from_secs(300);
@@ -29,7 +32,9 @@ pub(crate) const NOW: Millis = 1_000;
 
 pub(crate) struct Town {
     pub(crate) stores: Embedded,
-    pub(crate) feeds: Arc<Feeds>,
+    feeds: Arc<Feeds>,
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) pages: Pages,
     publisher: Publisher,
     names: Vec<UserId>,
     nos: Vec<UserNo>,
@@ -42,19 +47,19 @@ impl Town {
         let stores = Embedded::open(dir, BUCKETS).unwrap();
         let names: Vec<UserId> = (0..users).map(|n| format!("user-{n}").parse().unwrap()).collect();
         let nos = stores.archive.intern(&names).await.unwrap();
-        // Few appends in a step, so that a fan-out takes many.
-        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_step_max(2);
-        let feeds = Arc::new(feeds);
+        let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL));
+        let changes = Arc::new(Changes::new(feeds.clone()).with_take_max(STEP_MAX));
         let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
         // As a gateway does: reads then take the news in.
-        feeds.heard_pull(stores.archive.pull_head().await.unwrap());
-        let hearing = feeds.clone();
+        changes.heard_pull(stores.archive.pull_head().await.unwrap());
+        let hearing = changes.clone();
         let hears = stores.doorbell.listen(Arc::new(move |heard| {
             if let Heard::Hot(head) = heard {
                 hearing.heard_pull(head.pull_seq);
             }
         }));
-        Self { feeds, publisher, names, nos, stores, _hears: hears }
+        let pages = Pages::new(changes.clone());
+        Self { feeds, changes, pages, publisher, names, nos, stores, _hears: hears }
     }
 
     pub(crate) fn name(&self, user: usize) -> UserId {
@@ -128,11 +133,11 @@ impl Town {
 
     /// The reader opens the app: from now on there is an inbox.
     pub(crate) async fn visit(&self, reader: usize) {
-        self.feeds.head(self.key(reader)).await.unwrap();
+        self.changes.head(self.key(reader)).await.unwrap();
     }
 
     pub(crate) async fn log(&self, reader: usize) -> Log {
-        self.feeds.log(self.key(reader)).await.unwrap()
+        self.changes.log(self.key(reader)).await.unwrap()
     }
 
     pub(crate) async fn entries(&self, reader: usize) -> Vec<Entry> {
@@ -144,13 +149,17 @@ impl Town {
         living(&self.log(reader).await.entries).iter().map(|key| key.item.0).collect()
     }
 
+    pub(crate) fn fan_out(&self) -> FanOut {
+        FanOut::new(self.feeds.clone()).with_step_max(STEP_MAX)
+    }
+
     /// A worker on the town's own queue.
     pub(crate) fn worker(&self) -> Running {
         self.worker_on(self.stores.jobs.clone(), self.stores.doorbell.clone(), settings())
     }
 
     pub(crate) fn worker_on(&self, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Running {
-        let worker = Worker::new(self.feeds.clone(), jobs, doorbell, settings);
+        let worker = Worker::new(self.fan_out(), jobs, doorbell, settings);
         let shutdown = CancellationToken::new();
         let (stop, pulse) = (shutdown.clone(), worker.pulse());
         Running { shutdown, pulse, task: tokio::spawn(async move { worker.run(stop).await }) }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use feedgate_common::archive::{Publish, Write, Written};
-use feedgate_common::feed::Feeds;
+use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::jobs::{Job, Lane};
 use feedgate_common::sessions::Claim;
 use feedgate_common::{Body, InboxKey, StoreError, UserId, UserNo};
@@ -47,6 +47,10 @@ async fn a_directory_that_cannot_be_used_is_named() {
     }
 }
 
+fn changes(stores: &Embedded) -> Changes {
+    Changes::new(Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), 10)))
+}
+
 #[tokio::test]
 async fn everything_is_where_it_was_after_closing_and_opening() {
     let dir = tempfile::tempdir().unwrap();
@@ -54,10 +58,8 @@ async fn everything_is_where_it_was_after_closing_and_opening() {
     let follow = Write::Follow { reader: name("r"), author: name("a") };
     stores.archive.write(vec![follow, post("a")], 1).await.unwrap();
     let [reader, author] = stores.archive.intern(&[name("r"), name("a")]).await.unwrap()[..] else { panic!("two") };
-    let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), 10);
-    let head = feeds.head(InboxKey::main(reader)).await.unwrap();
+    let head = changes(&stores).head(InboxKey::main(reader)).await.unwrap();
     stores.jobs.put(&[Job::FanOut { author }]).await.unwrap();
-    drop(feeds);
     stores.close().await.unwrap();
 
     let stores = Embedded::open(dir.path(), 5).unwrap();
@@ -109,12 +111,12 @@ async fn i16_inboxes_that_were_lost_come_back_in_a_greater_epoch() {
     let written = stores.archive.write(vec![post("a"), follow], 1).await.unwrap();
     let Ok(Written::Edge { reader, .. }) = written[1] else { panic!("{written:?}") };
     let key = InboxKey::main(reader);
-    let before = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), 10).head(key).await.unwrap();
+    let before = changes(&stores).head(key).await.unwrap();
     stores.close().await.unwrap();
     std::fs::remove_dir_all(dir.path().join("inboxes")).unwrap();
 
     let stores = Embedded::open(dir.path(), 2).unwrap();
-    let after = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), 10).head(key).await.unwrap();
+    let after = changes(&stores).head(key).await.unwrap();
     assert!(after.epoch > before.epoch, "{after:?} behind {before:?}");
     assert_eq!(after.offset, 1, "the post is there again");
 }

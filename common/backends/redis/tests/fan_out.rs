@@ -12,12 +12,12 @@ use async_trait::async_trait;
 use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
 use feedgate_common::error::Result;
-use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::{Body, Doorbell, InboxKey, Millis, OutboxSeq, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_engines::Redis;
 use feedgate_redis::{Link, RedisInboxes};
-use feedgate_timeline::{Settings, Worker};
+use feedgate_timeline::{FanOut, Settings, Worker};
 use parking_lot::Mutex;
 use support::{patient, until};
 use tempfile::TempDir;
@@ -32,6 +32,8 @@ struct Town {
     redis: Redis,
     stores: Embedded,
     feeds: Arc<Feeds>,
+    changes: Changes,
+    step_max: usize,
     author: UserId,
     /// In the order of their buckets.
     readers: Vec<UserNo>,
@@ -45,7 +47,7 @@ impl Town {
         let stores = Embedded::open(dir.path(), BUCKETS).unwrap();
         let link = Link::connect(&redis.url(), patient()).await.unwrap();
         let inboxes = RedisInboxes::open(link, stores.archive.clone(), BUCKETS).await.unwrap();
-        let feeds = Feeds::new(stores.archive.clone(), Arc::new(inboxes), DEFAULT_BACKFILL).with_step_max(step_max);
+        let feeds = Arc::new(Feeds::new(stores.archive.clone(), Arc::new(inboxes), DEFAULT_BACKFILL));
         let [author, one, other] = ["ann", "rea", "ron"].map(|name| name.parse::<UserId>().unwrap());
         let names = [one, other];
         let follows = names.iter().map(|reader| Write::Follow { reader: reader.clone(), author: author.clone() });
@@ -53,7 +55,8 @@ impl Town {
         let mut readers = stores.archive.intern(&names).await.unwrap();
         readers.sort_by_key(|reader| reader.bucket(BUCKETS));
         assert_ne!(readers[0].bucket(BUCKETS), readers[1].bucket(BUCKETS));
-        let town = Self { redis, stores, feeds: Arc::new(feeds), author, readers, _dir: dir };
+        let changes = Changes::new(feeds.clone());
+        let town = Self { redis, stores, feeds, changes, step_max, author, readers, _dir: dir };
         for reader in &town.readers {
             town.visit(*reader).await;
         }
@@ -61,7 +64,7 @@ impl Town {
     }
 
     async fn visit(&self, reader: UserNo) {
-        self.feeds.head(InboxKey::main(reader)).await.unwrap();
+        self.changes.head(InboxKey::main(reader)).await.unwrap();
     }
 
     async fn publish(&self) {
@@ -76,7 +79,8 @@ impl Town {
     /// A worker that takes one bucket at a time and sweeps once, at the start.
     fn work(&self, doorbell: Arc<dyn Doorbell>) -> JoinHandle<()> {
         let settings = Settings { buckets_at_once: 1, sweep_every: Duration::from_secs(3600), ..Settings::default() };
-        let worker = Worker::new(self.feeds.clone(), self.stores.jobs.clone(), doorbell, settings);
+        let fan_out = FanOut::new(self.feeds.clone()).with_step_max(self.step_max);
+        let worker = Worker::new(fan_out, self.stores.jobs.clone(), doorbell, settings);
         tokio::spawn(async move { worker.run(CancellationToken::new()).await })
     }
 
@@ -143,7 +147,7 @@ async fn what_is_lost_before_the_end_comes_again(step_max: usize) {
     until("the fan-out is finished", async || town.is_drained().await).await;
     assert!(!bell.loses.load(Ordering::SeqCst), "Redis was emptied");
     for reader in &town.readers {
-        let log = town.feeds.log(InboxKey::main(*reader)).await.unwrap();
+        let log = town.changes.log(InboxKey::main(*reader)).await.unwrap();
         assert_eq!(log.entries.len(), 1, "{reader:?}");
     }
     // A rebuild brings the post by itself. That push has been through all buckets again is seen by its progress.

@@ -28,7 +28,7 @@ impl Weighter<InboxKey, Kept> for ByBytes {
 }
 
 /// The windows that are kept, by inbox.
-pub(in crate::feed) struct Windows(Cache<InboxKey, Kept, ByBytes>);
+pub(super) struct Windows(Cache<InboxKey, Kept, ByBytes>);
 
 impl Default for Windows {
     fn default() -> Self {

@@ -213,7 +213,7 @@ impl Feed {
         adds.map(|(key, (author, direct))| add(*key, *author, *direct)).collect()
     }
 
-    /// Where the feed ends if it shows so many, as [`Feeds::page`] finds it.
+    /// Where the feed ends if it shows so many, as [`Pages::page`] finds it.
     fn end(&self, most: usize) -> Option<DisplayKey> {
         match End::of(&above_floor(&self.log), self.log.floor, most) {
             End::At(end) => end,
@@ -221,7 +221,7 @@ impl Feed {
         }
     }
 
-    /// A page as [`Feeds::page`] makes it, and whether there is a next one.
+    /// A page as [`Pages::page`] makes it, and whether there is a next one.
     fn page(
         &mut self,
         before: Option<DisplayKey>,

@@ -154,9 +154,8 @@ pub(crate) async fn begin(node: &Node) {
 }
 
 async fn learn(node: &Node) -> Result<()> {
-    let feeds = &node.feeds;
     let head = bounded(node.outboxes.pull_head()).await?;
-    feeds.heard_pull(head);
+    node.changes.heard_pull(head);
     node.hot.state.lock().asked = Some(head);
     Ok(())
 }
@@ -190,7 +189,7 @@ async fn ask(node: &Node) {
 }
 
 async fn ask_once(node: &Node) -> Result<()> {
-    let (hot, feeds) = (&node.hot, &node.feeds);
+    let hot = &node.hot;
     let (asked, room) = {
         let state = hot.state.lock();
         (state.asked, state.room())
@@ -203,7 +202,7 @@ async fn ask_once(node: &Node) -> Result<()> {
     };
     // This number includes history, which no broadcast tells of, but reads are to find it.
     let head = bounded(node.outboxes.pull_head()).await?;
-    feeds.heard_pull(head);
+    node.changes.heard_pull(head);
     let limit = room.min(ASKED);
     if limit == 0 || head <= after {
         return Ok(());

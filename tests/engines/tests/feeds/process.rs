@@ -17,7 +17,8 @@ use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 use feedgate_tests::oracle::{
     Changes, Inbox, NOW, Node, Op, PULL_ABOVE, Page, STEP_MAX, Serves, World, listens, name_feeds,
 };
-use feedgate_timeline::{Settings, Worker};
+use feedgate_tests::rules::Rules;
+use feedgate_timeline::{FanOut, Settings, Worker};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +65,7 @@ pub(crate) async fn patient<T, F: Future<Output = Result<T>>>(ask: impl Fn() -> 
 pub(crate) struct Process {
     pub(crate) archive: Arc<dyn Archive>,
     jobs: Arc<dyn Jobs>,
-    feeds: Arc<Feeds>,
+    rules: Arc<Rules>,
     worker: JoinHandle<()>,
     shutdown: CancellationToken,
     _listening: Listening,
@@ -85,8 +86,9 @@ impl Process {
         let bus = Bus::connect(&engines.nats.url()).await.unwrap();
         let jobs: Arc<dyn Jobs> = Arc::new(NatsJobs::open(bus.clone(), JobSettings::default()).await.unwrap());
         let doorbell: Arc<dyn Doorbell> = Arc::new(NatsDoorbell::open(bus, name, sessions));
-        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, backfill).with_step_max(STEP_MAX));
-        let listening = listens(&feeds, &*doorbell);
+        let feeds = Arc::new(Feeds::new(archive.clone(), inboxes, backfill));
+        let rules = Arc::new(Rules::by_steps(feeds.clone(), STEP_MAX));
+        let listening = listens(&rules.changes, &*doorbell);
         let settings = Settings {
             sweep_every: Duration::from_millis(200),
             overdue: Duration::from_millis(300),
@@ -94,16 +96,16 @@ impl Process {
             retry_max: Duration::from_millis(200),
             ..Settings::default()
         };
-        let worker = Worker::new(feeds.clone(), jobs.clone(), doorbell, settings);
+        let worker = Worker::new(FanOut::new(feeds).with_step_max(STEP_MAX), jobs.clone(), doorbell, settings);
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let worker = tokio::spawn(async move { worker.run(stop).await });
-        Self { archive, jobs, feeds, worker, shutdown, _listening: listening }
+        Self { archive, jobs, rules, worker, shutdown, _listening: listening }
     }
 
     /// This process as the users of a world meet it.
     pub(crate) fn node(&self, world: &World, numbers: &[UserNo]) -> Patient {
-        let node = Node { feeds: self.feeds.clone(), world: world.clone(), numbers: numbers.to_vec() };
+        let node = Node { rules: self.rules.clone(), world: world.clone(), numbers: numbers.to_vec() };
         Patient { node, publisher: Publisher::new(self.archive.clone(), self.jobs.clone()) }
     }
 
@@ -130,7 +132,7 @@ impl Patient {
     }
 
     pub(crate) async fn sleep(&self, inbox: Inbox) {
-        patient(|| self.node.feeds.inboxes().discard(self.node.key(inbox))).await;
+        patient(|| self.node.rules.feeds.inboxes().discard(self.node.key(inbox))).await;
     }
 
     pub(crate) async fn hear(&self) {

@@ -3,9 +3,8 @@
 //! Invariant: others may have got a name since, so what is read to be finished is read with the list of all, or before
 //! it. The inbox of a feed that is named later is built later too, from no less.
 
+use feedgate_common::FeedId;
 use parking_lot::Mutex;
-
-use crate::FeedId;
 
 /// Every feed of which this node has heard; at first the main one.
 pub(super) struct KnownFeeds(Mutex<Vec<FeedId>>);

@@ -3,19 +3,40 @@
 //! A read takes in what was heard of when it began, and waits for nothing that comes later: a device that is to see
 //! that is woken for it. So reads end however fast authors who are pulled post.
 
+use std::sync::Arc;
+
+use super::news::Looked;
 use super::{Feeds, TRIES, contended};
 use crate::error::Result;
-use crate::inboxes::{Log, Read, Stand};
+use crate::inboxes::{Log, Read, STEP_MAX, Stand};
 use crate::{InboxKey, Position};
 
-impl Feeds {
+/// The change logs as devices read them: built where they are missing, with what their readers pull.
+pub struct Changes {
+    pub(super) feeds: Arc<Feeds>,
+    pub(super) looked: Looked,
+    /// Entries that one take brings at most.
+    pub(super) take_max: usize,
+}
+
+impl Changes {
+    /// Those of `feeds`. They know of no pull records until they [hear](Self::heard_pull) of them.
+    pub fn new(feeds: Arc<Feeds>) -> Self {
+        Self { feeds, looked: Looked::default(), take_max: STEP_MAX }
+    }
+
+    /// Bounds a take of what is pulled to `take_max` entries; at least 1, at most [`STEP_MAX`].
+    pub fn with_take_max(self, take_max: usize) -> Self {
+        Self { take_max: take_max.clamp(1, STEP_MAX), ..self }
+    }
+
     /// [`Inboxes::read`](crate::Inboxes::read), never `Missing`: an inbox that is missing is rebuilt
     /// first, in a new epoch, so that an old position is `Gone`. What the reader can pull is taken in first.
     pub async fn read(&self, key: InboxKey, after: Position, limit: usize) -> Result<Read> {
         let known = self.pull_head();
         for _ in 0..TRIES {
-            match self.inboxes.read(key, after, limit).await? {
-                Read::Missing => self.rebuild(key).await?,
+            match self.feeds.inboxes.read(key, after, limit).await? {
+                Read::Missing => self.feeds.rebuild(key).await?,
                 Read::Entries { taken, .. } if self.may_have_news(key, after.epoch, taken, known) => {
                     self.pull(key, after.epoch, taken, known).await?;
                 }
@@ -29,12 +50,12 @@ impl Feeds {
     pub async fn head(&self, key: InboxKey) -> Result<Position> {
         let known = self.pull_head();
         for _ in 0..TRIES {
-            match self.inboxes.stand(key).await? {
+            match self.feeds.inboxes.stand(key).await? {
                 Some(Stand { head, taken }) if self.may_have_news(key, head.epoch, taken, known) => {
                     self.pull(key, head.epoch, taken, known).await?;
                 }
                 Some(Stand { head, .. }) => return Ok(head),
-                None => self.rebuild(key).await?,
+                None => self.feeds.rebuild(key).await?,
             }
         }
         Err(contended("a read of the head"))
@@ -44,12 +65,12 @@ impl Feeds {
     pub async fn log(&self, key: InboxKey) -> Result<Log> {
         let known = self.pull_head();
         for _ in 0..TRIES {
-            match self.inboxes.log(key).await? {
+            match self.feeds.inboxes.log(key).await? {
                 Some(log) if self.may_have_news(key, log.head.epoch, log.taken, known) => {
                     self.pull(key, log.head.epoch, log.taken, known).await?;
                 }
                 Some(log) => return Ok(log),
-                None => self.rebuild(key).await?,
+                None => self.feeds.rebuild(key).await?,
             }
         }
         Err(contended("a read of the log"))

@@ -17,14 +17,15 @@
 //!
 //! The work names only the reader, so repeated and reordered follows and unfollows merge by themselves (I15).
 
+use feedgate_common::archive::{EDGE_ADDS_MAX, EDGES_MAX, EdgeState, Event, FeedAdd};
+use feedgate_common::doorbell::Growth;
+use feedgate_common::error::Result;
+use feedgate_common::feed::{TRIES, contended};
+use feedgate_common::inboxes::{EdgeStep, EdgeStepped, Stand};
+use feedgate_common::{Cut, Entry, FeedId, Generation, InboxKey, Op, Progress, PullSeq, UserNo, failpoint};
 use futures_util::future::{try_join, try_join_all};
 
-use super::{Feeds, TRIES, contended};
-use crate::archive::{EDGE_ADDS_MAX, EDGES_MAX, EdgeState, Event, FeedAdd};
-use crate::doorbell::Growth;
-use crate::error::Result;
-use crate::inboxes::{EdgeStep, EdgeStepped, Stand};
-use crate::{Cut, Entry, FeedId, Generation, InboxKey, Op, Progress, PullSeq, UserNo, failpoint};
+use super::FanOut;
 
 /// No inbox has pulled so far: a step that expects this only asks whether there is anything to do.
 const NOWHERE: PullSeq = (1 << 53) - 1;
@@ -51,12 +52,12 @@ struct Stepped {
     growth: Option<Growth>,
 }
 
-impl Feeds {
+impl FanOut {
     /// Takes in the edges of the reader that are outstanding now, the first of them if they are many, in each of the
     /// reader's inboxes. Answers what is thereby finished, at least one unless nothing is outstanding, and where those
     /// logs stand that have grown.
     pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
-        let authors = self.archive.edges_due(reader, EDGES_MAX).await?;
+        let authors = self.archive().edges_due(reader, EDGES_MAX).await?;
         self.bring(reader, authors.into_iter().map(Due::new).collect()).await
     }
 
@@ -89,9 +90,9 @@ impl Feeds {
         let mut left = self.known.all();
         left.retain(|feed| due.iter().any(|due| !due.served.contains(feed)));
         let keys: Vec<InboxKey> = left.into_iter().map(|feed| InboxKey { reader, feed }).collect();
-        let bucket = reader.bucket(self.inboxes.buckets());
+        let bucket = reader.bucket(self.inboxes().buckets());
         let of: Vec<_> = due.iter().map(|due| (due.author, bucket)).collect();
-        let (progress, stands) = try_join(self.inboxes.progress(&of), self.inboxes.stands(&keys)).await?;
+        let (progress, stands) = try_join(self.inboxes().progress(&of), self.inboxes().stands(&keys)).await?;
         let edges: Vec<(UserNo, Progress)> = due.iter().map(|due| due.author).zip(progress).collect();
         let (mut there, mut missing) = (vec![], vec![]);
         for (key, stand) in keys.into_iter().zip(stands) {
@@ -101,13 +102,13 @@ impl Feeds {
             }
         }
         let pulled: Vec<_> = there.iter().map(|(key, stand)| (key.feed, stand.taken.pull)).collect();
-        let now = self.archive.edge_states(reader, &edges, &pulled, self.backfill).await?;
+        let now = self.archive().edge_states(reader, &edges, &pulled, self.feeds.backfill()).await?;
         due.truncate(now.edges.len());
         for (due, edge) in due.iter_mut().zip(&now.edges) {
             due.generation = due.generation.min(edge.generation);
         }
         let steps = there.iter().zip(now.states).map(|(&at, states)| self.step_inbox(at, &edges, states));
-        let (stepped, come) = try_join(try_join_all(steps), self.inboxes.present(&missing)).await?;
+        let (stepped, come) = try_join(try_join_all(steps), self.inboxes().present(&missing)).await?;
         for ((key, _), stepped) in there.iter().zip(stepped) {
             for (due, took) in due.iter_mut().zip(stepped.took) {
                 due.served.extend(took.then_some(key.feed));
@@ -118,7 +119,7 @@ impl Feeds {
             due.iter_mut().for_each(|due| due.served.push(key.feed));
         }
         for key in come {
-            self.rebuild(key).await?;
+            self.feeds.rebuild(key).await?;
         }
         Ok(self.known.learn(now.feeds, &[]))
     }
@@ -140,7 +141,7 @@ impl Feeds {
             quiet.push(state.quiet);
             steps.push(EdgeStep { key, author, generation, on, expected, adds });
         }
-        let stepped = self.inboxes.step_edges(steps).await?;
+        let stepped = self.inboxes().step_edges(steps).await?;
         failpoint::hit("edge-step-done");
         let full = stepped.contains(&EdgeStepped::Full) || too_many && stepped.contains(&EdgeStepped::Overtaken);
         let last = |grew: &dyn Fn(&EdgeStepped) -> bool| {
@@ -149,7 +150,7 @@ impl Feeds {
         };
         if full {
             // More than a step brings, or than the inbox remembers: a rebuild brings all of it.
-            self.inboxes.discard(key).await?;
+            self.inboxes().discard(key).await?;
             // Who is online reads again, and is told to start over.
             let acted = last(&|stepped| !matches!(stepped, EdgeStepped::Nothing));
             let growth = acted.map(|author| Growth::of_one(key, author, stand.head));

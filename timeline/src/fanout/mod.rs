@@ -1,0 +1,61 @@
+//! Fan-out: the steps that bring what was written into inboxes, as plain async code over the traits.
+//!
+//! ```text
+//!   advance   one push step of (author, bucket), or of all buckets at once
+//!   edge      one step of a reader's follows and unfollows
+//!   direct    one step of what is addressed to a reader
+//!   plan      what one push step brings to whom, pure
+//! ```
+//!
+//! Invariants: each step compares what it has read, so it may be repeated, cut off, or run by two workers at once. An
+//! event is answered as finished only when each inbox of its reader, or of its bucket, has taken it in, or will be built
+//! with it.
+//!
+//! The fourth door, pull, belongs to the reads of a gateway: [`Changes`](feedgate_common::feed::Changes).
+
+mod advance;
+mod direct;
+mod edge;
+mod known;
+mod plan;
+
+use std::sync::Arc;
+
+use feedgate_common::feed::Feeds;
+use feedgate_common::inboxes::STEP_MAX;
+use feedgate_common::{Archive, Inboxes};
+
+pub use advance::{Left, Round, Step};
+use known::KnownFeeds;
+pub use plan::{StepSize, plan};
+
+/// The steps of fan-out over the stores of some feeds. It holds no state that matters.
+pub struct FanOut {
+    feeds: Arc<Feeds>,
+    known: KnownFeeds,
+    step: StepSize,
+    /// Entries that one take brings at most.
+    take_max: usize,
+}
+
+impl FanOut {
+    /// Into the inboxes of `feeds`, by steps as large as the stores take them.
+    pub fn new(feeds: Arc<Feeds>) -> Self {
+        Self { feeds, known: KnownFeeds::default(), step: StepSize::default(), take_max: STEP_MAX }
+    }
+
+    /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1,
+    /// at most [`STEP_MAX`].
+    pub fn with_step_max(self, step_max: usize) -> Self {
+        let most = step_max.clamp(1, STEP_MAX);
+        Self { step: StepSize { recipients: most, appends: most }, take_max: most, ..self }
+    }
+
+    pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
+        self.feeds.archive()
+    }
+
+    pub(crate) fn inboxes(&self) -> &Arc<dyn Inboxes> {
+        self.feeds.inboxes()
+    }
+}

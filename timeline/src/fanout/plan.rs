@@ -1,0 +1,135 @@
+//! What one push step brings to whom: the pure rule of [`FanOut::advance`](super::FanOut::advance).
+
+use feedgate_common::archive::Recipient;
+use feedgate_common::change::Route;
+use feedgate_common::inboxes::{APPENDS_MAX, Advance, STEP_MAX};
+use feedgate_common::{Bucket, FeedId, Progress, Record, UserNo};
+
+/// How much a push step takes on at most.
+#[derive(Debug, Clone, Copy)]
+pub struct StepSize {
+    /// Readers; one more than it has read of them is another step.
+    pub recipients: usize,
+    /// Records times readers, but for one record at least.
+    pub appends: usize,
+}
+
+impl Default for StepSize {
+    fn default() -> Self {
+        Self { recipients: STEP_MAX, appends: APPENDS_MAX }
+    }
+}
+
+/// How many records ahead only have to be passed by: those of route pull before the first that is pushed.
+pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
+    match expected.last {
+        Some(_) => 0,
+        None => ahead.iter().take_while(|record| record.route == Route::Pull).count(),
+    }
+}
+
+/// The largest step within `size`, or one record to one page of readers. `ahead` is not empty; `recipients` are the
+/// first of those whom the record in progress has not reached, or all.
+pub fn plan(
+    (author, bucket): (UserNo, Bucket),
+    expected: Progress,
+    ahead: &[Record],
+    recipients: Vec<Recipient>,
+    size: StepSize,
+) -> Advance {
+    let passed = pulled(expected, ahead);
+    if passed > 0 {
+        // It reaches no inbox, of whatever feed.
+        let (feed, next) = (FeedId::MAIN, Progress::at(expected.done + passed as u64));
+        return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![] };
+    }
+    let feed = ahead[0].feed;
+    // What is pulled is passed by, whatever its feed.
+    let same_feed = ahead.iter().take_while(|record| record.route == Route::Pull || record.feed == feed).count();
+    let last_page = recipients.len() < size.recipients;
+    let whole_records = if expected.last.is_none() && last_page {
+        (size.appends / recipients.len().max(1)).clamp(1, same_feed)
+    } else {
+        1
+    };
+    let next = if last_page {
+        Progress::at(expected.done + whole_records as u64)
+    } else {
+        Progress { done: expected.done, last: recipients.last().map(|r| r.reader) }
+    };
+    let records = ahead[..whole_records].iter().filter(|r| r.route == Route::Push).copied().collect();
+    Advance { author, bucket, feed, expected, next, records, recipients }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::{DisplayKey, ItemId, Op};
+
+    use super::*;
+
+    const SIZE: StepSize = StepSize { recipients: 1000, appends: 4000 };
+
+    fn records(from: u64, n: u64) -> Vec<Record> {
+        (from..from + n)
+            .map(|seq| Record {
+                seq,
+                op: Op::Add,
+                route: Route::Push,
+                feed: FeedId::MAIN,
+                key: DisplayKey { rank: 0, item: ItemId(seq) },
+            })
+            .collect()
+    }
+
+    fn readers(n: u32) -> Vec<Recipient> {
+        (1..=n).map(|i| Recipient { reader: UserNo(i), generation: 1, from: 0, counter: 1 }).collect()
+    }
+
+    #[test]
+    fn few_readers_get_many_records_in_one_step() {
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &records(5, 8), readers(800), SIZE);
+        assert_eq!((step.next, step.records.len()), (Progress::at(9), 5));
+    }
+
+    #[test]
+    fn a_full_page_of_readers_gets_one_record_and_the_progress_stands_inside_it() {
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &records(5, 8), readers(1000), SIZE);
+        assert_eq!((step.next, step.records.len()), (Progress { done: 4, last: Some(UserNo(1000)) }, 1));
+    }
+
+    #[test]
+    fn the_last_page_finishes_its_record() {
+        let half = Progress { done: 4, last: Some(UserNo(0)) };
+        let step = plan((UserNo(9), Bucket(0)), half, &records(5, 8), readers(3), SIZE);
+        assert_eq!((step.next, step.records.len()), (Progress::at(5), 1));
+    }
+
+    #[test]
+    fn records_that_are_pulled_are_passed_by_at_once_and_reach_nobody() {
+        let mut ahead = records(5, 8);
+        ahead[..3].iter_mut().for_each(|record| record.route = Route::Pull);
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &ahead, readers(1000), SIZE);
+        assert_eq!((step.next, step.records.len(), step.recipients.len()), (Progress::at(7), 0, 0));
+        let inside = Progress { done: 7, last: Some(UserNo(0)) };
+        assert_eq!(pulled(inside, &ahead[3..]), 0, "a record in progress is pushed");
+    }
+
+    #[test]
+    fn a_step_ends_where_the_next_record_goes_to_another_feed_and_passes_by_what_is_pulled() {
+        let mut ahead = records(5, 8);
+        ahead[1].route = Route::Pull;
+        for record in [1, 3, 4] {
+            ahead[record].feed = FeedId(2);
+        }
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(4), &ahead, readers(8), SIZE);
+        assert_eq!((step.feed, step.next, step.records.len()), (FeedId::MAIN, Progress::at(7), 2));
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(7), &ahead[3..], readers(8), SIZE);
+        assert_eq!((step.feed, step.next, step.records.len()), (FeedId(2), Progress::at(9), 2));
+    }
+
+    #[test]
+    fn a_bucket_without_followers_passes_everything_at_once() {
+        let step = plan((UserNo(9), Bucket(0)), Progress::at(0), &records(1, 8), vec![], SIZE);
+        assert_eq!(step.next, Progress::at(8));
+    }
+}
