@@ -54,7 +54,7 @@ use tokio_util::task::TaskTracker;
 
 use api::Api;
 use api::access::Access;
-use api::payload::Room;
+use api::payload::Memory;
 use api::writer::Writer;
 use auth::verifier::Verifier;
 use limits::budget::Budget;
@@ -98,7 +98,8 @@ impl Gateway {
         let node = Node::new(node, stores, Arc::new(settings));
         let access = Access::new(node.clone(), verifier.clone(), budget.clone());
         let connections = connection::Shared::new(node.clone(), archive.clone(), verifier, budget);
-        let api = Api { access, archive, node: node.clone(), room: Room::new(), stopping: stopping.clone(), writer };
+        let api =
+            Api { access, archive, node: node.clone(), memory: Memory::new(), stopping: stopping.clone(), writer };
         Self(Ports::new(node, api::router(api), connections, tasks, stopping))
     }
 

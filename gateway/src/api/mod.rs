@@ -53,7 +53,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::verifier::Verifier;
 use crate::node::Node;
 use access::Access;
-use payload::Room;
+use payload::Memory;
 use problem::{Kind, Problem, short};
 use writer::Writer;
 
@@ -65,7 +65,7 @@ pub(crate) struct Api {
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) node: Arc<Node>,
     /// The memory for request bodies.
-    pub(crate) room: Room,
+    pub(crate) memory: Memory,
     /// Cancelled when the drain begins.
     pub(crate) stopping: CancellationToken,
     pub(crate) writer: Writer,
@@ -85,8 +85,8 @@ macro_rules! parts {
 parts! {
     Arc<dyn Archive>: archive,
     Arc<Feeds>: node.feeds,
+    Memory: memory,
     Arc<Node>: node,
-    Room: room,
     CancellationToken: stopping,
     Arc<Verifier>: access.verifier,
     Writer: writer

@@ -1,6 +1,6 @@
 //! Reads a JSON request body, and checks its type, its size and its syntax.
 //!
-//! Memory is bounded: every body that is being read or worked on holds its bytes of one [`Room`], and a request that
+//! Memory is bounded: every body that is being read or worked on holds its bytes of one [`Memory`], and a request that
 //! does not fit gets 503 before anything of it is read.
 
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use super::problem::{Kind, Problem, short};
 pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 
 /// The KiB that all request bodies may hold together.
-const ROOM_KIB: usize = 128 * 1024;
+const MEMORY_KIB: usize = 128 * 1024;
 
 /// How long after its head a body must have arrived.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The memory for request bodies. Its clones are one room.
+/// The memory that request bodies may take together. All clones count the same bytes.
 #[derive(Clone)]
-pub(crate) struct Room(Arc<Semaphore>);
+pub(crate) struct Memory(Arc<Semaphore>);
 
-impl Room {
+impl Memory {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(ROOM_KIB)))
+        Self(Arc::new(Semaphore::new(MEMORY_KIB)))
     }
 
     /// Takes `kib` KiB for a request of which nothing has been read; 503 if there are not as many left.
@@ -64,7 +64,7 @@ impl<const MAX: usize> FromRequest<Api> for Payload<MAX> {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         content_type(request.headers())?;
-        read(request, MAX, &api.room).await
+        read(request, MAX, &api.memory).await
     }
 }
 
@@ -77,7 +77,7 @@ impl FromRequest<Api> for OptionalPayload {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         let typed = content_type(request.headers());
-        let mut payload = read(request, ONE, &api.room).await?;
+        let mut payload = read(request, ONE, &api.memory).await?;
         if payload.json.is_empty() {
             payload.json = Bytes::from_static(b"{}");
         } else {
@@ -87,7 +87,7 @@ impl FromRequest<Api> for OptionalPayload {
     }
 }
 
-async fn read<const MAX: usize>(request: Request, max: usize, room: &Room) -> Result<Payload<MAX>, Problem> {
+async fn read<const MAX: usize>(request: Request, max: usize, memory: &Memory) -> Result<Payload<MAX>, Problem> {
     let (head, body) = request.into_parts();
     let too_large = || Problem::new(Kind::TooLarge, format!("a request to this route holds at most {max} bytes"));
     let hint = axum::body::HttpBody::size_hint(&body);
@@ -96,7 +96,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, room: &Room) -> Re
     }
     let expected = hint.upper().map_or(max, |upper| usize::try_from(upper).unwrap_or(max).min(max));
     let kib = u32::try_from(expected.div_ceil(1024)).expect("a payload's bound fits into 32 bits");
-    let held = room.hold(kib)?;
+    let held = memory.hold(kib)?;
     let arrived = tokio::time::timeout(TIMEOUT, Limited::new(body, max).collect()).await;
     if let Some(whole) = head.extensions.get::<Whole>() {
         whole.tell();

@@ -1,6 +1,5 @@
 //! The feeds that one connection has used: the main one, which nearly every device has, in a field of its own; named
 //! feeds are added when they are first used.
-//! as they come.
 //!
 //! ```text
 //!   main ─▶ named ─▶ named ─▶ main …     whose turn it is to read: one at a time, each in its turn

@@ -65,13 +65,13 @@ impl From<Full> for StoreError {
 
 /// The bytes that all answers of one node may hold, and what each user may hold of them.
 pub(crate) struct Budget {
-    node: Arc<Node>,
+    node: Arc<Total>,
     share_bytes: usize,
     /// The share of all who come with the API key, together: half of the node's bytes.
     backends: Arc<Share>,
 }
 
-struct Node {
+struct Total {
     room: Semaphore,
     /// The shares that are in use, by user.
     shares: DashMap<UserId, Weak<Share>>,
@@ -79,7 +79,7 @@ struct Node {
 
 /// The bytes that the answers to one user, or to all backends together, may hold.
 pub(crate) struct Share {
-    node: Arc<Node>,
+    node: Arc<Total>,
     /// The user of this share; `None` for the share of the backends.
     user: Option<UserId>,
     room: Semaphore,
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Reservation {
 impl Budget {
     /// The budget of a node whose answers may hold `bytes` bytes, at least [`NODE_MIN`].
     pub(crate) fn new(bytes: usize) -> Self {
-        let node = Arc::new(Node { room: Semaphore::new(bytes), shares: DashMap::new() });
+        let node = Arc::new(Total { room: Semaphore::new(bytes), shares: DashMap::new() });
         let backends = Share { node: node.clone(), user: None, room: Semaphore::new(bytes / 2) };
         Self { node, share_bytes: bytes / SHARES, backends: Arc::new(backends) }
     }

@@ -41,14 +41,14 @@ pub(crate) async fn run(node: &Node) {
 /// Wakes every session and confirms it in the session pool, spread over time, whenever a wake or a close may have been
 /// lost.
 async fn make_up_for_the_missed(node: &Node) {
-    let mut pace = Pace::default();
+    let mut rounds = Rounds::default();
     loop {
         node.pool.until_missed().await;
-        let time = pace.begin(Instant::now());
+        let time = rounds.begin(Instant::now());
         let seats = node.pool.seated();
         let woken = paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK));
         let ((), confirmed) = join(woken, keeper::confirm(node, time)).await;
-        pace.ended = Some(Instant::now());
+        rounds.ended = Some(Instant::now());
         if let Err(error) = confirmed {
             tracing::debug!(%error, "sessions could not be confirmed after closes may have been lost; trying again");
             sleep(keeper::AGAIN).await;
@@ -60,12 +60,12 @@ async fn make_up_for_the_missed(node: &Node) {
 /// How long a round takes. All sessions that read at once may be why wakes are lost again, so a round that follows
 /// another one without a rest takes twice as long as that one.
 #[derive(Default)]
-struct Pace {
+struct Rounds {
     time: Duration,
     ended: Option<Instant>,
 }
 
-impl Pace {
+impl Rounds {
     /// The time that a round takes which begins at `now`.
     fn begin(&mut self, now: Instant) -> Duration {
         let rested = self.ended.is_none_or(|ended| now.duration_since(ended) > self.time);
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn rounds_that_follow_each_other_take_ever_longer_until_there_was_a_rest() {
-        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let (mut rounds, mut now) = (Rounds::default(), Instant::now());
         let mut round = |rest: u64| {
             now += Duration::from_secs(rest);
-            let time = pace.begin(now);
+            let time = rounds.begin(now);
             now += time;
-            pace.ended = Some(now);
+            rounds.ended = Some(now);
             time.as_secs()
         };
         assert_eq!([0, 0, 1, 8, 0, 16, 0, 0].map(&mut round), [2, 4, 8, 16, 32, 64, 64, 64]);

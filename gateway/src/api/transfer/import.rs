@@ -25,7 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use super::super::access::Backend;
-use super::super::payload::{self, Room};
+use super::super::payload::{self, Memory};
 use super::super::problem::Problem;
 use super::super::publish::BATCH_READERS_MAX;
 use super::super::query::NoQuery;
@@ -83,12 +83,12 @@ struct Totals {
 /// Answers `POST /v1/import` with a stream of report lines.
 pub(in super::super) async fn import(
     _: Backend,
-    State(room): State<Room>,
+    State(memory): State<Memory>,
     State(writer): State<Writer>,
     _: NoQuery,
     body: Body,
 ) -> Result<Response, Problem> {
-    let held = room.hold(HELD_KIB)?;
+    let held = memory.hold(HELD_KIB)?;
     let importer = Importer { writer, lines: Lines::of(body), totals: Totals::default(), over: false, _held: held };
     let reports = stream::unfold(importer, |mut importer| async move {
         let report = importer.next().await?;
