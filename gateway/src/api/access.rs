@@ -20,7 +20,7 @@ use axum::http::request::Parts;
 use feedgate_common::UserId;
 
 use super::Api;
-use super::answer::{Tickets, Turn};
+use super::answer::{Permit, Tickets};
 use super::problem::{Kind, Problem};
 use crate::auth::TokenError;
 use crate::auth::verifier::Verifier;
@@ -98,9 +98,9 @@ impl Caller {
 
     /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be
     /// read. Holds nothing if it fails or is dropped.
-    pub(crate) async fn turn(self, bytes: usize) -> Result<Turn, Problem> {
+    pub(crate) async fn permit(self, bytes: usize) -> Result<Permit, Problem> {
         let held = self.share.reserve(bytes).await?;
-        Ok(Turn::new(held, self.tickets, self.node.turn().await))
+        Ok(Permit::new(held, self.tickets, self.node.read_permit().await))
     }
 }
 

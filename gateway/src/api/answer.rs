@@ -1,7 +1,7 @@
 //! An answer to a read: JSON whose bytes are counted in memory until the caller has taken them.
 //!
 //! ```text
-//!   turn ──▶ read ──▶ encode into pieces ──▶ each piece is given back, and no longer counted, when it is written
+//!   permit ──▶ read ──▶ encode into pieces ──▶ each piece is given back, and no longer counted, when it is written
 //! ```
 
 use std::collections::VecDeque;
@@ -34,13 +34,13 @@ pub(crate) struct Tickets {
 }
 
 /// The permission for one read, with the bytes that are counted for it.
-pub(crate) struct Turn {
+pub(crate) struct Permit {
     held: Reservation,
     tickets: Arc<Tickets>,
     _reads: OwnedSemaphorePermit,
 }
 
-impl Turn {
+impl Permit {
     /// Begins a read; `held` must have room for the most bytes that it takes.
     pub(crate) fn new(held: Reservation, tickets: Tickets, reads: OwnedSemaphorePermit) -> Self {
         Self { held, tickets: Arc::new(tickets), _reads: reads }
@@ -140,10 +140,10 @@ mod tests {
         let share = budget.of(&"ann".parse().unwrap());
         let left =
             || NODE_MIN / 16 - (0..).take_while(|n| share.try_reserve(n * 1024).is_some()).last().unwrap() * 1024;
-        let permit = reads.clone().try_acquire_owned().unwrap();
-        let turn = Turn::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), permit);
+        let reading = reads.clone().try_acquire_owned().unwrap();
+        let permit = Permit::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), reading);
         let text = "x".repeat(100_000);
-        let mut body = turn.answer(&text).into_body();
+        let mut body = permit.answer(&text).into_body();
         assert!(reads.try_acquire().is_ok(), "the stores are free for others");
         assert_eq!(body.size_hint().exact(), Some(100_002));
         let mut whole = Vec::new();

@@ -49,7 +49,7 @@ pub(super) async fn read(
     let params = query.only(&["name", "offset", "epoch", "limit"])?;
     let feed = params.feed(node.feeds.named())?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
-    let turn = caller.turn(most(limit, ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(limit, ANSWER_BYTES)).await?;
     let key = InboxKey { reader: intern(&*archive, &user).await?, feed };
     node.touches.note(key);
     let after = match after {
@@ -60,7 +60,7 @@ pub(super) async fn read(
         Read::Entries { entries, head, .. } => {
             let changes = lines(&node.changes, feed, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
-            Ok(turn.answer(&Answer { changes, position, head }))
+            Ok(permit.answer(&Answer { changes, position, head }))
         }
         Read::Gone { head } => Err(Problem::gone(head)),
         Read::Missing => Err(StoreError::unavailable("an inbox vanished during a read").into()),

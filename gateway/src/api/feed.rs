@@ -28,10 +28,10 @@ pub(super) async fn page(
     let params = query.only(&["name", "limit", "cursor"])?;
     let feed = params.feed(node.feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
-    let turn = caller.turn(most(limit + 1, ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(limit + 1, ANSWER_BYTES)).await?;
     let reader = intern(&*archive, &user).await?;
     let key = InboxKey { reader, feed };
     node.touches.note(key);
     let page = node.pages.page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
-    Ok(turn.answer(&PageJson::from(page)))
+    Ok(permit.answer(&PageJson::from(page)))
 }

@@ -103,7 +103,7 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
     let cursor = params.get("cursor").map(|text| decimal(text).ok_or_else(wrong)).transpose()?;
     let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
-    let turn = caller.turn((limit + 1) * LINE_MAX).await?;
+    let permit = caller.permit((limit + 1) * LINE_MAX).await?;
     // Reading one more than asked shows whether there is a next page.
     let mut lines = match user_no(names, user).await? {
         Some(user) => ask(user, cursor, limit + 1).await?,
@@ -112,5 +112,5 @@ pub(super) async fn list<Asked: Future<Output = error::Result<Vec<Follow>>>>(
     let next = (lines.len() > limit).then(|| lines[limit - 1].cursor.to_string());
     lines.truncate(limit);
     let users = lines.into_iter().map(|line| UserJson { user: line.user, since: line.since }).collect();
-    Ok(turn.answer(&List { users, next }))
+    Ok(permit.answer(&List { users, next }))
 }

@@ -34,11 +34,11 @@ pub(super) async fn read(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     let reader = caller.reader().cloned();
-    let turn = caller.turn(most(1, ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(1, ANSWER_BYTES)).await?;
     let id = resolve(&*archive, &which).await?;
     let found = visible(reader.as_ref(), &*archive, archive.items(&[id]).await?).await?;
     let item = found.into_iter().flatten().next().ok_or_else(|| missing(&which))?;
-    Ok((etag(&item), turn.answer(&item)).into_response())
+    Ok((etag(&item), permit.answer(&item)).into_response())
 }
 
 /// Several items, and the ids of those that the caller does not see.
@@ -59,7 +59,7 @@ pub(super) async fn by_ids(
 ) -> Result<Response, Problem> {
     let ids = ids(query.only(&["ids"])?.get("ids"))?;
     let reader = caller.reader().cloned();
-    let turn = caller.turn(most(ids.len(), ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(ids.len(), ANSWER_BYTES)).await?;
     let mut stretch = Stretch::new(Limit { items: IDS_MAX, bytes: ANSWER_BYTES });
     let (mut missing, mut left) = (Vec::new(), &ids[..]);
     while !left.is_empty() && !stretch.is_cut() {
@@ -77,7 +77,7 @@ pub(super) async fn by_ids(
         }
     }
     let next = (!left.is_empty()).then(|| left.iter().map(ItemId::to_string).collect::<Vec<_>>().join(","));
-    Ok(turn.answer(&Items { items: stretch.finish().0, missing, next }))
+    Ok(permit.answer(&Items { items: stretch.finish().0, missing, next }))
 }
 
 /// Answers `PATCH /v1/items/{id}` with `{"body":…}`.
@@ -92,12 +92,12 @@ pub(super) async fn edit(
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
     let body = publish::body(&payload.fields(&["body"])?)?;
-    let turn = caller.turn(most(1, ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(1, ANSWER_BYTES)).await?;
     let item = resolve(&*archive, &which).await?;
     write(&writer, &which, Write::Edit { item, body, if_version }).await?;
     let now = archive.items(&[item]).await?.into_iter().flatten().next();
     let item = now.ok_or_else(|| missing(&which))?;
-    Ok((etag(&item), turn.answer(&item)).into_response())
+    Ok((etag(&item), permit.answer(&item)).into_response())
 }
 
 /// Answers `DELETE /v1/items/{id}`. Deleting an item again changes nothing and succeeds.

@@ -34,13 +34,13 @@ pub(super) async fn page(
     let params = query.only(&["name", "limit", "cursor"])?;
     let feed = params.feed(feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
-    let turn = caller.turn(most(limit + 1, ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(limit + 1, ANSWER_BYTES)).await?;
     let Some(author) = user_no(&*archive, &user).await? else {
-        return Ok(turn.answer(&Profile::default()));
+        return Ok(permit.answer(&Profile::default()));
     };
     let stretch = living(&*archive, author, feed, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
     let (items, next) = stretch.finish();
-    Ok(turn.answer(&Profile { items, next: next.map(page_json::cursor_text) }))
+    Ok(permit.answer(&Profile { items, next: next.map(page_json::cursor_text) }))
 }
 
 /// The items below `before`. If one is deleted between the read of the outbox and the read of the item, the next one

@@ -42,7 +42,7 @@ pub(super) async fn list(
     _: NoQuery,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
-    let turn = caller.turn(LIST_BYTES).await?;
+    let permit = caller.permit(LIST_BYTES).await?;
     let found = match user_no(&*archive, &user).await? {
         Some(user) => node.sessions.list(user).await?,
         None => vec![],
@@ -53,7 +53,7 @@ pub(super) async fn list(
         position: s.position,
         since: s.since,
     };
-    Ok(turn.answer(&Sessions { sessions: found.into_iter().map(line).collect() }))
+    Ok(permit.answer(&Sessions { sessions: found.into_iter().map(line).collect() }))
 }
 
 /// Answers `DELETE /v1/users/{user}/sessions/{device}`: ends the device's session on whichever node it is. Its

@@ -22,7 +22,7 @@ pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<
     shared.node.touches.note(key);
     let limit = asked.limit.min(shared.node.settings.batch);
     let mut held = shared.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
-    let _turn = shared.node.turn().await;
+    let _permit = shared.node.read_permit().await;
     let Some((entries, head)) = stretch(&shared.node.changes, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };

@@ -77,7 +77,7 @@ const MESSAGE_MAX_BEFORE_CONNECT: usize = 4096;
 /// The most rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
 
-/// The most time for a command or a read, its wait for a turn at the stores included. A subscribe may take as long
+/// The most time for a command or a read, its wait for a permit to read included. A subscribe may take as long
 /// again if another channel's read is in flight.
 const TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -1,7 +1,7 @@
 //! Carries out what a subscription asks of the log: the read, the items that the log refers to, and the bytes to send.
 //!
 //! Bounds: in this node as many reads run at once, by WebSocket and by HTTP, as there are
-//! [turns](crate::node::Node::turn); the rest wait. They hold as many bytes as the [`budget`] has room for, of which a
+//! [permits](crate::node::Node::read_permit); the rest wait. They hold as many bytes as the [`budget`] has room for, of which a
 //! subscription takes one slice and one change.
 
 use std::sync::Arc;
@@ -46,12 +46,12 @@ pub(crate) async fn read(
         Ask::Head => match live.and_then(|own| growth.head_after(key, own)) {
             Some(head) => Found::Head(head),
             None => {
-                let _turn = shared.node.turn().await;
+                let _permit = shared.node.read_permit().await;
                 Found::Head(shared.node.changes.head(key).await?)
             }
         },
         Ask::Serves(own) => {
-            let _turn = shared.node.turn().await;
+            let _permit = shared.node.read_permit().await;
             match shared.node.changes.read(key, own, 1).await? {
                 Read::Entries { head, .. } => Found::Head(Position { epoch: own.epoch, offset: head }),
                 Read::Gone { head } => Found::Gone(head),
@@ -69,7 +69,7 @@ async fn changes(shared: &Shared, who: &Identity, key: InboxKey, own: Position, 
     let room = |entries| budget::most(entries, SLICE_BYTES);
     let most = room(recent.as_ref().map_or(batch, |(entries, _)| entries.len()));
     let mut held = shared.budget.of(&who.user.id).reserve(most).await?;
-    let _turn = shared.node.turn().await;
+    let _permit = shared.node.read_permit().await;
     let read = match recent {
         Some((entries, head)) => Read::Entries { entries, head, taken: Default::default() },
         None => shared.node.changes.read(key, own, batch).await?,

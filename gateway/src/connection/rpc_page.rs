@@ -27,7 +27,7 @@ pub(crate) async fn page(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<Pag
     let key = who.inbox(asked.feed);
     shared.node.touches.note(key);
     let mut held = shared.budget.of(&who.user.id).reserve(most(limit + 1, REPLY_BYTES)).await?;
-    let _turn = shared.node.turn().await;
+    let _permit = shared.node.read_permit().await;
     let page = shared.node.pages.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
     let mut json = serde_json::to_vec(&PageJson::from(page)).expect("a page is plain data");
     one_line(&mut json);

@@ -79,13 +79,13 @@ impl Rounds {
 pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)) {
     let started = Instant::now();
     for (n, chunk) in all.chunks(AT_ONCE).enumerate() {
-        turn(started, time, n * AT_ONCE, all.len()).await;
+        until_due(started, time, n * AT_ONCE, all.len()).await;
         chunk.iter().for_each(&mut each);
     }
 }
 
 /// Waits until element `n` of `all` is due, when they are spread evenly over `time`. Cancel safe.
-pub(crate) async fn turn(started: Instant, time: Duration, n: usize, all: usize) {
+pub(crate) async fn until_due(started: Instant, time: Duration, n: usize, all: usize) {
     let due = time.mul_f64(n as f64 / all as f64);
     if !due.is_zero() {
         sleep_until(started + due).await;

@@ -18,7 +18,7 @@ use futures_util::future::join3;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::node::Node;
-use crate::node::background::turn;
+use crate::node::background::until_due;
 use crate::node::bounded::{CALL, bounded};
 use crate::node::pool::Seat;
 
@@ -110,7 +110,7 @@ pub(crate) async fn confirm(node: &Node, time: Duration) -> Result<()> {
     let started = Instant::now();
     let seats = node.pool.seated();
     for (n, chunk) in seats.chunks(CHUNK).enumerate() {
-        turn(started, time, n * CHUNK, seats.len()).await;
+        until_due(started, time, n * CHUNK, seats.len()).await;
         confirm_some(node, chunk).await?;
     }
     Ok(())
@@ -120,7 +120,7 @@ pub(crate) async fn confirm(node: &Node, time: Duration) -> Result<()> {
 async fn confirm_in_turn(node: &Node, interval: Duration) -> Result<()> {
     let started = Instant::now();
     confirm(node, interval).await?;
-    turn(started, interval, 1, 1).await;
+    until_due(started, interval, 1, 1).await;
     Ok(())
 }
 

@@ -148,7 +148,7 @@ impl Node {
     }
 
     /// Waits until another read of the stores may begin; the read lasts until the permit is dropped. Cancel safe.
-    pub(crate) async fn turn(&self) -> OwnedSemaphorePermit {
+    pub(crate) async fn read_permit(&self) -> OwnedSemaphorePermit {
         self.reads.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
