@@ -90,6 +90,24 @@ pub struct DisplayKey {
     pub item: ItemId,
 }
 
+impl DisplayKey {
+    /// The least key above it; `None` above the greatest of all.
+    pub fn just_above(self) -> Option<Self> {
+        match self.item.0.checked_add(1) {
+            Some(item) => Some(Self { rank: self.rank, item: ItemId(item) }),
+            None => Some(Self { rank: self.rank.checked_add(1)?, item: ItemId(0) }),
+        }
+    }
+
+    /// The greatest key below it; `None` below the least of all.
+    pub fn just_below(self) -> Option<Self> {
+        match self.item.0.checked_sub(1) {
+            Some(item) => Some(Self { rank: self.rank, item: ItemId(item) }),
+            None => Some(Self { rank: self.rank.checked_sub(1)?, item: ItemId(u64::MAX) }),
+        }
+    }
+}
+
 /// A change in an author's outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
@@ -159,5 +177,16 @@ mod tests {
         for (class, followers, route) in cases {
             assert_eq!(route_of(class, followers, DEFAULT_PULL_ABOVE), route, "{class:?} with {followers}");
         }
+    }
+
+    #[test]
+    fn neighbours_of_a_key_are_the_next_ones_and_end_at_the_extremes() {
+        let key = |rank, item| DisplayKey { rank, item: ItemId(item) };
+        assert_eq!(key(5, 7).just_above(), Some(key(5, 8)));
+        assert_eq!(key(5, u64::MAX).just_above(), Some(key(6, 0)));
+        assert_eq!(key(i64::MAX, u64::MAX).just_above(), None, "not a key below it, which would lose it");
+        assert_eq!(key(5, 7).just_below(), Some(key(5, 6)));
+        assert_eq!(key(5, 0).just_below(), Some(key(4, u64::MAX)));
+        assert_eq!(key(i64::MIN, 0).just_below(), None);
     }
 }

@@ -11,9 +11,11 @@
 //!
 //! An Archive never reads a whole outbox; code that checks an Archive may.
 
+use std::collections::HashMap;
+
 use crate::archive::Edge;
 use crate::change::{Op, Route};
-use crate::{Cut, PullSeq, Record, UserNo};
+use crate::{Cut, Generation, OutboxSeq, Progress, PullSeq, Record, UserNo};
 
 /// The adds of one author that a reader under `edge` sees, in outbox order.
 ///
@@ -31,10 +33,28 @@ pub fn shown(outbox: &[Record], edge: Edge, backfill: usize, reached: impl Fn(&R
         outbox.iter().any(|other| other.op == Op::Delete && other.key.item == add.key.item && other.seq <= upto)
     };
     let before: Vec<&Record> = adds().filter(|add| add.seq <= edge.from && !deleted(add, edge.from)).collect();
-    let most = if edge.generation == 0 { 0 } else { backfill };
-    let newest = &before[before.len().saturating_sub(most)..];
+    let newest = &before[before.len().saturating_sub(backfill_of(edge.generation, backfill))..];
     let since = adds().filter(|add| add.seq > edge.from && reached(add));
     newest.iter().copied().chain(since).filter(|add| !deleted(add, u64::MAX)).copied().collect()
+}
+
+/// How many adds up to `from` an edge of this generation shows: none if the reader follows only because everyone does,
+/// and so never followed.
+pub fn backfill_of(generation: Generation, backfill: usize) -> usize {
+    if generation == 0 { 0 } else { backfill }
+}
+
+/// The authors whose outbox goes beyond where push has come, each with its head; for
+/// [`FeedState::ahead`](crate::archive::FeedState::ahead). Each of `outboxes` is an author whom the reader follows, the
+/// generation of the edge, and the outbox head. A reader who never followed is not pushed to.
+pub fn ahead_of_push(
+    outboxes: impl Iterator<Item = (UserNo, Generation, OutboxSeq)>,
+    progress: &[(UserNo, Progress)],
+) -> Vec<(UserNo, OutboxSeq)> {
+    let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
+    let done = |author| progress.get(&author).map_or(0, |progress| progress.done);
+    let ahead = outboxes.filter(|&(author, generation, head)| generation > 0 && head > done(author));
+    ahead.map(|(author, _, head)| (author, head)).collect()
 }
 
 /// Whether the way that brings the record, push or pull, has already passed it for `reader`. If so, a step that reads
@@ -55,7 +75,7 @@ pub fn is_news(record: &Record, pull_seq: PullSeq, edge: Edge, after: PullSeq) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DisplayKey, FeedId, ItemId, Progress};
+    use crate::{DisplayKey, FeedId, ItemId};
 
     /// The n-th is record n; a delete names the record that added its item.
     fn outbox(ops: &[(Op, u64)]) -> Vec<Record> {
@@ -88,6 +108,14 @@ mod tests {
         let edge = Edge { on: true, generation: 1, from: 1 };
         let shown = shown(&outbox, edge, 9, |add| add.seq <= 2);
         assert_eq!(shown.iter().map(|add| add.seq).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn an_outbox_is_ahead_of_push_if_the_reader_is_pushed_to_and_push_has_not_come_to_its_head() {
+        let outboxes = [(1, 4, 7), (2, 4, 7), (3, 4, 7), (4, 0, 7)];
+        let progress = [(UserNo(1), Progress::at(7)), (UserNo(2), Progress::at(6)), (UserNo(4), Progress::at(6))];
+        let outboxes = outboxes.map(|(author, generation, head)| (UserNo(author), generation, head));
+        assert_eq!(ahead_of_push(outboxes.into_iter(), &progress), [(UserNo(2), 7), (UserNo(3), 7)]);
     }
 
     #[test]

@@ -85,6 +85,12 @@ impl EdgeRow {
     pub fn edge(self) -> Edge {
         effective_edge(Some((self.follows, self.shields, self.generation, self.from)), None)
     }
+
+    /// The end of the records from before the follow, of which only the newest are shown. There may be records between
+    /// it and `from` that push or pull still brings.
+    pub fn past(self) -> OutboxSeq {
+        self.past.unwrap_or(self.from)
+    }
 }
 
 /// An item, living or deleted, without its body.

@@ -8,7 +8,7 @@
 //!               hydrate   entries into changes with their items
 //!   Pages       page      a stretch in display order                     gateway
 //!   Limit       limit     how much one answer holds                      gateway
-//!               order     the adds of a rebuilt inbox, oldest first      homes of the Archive
+//!               order     the log of a rebuilt inbox                     homes of the Archive
 //! ```
 //!
 //! The rules that carry a record into inboxes (push, follow, direct items) are the worker's: module `fanout` of
@@ -34,7 +34,7 @@ use std::time::Duration;
 pub use changes::Changes;
 pub use hydrate::Change;
 pub use limit::{FETCH, Limit, Stretch};
-pub use order::oldest_first;
+pub use order::first_log;
 pub use page::{Page, Pages, living};
 pub use write::{Publisher, jobs_of};
 

@@ -9,7 +9,7 @@ use crate::{DisplayKey, UserNo};
 /// Sorts adds for a new log: each author's in outbox order, and among authors the one whose next is older in display
 /// order first: what is trimmed from the front later is then old in both. What is addressed to the reader stands in no
 /// outbox: of each author it counts as an outbox of its own, in display order.
-pub fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
+fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
     let count = adds.len();
     let mut by_author: HashMap<(UserNo, bool), Vec<FeedAdd>> = HashMap::new();
     for add in adds {
@@ -30,4 +30,12 @@ pub fn oldest_first(adds: Vec<FeedAdd>) -> Vec<FeedAdd> {
         order.extend(outboxes[at].front().map(|next| Reverse((next.key, at))));
     }
     merged
+}
+
+/// The log of a rebuilt inbox that keeps `limit` adds: these, the oldest first, and the floor of the log. `newest` are
+/// the feed's newest adds, newest first, one more than `limit` if there are so many.
+pub fn first_log(mut newest: Vec<FeedAdd>, limit: usize) -> (Vec<FeedAdd>, Option<DisplayKey>) {
+    let floor = newest.get(limit).map(|add| add.key);
+    newest.truncate(limit);
+    (oldest_first(newest), floor)
 }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use feedgate_common::archive::FeedAdd;
-use feedgate_common::feed::oldest_first;
+use feedgate_common::feed::first_log;
 use feedgate_common::inboxes::Build;
 use feedgate_common::rules::{is_past, shown};
 use feedgate_common::{Cut, Entry, Epoch, Op, PullSeq, Record};
@@ -116,8 +116,7 @@ pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
     let log = usize::from(read.log);
     let mut adds = adds(model, state, &read);
     adds.sort_unstable_by_key(|add| Reverse(add.key));
-    let floor = adds.get(model.bounds.keep).map(|add| add.key);
-    adds.truncate(model.bounds.keep);
+    let (adds, floor) = first_log(adds, model.bounds.keep);
     let late = model.variant == Some(Variant::RebuildCounterAfter);
     let entry = |add: FeedAdd| Entry {
         op: Op::Add,
@@ -130,7 +129,7 @@ pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
         key: model.key_of(log),
         epoch: Epoch(read.token.into()),
         built_at: if late { state.truth.readers[model.reader_of(log)].counter } else { read.counter }.into(),
-        entries: oldest_first(adds).into_iter().map(entry).collect(),
+        entries: adds.into_iter().map(entry).collect(),
         floor,
         taken: read.taken.into(),
         ahead: (0..AUTHORS)

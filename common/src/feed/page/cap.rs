@@ -5,7 +5,7 @@
 //!                                           └─ no ─▶ the rest from below the floor ─▶ the end, if there are so many
 //! ```
 
-use super::window::{Reading, just_above};
+use super::window::Reading;
 use crate::DisplayKey;
 
 /// Where a feed that shows a limited number of adds ends.
@@ -24,7 +24,7 @@ impl End {
             (Some(last), _) => Self::At(Some(shown[last])),
             (None, None) => Self::At(None),
             (None, Some(floor)) => {
-                let (before, limit) = (just_above(floor), most - shown.len());
+                let (before, limit) = (floor.just_above(), most - shown.len());
                 Self::Below(Reading { before, least_rank: None, limit })
             }
         }

@@ -8,7 +8,7 @@
 //! Invariant: the keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
 
 use super::living;
-use super::window::{Reading, Window, just_below};
+use super::window::{Reading, Window};
 use crate::DisplayKey;
 use crate::archive::FeedAdd;
 use crate::inboxes::Log;
@@ -49,7 +49,7 @@ impl<'a> Descent<'a> {
         let below = |key: &DisplayKey| before.is_none_or(|before| *key < before);
         shown.retain(|key| below(key) && is_within(end, key));
         let at = match (log.floor, before) {
-            (Some(floor), Some(before)) => just_below(before).map(|below| below.min(floor)),
+            (Some(floor), Some(before)) => before.just_below().map(|below| below.min(floor)),
             (floor, _) => floor,
         };
         Self { log, shown, at, end, window: None, most }
@@ -72,7 +72,7 @@ impl<'a> Descent<'a> {
         let mut keys = window.keys(at, limit);
         match keys.last() {
             Some(last) => {
-                self.at = just_below(*last);
+                self.at = last.just_below();
                 keys.retain(|key| is_within(self.end, key));
                 if keys.is_empty() { Leg::End } else { Leg::Keys(keys) }
             }

@@ -103,7 +103,7 @@ impl Window {
     /// What to read where it ends; `None` if it tells of all.
     pub(super) fn next(&self) -> Option<Reading> {
         let least_rank = self.stage.least_rank(self.begun);
-        Some(Reading { before: just_above(self.next?), least_rank, limit: self.most })
+        Some(Reading { before: self.next?.just_above(), least_rank, limit: self.most })
     }
 
     /// Takes in the answer to [`Window::next`], and lets go of what lies far above it.
@@ -116,11 +116,11 @@ impl Window {
         }
         adds.extend(told.iter().map(|add| Add { key: add.key, author: add.author, direct: add.outbox_seq == 0 }));
         if told.len() >= self.most {
-            self.next = told.last().and_then(|last| just_below(last.key));
+            self.next = told.last().and_then(|last| last.key.just_below());
             return;
         }
         let least = self.stage.least_rank(self.begun);
-        self.next = least.and_then(|rank| just_below(DisplayKey { rank, item: ItemId(0) }));
+        self.next = least.and_then(|rank| DisplayKey { rank, item: ItemId(0) }.just_below());
         self.stage = self.stage.further();
     }
 
@@ -171,22 +171,6 @@ impl Window {
     /// What it takes in memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + size_of::<Vec<Add>>() + self.adds.capacity() * size_of::<Add>()
-    }
-}
-
-/// The least key above `key`; `None` above the greatest of all.
-pub(super) fn just_above(key: DisplayKey) -> Option<DisplayKey> {
-    match key.item.0.checked_add(1) {
-        Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),
-        None => Some(DisplayKey { rank: key.rank.checked_add(1)?, item: ItemId(0) }),
-    }
-}
-
-/// The greatest key below `key`; `None` below the least of all.
-pub(super) fn just_below(key: DisplayKey) -> Option<DisplayKey> {
-    match key.item.0.checked_sub(1) {
-        Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),
-        None => Some(DisplayKey { rank: key.rank.checked_sub(1)?, item: ItemId(u64::MAX) }),
     }
 }
 
@@ -298,15 +282,5 @@ mod tests {
         assert!(window.covers(key(60, 1)) && !window.covers(key(60, 2)), "it does not tell of what is above");
         let late: Vec<(Op, i64)> = (41..=44).map(|rank| (Op::Add, rank)).collect();
         assert!(!window.follow(&log(5, &late)), "ten adds where a read asks for three");
-    }
-
-    #[test]
-    fn neighbours_of_a_key_are_the_next_ones_and_end_at_the_extremes() {
-        assert_eq!(just_above(key(5, 7)), Some(key(5, 8)));
-        assert_eq!(just_above(key(5, u64::MAX)), Some(key(6, 0)));
-        assert_eq!(just_above(key(i64::MAX, u64::MAX)), None, "not a key below it, which would lose it");
-        assert_eq!(just_below(key(5, 7)), Some(key(5, 6)));
-        assert_eq!(just_below(key(5, 0)), Some(key(4, u64::MAX)));
-        assert_eq!(just_below(key(i64::MIN, 0)), None);
     }
 }

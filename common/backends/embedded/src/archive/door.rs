@@ -18,15 +18,16 @@
 mod merge;
 mod window;
 
-use std::collections::HashMap;
-
+use feedgate_common::accept::EdgeRow as Held;
 use feedgate_common::archive::{EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState};
-use feedgate_common::change::Route;
 use feedgate_common::error::Result;
-use feedgate_common::feed::oldest_first;
-use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
+use feedgate_common::feed::first_log;
+use feedgate_common::rules::{ahead_of_push, backfill_of, is_past};
+use feedgate_common::{
+    Cut, DisplayKey, FeedId, InboxKey, Op, OutboxSeq, Progress, PullSeq, Record, UserNo, Watermarks,
+};
 
-use super::tables::{Adds, AuthorFeed, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
+use super::tables::{AddRow, Adds, AuthorFeed, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Lane};
 use super::{feeds, people};
 use crate::view::{Read, View};
 use merge::Newest;
@@ -78,27 +79,26 @@ impl Doors {
     ) -> Result<EdgeState> {
         let list = AuthorFeed { feed, author };
         let row = people::held(view, reader, author)?;
-        let (edge, quiet) = (row.edge(), row.quiet);
+        let (edge, quiet) = (row.held.edge(), row.quiet);
         if !edge.on {
             return Ok(EdgeState { edge, adds: vec![], quiet });
         }
-        let low = self.low(view, list, &row, backfill)?;
+        let low = self.low(view, list, row.held, backfill)?;
         let pushed = cut.progress.cut_for(reader).max(edge.from);
         let has_pulls = view.get::<Authors>(&author)?.is_some_and(|row| row.last_pull > 0);
         let end = if has_pulls { OutboxSeq::MAX } else { pushed };
         let mut adds = vec![];
         for row in view.scan::<Adds>((list, low)..=(list, end)) {
             let ((_, outbox_seq), add) = row?;
-            let reached = match add.route {
-                Route::Push => outbox_seq <= pushed,
-                Route::Pull => outbox_seq <= edge.from || add.pull_seq <= cut.pull,
-            };
-            if !reached && outbox_seq > pushed && add.pull_seq > cut.pull {
+            let AddRow { key, route, pull_seq, .. } = add;
+            let record = Record { seq: outbox_seq, op: Op::Add, route, feed, key };
+            let reached = outbox_seq <= edge.from || is_past(cut, reader, &record, pull_seq);
+            if !reached && outbox_seq > pushed && pull_seq > cut.pull {
                 // Pull numbers ascend with the outbox, so no later add is reached.
                 break;
             }
             if reached && add.deleted_by.is_none() {
-                adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key: add.key });
+                adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key });
                 if adds.len() > EDGE_ADDS_MAX {
                     break;
                 }
@@ -111,29 +111,20 @@ impl Doors {
     pub(super) fn build(
         &self,
         view: &View,
-        key @ InboxKey { reader, feed }: InboxKey,
+        key: InboxKey,
         progress: &[(UserNo, Progress)],
         backfill: usize,
         limit: usize,
     ) -> Result<FeedState> {
         let counters = view.get::<Counters>(&())?.unwrap_or_default();
-        let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
-        let (mut ahead, mut windows) = (vec![], vec![]);
-        for (author, edge) in people::edges(view, reader)? {
-            let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-            // A reader who follows only because everyone does is never pushed to.
-            let pushed = edge.generation > 0;
-            if pushed && outbox.head > progress.get(&author).map_or(0, |progress| progress.done) {
-                ahead.push((author, outbox.head));
-            }
-            windows.push((self.window(view, AuthorFeed { feed, author }, &edge, OutboxSeq::MAX, backfill)?, outbox));
-        }
-        let mut adds = newest(view, windows, Some(key), Stretch::default(), limit.saturating_add(1))?;
-        let floor = adds.get(limit).map(|add| add.key);
-        adds.truncate(limit);
-        let direct = view.get::<DirectHeads>(&reader)?.unwrap_or_default().head;
+        let windows = self.windows(view, key, backfill)?;
+        let outboxes = windows.iter().map(|(window, outbox)| (window.list.author, window.generation, outbox.head));
+        let ahead = ahead_of_push(outboxes, progress);
+        let newest = newest(view, windows, Some(key), Stretch::default(), limit.saturating_add(1))?;
+        let (adds, floor) = first_log(newest, limit);
+        let direct = view.get::<DirectHeads>(&key.reader)?.unwrap_or_default().head;
         let taken = Watermarks { pull: counters.pull, direct };
-        Ok(FeedState { built_at: counters.generation, adds: oldest_first(adds), floor, taken, ahead })
+        Ok(FeedState { built_at: counters.generation, adds, floor, taken, ahead })
     }
 
     /// At most `limit` adds of the feed within `stretch`, in display order, newest first.
@@ -145,24 +136,22 @@ impl Doors {
         backfill: usize,
         limit: usize,
     ) -> Result<Vec<FeedAdd>> {
-        let mut windows = vec![];
-        for (author, edge) in people::edges(view, key.reader)? {
+        newest(view, self.windows(view, key, backfill)?, Some(key), stretch, limit)
+    }
+
+    /// What each edge of the reader that is on shows of the feed, with the author's outbox.
+    fn windows(&self, view: &View, key: InboxKey, backfill: usize) -> Result<Vec<(Window, AuthorRow)>> {
+        let window = |(author, EdgeRow { held, .. })| {
             let list = AuthorFeed { feed: key.feed, author };
-            let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-            windows.push((self.window(view, list, &edge, OutboxSeq::MAX, backfill)?, outbox));
-        }
-        newest(view, windows, Some(key), stretch, limit)
+            let low = self.low(view, list, held, backfill)?;
+            Ok((Window { list, generation: held.generation, low }, view.get::<Authors>(&author)?.unwrap_or_default()))
+        };
+        people::edges(view, key.reader)?.into_iter().map(window).collect()
     }
 
-    fn window(&self, view: &View, list: AuthorFeed, edge: &EdgeRow, cut: OutboxSeq, backfill: usize) -> Result<Window> {
-        let low = self.low(view, list, edge, backfill)?;
-        Ok(Window { list, generation: edge.generation, low, push_up_to: cut.max(edge.from) })
-    }
-
-    /// Where the window of an edge begins. A reader who follows only because everyone does never followed by itself,
-    /// and gets no adds from before.
-    fn low(&self, view: &View, list: AuthorFeed, edge: &EdgeRow, backfill: usize) -> Result<OutboxSeq> {
-        self.lows.low(view, list, edge.past, if edge.generation == 0 { 0 } else { backfill })
+    /// Where the window of an edge begins.
+    fn low(&self, view: &View, list: AuthorFeed, held: Held, backfill: usize) -> Result<OutboxSeq> {
+        self.lows.low(view, list, held.past(), backfill_of(held.generation, backfill))
     }
 }
 
@@ -199,7 +188,7 @@ pub(super) fn profile(
     limit: usize,
 ) -> Result<Vec<DisplayKey>> {
     let outbox = view.get::<Authors>(&author)?.unwrap_or_default();
-    let everything = Window { list: AuthorFeed { feed, author }, generation: 0, low: 0, push_up_to: OutboxSeq::MAX };
+    let everything = Window { list: AuthorFeed { feed, author }, generation: 0, low: 0 };
     let stretch = Stretch { before, least_rank: None };
     let adds = newest(view, vec![(everything, outbox)], None, stretch, limit)?;
     Ok(adds.into_iter().map(|add| add.key).collect())

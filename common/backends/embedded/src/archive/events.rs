@@ -54,9 +54,11 @@ fn event_of(view: &View, owed: Owed) -> Result<Event> {
         Owed::Outbox { author } => {
             view.get::<Authors>(&author)?.map(|row| Event::Outbox { author, seq: row.head, redo: 0 })
         }
-        Owed::Edge { reader, author } => {
-            view.get::<Edges>(&(reader, author))?.map(|row| Event::Edge { reader, author, generation: row.generation })
-        }
+        Owed::Edge { reader, author } => view.get::<Edges>(&(reader, author))?.map(|row| Event::Edge {
+            reader,
+            author,
+            generation: row.held.generation,
+        }),
         Owed::Direct { reader } => view.get::<DirectHeads>(&reader)?.map(|row| Event::Direct { reader, seq: row.head }),
     };
     found.ok_or_else(|| StoreError::corrupt(format_args!("{owed:?} is outstanding, but there is no such row")))
@@ -160,7 +162,7 @@ fn finish_edge(
 ) -> Result<()> {
     let Some(mut row) = tx.get::<Edges>(&edge)? else { return Ok(()) };
     if let Some(due) = row.due
-        && generation >= row.generation
+        && generation >= row.held.generation
     {
         row.due = None;
         move_due(tx, counters, Owed::Edge { reader: edge.0, author: edge.1 }, due, None);

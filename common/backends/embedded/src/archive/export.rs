@@ -2,6 +2,7 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
+use feedgate_common::accept;
 use feedgate_common::archive::Held;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
@@ -29,7 +30,8 @@ pub(super) fn held(view: &View, reader: UserNo, after: Option<UserNo>, limit: us
         if found.len() >= limit {
             break;
         }
-        let ((_, author), EdgeRow { follows, shields, generation, past, listed, .. }) = row?;
+        let ((_, author), EdgeRow { held, listed, .. }) = row?;
+        let (past, accept::EdgeRow { follows, shields, generation, .. }) = (held.past(), held);
         if !follows && shields == Shields(0) && !view.has::<Everyones>(&author)? {
             continue;
         }

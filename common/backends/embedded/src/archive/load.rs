@@ -1,6 +1,6 @@
 //! Loads the rows that a decision needs, in its transaction.
 
-use feedgate_common::accept::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow};
+use feedgate_common::accept::{AuthorRow, Door, ItemRow, Need, ReaderRow};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
 use feedgate_common::{ItemId, StoreError, UserNo};
@@ -29,7 +29,7 @@ pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
             ledger.rows.readers.insert(reader, ReaderRow { counter: ledger.counters.generation, direct });
         }
         Need::Edge(reader, author) => {
-            let row = ledger.edge((reader, author))?.map(edge);
+            let row = ledger.edge((reader, author))?.map(|row| row.held);
             ledger.rows.edges.insert((reader, author), row);
         }
         Need::Item(id) | Need::Ended(id) => item(ledger, id)?,
@@ -57,11 +57,6 @@ fn author(ledger: &mut Ledger<'_, '_>, author: UserNo) -> Result<AuthorRow> {
         _ => None,
     };
     Ok(AuthorRow { head, last_in_step, has_aside, class, everyone_since, followers })
-}
-
-fn edge(row: tables::EdgeRow) -> EdgeRow {
-    let tables::EdgeRow { follows, shields, generation, from, past, .. } = row;
-    EdgeRow { follows, shields, generation, from, past: Some(past).filter(|past| *past < from) }
 }
 
 /// Loads an item, and the record that deleted it if there is one.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use feedgate_common::archive::{Edge, News, PullHead};
 use feedgate_common::change::Route;
 use feedgate_common::error::Result;
+use feedgate_common::rules::is_news;
 use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, PullSeq, Record, UserNo, Watermarks};
 use quick_cache::sync::Cache;
 
@@ -125,11 +126,12 @@ impl Stretches {
                     edge
                 }
             };
-            if edge.on && row.seq > edge.from {
+            let record = record(key.feed, row);
+            if is_news(&record, number, edge, after) {
                 if entries.len() >= limit {
                     return Ok(Some(number - 1));
                 }
-                entries.push(entry(key.feed, author, edge, row));
+                entries.push(Entry::of(&record, author, edge.generation));
             }
         }
         Ok(None)
@@ -150,8 +152,8 @@ fn stretch(view: &View, feed: FeedId, after: PullSeq) -> Result<Stretch> {
     Ok(records.into())
 }
 
-fn entry(feed: FeedId, author: UserNo, edge: Edge, PullRow { op, seq, key }: PullRow) -> Entry {
-    Entry::of(&Record { seq, op, route: Route::Pull, feed, key }, author, edge.generation)
+fn record(feed: FeedId, PullRow { op, seq, key }: PullRow) -> Record {
+    Record { seq, op, route: Route::Pull, feed, key }
 }
 
 /// Appends the records that the inbox pulls beyond `after`. If `limit` cuts them, answers the number up to which they
@@ -168,7 +170,7 @@ fn pulled(
     for (author, edge) in with_news(view, key.reader, after)? {
         let list = AuthorFeed { feed: key.feed, author };
         let rows = view.scan::<Pulls>((Excluded((list, after)), Included((list, PullSeq::MAX))));
-        let mut stream = Stream { edge, rows };
+        let mut stream = Stream { edge, after, rows };
         if let Some((number, entry)) = stream.next()? {
             order.push(Reverse((number, streams.len())));
             streams.push((stream, entry));
@@ -191,6 +193,7 @@ fn pulled(
 /// The pull records of one author and feed that the reader's edge lets through.
 struct Stream {
     edge: Edge,
+    after: PullSeq,
     rows: Rows<Pulls>,
 }
 
@@ -198,8 +201,9 @@ impl Stream {
     fn next(&mut self) -> Result<Option<(PullSeq, Entry)>> {
         for row in self.rows.by_ref() {
             let ((AuthorFeed { feed, author }, number), row) = row?;
-            if row.seq > self.edge.from {
-                return Ok(Some((number, entry(feed, author, self.edge, row))));
+            let record = record(feed, row);
+            if is_news(&record, number, self.edge, self.after) {
+                return Ok(Some((number, Entry::of(&record, author, self.edge.generation))));
             }
         }
         Ok(None)
@@ -221,7 +225,7 @@ fn with_news(view: &View, reader: UserNo, after: PullSeq) -> Result<Vec<(UserNo,
             Some(((_, author), row)) => held.push((author, row)),
             None => {
                 let edges = people::with_everyones(view, held)?.into_iter();
-                return beyond(view, after, edges.map(|(author, row)| (author, row.edge())).collect());
+                return beyond(view, after, edges.map(|(author, row)| (author, row.held.edge())).collect());
             }
         }
     }

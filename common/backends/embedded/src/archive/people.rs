@@ -16,7 +16,7 @@ use crate::view::{Read, View};
 
 /// The edge between a reader and an author.
 pub(super) fn edge(view: &View, reader: UserNo, author: UserNo) -> Result<Edge> {
-    Ok(held(view, reader, author)?.edge())
+    Ok(held(view, reader, author)?.held.edge())
 }
 
 /// The stored row of an edge. Without one: the row of a follow if everyone follows the author, else an empty one.
@@ -45,7 +45,7 @@ pub(super) fn with_everyones(view: &View, mut held: Vec<(UserNo, EdgeRow)>) -> R
         held.extend(everyones.into_iter().map(|(author, since)| (author, EdgeRow::of_everyone(since))));
         held.sort_unstable_by_key(|(author, _)| *author);
     }
-    held.retain(|(_, row)| row.edge().on);
+    held.retain(|(_, row)| row.held.edge().on);
     Ok(held)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result
     let mut addressed = vec![];
     for &item in items {
         if let Some(author) = view.get::<Recipients>(&(item, reader))?
-            && !view.get::<Edges>(&(reader, author))?.is_some_and(|row| row.shields.blocks())
+            && !view.get::<Edges>(&(reader, author))?.is_some_and(|row| row.held.shields.blocks())
         {
             addressed.push(item);
         }
@@ -118,7 +118,7 @@ pub(super) fn mutual(
             break;
         }
         let ((_, number), line) = row?;
-        if view.get::<Edges>(&(line.user, user))?.is_some_and(|back| back.follows) {
+        if view.get::<Edges>(&(line.user, user))?.is_some_and(|back| back.held.follows) {
             found.push(follow(view, users, number, line)?);
         }
     }

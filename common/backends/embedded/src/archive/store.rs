@@ -17,7 +17,7 @@ use super::load::add_of;
 use super::tables::{
     self, AddRow, Adds, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones, Expiries, FollowLine,
     FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Lane, Life, NOBODY, Owed, PullHeads,
-    PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads,
+    PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ToldHeads,
 };
 use crate::view::Read;
 
@@ -63,7 +63,7 @@ fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: b
             Lane::Aside => row.has_aside = true,
         }
         ledger.tx.put::<Adds>(&(list, seq), &AddRow { key, route, lane, deleted_by: None, pull_seq });
-        ledger.tx.put::<Shown>(&(list, lane, key), &ShownRow { seq, route });
+        ledger.tx.put::<Shown>(&(list, lane, key), &seq);
     }
     ledger.put_author(author, row);
     Ok(())
@@ -187,15 +187,13 @@ fn hold(
     effect: Option<bool>,
 ) -> Result<()> {
     let mut row = ledger.edge(edge)?.unwrap_or_default();
-    let EdgeRow { follows, shields, generation, from, past } = now;
-    (row.follows, row.shields, row.generation) = (follows, shields, generation);
-    (row.from, row.past) = (from, past.unwrap_or(from));
-    let is_newest = generation > ledger.counters.generation;
-    ledger.counters.generation = ledger.counters.generation.max(generation);
+    row.held = now;
+    let is_newest = now.generation > ledger.counters.generation;
+    ledger.counters.generation = ledger.counters.generation.max(now.generation);
     if let Some(since) = listed {
-        let number = if is_newest { generation } else { ledger.new_generation() };
+        let number = if is_newest { now.generation } else { ledger.new_generation() };
         row.listed = list(ledger, edge, number, since)?;
-    } else if !follows && row.listed > 0 {
+    } else if !now.follows && row.listed > 0 {
         ledger.tx.remove::<FollowingList>(&(reader, row.listed));
         ledger.tx.remove::<FollowerList>(&(author, row.listed));
         row.listed = 0;

@@ -29,7 +29,8 @@ async fn a_store_of_another_format_is_refused_by_its_number() {
     };
     db.write(Durability::Synced, set).await.unwrap();
     let Err(refused) = EmbeddedArchive::open(db, 16).await else { panic!("it was opened") };
-    assert!(refused.to_string().contains("is of format 2, and this version reads format 1 only"), "{refused}");
+    let why = format!("is of format {}, and this version reads format {FORMAT} only", FORMAT + 1);
+    assert!(refused.to_string().contains(&why), "{refused}");
 }
 
 /// An Archive with these counters; all others start at their beginning.

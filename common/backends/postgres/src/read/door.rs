@@ -12,11 +12,10 @@
 //!
 //! All functions here run several statements. They must be called over one snapshot.
 
-use std::collections::HashMap;
-
 use feedgate_common::archive::{EDGE_ADDS_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState};
-use feedgate_common::feed::oldest_first;
-use feedgate_common::{DisplayKey, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
+use feedgate_common::feed::first_log;
+use feedgate_common::rules::{ahead_of_push, backfill_of};
+use feedgate_common::{DisplayKey, FeedId, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 use sqlx::PgConnection;
 
 use super::graph;
@@ -67,17 +66,13 @@ async fn edges_on(connection: &mut PgConnection, reader: UserNo, backfill: usize
         sqlx::query_as(EDGES_ON).bind(rows::user(reader)).fetch_all(connection).await?;
     let followed = |(author, generation, past, head, has_aside)| {
         let (generation, past) = (rows::count_of(generation)?, rows::count_of(past)?);
-        let edge = Shown { author: rows::user_of(author)?, generation, past, backfill: shown(generation, backfill) };
+        let edge =
+            Shown { author: rows::user_of(author)?, generation, past, backfill: backfill_of(generation, backfill) };
         Ok(Followed { edge, head: rows::count_of(head)?, has_aside })
     };
     let mut followed: Vec<Followed> = read.into_iter().map(followed).collect::<sqlx::Result<_>>()?;
     followed.sort_unstable_by_key(|f| f.edge.author);
     Ok(followed)
-}
-
-/// How many adds up to `from` an edge shows: none if the reader follows only because everyone does.
-fn shown(generation: Generation, backfill: usize) -> usize {
-    if generation == 0 { 0 } else { backfill }
 }
 
 /// What a follow step appends for these edges, in each of these feeds. It is one statement if no feed is asked for.
@@ -94,7 +89,7 @@ pub(crate) async fn edge_states(
             author,
             generation: held.edge.generation,
             past: held.past,
-            backfill: shown(held.edge.generation, backfill),
+            backfill: backfill_of(held.edge.generation, backfill),
         },
         edge: held.edge,
         pushed: progress.cut_for(reader),
@@ -196,22 +191,17 @@ pub(crate) async fn build(
     backfill: usize,
     limit: usize,
 ) -> sqlx::Result<FeedState> {
-    let progress: HashMap<UserNo, Progress> = progress.iter().copied().collect();
     let (counter, direct, pull): (Option<i64>, Option<i64>, i64) =
         sqlx::query_as(COUNTS).bind(rows::user(reader)).fetch_one(&mut *connection).await?;
     let built_at = rows::count_of(counter.unwrap_or(0))?;
     let taken = Watermarks { pull: rows::count_of(pull)?, direct: rows::count_of(direct.unwrap_or(0))? };
     let followed = edges_on(&mut *connection, reader, backfill).await?;
-    let pushed = |author| progress.get(&author).map_or(0, |progress| progress.done);
-    // A reader who follows only because everyone does is never pushed to.
-    let behind = followed.iter().filter(|f| f.edge.generation > 0 && f.head > pushed(f.edge.author));
-    let ahead = behind.map(|f| (f.edge.author, f.head)).collect();
+    let ahead = ahead_of_push(followed.iter().map(|f| (f.edge.author, f.edge.generation, f.head)), progress);
     let windows = windows(&mut *connection, (lows, feed), &followed).await?;
     let sources = Sources { feed, windows, reader: Some(reader) };
-    let mut adds = newest(connection, sources, None, None, limit.saturating_add(1)).await?;
-    let floor = adds.get(limit).map(|add| add.key);
-    adds.truncate(limit);
-    Ok(FeedState { built_at, adds: oldest_first(adds), floor, taken, ahead })
+    let newest = newest(connection, sources, None, None, limit.saturating_add(1)).await?;
+    let (adds, floor) = first_log(newest, limit);
+    Ok(FeedState { built_at, adds, floor, taken, ahead })
 }
 
 /// Which part of a feed is read.
@@ -250,7 +240,7 @@ pub(crate) async fn profile(
     let has_aside: Option<bool> =
         sqlx::query_scalar(HAS_ASIDE).bind(rows::user(author)).fetch_optional(&mut *connection).await?;
     let Some(has_aside) = has_aside else { return Ok(vec![]) };
-    let everything = Window { author, generation: 0, low: Low::LEAST, push_up_to: OutboxSeq::MAX };
+    let everything = Window { author, generation: 0, low: Low::LEAST };
     let sources = Sources { feed, windows: vec![(everything, has_aside)], reader: None };
     let adds = newest(connection, sources, before, None, limit).await?;
     Ok(adds.into_iter().map(|add| add.key).collect())
@@ -266,7 +256,7 @@ async fn windows(
     let lows = lows.of(connection, feed, &edges).await?;
     let window = |(f, low): (&Followed, Low)| {
         let Shown { author, generation, .. } = f.edge;
-        (Window { author, generation, low, push_up_to: OutboxSeq::MAX }, f.has_aside)
+        (Window { author, generation, low }, f.has_aside)
     };
     Ok(followed.iter().zip(lows).map(window).collect())
 }

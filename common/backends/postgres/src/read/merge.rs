@@ -18,20 +18,18 @@ use sqlx::PgConnection;
 use super::window::Window;
 use crate::rows;
 
-/// The next rows of each stream, downwards between two keys that both belong to the range. Adds of route pull are shown
-/// even where push has not come, since nobody pushes them.
+/// The next rows of each stream, downwards between two keys that both belong to the range.
 const NEXT: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
-FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-            $7::bigint[], $8::bigint[])
-    WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, push_up_to, n)
+FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+    WITH ORDINALITY AS asked(author, lane, top_rank, top_item, low_rank, low_item, low, n)
 CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records r
     WHERE r.author = asked.author AND r.lane = asked.lane AND r.deleted_by IS NULL
       AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
       AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
-      AND r.seq >= asked.low AND (r.seq <= asked.push_up_to OR r.route = 2) AND r.op = 1 AND r.feed = $10
-    ORDER BY r.rank DESC, r.item DESC LIMIT $9
+      AND r.seq >= asked.low AND r.op = 1 AND r.feed = $9
+    ORDER BY r.rank DESC, r.item DESC LIMIT $8
 ) next";
 
 /// The next rows of what is addressed to a reader, downwards between two keys that both belong to the range.
@@ -79,7 +77,7 @@ pub(super) async fn newest(
     least_rank: Option<i64>,
     limit: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
-    let top = before.map_or(Some(GREATEST), below);
+    let top = before.map_or(Some(GREATEST), DisplayKey::just_below);
     let least = DisplayKey { rank: least_rank.unwrap_or(i64::MIN), item: ItemId(0) };
     let feed = sources.feed;
     let mut streams = streams(sources, top, least);
@@ -142,7 +140,7 @@ async fn read_on(
     }
     for (&at, count) in low.iter().zip(counts) {
         let stream = &mut streams[at];
-        stream.top = stream.read.back().filter(|_| count == chunk).and_then(|last| below(last.key));
+        stream.top = stream.read.back().filter(|_| count == chunk).and_then(|last| last.key.just_below());
     }
     Ok(())
 }
@@ -168,7 +166,6 @@ async fn in_lanes(
         .bind(column(|(.., low)| low.rank))
         .bind(column(|(.., low)| rows::item(low.item)))
         .bind(column(|(_, window, ..)| rows::count(window.low.seq)))
-        .bind(column(|(_, window, ..)| rows::count(window.push_up_to)))
         .bind(rows::limit(chunk))
         .bind(rows::feed(feed))
         .fetch_all(connection)
@@ -202,25 +199,4 @@ async fn direct(
         Ok(FeedAdd { author, outbox_seq: 0, generation: 0, key: rows::key_of(rank, item) })
     };
     read.into_iter().map(add).collect()
-}
-
-/// The greatest key that is less than `key`; `None` if there is none.
-fn below(key: DisplayKey) -> Option<DisplayKey> {
-    match key.item.0.checked_sub(1) {
-        Some(item) => Some(DisplayKey { rank: key.rank, item: ItemId(item) }),
-        None => key.rank.checked_sub(1).map(|rank| DisplayKey { rank, item: ItemId(u64::MAX) }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_below_is_the_next_one_down() {
-        let key = |rank, item| DisplayKey { rank, item: ItemId(item) };
-        assert_eq!(below(key(5, 7)), Some(key(5, 6)));
-        assert_eq!(below(key(5, 0)), Some(key(4, u64::MAX)));
-        assert_eq!(below(key(i64::MIN, 0)), None);
-    }
 }

@@ -48,10 +48,8 @@ pub(super) struct Window {
     pub(super) author: UserNo,
     /// The generation of the edge.
     pub(super) generation: Generation,
-    /// Where the window begins.
+    /// Where the window begins. Every add from there on that lives is shown.
     pub(super) low: Low,
-    /// Adds of route push with a greater sequence number are not shown: push brings them.
-    pub(super) push_up_to: OutboxSeq,
 }
 
 /// Where a window begins, in outbox order and in display order.

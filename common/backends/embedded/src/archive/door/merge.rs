@@ -52,17 +52,13 @@ impl Stream {
             }
         };
         for row in rows.by_ref() {
-            let ((AuthorFeed { author, .. }, lane, key), add) = row?;
-            if add.seq < window.low {
-                match lane {
-                    // In this lane, an add further down is older in the outbox too.
-                    Lane::InStep => return Ok(None),
-                    Lane::Aside => continue,
-                }
+            let ((AuthorFeed { author, .. }, lane, key), outbox_seq) = row?;
+            if outbox_seq >= window.low {
+                return Ok(Some(FeedAdd { author, outbox_seq, generation: window.generation, key }));
             }
-            if window.shows(add) {
-                let generation = window.generation;
-                return Ok(Some(FeedAdd { author, outbox_seq: add.seq, generation, key }));
+            // In this lane, an add further down is older in the outbox too.
+            if lane == Lane::InStep {
+                return Ok(None);
             }
         }
         Ok(None)

@@ -1,11 +1,10 @@
 //! The part of one author's outbox that an edge shows in one feed.
 
-use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::{Generation, OutboxSeq};
 use quick_cache::sync::Cache;
 
-use crate::archive::tables::{Adds, AuthorFeed, ShownRow};
+use crate::archive::tables::{Adds, AuthorFeed};
 use crate::view::{Read, View};
 
 /// The adds of one author to one feed that an edge shows.
@@ -15,18 +14,8 @@ pub(super) struct Window {
     pub(super) list: AuthorFeed,
     /// The generation of the edge.
     pub(super) generation: Generation,
-    /// No add with a smaller sequence number is shown.
+    /// No add with a smaller sequence number is shown; every other that lives is.
     pub(super) low: OutboxSeq,
-    /// Adds of route push with a greater sequence number are not shown: push brings them.
-    pub(super) push_up_to: OutboxSeq,
-}
-
-impl Window {
-    /// Whether a living add at or above `low` is shown. One of route pull above `from` always is, since no push brings
-    /// it.
-    pub(super) fn shows(&self, add: ShownRow) -> bool {
-        add.seq <= self.push_up_to || add.route == Route::Pull
-    }
 }
 
 /// How many starts of backfills are remembered; at most about 60 bytes each.

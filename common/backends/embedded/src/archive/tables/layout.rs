@@ -5,7 +5,7 @@ use compact_str::CompactString;
 use super::{fields, table};
 
 /// The format of all rows of the Archive, as their tables encode them. A store of another format is not opened.
-pub(crate) const FORMAT: u16 = 1;
+pub(crate) const FORMAT: u16 = 2;
 
 table! {
     /// The format and the layout of the rows.

@@ -67,7 +67,7 @@ pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries};
 pub(crate) use shields::{ShieldList, ShieldsUp};
-pub(crate) use shown::{Lane, Shown, ShownRow};
+pub(crate) use shown::{Lane, Shown};
 pub(crate) use users::{Names, Users};
 
 /// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named.
@@ -160,7 +160,9 @@ mod tests {
             (head, followers, last_pull, listed) in any::<(u64, u64, u64, u64)>(),
             due: Option<i64>,
         ) {
-            let edge = EdgeRow { follows, generation: head, from: followers, due, shields: Shields(shields), listed, quiet, past: head };
+            let (shields, past) = (Shields(shields), (!quiet).then_some(head));
+            let held = feedgate_common::accept::EdgeRow { follows, shields, generation: head, from: followers, past };
+            let edge = EdgeRow { held, due, listed, quiet };
             prop_assert_eq!(value_of(&bytes_of(&edge)), Some(edge));
             let class = feedgate_common::change::Class::Pull;
             let author = AuthorRow { head, due, class, followers, last_pull, redo: listed, ..AuthorRow::default() };

@@ -9,15 +9,14 @@
 //! add ends the search; without lanes it would go on through all of the author's adds. An author has one pair of lanes
 //! for all feeds: adds that are in step among all are in step among those of one feed.
 
-use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, OutboxSeq};
 
-use super::{AuthorFeed, fields, table};
+use super::{AuthorFeed, table};
 use crate::codec::Code;
 
 table! {
-    /// The living adds in display order, by author, feed and lane.
-    Shown: b's', Archive, (AuthorFeed, Lane, DisplayKey) => ShownRow
+    /// The living adds in display order, by author, feed and lane: the place of each in the outbox.
+    Shown: b's', Archive, (AuthorFeed, Lane, DisplayKey) => OutboxSeq
 }
 
 /// The lane of an add. It never changes.
@@ -26,15 +25,6 @@ pub(crate) enum Lane {
     InStep = 0,
     Aside = 1,
 }
-
-/// The place of an add in the outbox, and its route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ShownRow {
-    pub(crate) seq: OutboxSeq,
-    pub(crate) route: Route,
-}
-
-fields!(ShownRow { seq, route });
 
 impl Code for Lane {
     fn put(&self, out: &mut Vec<u8>) {
