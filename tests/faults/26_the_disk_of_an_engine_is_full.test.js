@@ -42,6 +42,8 @@ judged("i4_i6_the_disk_of_nats_is_full_under_load", { start: cluster({ disks: { 
   await fault("fill the disk", "nats", () => home.nats.fill(LEFT));
   const says = (answer) => /^503 .*NATS: stream FEED_\w+ takes no jobs/.test(answer);
   await until("every gateway says that NATS takes nothing", async () => (await all(home.gateways)).every(says), { seen: () => all(home.gateways) });
+  // A worker puts nothing until what the gateways could not put is overdue, after 30 s.
+  await until("every worker says so too", async () => (await all(home.workers)).every(says), { seen: () => all(home.workers) });
   for (const member of home.members) assert.equal((await member.request("GET", "/healthz")).status, 200, "it lives");
   await load.flows(20);
   await fault("empty the disk and start NATS again", "nats", async () => {

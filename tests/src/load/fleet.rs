@@ -16,14 +16,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::frame;
 use super::phone::{Deliver, Heard, Phone};
 
-/// Connections in the making at a time; fewer than any listener's backlog holds.
+/// Devices at a time that are not yet subscribed. Fewer than any listener's backlog holds, and so few that no store
+/// behind the server gets more calls at once than it answers in a second.
 const CONNECTING: usize = 100;
 
 /// No round takes this long unless something is lost.
@@ -108,7 +109,7 @@ impl Fleet {
         let gate = Arc::new(Semaphore::new(CONNECTING));
         let mut tasks = JoinSet::new();
         for (index, token) in plan.tokens.iter().enumerate() {
-            let turn = gate.clone().acquire_owned().await?;
+            let turn = timeout(PATIENCE, gate.clone().acquire_owned()).await.context("no device gets subscribed")??;
             let (shared, stalled) = (shared.clone(), plan.stalled.contains(&index));
             let socket = TcpSocket::new_v4()?;
             if stalled {
@@ -117,10 +118,8 @@ impl Fleet {
             let hello = shared.deliver.hello(token);
             let address = plan.addresses[index * plan.addresses.len() / count];
             tasks.spawn_local(async move {
-                let connected = timeout(PATIENCE, upgrade(socket, address, hello)).await;
-                drop(turn);
-                let ended = match connected {
-                    Ok(Ok((stream, early))) => shared.follow(index, &stream, early, stalled).await,
+                let ended = match timeout(PATIENCE, upgrade(socket, address, hello)).await {
+                    Ok(Ok((stream, early))) => shared.follow(index, &stream, early, stalled, turn).await,
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(anyhow!("a connection took too long")),
                 };
@@ -130,10 +129,10 @@ impl Fleet {
                 }
             });
         }
-        // The bare loop has nothing to wait for but the sockets.
-        let all = gate.acquire_many(CONNECTING as u32).await?;
         shared.until_none_left().await?;
-        drop(all);
+        // The bare loop has nothing to wait for but the sockets.
+        drop(gate.acquire_many(CONNECTING as u32).await?);
+        shared.check()?;
         Ok(Self { connecting: started.elapsed(), shared, tasks })
     }
 
@@ -241,12 +240,24 @@ impl Shared {
         }
     }
 
-    /// Reads until the socket ends, which it should not; a stalled device until it is subscribed.
-    async fn follow(&self, index: usize, stream: &TcpStream, mut rest: Vec<u8>, stalled: bool) -> anyhow::Result<()> {
+    /// Reads until the socket ends, which it should not; a stalled device until it is subscribed. The device gives its
+    /// turn to the next one as soon as it is subscribed, and the bare loop at once.
+    async fn follow(
+        &self,
+        index: usize,
+        stream: &TcpStream,
+        mut rest: Vec<u8>,
+        stalled: bool,
+        turn: OwnedSemaphorePermit,
+    ) -> anyhow::Result<()> {
+        let mut turn = Some(turn).filter(|_| self.deliver != Deliver::Raw);
         loop {
             stream.readable().await?;
-            if self.read(index, stream, &mut rest)? && stalled {
-                return std::future::pending().await;
+            if self.read(index, stream, &mut rest)? {
+                drop(turn.take());
+                if stalled {
+                    return std::future::pending().await;
+                }
             }
         }
     }

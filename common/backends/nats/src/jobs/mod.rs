@@ -47,8 +47,9 @@ use feeder::Feeder;
 use hands::Hands;
 use streams::Streams;
 
-/// How long a put that failed counts against the server. While work waits, workers put it again more often than this.
-const LATELY: Duration = Duration::from_secs(5);
+/// How long a put that failed counts against the server. The sweep of a worker puts overdue work again sooner than this:
+/// it comes round every 5 s by default, and a put fails after [`CALL`].
+const LATELY: Duration = Duration::from_secs(8);
 
 /// How the queue is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
