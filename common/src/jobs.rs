@@ -1,7 +1,11 @@
-//! Fan-out work: durable, delivered at least once, possibly out of order and twice.
+//! Fan-out work: delivered at least once while the queue lives, possibly out of order and twice.
 //!
 //! A job says only what is behind, never how far: working it off brings it to the current state, so
 //! equal jobs are one, and a job delivered again finds nothing left to do.
+//!
+//! A queue need not outlive its processes. Work is kept in the Archive, as [events](crate::archive::Events) that are
+//! outstanding until they are finished. A worker puts all of them at its start, and when the queue
+//! [says](Jobs::returns) that it was away or full. So after a crash every accepted event is worked on again.
 //!
 //! ```text
 //!   put ─▶ waiting ─take─▶ in flight ─ack─▶ gone ─▶ look again: what was put meanwhile may have been
@@ -107,12 +111,14 @@ pub struct Delivery {
 /// The queue of fan-out work.
 ///
 /// Every method fails with `Unavailable` or `Down` while the queue cannot work. A dropped future of a method other than
-/// [`take`](Self::take) leaves it done or not done.
+/// [`take`](Self::take) leaves it done or not done. A queue is bounded, or keeps its jobs on a disk.
 #[async_trait]
 pub trait Jobs: Send + Sync + 'static {
-    /// Adds work, [merged](Job::merged); durable against a crash of the process when it answers. A job equal to one
-    /// that waits or is in flight may be merged with it: its worker sees what came meanwhile, because it looks again
-    /// after its ack.
+    /// Adds work, [merged](Job::merged). A job equal to one that waits or is in flight may be merged with it: its worker
+    /// sees what came meanwhile, because it looks again after its ack.
+    ///
+    /// `Overloaded` if the queue has no room for some of the jobs; it has taken the others. It [says](Self::returns)
+    /// when it has room, and then a worker puts all that is outstanding: the caller need not keep the jobs.
     async fn put(&self, jobs: &[Job]) -> Result<()>;
 
     /// Waits for work of this lane, which is delivered in the order in which it was put. Cancel safe: a cancelled call
@@ -127,13 +133,15 @@ pub trait Jobs: Send + Sync + 'static {
     /// Gives a job back whose work was not done: the next call of [`take`](Self::take) gets it.
     async fn nack(&self, id: u64) -> Result<()>;
 
-    /// Says each time that the queue was away and is back. What was put meanwhile was refused, and what waited may be
-    /// lost: a caller that knows what is outstanding puts it again.
+    /// Says each time that the queue was away and is back, or was full and has room again. What was put meanwhile was
+    /// refused, and what waited may be lost: a caller that knows what is outstanding puts it again. Of several
+    /// listeners in one process at least one hears it.
     fn returns(&self) -> BoxStream<'static, ()> {
         stream::pending().boxed()
     }
 
-    /// Jobs that wait or are in flight, for the stats page.
+    /// Jobs that wait or are in flight, for the stats page. What the queue had no room for is not counted; it is among
+    /// the outstanding events of the Archive.
     async fn pending(&self) -> Result<u64>;
 
     /// Answers as soon as it can: whether the queue is there.

@@ -1,4 +1,5 @@
-//! What the embedded Archive takes in and gives back: durable publishes, and the reads of a feed.
+//! What the embedded Archive takes in and gives back: durable publishes, alone and with their fan-out, and the reads of a
+//! feed.
 //!
 //! `cargo bench -p feedgate-tests --bench publishes`. Every publish is answered only when it is on
 //! disk, so one publisher at a time shows the disk's sync and many show group commit. Prints plain
@@ -9,13 +10,22 @@ use std::time::{Duration, Instant};
 
 use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
-use feedgate_common::{Archive, Body, InboxKey, Progress, UserId, UserNo, Watermarks};
+use feedgate_common::feed::{Changes, Feeds, Publisher};
+use feedgate_common::{Archive, Body, InboxKey, Millis, Progress, UserId, UserNo, Watermarks};
 use feedgate_embedded::Embedded;
-use feedgate_tests::process::commit;
+use feedgate_tests::process::{Used, commit};
+use feedgate_timeline::{FanOut, Settings, Worker};
+use tokio_util::sync::CancellationToken;
 
 /// How long each rate is measured.
 const MEASURED: Duration = Duration::from_secs(4);
 const FOLLOWEES: usize = 100;
+/// Publishers whose posts are fanned out, the authors for whom each of them posts in turn, and the readers of all of them.
+const FANNED: usize = 64;
+const AUTHORS_EACH: usize = 50;
+const READERS: usize = 1000;
+/// How many of the readers follow an author.
+const FOLLOWERS: usize = 10;
 /// Authors who are pulled, and how often each has posted.
 const PULLED: usize = 50;
 const PULLED_EACH: usize = 100;
@@ -32,6 +42,7 @@ async fn run() -> anyhow::Result<()> {
         let rate = publish(&stores.archive, publishers).await?;
         line(&format!("durable publishes, {publishers} at a time"), rate, "per second");
     }
+    fan_out(&stores).await?;
     let reader = follow_and_fill(&stores.archive).await?;
     reads(&stores.archive, reader).await?;
     let fan = follow_and_pull(&stores.archive).await?;
@@ -64,6 +75,63 @@ async fn publish(archive: &Arc<dyn Archive>, publishers: usize) -> anyhow::Resul
         published += task.await??;
     }
     Ok(published as f64 / start.elapsed().as_secs_f64())
+}
+
+/// Publishes for a while to readers with inboxes, until the fan-out of the last post is finished.
+async fn fan_out(stores: &Embedded) -> anyhow::Result<()> {
+    let readers: Vec<UserId> = (0..READERS).map(|n| Ok(format!("r{n}").parse()?)).collect::<anyhow::Result<_>>()?;
+    for author in 0..FANNED * AUTHORS_EACH {
+        let followers = (0..FOLLOWERS).map(|n| readers[(author * 7 + n * READERS / FOLLOWERS) % READERS].clone());
+        let author: UserId = format!("f{author}").parse()?;
+        let follows = followers.map(|reader| Write::Follow { reader, author: author.clone() });
+        stores.archive.write(follows.collect(), now()).await?;
+    }
+    let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), 0));
+    let changes = Changes::new(feeds.clone());
+    for reader in stores.archive.intern(&readers).await? {
+        changes.head(InboxKey::main(reader)).await?;
+    }
+    let worker = Worker::new(FanOut::new(feeds), stores.jobs.clone(), stores.doorbell.clone(), Settings::default());
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    let working = tokio::spawn(async move { worker.run(stop).await });
+    finished(stores).await?;
+
+    let (start, used) = (Instant::now(), Used::now()?);
+    let tasks: Vec<_> = (0..FANNED)
+        .map(|n| {
+            let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
+            tokio::spawn(async move {
+                let mut published = 0;
+                while start.elapsed() < MEASURED {
+                    let author = format!("f{}", n * AUTHORS_EACH + published % AUTHORS_EACH);
+                    publisher.write(vec![item(&author, now())], now()).await?.remove(0)?;
+                    published += 1;
+                }
+                anyhow::Ok(published)
+            })
+        })
+        .collect();
+    let mut published = 0;
+    for task in tasks {
+        published += task.await??;
+    }
+    finished(stores).await?;
+    let (rate, cost) = (published as f64 / start.elapsed().as_secs_f64(), used.since()? * 1e6 / published as f64);
+    shutdown.cancel();
+    working.await?;
+    let what = format!("durable publishes with fan-out to {FOLLOWERS} inboxes, {FANNED} at a time");
+    line(&what, rate, "per second");
+    line(&format!("{what}, processor time"), cost, "µs each");
+    Ok(())
+}
+
+/// Waits until the fan-out of everything accepted is finished.
+async fn finished(stores: &Embedded) -> anyhow::Result<()> {
+    while !stores.archive.outstanding(None, Millis::MAX, 1).await?.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
 }
 
 /// A reader of 100 authors with 20 items each.

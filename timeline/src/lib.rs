@@ -13,6 +13,8 @@
 //! - An event is outstanding until its fan-out is finished, not until it is relayed: it is finished
 //!   in the Archive *before* its job is acknowledged, so a crash between any two lines repeats work
 //!   and loses none.
+//! - The queue may be lost or full: a worker puts all that is outstanding at its start, and when the
+//!   queue is back or has room again.
 //! - Repeating is harmless: the rules of a step are in [`fanout`], and each compares
 //!   the progress it read. The worker holds no state that matters.
 //! - Bounded: at most twice [`Settings::in_flight`] jobs, each with at most [`Settings::buckets_at_once`]

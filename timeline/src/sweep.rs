@@ -1,17 +1,23 @@
-//! Relays events that nobody has finished: what a crash left between commit and relay, what a job queue
-//! has lost, what a rolled back store has reopened.
+//! Relays events that nobody has finished: what a crash left behind, what a job queue has lost or had no room for, what a
+//! rolled back store has reopened.
 //!
-//! Everything outstanding at the start, so that a restart resumes at once, and whenever the job queue comes back, for what
-//! was accepted while it was away was not put, and it may have lost what was. Else, a page each time, what is overdue, round
-//! and round: events that fail every time do not hide the younger ones behind them. Relaying too often is harmless, for
-//! equal jobs merge and finished work finds nothing to do.
+//! ```text
+//!   the start; the queue is back, or has room again ─▶ all that is outstanding, page after page
+//!   a page is refused for want of room              ─▶ that page again soon, and so on
+//!   every now and then                              ─▶ a page of what is overdue
+//! ```
+//!
+//! Invariants: a restart resumes all that is outstanding at once. The sweep goes round and round the list, so that events
+//! that fail every time do not hide the younger ones behind them. Each lane has a place of its own in the list, so that
+//! edges without room hold up no posts. Relaying too often is harmless, for equal jobs merge and finished work finds
+//! nothing to do.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use feedgate_common::archive::{Events, Outstanding};
-use feedgate_common::error::Result;
-use feedgate_common::jobs::Job;
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::jobs::{Job, Lane};
 use feedgate_common::{Jobs, Millis};
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +30,27 @@ const PAGE: usize = 1000;
 
 /// Between two tries to relay everything.
 const AGAIN: Duration = Duration::from_millis(250);
+
+/// How far the events of one lane are swept.
+#[derive(Default)]
+struct Place {
+    behind: Option<Outstanding>,
+    /// How often the end of the list is to be reached until all that is outstanding was relayed. At 0 only what is
+    /// overdue is.
+    ends: u8,
+}
+
+impl Place {
+    /// All that is outstanding now is to be relayed: from here to the end of the list, and then what is before here.
+    fn all(&mut self) {
+        self.ends = 1 + u8::from(self.behind.is_some());
+    }
+
+    fn go_on(&mut self, behind: Option<Outstanding>) {
+        self.ends -= u8::from(behind.is_none()).min(self.ends);
+        self.behind = behind;
+    }
+}
 
 /// Looks after the events of one Archive.
 pub(crate) struct Sweep {
@@ -39,47 +66,58 @@ impl Sweep {
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
         let mut rounds = Rounds::of("a sweep", self.every, shutdown);
         let mut returns = self.jobs.returns();
-        let (mut all, mut behind, mut go_on) = (true, None, true);
+        let mut places: [Place; Lane::ALL.len()] = Default::default();
+        places.iter_mut().for_each(Place::all);
+        let mut go_on = true;
         while go_on {
-            let sweep = async {
-                let end = if all { self.relay_all().await } else { self.relay(behind, before(self.overdue)).await };
-                (behind, all) = (end?, false);
-                Ok(())
-            };
             go_on = tokio::select! {
                 biased;
                 Some(()) = returns.next() => {
-                    all = true;
+                    places.iter_mut().for_each(Place::all);
                     true
                 }
-                go_on = rounds.next(sweep) => go_on,
+                go_on = rounds.next(self.sweep(&mut places)) => go_on,
             };
-            if all {
+            if places.iter().any(|place| place.ends > 0) {
                 rounds.next_after(AGAIN);
             }
         }
     }
 
-    async fn relay_all(&self) -> Result<Option<Outstanding>> {
-        let mut behind = None;
+    async fn sweep(&self, places: &mut [Place; Lane::ALL.len()]) -> Result<()> {
+        for (lane, place) in Lane::ALL.into_iter().zip(places) {
+            match self.sweep_lane(lane, place).await {
+                // The page that has no room is the next one of this lane.
+                Err(StoreError::Overloaded { .. }) => {}
+                swept => swept?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Relays what is to be relayed of `lane`. After an error, `place` is before the page that failed.
+    async fn sweep_lane(&self, lane: Lane, place: &mut Place) -> Result<()> {
         loop {
-            behind = self.relay(behind, Millis::MAX).await?;
-            if behind.is_none() {
-                return Ok(None);
+            let not_after = if place.ends > 0 { Millis::MAX } else { before(self.overdue) };
+            place.go_on(self.relay(lane, place.behind, not_after).await?);
+            if place.ends == 0 {
+                return Ok(());
             }
         }
     }
 
-    /// Relays the next page behind `behind`, and answers where the one after it begins; `None` at the end.
-    async fn relay(&self, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
+    /// Relays what the next page behind `behind` has of `lane`, and answers where the page after it begins; `None` at the
+    /// end.
+    async fn relay(&self, lane: Lane, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
         self.pulse.swept();
         let page = self.events.outstanding(behind, not_after, PAGE).await?;
-        let mut jobs: Vec<Job> = page.iter().map(|line| Job::from(line.event)).collect();
+        let jobs = page.iter().map(|line| Job::from(line.event));
+        let mut jobs: Vec<Job> = jobs.filter(|job| job.lane() == lane).collect();
         jobs.sort_unstable();
         jobs.dedup();
         if !jobs.is_empty() {
             self.jobs.put(&jobs).await?;
-            tracing::info!(events = page.len(), "relayed what was outstanding");
+            tracing::info!(jobs = jobs.len(), ?lane, "relayed what was outstanding");
         }
         Ok(page.last().copied().filter(|_| page.len() == PAGE))
     }
@@ -96,38 +134,75 @@ pub(crate) fn before(age: Duration) -> Millis {
 mod tests {
     use feedgate_common::Body;
     use feedgate_common::archive::{Publish, Write, Writes};
-    use feedgate_embedded::Embedded;
+    use feedgate_embedded::{Embedded, EmbeddedJobs};
 
     use super::*;
 
-    /// Posts of as many authors, accepted and never relayed.
-    async fn accept(archive: &dyn Writes, authors: usize) {
-        let post =
-            |n| Write::Publish(Publish::new(format!("a{n}").parse().unwrap(), Body::parse("1".to_owned()).unwrap()));
-        archive.write((0..authors).map(post).collect(), 1).await.unwrap();
+    /// Writes that are accepted and never relayed.
+    async fn accept(archive: &dyn Writes, writes: impl Iterator<Item = Write>, at: Millis) {
+        archive.write(writes.collect(), at).await.unwrap();
+    }
+
+    fn posts(authors: usize) -> impl Iterator<Item = Write> {
+        let body = || Body::parse("1".to_owned()).unwrap();
+        (0..authors).map(move |n| Write::Publish(Publish::new(format!("a{n}").parse().unwrap(), body())))
+    }
+
+    /// A sweep of what the stores have outstanding, to a queue with `room` jobs.
+    fn sweep(stores: &Embedded, room: usize) -> Sweep {
+        let (events, jobs) = (stores.archive.clone(), Arc::new(EmbeddedJobs::with_room(room)));
+        Sweep { events, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() }
     }
 
     #[tokio::test]
     async fn events_that_nobody_can_finish_do_not_hide_the_younger_ones() {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 2).unwrap();
-        accept(&*stores.archive, PAGE + 1).await;
-        let (events, jobs) = (stores.archive.clone(), stores.jobs.clone());
-        let sweep = Sweep { events, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
-        let full = sweep.relay(None, 1).await.unwrap();
-        assert_eq!(stores.jobs.pending().await.unwrap(), PAGE as u64);
-        let end = sweep.relay(full, 1).await.unwrap();
-        assert_eq!((end, stores.jobs.pending().await.unwrap()), (None, PAGE as u64 + 1));
+        accept(&*stores.archive, posts(PAGE + 1), 1).await;
+        let (sweep, mut places) = (sweep(&stores, 2 * PAGE), Default::default());
+        for wants in [PAGE, PAGE + 1] {
+            sweep.sweep(&mut places).await.unwrap();
+            assert_eq!(sweep.jobs.pending().await.unwrap(), wants as u64);
+        }
     }
 
     #[tokio::test]
     async fn a_start_relays_everything_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let stores = Embedded::open(dir.path(), 2).unwrap();
-        accept(&*stores.archive, 2 * PAGE + 1).await;
-        let (events, jobs) = (stores.archive.clone(), stores.jobs.clone());
-        let sweep = Sweep { events, jobs, every: Duration::ZERO, overdue: Duration::ZERO, pulse: Arc::default() };
-        sweep.relay_all().await.unwrap();
-        assert_eq!(stores.jobs.pending().await.unwrap(), 2 * PAGE as u64 + 1);
+        accept(&*stores.archive, posts(2 * PAGE + 1), 1).await;
+        let (sweep, mut place) = (sweep(&stores, 3 * PAGE), Place::default());
+        place.all();
+        sweep.sweep_lane(Lane::Posts, &mut place).await.unwrap();
+        assert_eq!((sweep.jobs.pending().await.unwrap(), place.ends), (2 * PAGE as u64 + 1, 0));
+    }
+
+    #[tokio::test]
+    async fn what_has_no_room_is_the_next_to_be_relayed_and_edges_hold_up_no_posts() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 2).unwrap();
+        let follow = |n| Write::Follow { reader: format!("r{n}").parse().unwrap(), author: "a".parse().unwrap() };
+        accept(&*stores.archive, (0..2 * PAGE).map(follow), 1).await;
+        accept(&*stores.archive, posts(2), 2).await;
+        let (sweep, mut places) = (sweep(&stores, PAGE), <[Place; 2]>::default());
+        places.iter_mut().for_each(Place::all);
+        sweep.sweep(&mut places).await.unwrap();
+        assert_eq!(sweep.jobs.pending().await.unwrap(), PAGE as u64 + 2, "both posts, and edges as there is room");
+        sweep.jobs.take(Lane::Edges).await.unwrap();
+        sweep.sweep(&mut places).await.unwrap();
+        assert_eq!(sweep.jobs.pending().await.unwrap(), PAGE as u64 + 3, "and one edge in place of that in flight");
+        assert_eq!(places.map(|place| place.ends), [0, 1], "the other edges are still to be relayed");
+    }
+
+    #[tokio::test]
+    async fn all_that_is_outstanding_is_also_what_lies_before_the_place_of_the_sweep() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 2).unwrap();
+        accept(&*stores.archive, posts(PAGE + 1), 1).await;
+        let (sweep, mut place) = (sweep(&stores, 2 * PAGE), Place::default());
+        place.behind = stores.archive.outstanding(None, Millis::MAX, PAGE).await.unwrap().pop();
+        place.all();
+        sweep.sweep_lane(Lane::Posts, &mut place).await.unwrap();
+        assert_eq!(sweep.jobs.pending().await.unwrap(), PAGE as u64 + 1);
     }
 }

@@ -7,9 +7,9 @@
 //!                 └─ cut short ──▶ nack                     (a shutdown that cannot wait)
 //! ```
 //!
-//! Invariants: a job taken is settled or, if the process dies, comes again by the contract of [`Jobs`]; one that is held by
-//! a process that dies is outstanding in the Archive, where the sweep finds it; what fails holds up nothing else; a panic
-//! in a step costs that job a retry and nobody else anything.
+//! Invariants: a job taken is settled or, if the process dies, comes again, as does one that is held by a process that
+//! dies: its event is outstanding in the Archive, where the sweep finds it; what fails holds up nothing else; a panic in a
+//! step costs that job a retry and nobody else anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,8 +89,8 @@ impl Worker {
     /// Works until `shutdown`, then takes nothing more, waits [`Settings::drain`] for what is in flight and
     /// gives the rest back, within a second.
     ///
-    /// Dropping the future instead is a crash without the mess: jobs in flight come again when the queue is
-    /// next opened.
+    /// Dropping the future instead is a crash without the mess: the events of the jobs in flight are outstanding, and
+    /// come again when the stores are next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
         tokio::join!(self.sweep.run(&shutdown), self.cleaner.run(&shutdown), self.work(&shutdown));
     }

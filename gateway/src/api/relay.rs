@@ -1,7 +1,7 @@
 //! Tells the workers of the jobs that accepted writes have made, until the queue has taken them.
 //!
 //! ```text
-//!   accepted ─▶ put ─┬─ taken
+//!   accepted ─▶ put ─┬─ taken, or the queue is full: a worker's sweep brings it when there is room
 //!                    └─ refused, or no answer ─▶ kept, merged ─▶ put again and again until the queue is back
 //! ```
 //!
@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use feedgate_common::Jobs;
 use feedgate_common::jobs::Job;
+use feedgate_common::{Jobs, StoreError};
 use parking_lot::Mutex;
 use tokio::time::{sleep, timeout};
 
@@ -65,10 +65,10 @@ impl Relay {
         }
     }
 
-    /// Puts the jobs; gives whether the queue has taken them.
+    /// Puts the jobs; false if the queue is away. What a full queue does not take needs nothing more from here.
     async fn put(&self, jobs: &[Job]) -> bool {
         match timeout(TIMEOUT, self.jobs.put(jobs)).await {
-            Ok(Ok(())) => true,
+            Ok(Ok(()) | Err(StoreError::Overloaded { .. })) => true,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "the job queue takes nothing");
                 false
@@ -116,5 +116,22 @@ async fn catch_up(relay: Weak<Relay>) {
             Some(now) => taken = now,
             None => return tracing::info!("what was accepted has been relayed to the workers"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::UserNo;
+    use feedgate_embedded::EmbeddedJobs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_full_queue_does_not_take_is_not_kept_here() {
+        let relay = Relay::new(Arc::new(EmbeddedJobs::with_room(1)));
+        relay.tell([1, 2].map(|n| Job::FanOut { author: UserNo(n) }).into()).await;
+        assert_eq!(relay.jobs.pending().await.unwrap(), 1);
+        let kept = relay.kept.lock();
+        assert!(kept.jobs.is_empty() && !kept.trying);
     }
 }

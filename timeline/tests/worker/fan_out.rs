@@ -8,7 +8,7 @@ use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::inboxes::MARKS_MAX;
 use feedgate_common::jobs::Job;
 use feedgate_common::{Entry, Jobs, Op};
-use feedgate_embedded::{Database, EmbeddedJobs};
+use feedgate_embedded::EmbeddedJobs;
 use futures_util::future::join_all;
 
 /// (what, item) of each entry.
@@ -106,10 +106,7 @@ async fn i3_redelivery_adds_nothing() {
     town.deliver().await;
     let before = town.entries(1).await.len();
     // Two queues that know nothing of each other deliver the same work to two workers at once.
-    let queues: Vec<Arc<dyn Jobs>> = ["a", "b"]
-        .map(|name| Database::open(&dir.path().join(name)).unwrap())
-        .map(|database| Arc::new(EmbeddedJobs::open(database).unwrap()) as Arc<dyn Jobs>)
-        .into();
+    let queues: [Arc<dyn Jobs>; 2] = [Arc::new(EmbeddedJobs::default()), Arc::new(EmbeddedJobs::default())];
     let work = [Job::FanOut { author: town.no(0) }, Job::Edge { reader: town.no(1), author: town.no(0) }];
     let workers: Vec<_> =
         queues.iter().map(|jobs| town.worker_on(jobs.clone(), town.stores.doorbell.clone(), settings())).collect();

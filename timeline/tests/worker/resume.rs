@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::town::Town;
+use crate::town::{Town, settings};
 use feedgate_common::{Epoch, Op};
+use feedgate_embedded::EmbeddedJobs;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::runtime::Runtime;
@@ -110,6 +112,33 @@ fn i14_resume_at_any_crash_point_gives_the_same_changes() {
         crashes.sort_unstable();
         assert_eq!(run(seed, &crashes), undisturbed, "seed {seed}, crashes after writes {crashes:?}");
     }
+}
+
+/// The queue is lost with the process. These workers sweep at the start and not again within an hour.
+#[test]
+fn i6_what_is_outstanding_is_worked_off_from_the_start_on_also_if_it_is_more_than_the_queue_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let items = 1..=USERS as u64;
+    live(dir.path(), async |town| {
+        for reader in 0..USERS {
+            town.visit(reader).await;
+            for author in 0..USERS {
+                town.follow(reader, author).await;
+            }
+        }
+        for item in items.clone() {
+            town.publish(item as usize - 1, item).await;
+        }
+    });
+    live(dir.path(), async |town| {
+        let (jobs, doorbell) = (Arc::new(EmbeddedJobs::with_room(2)), town.stores.doorbell.clone());
+        let worker = town.worker_on(jobs, doorbell, settings());
+        town.finished().await;
+        worker.stop().await;
+        for reader in 0..USERS {
+            assert_eq!(town.shown(reader).await, items.clone().collect(), "reader {reader}");
+        }
+    });
 }
 
 /// Push has to start over from the first record, and nobody does it yet: pages do not wait for that.

@@ -1,4 +1,4 @@
-//! The store under the Archive, the jobs and the positions of devices: one fjall database with one writer thread.
+//! The store under the Archive and the positions of devices: one fjall database with one writer thread.
 //!
 //! ```text
 //!   task ── write(op) ──▶ bounded queue ──▶ writer thread ──▶ journal, synced once per group
@@ -160,7 +160,7 @@ impl Database {
     }
 
     /// Has `then` run each time the store was opened again after a failure, before anybody reads from it.
-    pub(crate) fn when_reopened(&self, then: impl Fn(&View) -> Result<()> + Send + 'static) {
+    pub(crate) fn when_reopened(&self, then: impl Fn() + Send + 'static) {
         self.files.when_reopened(then);
     }
 

@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use feedgate_common::error::Result;
 use fjall::{KeyspaceCreateOptions, PersistMode, SingleWriterTxDatabase};
 use parking_lot::Mutex;
 
@@ -29,9 +28,8 @@ const OPEN_TABLES: usize = 128;
 /// A key that stands in no table, since no table has the tag 0.
 const NOWHERE: [u8; 1] = [0];
 
-/// Called with the store after it was opened again. What memory holds of operations that were refused may be wrong
-/// then.
-type Reopened = Box<dyn Fn(&View) -> Result<()> + Send>;
+/// Called after the store was opened again. What memory holds of operations that were refused may be wrong then.
+type Reopened = Box<dyn Fn() + Send>;
 
 /// The directory of the store, and the callbacks for when it was opened again.
 #[derive(Clone)]
@@ -56,7 +54,7 @@ impl Store {
     /// given back.
     pub(crate) fn proven(self) -> fjall::Result<Self> {
         let mut tx = self.db.write_tx();
-        tx.remove(&self.spaces[Space::Jobs as usize], NOWHERE);
+        tx.remove(&self.spaces[Space::Positions as usize], NOWHERE);
         tx.commit()?;
         self.db.persist(PersistMode::SyncData)?;
         Ok(self)
@@ -74,12 +72,12 @@ impl Files {
     }
 
     /// Has `then` run each time the store was opened again, before anybody reads from it.
-    pub(crate) fn when_reopened(&self, then: impl Fn(&View) -> Result<()> + Send + 'static) {
+    pub(crate) fn when_reopened(&self, then: impl Fn() + Send + 'static) {
         self.reopened.lock().push(Box::new(then));
     }
 
-    pub(crate) fn tell_reopened(&self, view: &View) -> Result<()> {
-        self.reopened.lock().iter().try_for_each(|then| then(view))
+    pub(crate) fn tell_reopened(&self) {
+        self.reopened.lock().iter().for_each(|then| then());
     }
 
     /// Opens or creates the store. Blocks while journals are replayed; they are read from the disk, not from the
@@ -102,8 +100,8 @@ impl Files {
             .open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(BUFFER_BYTES);
         let open = |space: Space| db.keyspace(space.name(), options);
-        let [archive, items, jobs, positions] = Space::ALL;
-        let spaces = Arc::new([open(archive)?, open(items)?, open(jobs)?, open(positions)?]);
+        let [archive, items, positions] = Space::ALL;
+        let spaces = Arc::new([open(archive)?, open(items)?, open(positions)?]);
         Ok(Store { db, spaces })
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   <data>/lock       held while open: one process at a time
 //!   <data>/manifest   what was there when it was last used
-//!   <data>/archive    Archive, Jobs, positions of devices
+//!   <data>/archive    Archive, positions of devices
 //!   <data>/inboxes    Inboxes
 //! ```
 //!
@@ -55,7 +55,7 @@ pub struct Embedded {
     pub inboxes: Arc<dyn Inboxes>,
     /// The live sessions, and the positions of devices.
     pub sessions: Arc<dyn Sessions>,
-    /// The queue of fan-out jobs.
+    /// The queue of fan-out jobs, empty at first: a worker fills it with what is outstanding in the Archive.
     pub jobs: Arc<dyn Jobs>,
     /// Wakes the sessions within this process.
     pub doorbell: Arc<dyn Doorbell>,
@@ -122,7 +122,7 @@ impl Embedded {
             archive: Arc::new(archive),
             inboxes: Arc::new(inboxes),
             sessions: Arc::new(EmbeddedSessions::open(database.clone(), epoch)),
-            jobs: Arc::new(EmbeddedJobs::open(database.clone())?),
+            jobs: Arc::new(EmbeddedJobs::default()),
             doorbell: Arc::new(EmbeddedDoorbell::default()),
             database,
             vitals,
@@ -148,7 +148,7 @@ impl Embedded {
     }
 
     /// Brings everything to disk and gives up this handle. What was *accepted* is on disk already; this adds
-    /// acknowledged jobs and positions of devices, which without it survive only a crash of the process.
+    /// finished events and positions of devices, which without it survive only a crash of the process.
     ///
     /// # Errors
     /// `Unavailable` or `Down` if the disk does not take it; the next start then repeats some work.

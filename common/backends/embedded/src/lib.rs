@@ -1,14 +1,15 @@
-//! Every trait of `feedgate-common` on one machine's disk.
+//! Every trait of `feedgate-common` on one machine.
 //!
 //! ```text
 //!   Archive ─┐
-//!   Jobs     ├─▶ database: one fjall store, one writer thread, group commit
-//!   Sessions ┘       ▲ tables: typed rows      ▲ codec: order-preserving bytes
+//!   Sessions ┴─▶ database: one fjall store, one writer thread, group commit
+//!                    ▲ tables: typed rows      ▲ codec: order-preserving bytes
 //!   Inboxes ───▶ a log of their own, and memory
+//!   Jobs ──────▶ memory, filled from the Archive
 //!   Doorbell ──▶ a call within the process          [`Embedded`] opens all five
 //! ```
 //!
-//! Invariant: whatever a caller reads has already survived a crash (see [`database`]).
+//! Invariant: whatever a caller reads of the Archive and the inboxes has already survived a crash (see [`database`]).
 //!
 //! # Where to begin
 //!

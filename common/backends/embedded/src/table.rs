@@ -17,22 +17,19 @@ pub enum Space {
     Archive,
     /// Items with their bodies: large rows, read one by one.
     Items,
-    /// Fan-out jobs that are not acknowledged.
-    Jobs,
     /// The positions of devices in their feeds.
     Positions,
 }
 
 impl Space {
     /// All trees, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Archive, Self::Items, Self::Jobs, Self::Positions];
+    pub const ALL: [Self; 3] = [Self::Archive, Self::Items, Self::Positions];
 
     /// The name of the tree in the store. It never changes, since stored data is found by it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Archive => "archive",
             Self::Items => "items",
-            Self::Jobs => "jobs",
             Self::Positions => "positions",
         }
     }

@@ -1,13 +1,14 @@
 //! A data directory as a whole.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use feedgate_common::archive::{Publish, Write, Written};
 use feedgate_common::feed::{Changes, Feeds};
-use feedgate_common::jobs::{Job, Lane};
+use feedgate_common::jobs::Job;
 use feedgate_common::sessions::Claim;
-use feedgate_common::{Body, InboxKey, StoreError, UserId, UserNo};
+use feedgate_common::{Body, InboxKey, Millis, StoreError, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use tracing::field::Field;
 use tracing::span::{Attributes, Id, Record};
@@ -59,13 +60,14 @@ async fn everything_is_where_it_was_after_closing_and_opening() {
     stores.archive.write(vec![follow, post("a")], 1).await.unwrap();
     let [reader, author] = stores.archive.intern(&[name("r"), name("a")]).await.unwrap()[..] else { panic!("two") };
     let head = changes(&stores).head(InboxKey::main(reader)).await.unwrap();
-    stores.jobs.put(&[Job::FanOut { author }]).await.unwrap();
     stores.close().await.unwrap();
 
     let stores = Embedded::open(dir.path(), 5).unwrap();
     assert_eq!(stores.inboxes.buckets(), 2, "a directory keeps the number it was made with");
     assert_eq!(stores.inboxes.heads(&[InboxKey::main(reader)]).await.unwrap(), [Some(head)]);
-    assert_eq!(stores.jobs.take(Lane::Posts).await.unwrap().job, Job::FanOut { author });
+    let outstanding = stores.archive.outstanding(None, Millis::MAX, 9).await.unwrap();
+    let jobs: BTreeSet<Job> = outstanding.into_iter().map(|line| line.event.into()).collect();
+    assert_eq!(jobs, BTreeSet::from([Job::FanOut { author }, Job::Edge { reader, author }]), "all that the queue held");
 }
 
 /// Keeps the warnings of its thread.

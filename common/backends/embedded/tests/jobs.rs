@@ -1,24 +1,28 @@
-//! The embedded job queue against the promises of its trait.
+//! The embedded job queue against the promises of its trait, and what is its own: it is bounded.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use feedgate_common::Jobs;
-use feedgate_embedded::{Database, EmbeddedJobs};
-
-fn open(dir: &Path, room: usize) -> Arc<dyn Jobs> {
-    let database = Database::open(dir).expect("the directory is ours");
-    Arc::new(EmbeddedJobs::open_with_room(database, room).expect("the queue opens"))
-}
+use feedgate_common::jobs::{Job, Lane};
+use feedgate_common::{Jobs, StoreError, UserNo};
+use feedgate_embedded::EmbeddedJobs;
+use futures_util::{FutureExt, StreamExt};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn embedded_jobs_keep_the_promises_of_jobs() {
-    let dir = tempfile::tempdir().unwrap();
-    feedgate_conformance::jobs::jobs(async |name| open(&dir.path().join(name), 10_000)).await;
+    feedgate_conformance::jobs::jobs(async |_| Arc::new(EmbeddedJobs::with_room(3000)) as Arc<dyn Jobs>).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn i18_jobs_keep_their_promises_also_when_most_of_them_wait_on_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    feedgate_conformance::jobs::jobs(async |name| open(&dir.path().join(name), 20)).await;
+#[tokio::test]
+async fn i18_a_full_queue_takes_what_it_can_refuses_the_rest_and_says_when_it_has_room() {
+    let jobs = EmbeddedJobs::with_room(2);
+    let mut returns = jobs.returns();
+    let all = [1, 2, 3].map(|n| Job::FanOut { author: UserNo(n) });
+    let refused = jobs.put(&all).await;
+    assert!(matches!(refused, Err(StoreError::Overloaded { .. })), "{refused:?}");
+    assert_eq!(jobs.pending().await.unwrap(), 2);
+    assert_eq!(returns.next().now_or_never(), None, "it is full");
+    assert_eq!(jobs.take(Lane::Posts).await.unwrap().job, all[0]);
+    assert_eq!(returns.next().now_or_never(), Some(Some(())), "half of it is free");
+    jobs.put(&all[2..]).await.unwrap();
+    assert_eq!(returns.next().now_or_never(), None, "it was said");
 }

@@ -31,6 +31,13 @@ async fn nats_jobs_keep_the_promises_of_jobs() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nats_jobs_outlive_the_processes_that_use_them() {
+    let server = Nats::start();
+    let open = async || Arc::new(jobs(&server, &Settings::default()).await) as Arc<dyn Jobs>;
+    feedgate_conformance::jobs::lasting_jobs(open).await;
+}
+
 async fn gets_nothing_for(jobs: &NatsJobs, time: Duration) -> bool {
     timeout(time, jobs.take(Lane::Posts)).await.is_err()
 }

@@ -108,10 +108,7 @@ impl EmbeddedArchive {
         };
         let hot: Arc<HotItems> = Arc::default();
         let cached = hot.clone();
-        db.when_reopened(move |_| {
-            cached.forget_all();
-            Ok(())
-        });
+        db.when_reopened(move || cached.forget_all());
         Ok(Self {
             db,
             setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },

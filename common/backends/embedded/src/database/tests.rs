@@ -9,7 +9,7 @@ use crate::view::Read;
 struct Numbers;
 
 impl Table for Numbers {
-    const SPACE: Space = Space::Jobs;
+    const SPACE: Space = Space::Positions;
     const TAG: u8 = b'#';
     const NAME: &'static str = "numbers";
     type Key = u32;
@@ -20,7 +20,7 @@ impl Table for Numbers {
 struct Misread;
 
 impl Table for Misread {
-    const SPACE: Space = Space::Jobs;
+    const SPACE: Space = Space::Positions;
     const TAG: u8 = b'#';
     const NAME: &'static str = "misread";
     type Key = u32;
