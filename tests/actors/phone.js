@@ -1,4 +1,4 @@
-// A phone: the unmodified `centrifuge` SDK from npm, and the list that examples/feed.js keeps.
+// A phone: the unmodified `centrifuge` SDK of sdk.js, and the list that examples/feed.js keeps.
 //
 //     const phone = await Phone.open(t, server, "ann", { device: "ios-1" });
 //     await phone.shows("the post", (items) => items.length === 1);
@@ -9,17 +9,13 @@
 // FeedGap fails the phone), whatever happened to the connection in between.
 
 import assert from "node:assert/strict";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 
 import { Feed, FeedGap } from "../../examples/feed.js";
 import { tap } from "../history/recorder.js";
-import { TOOLS } from "./process.js";
+import { Centrifuge, WebSocket } from "./sdk.js";
 import { until } from "./until.js";
 
-const require = createRequire(join(TOOLS, "node", "package.json"));
-export const { Centrifuge } = require("centrifuge");
-export const WebSocket = require("ws");
+export { Centrifuge, WebSocket };
 
 const HISTORY_LIMIT = 100;
 

@@ -14,7 +14,7 @@ use super::{Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_a
 use crate::clock;
 use crate::net::address::Client;
 use crate::node::identity::{Identity, client_name};
-use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb, reply};
+use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb};
 
 /// The server's version, as `connect` tells it.
 const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
@@ -62,7 +62,7 @@ impl Connection {
                 _ => self.answer(id, rpc_ack::ack(node, who, feed, at)),
             },
             Verb::Page(asked) => self.answer(id, rpc_page::page(shared, who, asked)),
-            Verb::History(asked) => self.answer(id, history::history(shared, who, asked)),
+            Verb::History(asked) => self.answer(id, history::history(shared, who, asked, self.format)),
             Verb::Presence => self.answer(id, presence::presence(node, who)),
             Verb::PresenceStats => self.answer(id, presence::presence_stats(node, who)),
             Verb::Refresh(token) => {
@@ -102,7 +102,10 @@ impl Connection {
         self.subscribing = Some(Box::new(Subscribing { id, asked, start }));
         match start {
             Some(_) => Ok(()),
-            None => self.answer(id, subscribe::stored(self.shared.node.clone(), who, feed)),
+            None => {
+                let acked = self.channels.of(feed).acked;
+                self.answer(id, subscribe::stored(self.shared.node.clone(), who, feed, acked))
+            }
         }
     }
 
@@ -129,7 +132,7 @@ impl Connection {
             Err(Stop::Refused(refusal)) => {
                 // A subscribe that was refused before it had begun ends here.
                 self.subscribing = None;
-                self.socket.text(|out| reply::error(out, id, &refusal));
+                self.socket.frame(|out| self.format.error(out, id, &refusal));
                 return Ok(());
             }
         };
@@ -140,7 +143,7 @@ impl Connection {
     /// Sends a reply; the bytes of a large one stay counted until they are written.
     fn send(&mut self, id: u32, mut reply: Reply) {
         let held = reply.take_held();
-        self.socket.text(|out| reply::result(out, id, &reply));
+        self.socket.frame(|out| self.format.result(out, id, &reply));
         if let Some(held) = held {
             self.socket.hold(held);
         }
@@ -164,9 +167,9 @@ impl Connection {
         self.deadlines.reread = now + part(settings.reread_interval_secs);
         let client = client_name(&self.shared.node.name, self.slot.connection);
         Reply::Connect(Connected {
-            session: client.clone(),
-            client,
-            version: VERSION,
+            session: client.to_string(),
+            client: client.into(),
+            version: VERSION.to_owned(),
             ping: settings.ping_interval_secs,
             pong: true,
             expires: true,
@@ -177,14 +180,19 @@ impl Connection {
 
     fn refreshed(&mut self, expires_at: u64) -> Reply {
         let client = client_name(&self.shared.node.name, self.slot.connection);
-        Reply::Refresh(Refreshed { client, version: VERSION, expires: true, ttl: self.expire_at(expires_at) })
+        Reply::Refresh(Refreshed {
+            client: client.into(),
+            version: VERSION.to_owned(),
+            expires: true,
+            ttl: self.expire_at(expires_at),
+        })
     }
 
     /// Sets the deadline of expiry. Gives the seconds that the token has left, at least 1.
-    fn expire_at(&mut self, expires_at: u64) -> u64 {
+    fn expire_at(&mut self, expires_at: u64) -> u32 {
         let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
         let grace_ms = u64::from(self.shared.node.settings.refresh_grace_secs) * 1000;
         self.deadlines.expiry = self.shared.node.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
-        (left_ms / 1000).clamp(1, u64::from(u32::MAX))
+        u32::try_from(left_ms / 1000).unwrap_or(u32::MAX).max(1)
     }
 }

@@ -13,11 +13,11 @@ use super::reading;
 use super::shared::Shared;
 use crate::limits::budget::{REPLY_BYTES, most};
 use crate::node::identity::Identity;
-use crate::protocol::{ErrorCode, History, HistoryReply, Large, Reply, push};
+use crate::protocol::{ErrorCode, Format, History, HistoryReply, Large, Reply};
 
 /// Carries out `history`. `limit` is cut to `settings.batch`, and a reply may hold fewer entries than that: the device
 /// goes on from the last offset it got. May be dropped at any time.
-pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<History>) -> Outcome {
+pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<History>, format: Format) -> Outcome {
     let key = who.inbox(asked.feed);
     shared.node.touches.note(key);
     let limit = asked.limit.min(shared.node.settings.batch);
@@ -26,10 +26,11 @@ pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<
     let Some((entries, head)) = stretch(&shared.node.changes, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
-    let mut json = Vec::new();
-    reading::encode(&shared, key.feed, &entries, REPLY_BYTES, &mut json, push::publication, b',').await?;
-    held.shrink(json.capacity());
-    let publications = Large { json, held: Some(held) };
+    let mut bytes = Vec::new();
+    let write = |out: &mut Vec<u8>, offset, json: &[u8]| format.publication(out, offset, json);
+    reading::encode(&shared, key.feed, &entries, REPLY_BYTES, &mut bytes, write, format.between_publications()).await?;
+    held.shrink(bytes.capacity());
+    let publications = Large { bytes, held: Some(held) };
     let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });
     Ok(match asked.since.filter(|_| !asked.reverse) {
         Some(since) => Then::ReplyAndAcked(reply, key.feed, since),

@@ -62,10 +62,10 @@ pub(crate) use self::shared::Shared;
 use self::turns::Subscribing;
 use crate::limits::allowance::{Allowance, Rate};
 use crate::net::address::shares::Stay;
-use crate::net::socket::{Broken, Incoming, Socket};
+use crate::net::socket::{Broken, Frames, Incoming, Socket};
 use crate::node::identity::Identity;
 use crate::node::slot::{Slot, Wake};
-use crate::protocol::{self, Close, Command, Message, Verb, push};
+use crate::protocol::{Close, Command, Format, Malformed, Message, Verb, json, protobuf};
 
 /// No more is read while this many commands wait behind the one in flight; a single frame may bring more, up to the
 /// allowance.
@@ -92,6 +92,8 @@ pub(crate) struct Arrival {
     pub(crate) tcp: TcpStream,
     /// Bytes of frames that came before the upgrade was done.
     pub(crate) early: Vec<u8>,
+    /// How the messages are written.
+    pub(crate) format: Format,
     /// When the WebSocket was asked for, in milliseconds of the node's clock: the time for `connect` counts from here.
     pub(crate) asked_ms: u64,
     /// The slot of the connection in the pool.
@@ -105,6 +107,7 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
     socket: Socket,
+    format: Format,
     who: Option<Arc<Identity>>,
     channels: Channels,
     subscribing: Option<Box<Subscribing>>,
@@ -136,11 +139,16 @@ enum End {
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, arrival: Arrival) -> Self {
-        let Arrival { tcp, early, asked_ms, slot, stay } = arrival;
+        let Arrival { tcp, early, format, asked_ms, slot, stay } = arrival;
         let settings = &shared.node.settings;
         let connect_at = asked_ms + u64::from(settings.connect_within_secs) * 1000;
+        let frames = match format {
+            Format::Json => Frames::Text,
+            Format::Protobuf => Frames::Binary,
+        };
         Self {
-            socket: Socket::new(tcp, &early, settings.message_max_bytes.min(MESSAGE_MAX_BEFORE_CONNECT)),
+            socket: Socket::new(tcp, &early, settings.message_max_bytes.min(MESSAGE_MAX_BEFORE_CONNECT), frames),
+            format,
             slot,
             who: None,
             channels: Channels::default(),
@@ -259,7 +267,7 @@ impl Connection {
         }
         let settings = &self.shared.node.settings;
         if now >= self.deadlines.ping {
-            self.socket.text(|out| out.extend_from_slice(push::PING));
+            self.socket.frame(|out| out.extend_from_slice(self.format.ping()));
             self.deadlines.pinged(now, settings);
         }
         if now >= self.deadlines.reread {
@@ -271,10 +279,9 @@ impl Connection {
 
     fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {
         match incoming {
-            // A frame without a line counts as one command, too.
-            Ok(Incoming::Text(text)) if text.is_empty() => self.charge(),
-            Ok(Incoming::Text(text)) => text.lines().try_for_each(|line| self.line(line)),
-            Ok(Incoming::Binary) => Err(End::Close(Close::Unsupported)),
+            Ok(Incoming::Text(text)) if self.format == Format::Json => self.lines(&text),
+            Ok(Incoming::Binary(bytes)) if self.format == Format::Protobuf => self.messages(&bytes),
+            Ok(Incoming::Text(_) | Incoming::Binary(_)) => Err(End::Close(Close::Unsupported)),
             Ok(Incoming::Control) => {
                 self.charge()?;
                 if self.is_clogged() { Err(End::Close(Close::Slow)) } else { Ok(()) }
@@ -287,19 +294,41 @@ impl Connection {
         }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), End> {
-        self.charge()?;
-        if line.trim().is_empty() {
-            return Ok(());
+    /// Takes in the lines of a text frame. A frame without one counts as a command, too.
+    fn lines(&mut self, text: &str) -> Result<(), End> {
+        if text.is_empty() {
+            return self.charge();
         }
-        match protocol::decode(line, self.shared.node.feeds.named()) {
+        for line in text.lines() {
+            self.charge()?;
+            if !line.trim().is_empty() {
+                self.message(json::decode(line, self.shared.node.feeds.named()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in the messages of a binary frame. A frame without one counts as a command, too.
+    fn messages(&mut self, frame: &[u8]) -> Result<(), End> {
+        if frame.is_empty() {
+            return self.charge();
+        }
+        for message in protobuf::messages(frame) {
+            self.charge()?;
+            self.message(message.and_then(|message| protobuf::decode(message, self.shared.node.feeds.named())))?;
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: Result<Message, Malformed>) -> Result<(), End> {
+        match message {
             Ok(Message::Pong) if self.deadlines.ponged(&self.shared.node.settings) => Ok(()),
             Ok(Message::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
             Ok(Message::Command(command)) => {
                 self.waiting.push_back(command);
                 Ok(())
             }
-            Ok(Message::Pong | Message::Send) | Err(protocol::Malformed) => Err(End::Close(Close::BadRequest)),
+            Ok(Message::Pong | Message::Send) | Err(Malformed) => Err(End::Close(Close::BadRequest)),
         }
     }
 

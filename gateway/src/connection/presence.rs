@@ -15,8 +15,9 @@ pub(crate) async fn presence(node: Arc<Node>, who: Arc<Identity>) -> Outcome {
     let mut present = BTreeMap::new();
     for SessionInfo { device, node, connection, since, .. } in others(&node, &who).await? {
         let client = client_name(&node, connection);
-        let conn_info = PresenceInfo { device: device.to_string(), node, since };
-        present.insert(client.clone(), Presence { client, user: who.user.id.to_string(), conn_info });
+        let conn_info = PresenceInfo { device: device.to_string(), node, since }.json();
+        let presence = Presence { client: client.to_string(), user: who.user.id.to_string(), conn_info };
+        present.insert(client.into(), presence);
     }
     Ok(Then::Reply(Reply::Presence(present)))
 }

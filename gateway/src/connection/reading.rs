@@ -14,7 +14,7 @@ use feedgate_common::{FeedId, InboxKey, Position};
 use super::shared::Shared;
 use crate::limits::budget::{self, Reservation};
 use crate::node::identity::Identity;
-use crate::protocol::push;
+use crate::protocol::Format;
 use crate::subscription::{Ask, Found};
 
 /// A push frame ends once it holds this many bytes, which is what a slow device holds in memory here.
@@ -23,7 +23,7 @@ const SLICE_BYTES: usize = 64 * 1024;
 /// An answer to the subscription, and the pushes that go with [`Found::Changes`].
 pub(crate) struct Reading {
     pub(crate) found: Found,
-    /// Pushes, each on a line of its own.
+    /// Pushes, in the format of the connection.
     pub(crate) frame: Vec<u8>,
     /// The counted bytes of the frame, if it has any.
     pub(crate) held: Option<Reservation>,
@@ -35,6 +35,7 @@ pub(crate) struct Reading {
 pub(crate) async fn read(
     shared: Arc<Shared>,
     who: Arc<Identity>,
+    format: Format,
     feed: FeedId,
     ask: Ask,
     live: Option<Position>,
@@ -42,7 +43,7 @@ pub(crate) async fn read(
     let key = who.inbox(feed);
     let growth = &shared.node.pool.growth;
     let found = match ask {
-        Ask::After(own) => return changes(&shared, &who, key, own, live.is_some()).await,
+        Ask::After(own) => return changes(&shared, &who, format, key, own, live.is_some()).await,
         Ask::Head => match live.and_then(|own| growth.head_after(key, own)) {
             Some(head) => Found::Head(head),
             None => {
@@ -63,7 +64,14 @@ pub(crate) async fn read(
 }
 
 /// The changes after `own`, as pushes. If `live`, they may come from what the doorbell told.
-async fn changes(shared: &Shared, who: &Identity, key: InboxKey, own: Position, live: bool) -> Result<Reading> {
+async fn changes(
+    shared: &Shared,
+    who: &Identity,
+    format: Format,
+    key: InboxKey,
+    own: Position,
+    live: bool,
+) -> Result<Reading> {
     let batch = shared.node.settings.batch;
     let recent = if live { shared.node.pool.growth.after(key, own, batch) } else { None };
     let room = |entries| budget::most(entries, SLICE_BYTES);
@@ -81,9 +89,9 @@ async fn changes(shared: &Shared, who: &Identity, key: InboxKey, own: Position, 
     };
     held.shrink(room(entries.len()));
     let channel = shared.node.channel(key.feed);
-    let push = |out: &mut Vec<u8>, offset, json: &[u8]| push::push(out, channel, offset, json);
+    let push = |out: &mut Vec<u8>, offset, json: &[u8]| format.push(out, channel, offset, json);
     let mut frame = Vec::new();
-    let last = encode(shared, key.feed, &entries, SLICE_BYTES, &mut frame, push, b'\n').await?;
+    let last = encode(shared, key.feed, &entries, SLICE_BYTES, &mut frame, push, format.between_pushes()).await?;
     held.shrink(frame.capacity());
     let found = Found::Changes { first: own.offset + 1, last: last.unwrap_or(own.offset), head };
     Ok(Reading { found, frame, held: Some(held) })
@@ -98,7 +106,7 @@ pub(crate) async fn encode(
     bytes_max: usize,
     out: &mut Vec<u8>,
     write: impl Fn(&mut Vec<u8>, u64, &[u8]),
-    separator: u8,
+    separator: &[u8],
 ) -> Result<Option<u64>> {
     let mut last = None;
     for chunk in entries.chunks(FETCH) {
@@ -108,7 +116,7 @@ pub(crate) async fn encode(
                 return Ok(last);
             }
             if !out.is_empty() {
-                out.push(separator);
+                out.extend_from_slice(separator);
             }
             shared.bodies.with(change, |json| write(out, numbered.seq, json));
             last = Some(numbered.seq);

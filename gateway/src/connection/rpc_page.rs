@@ -29,8 +29,8 @@ pub(crate) async fn page(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<Pag
     let mut held = shared.budget.of(&who.user.id).reserve(most(limit + 1, REPLY_BYTES)).await?;
     let _permit = shared.node.read_permit().await;
     let page = shared.node.pages.page(key, before, Limit { items: limit, bytes: REPLY_BYTES }).await?;
-    let mut json = serde_json::to_vec(&PageJson::from(page)).expect("a page is plain data");
-    one_line(&mut json);
-    held.shrink(json.capacity());
-    Ok(Then::Reply(Reply::Page(Large { json, held: Some(held) })))
+    let mut bytes = serde_json::to_vec(&PageJson::from(page)).expect("a page is plain data");
+    one_line(&mut bytes);
+    held.shrink(bytes.capacity());
+    Ok(Then::Reply(Reply::Page(Large { bytes, held: Some(held) })))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::FeedId;
+use feedgate_common::{FeedId, Position};
 
 use super::outcome::{Outcome, Then};
 use crate::clock;
@@ -20,12 +20,14 @@ pub(crate) fn start_of(from: From) -> Option<Start> {
     }
 }
 
-/// The start at the position that is stored for this device in this feed; [`Start::Lost`] if none is stored. May be
-/// dropped at any time.
-pub(crate) async fn stored(node: Arc<Node>, who: Arc<Identity>, feed: FeedId) -> Outcome {
-    if !who.durable {
-        return Ok(Then::Start(Start::Lost));
-    }
-    let stored = node.sessions.position(who.user.no, &who.device, feed, clock::now()).await?;
-    Ok(Then::Start(stored.map_or(Start::Lost, Start::At)))
+/// The start at the position that is stored for this device in this feed, or at `acked` if that is later: what this
+/// connection has acknowledged is stored only a moment afterwards. [`Start::Lost`] if there is neither. May be dropped
+/// at any time.
+pub(crate) async fn stored(node: Arc<Node>, who: Arc<Identity>, feed: FeedId, acked: Option<Position>) -> Outcome {
+    let stored = match who.durable {
+        true => node.sessions.position(who.user.no, &who.device, feed, clock::now()).await?,
+        false => None,
+    };
+    let latest = stored.into_iter().chain(acked).max_by_key(|position| (position.epoch, position.offset));
+    Ok(Then::Start(latest.map_or(Start::Lost, Start::At)))
 }

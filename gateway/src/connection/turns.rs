@@ -14,7 +14,7 @@ use feedgate_common::{FeedId, Position, failpoint};
 use super::reading::{self, Reading};
 use super::{Connection, End, TIMEOUT};
 use crate::node::bounded::within;
-use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe, push, reply};
+use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe};
 use crate::subscription::{Action, Deliver, Input, Start, Subscription};
 
 /// A subscription that has not been answered yet.
@@ -112,7 +112,7 @@ impl Connection {
                 let begins = self.subscribing.as_ref().is_some_and(|begins| begins.asked.feed == feed);
                 let woken = !std::mem::take(&mut channel.looking) && !begins;
                 let live = channel.subscription.as_ref().filter(|_| woken).map(Subscription::position);
-                let read = reading::read(self.shared.clone(), who.clone(), feed, ask, live);
+                let read = reading::read(self.shared.clone(), who.clone(), self.format, feed, ask, live);
                 debug_assert!(self.reading.is_none(), "one read at a time");
                 self.reading = Some(Box::pin(within(TIMEOUT, read)));
             }
@@ -123,12 +123,14 @@ impl Connection {
                 if opened.recovered && asked.deliver == Deliver::Items {
                     self.acknowledge(feed, opened.position);
                 }
-                self.socket.text(|out| reply::result(out, id, &Reply::Subscribe(opened)));
+                self.socket.frame(|out| self.format.result(out, id, &Reply::Subscribe(opened)));
             }
             Action::RefuseUnrecovered => self.refuse(feed, ErrorCode::UnrecoverablePosition.into()),
             Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal.into()),
-            Action::Push => self.socket.text(|out| out.extend_from_slice(frame)),
-            Action::Behind(head) => self.socket.text(|out| push::behind(out, self.shared.node.channel(feed), head)),
+            Action::Push => self.socket.frame(|out| out.extend_from_slice(frame)),
+            Action::Behind(head) => {
+                self.socket.frame(|out| self.format.behind(out, self.shared.node.channel(feed), head));
+            }
             Action::Retry => {
                 let wait = self.channels.of(feed).backoff.failed(self.slot.connection);
                 self.deadlines.reread = self.deadlines.reread.min(self.shared.node.elapsed_ms() + wait);
@@ -141,7 +143,7 @@ impl Connection {
     fn refuse(&mut self, feed: FeedId, refusal: Refusal) {
         self.unsubscribe(feed);
         let begun = self.subscribing.take().expect("a refusal answers a subscribe");
-        self.socket.text(|out| reply::error(out, begun.id, &refusal));
+        self.socket.frame(|out| self.format.error(out, begun.id, &refusal));
     }
 
     /// Notes that the device has all changes of this feed up to `position`, if that is after what was noted before.

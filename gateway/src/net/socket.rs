@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   TcpStream ──▶ tungstenite's context (frames, masks, limits, pongs, close) ──▶ Incoming
-//!   TcpStream ◀── out ◀── our text frames, and the context's pongs and close
+//!   TcpStream ◀── out ◀── our frames, and the context's pongs and close
 //! ```
 //!
 //! Invariants:
@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, error::ProtocolError};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes, error::ProtocolError};
 
 use crate::limits::budget::{Reservation, Share};
 use crate::limits::pace::Pace;
@@ -45,12 +45,19 @@ const READS_PER_POLL: u32 = 64;
 pub(crate) enum Incoming {
     /// A text message, with its payload.
     Text(Utf8Bytes),
-    /// A binary message, whose payload is dropped.
-    Binary,
+    /// A binary message, with its payload.
+    Binary(Bytes),
     /// A ping, which was already answered, or a pong.
     Control,
     /// A close frame of the peer, which was already answered.
     Goodbye,
+}
+
+/// The kind of the frames that are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frames {
+    Text = 0x81,
+    Binary = 0x82,
 }
 
 /// Why nothing more can be received.
@@ -71,6 +78,7 @@ pub(crate) enum Broken {
 pub(crate) struct Socket {
     context: WebSocketContext,
     wire: Wire,
+    frames: Frames,
     /// How many bytes the messages that came out of the context would take as frames of the shortest form. At most
     /// `Wire::taken`; equal only if the context holds nothing, not even a part of a frame. Both wrap around.
     understood: u32,
@@ -109,18 +117,19 @@ struct Outgoing {
 
 impl Socket {
     /// Makes the WebSocket of a connection that was upgraded. `early` holds bytes of frames that came before the
-    /// upgrade was done. No message or frame may exceed `message_max` bytes.
-    pub(crate) fn new(tcp: TcpStream, early: &[u8], message_max: usize) -> Self {
+    /// upgrade was done. No message or frame of the peer may exceed `message_max` bytes. Those that are sent are of the
+    /// kind `frames`.
+    pub(crate) fn new(tcp: TcpStream, early: &[u8], message_max: usize, frames: Frames) -> Self {
         let config = config(message_max);
         let (mut heads, mut read) = (FrameHeads::default(), early.to_vec());
-        let frames = heads.pass(&mut read);
-        let (taken, reads) = (early.len() as u32, frames.max(early.len().div_ceil(READ_BUFFER) as u32));
+        let begun = heads.pass(&mut read);
+        let (taken, reads) = (early.len() as u32, begun.max(early.len().div_ceil(READ_BUFFER) as u32));
         let context = match early {
             [] => WebSocketContext::new(Role::Server, Some(config)),
             _ => WebSocketContext::from_partially_read(read, Role::Server, Some(config)),
         };
         let wire = Wire { tcp, out: None, taken, reads, heads, reads_left: READS_PER_POLL };
-        Self { context, wire, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
+        Self { context, wire, frames, understood: 0, stretched: !early.is_empty(), early: !early.is_empty() }
     }
 
     /// Allows this poll of the task its number of read calls. Call once at its start.
@@ -175,7 +184,8 @@ impl Socket {
         self.stretched |= message.len() > READ_BUFFER / 2;
         match message {
             Message::Text(text) => Incoming::Text(text),
-            Message::Binary(_) | Message::Frame(_) => Incoming::Binary,
+            Message::Binary(bytes) => Incoming::Binary(bytes),
+            Message::Frame(_) => unreachable!("only a writer is given bare frames"),
             Message::Ping(_) | Message::Pong(_) => {
                 // Moves the pong into `out`, which cannot fail.
                 let _ = self.context.flush(&mut self.wire);
@@ -200,11 +210,12 @@ impl Socket {
         }
     }
 
-    /// Appends one text frame, whose payload `write` appends to what it is given.
-    pub(crate) fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Appends one frame, whose payload `write` appends to what it is given.
+    pub(crate) fn frame(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let kind = self.frames as u8;
         let out = &mut self.wire.out().bytes;
         let start = out.len();
-        out.extend_from_slice(&[0x81, 0, 0, 0]);
+        out.extend_from_slice(&[kind, 0, 0, 0]);
         write(out);
         let len = out.len() - start - 4;
         match len {
@@ -407,7 +418,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         peer.set_nodelay(true).unwrap();
-        (Socket::new(listener.accept().await.unwrap().0, &[], 100_000), peer)
+        (Socket::new(listener.accept().await.unwrap().0, &[], 100_000, Frames::Text), peer)
     }
 
     /// A masked text frame of up to 65,535 bytes, with a mask of zero.
@@ -468,7 +479,7 @@ mod tests {
         let (mut socket, _peer) = pair().await;
         for len in [1, 125, 126, 65_535, 65_536] {
             let before = socket.unsent();
-            socket.text(|out| out.extend(std::iter::repeat_n(b'x', len)));
+            socket.frame(|out| out.extend(std::iter::repeat_n(b'x', len)));
             let header = socket.unsent() - before - len;
             assert_eq!(header, [2, 4, 10][usize::from(len > 125) + usize::from(len > 65_535)]);
         }

@@ -45,8 +45,8 @@ codes! {
     pub Close {
         /// A frame breaks RFC 6455.
         Protocol = 1002, "protocol error";
-        /// A binary frame came on a JSON connection.
-        Unsupported = 1003, "only text frames are understood here";
+        /// A binary frame came on a JSON connection, or a text frame on one of Protobuf.
+        Unsupported = 1003, "json comes in text frames, protobuf in binary ones";
         /// A text frame is not UTF-8.
         NotUtf8 = 1007, "text must be utf-8";
         /// A message or a frame is larger than the limit.

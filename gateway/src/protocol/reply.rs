@@ -1,10 +1,14 @@
-//! The replies to a device's commands. The result object is always there, even if empty: some SDKs index it.
+//! The replies to a device's commands, the same in every [format](super::Format).
+//!
+//! Each struct that is written as it stands is a message of `client.proto`: serde writes its fields by their names as
+//! JSON, prost by their tags as Protobuf. A result is always there, even if it is empty, because some SDKs look into it;
+//! and no field that an SDK looks at is ever empty or zero, because Protobuf leaves such fields out.
 
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
 use feedgate_common::{Epoch, Position};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use super::codes::{ErrorCode, Refusal};
 use crate::limits::budget::Reservation;
@@ -20,25 +24,33 @@ pub(crate) enum Reply {
     /// The result of `rpc page`.
     Page(Large),
     History(History),
-    Presence(BTreeMap<CompactString, Presence>),
+    Presence(BTreeMap<String, Presence>),
     PresenceStats(usize),
     Refresh(Refreshed),
     Pong,
 }
 
-/// The result of `connect`. No field that an SDK looks at is ever empty or zero.
-#[derive(Debug, Serialize)]
+/// The result of `connect`: `ConnectResult` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
 pub(crate) struct Connected {
-    pub(crate) client: CompactString,
-    pub(crate) version: &'static str,
+    #[prost(string, tag = "1")]
+    pub(crate) client: String,
+    #[prost(string, tag = "2")]
+    pub(crate) version: String,
     /// Seconds between pings, at least 1.
+    #[prost(uint32, tag = "7")]
     pub(crate) ping: u32,
     /// Whether pings are to be answered.
+    #[prost(bool, tag = "8")]
     pub(crate) pong: bool,
+    #[prost(bool, tag = "3")]
     pub(crate) expires: bool,
     /// Seconds until the token expires, at least 1.
-    pub(crate) ttl: u64,
-    pub(crate) session: CompactString,
+    #[prost(uint32, tag = "4")]
+    pub(crate) ttl: u32,
+    #[prost(string, tag = "9")]
+    pub(crate) session: String,
+    #[prost(string, tag = "10")]
     pub(crate) node: String,
 }
 
@@ -53,14 +65,18 @@ pub struct Opened {
     pub recovered: bool,
 }
 
-/// The result of `refresh`.
-#[derive(Debug, Serialize)]
+/// The result of `refresh`: `RefreshResult` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
 pub(crate) struct Refreshed {
-    pub(crate) client: CompactString,
-    pub(crate) version: &'static str,
+    #[prost(string, tag = "1")]
+    pub(crate) client: String,
+    #[prost(string, tag = "2")]
+    pub(crate) version: String,
+    #[prost(bool, tag = "3")]
     pub(crate) expires: bool,
     /// Seconds until the token expires, at least 1.
-    pub(crate) ttl: u64,
+    #[prost(uint32, tag = "4")]
+    pub(crate) ttl: u32,
 }
 
 /// The result of `history`.
@@ -68,23 +84,28 @@ pub(crate) struct Refreshed {
 pub(crate) struct History {
     pub(crate) epoch: Epoch,
     pub(crate) offset: u64,
-    /// The publications, with commas between them.
+    /// The publications, in the format of the connection.
     pub(crate) publications: Large,
 }
 
-/// JSON on one line that may be large, and the bytes of memory that are counted for it.
+/// A part of a reply that may be large, and the bytes of memory that are counted for it.
 #[derive(Debug)]
 pub(crate) struct Large {
-    pub(crate) json: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) held: Option<Reservation>,
 }
 
-/// One device of the user, as `presence` shows it.
-#[derive(Debug, Serialize)]
+/// One device of the user, as `presence` shows it: `ClientInfo` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
 pub(crate) struct Presence {
-    pub(crate) client: CompactString,
+    #[prost(string, tag = "2")]
+    pub(crate) client: String,
+    #[prost(string, tag = "1")]
     pub(crate) user: String,
-    pub(crate) conn_info: PresenceInfo,
+    /// A [`PresenceInfo`] as JSON.
+    #[prost(bytes = "vec", tag = "3")]
+    #[serde(serialize_with = "as_json")]
+    pub(crate) conn_info: Vec<u8>,
 }
 
 /// What this server knows of the device.
@@ -94,6 +115,60 @@ pub(crate) struct PresenceInfo {
     pub(crate) node: String,
     pub(crate) since: i64,
 }
+
+/// `SubscribeResult` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
+pub(super) struct Subscribed {
+    #[prost(bool, tag = "3")]
+    recoverable: bool,
+    /// One SDK advances recovered positions only if this is true.
+    #[prost(bool, tag = "10")]
+    positioned: bool,
+    #[prost(string, tag = "6")]
+    epoch: String,
+    #[prost(uint64, tag = "9")]
+    offset: u64,
+    #[prost(bool, tag = "12")]
+    was_recovering: bool,
+    #[prost(bool, tag = "8")]
+    recovered: bool,
+    /// The position once more, as JSON: some SDKs show an app no other part of this reply.
+    #[prost(bytes = "vec", tag = "11")]
+    #[serde(serialize_with = "as_json")]
+    data: Vec<u8>,
+}
+
+/// `PresenceResult` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
+pub(super) struct Present {
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub(super) presence: BTreeMap<String, Presence>,
+}
+
+/// `PresenceStatsResult` of the schema.
+#[derive(Clone, Copy, PartialEq, prost::Message, Serialize)]
+pub(super) struct Stats {
+    #[prost(uint32, tag = "1")]
+    num_clients: u32,
+    #[prost(uint32, tag = "2")]
+    num_users: u32,
+}
+
+/// `Error` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
+pub(super) struct Wrong {
+    #[prost(uint32, tag = "1")]
+    code: u32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(bool, tag = "3")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    temporary: bool,
+}
+
+/// A result in which nothing stands.
+#[derive(Clone, Copy, PartialEq, prost::Message, Serialize)]
+pub(super) struct Empty {}
 
 impl Reply {
     /// Takes out the bytes of memory that are counted for the reply, if it may be large.
@@ -105,83 +180,18 @@ impl Reply {
     }
 }
 
-/// Appends the line `{"id":…,"verb":{…}}` of a result.
-pub(crate) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
-    match reply {
-        Reply::Connect(connected) => object(out, id, "connect", connected),
-        Reply::Subscribe(opened) => object(out, id, "subscribe", &Subscribed::from(opened)),
-        Reply::Unsubscribe => object(out, id, "unsubscribe", &Empty {}),
-        Reply::Acked => object(out, id, "rpc", &Rpc { data: Empty {} }),
-        Reply::Page(page) => {
-            out.reserve_exact(page.json.len() + 64);
-            out.extend_from_slice(format!(r#"{{"id":{id},"rpc":{{"data":"#).as_bytes());
-            out.extend_from_slice(&page.json);
-            out.extend_from_slice(b"}}");
-        }
-        Reply::History(history) => {
-            let History { epoch, offset, publications } = history;
-            let head = format!(r#"{{"id":{id},"history":{{"epoch":"{epoch}","offset":{offset},"publications":["#);
-            out.reserve_exact(publications.json.len() + head.len() + 8);
-            out.extend_from_slice(head.as_bytes());
-            out.extend_from_slice(&publications.json);
-            out.extend_from_slice(b"]}}");
-        }
-        Reply::Presence(presence) => object(out, id, "presence", &Present { presence }),
-        Reply::PresenceStats(n) => {
-            object(out, id, "presence_stats", &Stats { num_clients: *n, num_users: usize::from(*n > 0) });
-        }
-        Reply::Refresh(refreshed) => object(out, id, "refresh", refreshed),
-        Reply::Pong => object(out, id, "ping", &Empty {}),
+impl PresenceInfo {
+    /// Writes the description of the device as JSON.
+    pub(crate) fn json(&self) -> Vec<u8> {
+        to_json(self)
     }
 }
 
-/// Appends the line `{"id":…,"error":{…}}` of a refusal.
-pub(crate) fn error(out: &mut Vec<u8>, id: u32, refusal: &Refusal) {
-    #[derive(Serialize)]
-    struct Wire<'a> {
-        code: u16,
-        message: &'a str,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        temporary: bool,
+impl Stats {
+    /// All `devices` belong to one user.
+    pub(super) fn of(devices: usize) -> Self {
+        Self { num_clients: u32::try_from(devices).unwrap_or(u32::MAX), num_users: u32::from(devices > 0) }
     }
-    let Refusal { code, message } = refusal;
-    object(out, id, "error", &Wire { code: ErrorCode::code(*code), message, temporary: code.temporary() });
-}
-
-fn object(out: &mut Vec<u8>, id: u32, key: &str, value: &impl Serialize) {
-    out.extend_from_slice(format!(r#"{{"id":{id},"{key}":"#).as_bytes());
-    serde_json::to_writer(&mut *out, value).expect("our own values serialize, and a Vec takes all");
-    out.push(b'}');
-}
-
-#[derive(Serialize)]
-struct Empty {}
-
-#[derive(Serialize)]
-struct Rpc<T> {
-    data: T,
-}
-
-#[derive(Serialize)]
-struct Present<'a> {
-    presence: &'a BTreeMap<CompactString, Presence>,
-}
-
-#[derive(Serialize)]
-struct Stats {
-    num_clients: usize,
-    num_users: usize,
-}
-
-#[derive(Serialize)]
-struct Subscribed {
-    recoverable: bool,
-    /// One SDK advances recovered positions only if this is true.
-    positioned: bool,
-    epoch: Epoch,
-    offset: u64,
-    was_recovering: bool,
-    recovered: bool,
 }
 
 impl From<&Opened> for Subscribed {
@@ -189,10 +199,27 @@ impl From<&Opened> for Subscribed {
         Self {
             recoverable: true,
             positioned: true,
-            epoch: opened.position.epoch,
+            epoch: opened.position.epoch.to_string(),
             offset: opened.position.offset,
             was_recovering: opened.was_recovering,
             recovered: opened.recovered,
+            data: to_json(&opened.position),
         }
     }
+}
+
+impl From<&Refusal> for Wrong {
+    fn from(Refusal { code, message }: &Refusal) -> Self {
+        Self { code: ErrorCode::code(*code).into(), message: message.to_string(), temporary: code.temporary() }
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("our own values serialize")
+}
+
+/// Writes JSON that is kept as text.
+fn as_json<S: Serializer>(json: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    let raw: &RawValue = serde_json::from_slice(json).map_err(serde::ser::Error::custom)?;
+    raw.serialize(serializer)
 }

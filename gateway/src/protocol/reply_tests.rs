@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use feedgate_common::{Epoch, Position};
 
-use super::reply::{self, Connected, History, Large, Opened, Presence, PresenceInfo, Refreshed, Reply};
-use super::{ErrorCode, push};
+use super::reply::{Connected, History, Large, Opened, Presence, PresenceInfo, Refreshed, Reply};
+use super::{ErrorCode, Format};
+
+use Format::Json;
 
 fn wire(reply: Reply) -> String {
     let mut out = Vec::new();
-    reply::result(&mut out, 7, &reply);
+    Json.result(&mut out, 7, &reply);
     String::from_utf8(out).unwrap()
 }
 
@@ -19,8 +21,8 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     String::from_utf8(out).unwrap()
 }
 
-fn large(json: Vec<u8>) -> Large {
-    Large { json, held: None }
+fn large(bytes: Vec<u8>) -> Large {
+    Large { bytes, held: None }
 }
 
 #[test]
@@ -30,14 +32,14 @@ fn every_reply_as_it_goes_over_the_wire() {
     let presence = Presence {
         client: "n-2".into(),
         user: "ann".into(),
-        conn_info: PresenceInfo { device: "ipad".into(), node: "n".into(), since: 5 },
+        conn_info: PresenceInfo { device: "ipad".into(), node: "n".into(), since: 5 }.json(),
     };
     let mut publications = Vec::new();
-    push::publication(&mut publications, 2, br#"{"op":"delete","item_id":"9"}"#);
+    Json.publication(&mut publications, 2, br#"{"op":"delete","item_id":"9"}"#);
     let replies = [
         Reply::Connect(Connected {
             client: "n-1".into(),
-            version: "feedgate 0",
+            version: "feedgate 0".into(),
             ping: 25,
             pong: true,
             expires: true,
@@ -54,7 +56,7 @@ fn every_reply_as_it_goes_over_the_wire() {
         Reply::Presence(BTreeMap::from([("n-2".into(), presence)])),
         Reply::Presence(BTreeMap::new()),
         Reply::PresenceStats(1),
-        Reply::Refresh(Refreshed { client: "n-1".into(), version: "feedgate 0", expires: true, ttl: 1 }),
+        Reply::Refresh(Refreshed { client: "n-1".into(), version: "feedgate 0".into(), expires: true, ttl: 1 }),
         Reply::Pong,
     ];
     insta::assert_snapshot!(replies.map(wire).join("\n"));
@@ -62,19 +64,19 @@ fn every_reply_as_it_goes_over_the_wire() {
 
 #[test]
 fn every_error_as_it_goes_over_the_wire() {
-    let line = |code: &ErrorCode| text(|out| reply::error(out, 7, &(*code).into()));
+    let line = |code: &ErrorCode| text(|out| Json.error(out, 7, &(*code).into()));
     insta::assert_snapshot!(ErrorCode::ALL.iter().map(line).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
 fn pushes_as_they_go_over_the_wire() {
-    insta::assert_snapshot!(text(|out| push::push(out, "feed", 7, br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
-    insta::assert_snapshot!(text(|out| push::behind(out, "notifications", 16)), @r#"{"push":{"channel":"notifications","pub":{"offset":16,"data":{"op":"behind"}}}}"#);
+    insta::assert_snapshot!(text(|out| Json.push(out, "feed", 7, br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
+    insta::assert_snapshot!(text(|out| Json.behind(out, "notifications", 16)), @r#"{"push":{"channel":"notifications","pub":{"offset":16,"data":{"op":"behind"}}}}"#);
 }
 
 #[test]
 fn every_message_is_one_line_of_json() {
-    for line in [text(|out| push::behind(out, "feed", 1)), wire(Reply::Acked), wire(Reply::Pong)] {
+    for line in [text(|out| Json.behind(out, "feed", 1)), wire(Reply::Acked), wire(Reply::Pong)] {
         assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok_and(|value| value.is_object()), "{line}");
         assert!(!line.contains('\n'));
     }

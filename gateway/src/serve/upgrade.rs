@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
@@ -25,11 +25,10 @@ use crate::net::address::shares::{Stay, TooMany};
 use crate::net::lobby::Guest;
 use crate::net::timed_stream::TimedStream;
 use crate::node::slot::Slot;
+use crate::protocol::Format;
 
 /// The path at which sessions connect.
 pub(crate) const PATH: &str = "/connection/websocket";
-
-const JSON_PROTOCOL: &str = "centrifuge-json";
 
 /// What an upgrade needs besides the request.
 #[derive(Clone)]
@@ -66,11 +65,12 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
             .with(header::RETRY_AFTER, "1")
             .response();
     }
-    let wants_json = offered(request.headers()).any(|protocol| protocol == JSON_PROTOCOL);
+    let agreed = offered(request.headers()).find_map(Format::of);
+    let format = agreed.or_else(|| named(request.uri())).unwrap_or(Format::Json);
     let upgrade = hyper::upgrade::on(&mut request);
     let own = Guest::of(request.extensions()).and_then(|guest| guest.take_stay());
     let stay = own.or(counted).map(Box::new);
-    door.ports.tasks.spawn(begin(door.clone(), slot, stay, upgrade));
+    door.ports.tasks.spawn(begin(door.clone(), slot, stay, format, upgrade));
 
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -78,8 +78,8 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-    if wants_json {
-        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(JSON_PROTOCOL));
+    if let Some(format) = agreed {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(format.subprotocol()));
     }
     response
 }
@@ -95,7 +95,13 @@ fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMa
 }
 
 /// Awaits the upgrade, then begins the session in a task of its own.
-async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hyper::upgrade::OnUpgrade) {
+async fn begin(
+    door: Door,
+    slot: Arc<Slot>,
+    stay: Option<Box<Stay>>,
+    format: Format,
+    upgrade: hyper::upgrade::OnUpgrade,
+) {
     let Door { ports, asked_ms } = door;
     let parts = match upgrade.await {
         Ok(upgraded) => upgraded.downcast::<TokioIo<TimedStream>>(),
@@ -108,7 +114,7 @@ async fn begin(door: Door, slot: Arc<Slot>, stay: Option<Box<Stay>>, upgrade: hy
     // The parts keep kilobytes even for an empty buffer, which would stay for the life of the session.
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
-    let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, asked_ms, slot, stay };
+    let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, format, asked_ms, slot, stay };
     ports.tasks.spawn(Connection::new(ports.connections.clone(), arrival));
 }
 
@@ -194,10 +200,10 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
         return Err(Refused::new(StatusCode::FORBIDDEN, "this Origin is not in gateway.allowed_origins"));
     }
     let mut offers = offered(headers).peekable();
-    if offers.peek().is_some() && !offers.any(|protocol| protocol == JSON_PROTOCOL) {
+    if offers.peek().is_some() && offers.find_map(Format::of).is_none() {
         return Err(Refused::new(
             StatusCode::BAD_REQUEST,
-            "the one subprotocol here is centrifuge-json; or offer none, which means the same",
+            "the subprotocols here are centrifuge-json and centrifuge-protobuf; to offer none means centrifuge-json",
         ));
     }
     let accept = derive_accept_key(key.as_bytes());
@@ -215,6 +221,12 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
 
 fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     list(headers, &header::SEC_WEBSOCKET_PROTOCOL)
+}
+
+/// The format that the query names, in either of the two ways that clients without a subprotocol have.
+fn named(uri: &Uri) -> Option<Format> {
+    let mut pairs = uri.query()?.split('&');
+    pairs.any(|pair| matches!(pair, "cf_protocol=protobuf" | "format=protobuf")).then_some(Format::Protobuf)
 }
 
 fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
@@ -266,8 +278,9 @@ mod tests {
         assert_eq!(with("content-length", "1"), 400);
         assert_eq!(with("content-length", "0"), 101);
         assert_eq!(with("transfer-encoding", "chunked"), 400);
-        assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf"), 400);
-        assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf, centrifuge-json"), 101);
+        assert_eq!(with("sec-websocket-protocol", "centrifuge-protobuf"), 101);
+        assert_eq!(with("sec-websocket-protocol", "graphql-ws"), 400);
+        assert_eq!(with("sec-websocket-protocol", "graphql-ws, centrifuge-json"), 101);
     }
 
     #[test]
@@ -283,6 +296,15 @@ mod tests {
         assert_eq!(twice("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==", "c2hvcnQ="), 400);
         assert_eq!(twice("sec-websocket-version", "13", "8"), 400);
         assert_eq!(twice("sec-websocket-protocol", "centrifuge-protobuf", "centrifuge-json"), 101, "that is a list");
+    }
+
+    #[test]
+    fn a_client_without_a_subprotocol_may_ask_for_protobuf_in_the_query() {
+        let asked = |uri: &'static str| named(&Uri::from_static(uri));
+        assert_eq!(asked("/connection/websocket?format=protobuf"), Some(Format::Protobuf));
+        assert_eq!(asked("/connection/websocket?a=1&cf_protocol=protobuf"), Some(Format::Protobuf));
+        assert_eq!(asked("/connection/websocket?format=json"), None);
+        assert_eq!(asked("/connection/websocket"), None);
     }
 
     #[test]

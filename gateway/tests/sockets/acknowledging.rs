@@ -3,6 +3,7 @@
 use feedgate_common::{Epoch, Position};
 use serde_json::{Value, json};
 
+use super::clock::Clock;
 use super::rig::Rig;
 
 fn ack(offset: impl Into<Value>, epoch: impl ToString) -> Value {
@@ -59,6 +60,22 @@ async fn i12_devices_of_one_user_acknowledge_independently() {
     for (device, offset) in [("phone", 3), ("tablet", 7)] {
         assert_eq!(rig.stored("ann", device).await, Some(Position { offset, ..head }));
     }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_device_that_subscribes_right_after_its_ack_starts_from_there_and_is_told_the_position_as_data() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 9).await;
+    let head = rig.grown("ann", 9).await;
+    let clock = Clock::stop();
+    let mut phone = rig.connected("ann", "phone").await;
+    phone.ask("rpc", ack(4, head.epoch)).await;
+    let reply = phone.subscribe(json!({"data": {"deliver": "items", "resume": "stored"}})).await["subscribe"].take();
+    assert_eq!((&reply["recovered"], &reply["offset"]), (&json!(true), &json!(4)));
+    assert_eq!(reply["data"], json!({"epoch": head.epoch.to_string(), "offset": 4}));
+    drop(clock);
     rig.stop().await;
 }
 

@@ -89,6 +89,26 @@ async fn frames_that_break_the_rfc_close_with_its_codes() {
 }
 
 #[tokio::test]
+async fn what_is_no_message_of_protobuf_closes_as_what_is_no_line_of_json_does() {
+    let rig = Rig::with(|settings| settings.message_max_bytes = 1000).await;
+    // Command { id: 1, ping: {} }, which may not come before connect.
+    let ping = [4, 0x08, 1, 0x5A, 0];
+    for (what, bytes, code) in [
+        ("a text frame", frame(0x81, b"{}"), 1003),
+        ("a length without its message", frame(0x82, &[5, 0x08]), 3501),
+        ("a length that never ends", frame(0x82, &[0xFF; 20]), 3501),
+        ("a field that is cut", frame(0x82, &[2, 0x22, 9]), 3501),
+        ("a token that is not UTF-8", frame(0x82, &[7, 0x08, 1, 0x22, 3, 0x0A, 1, 0xFF]), 3501),
+        ("a pong that nobody asked for", frame(0x82, &[0]), 3501),
+        ("another command before connect", frame(0x82, &ping), 3501),
+        ("a frame above the limit", vec![0x82, 0xFE, 0x03, 0xE9, 0, 0, 0, 0], 1009),
+    ] {
+        assert_eq!(raw(rig.protobuf_socket().await, &bytes).await, Next::Closed(code), "{what}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i18_endless_fragments_end_at_the_message_limit() {
     let rig = Rig::with(|settings| settings.message_max_bytes = 1000).await;
     let mut bytes = frame(0x01, b"x");

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Request;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 use super::rig::within;
 
@@ -40,7 +43,18 @@ impl Phone {
     /// Over a connection that stands already.
     pub(crate) async fn over(tcp: TcpStream) -> Self {
         let url = format!("ws://{}/connection/websocket", tcp.peer_addr().unwrap());
-        let (ws, _) = within(tokio_tungstenite::client_async(url, tcp)).await.unwrap();
+        Self::upgraded(url.into_client_request().unwrap(), tcp).await
+    }
+
+    /// A device that has agreed on Protobuf. Its frames are not read as lines.
+    pub(crate) async fn of_protobuf(addr: SocketAddr) -> Self {
+        let mut request = format!("ws://{addr}/connection/websocket").into_client_request().unwrap();
+        request.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static("centrifuge-protobuf"));
+        Self::upgraded(request, TcpStream::connect(addr).await.unwrap()).await
+    }
+
+    async fn upgraded(request: Request, tcp: TcpStream) -> Self {
+        let (ws, _) = within(tokio_tungstenite::client_async(request, tcp)).await.unwrap();
         Self { ws, lines: VecDeque::new(), frames: 0, raw: None, polite: true, id: 1000 }
     }
 

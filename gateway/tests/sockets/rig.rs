@@ -137,6 +137,11 @@ impl Rig {
         Phone::open(self.addr).await
     }
 
+    /// A WebSocket that has agreed on Protobuf and has said nothing yet.
+    pub(crate) async fn protobuf_socket(&self) -> Phone {
+        Phone::of_protobuf(self.addr).await
+    }
+
     /// A device that has connected.
     pub(crate) async fn connected(&self, user: &str, device: &str) -> Phone {
         self.connected_at(self.addr, user, device).await

@@ -1,15 +1,17 @@
 //! Tests of commands as devices write them: which are understood, and which are refused with which words.
 
 use feedgate_common::Epoch;
-use feedgate_common::named::NamedFeed;
+use feedgate_common::named::{NamedFeed, NamedFeeds};
 
+use super::super::codes::ErrorCode;
+use super::super::json;
 use super::*;
 
 /// Reads a line where there are two channels, "feed" and "notifications".
 fn decode(line: &str) -> Result<Message, Malformed> {
     let kinds = vec!["like".into()];
     let named = NamedFeed { id: FeedId(3), name: "notifications".into(), kinds, cap: 10, ttl: None };
-    super::decode(line, &NamedFeeds::new(vec![named]).unwrap())
+    json::decode(line, &NamedFeeds::new(vec![named]).unwrap())
 }
 
 fn verb(line: &str) -> Verb {

@@ -2,7 +2,8 @@
 
     python_phone.py WEBSOCKET_URL {CHANNEL: POSITION, ...}      (TOKEN in the environment)
 
-It prints a line of JSON for each change, each subscription and each error, until it is killed.
+It prints a line of JSON for each change, each subscription and each error, until it is killed. With
+FEEDGATE_PROTOCOL=protobuf it speaks Protobuf, and `data` is JSON as bytes.
 """
 
 import asyncio
@@ -11,6 +12,17 @@ import os
 import sys
 
 from centrifuge import Client, ClientEventHandler, StreamPosition, SubscriptionEventHandler
+
+
+PROTOBUF = os.environ.get("FEEDGATE_PROTOCOL") == "protobuf"
+
+
+def pack(value):
+    return json.dumps(value).encode() if PROTOBUF else value
+
+
+def unpack(data):
+    return json.loads(data) if PROTOBUF else data
 
 
 def tell(**line):
@@ -33,7 +45,7 @@ class Subscription(SubscriptionEventHandler):
         tell(channel=self.channel, subscribed={"recovered": ctx.recovered, "was_recovering": ctx.was_recovering})
 
     async def on_publication(self, ctx):
-        tell(channel=self.channel, offset=ctx.pub.offset, change=ctx.pub.data)
+        tell(channel=self.channel, offset=ctx.pub.offset, change=unpack(ctx.pub.data))
 
     async def on_error(self, ctx):
         tell(error=str(ctx.error))
@@ -45,13 +57,20 @@ async def main():
     async def get_state(channel):
         return StreamPosition(**positions[channel])
 
-    client = Client(url, events=Connection(), token=os.environ["TOKEN"], min_reconnect_delay=0.05, max_reconnect_delay=0.2)
+    client = Client(
+        url,
+        events=Connection(),
+        token=os.environ["TOKEN"],
+        min_reconnect_delay=0.05,
+        max_reconnect_delay=0.2,
+        use_protobuf=PROTOBUF,
+    )
     await client.connect()
     for channel in positions:
         subscription = client.new_subscription(
             channel,
             events=Subscription(channel),
-            data={"deliver": "items"},
+            data=pack({"deliver": "items"}),
             min_resubscribe_delay=0.05,
             max_resubscribe_delay=0.2,
             get_state=get_state,

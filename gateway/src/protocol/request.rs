@@ -1,0 +1,289 @@
+//! What stands in a command, read from JSON or Protobuf into one shape, and checked here once.
+//!
+//! Each struct is a message of `client.proto` with the fields that are used here: serde reads them by their names from
+//! JSON, prost by their tags from Protobuf. Unknown fields are ignored in both. A field `data` holds JSON in either
+//! format, because that is what apps pass to their SDK.
+
+use feedgate_common::named::NamedFeeds;
+use feedgate_common::{DeviceId, Epoch, FeedId, Position};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::codes::{ErrorCode, Refusal};
+use super::command::{Command, Connect, Deliver, From, History, Malformed, Message, PageAsk, Subscribe, Verb};
+
+/// A request that may stand in a command: `Err` if it is there and cannot be read.
+pub(super) type Asked<T> = Option<Result<T, Refusal>>;
+
+/// A command as it came, with every request that stands in it.
+#[derive(Default)]
+pub(super) struct Request {
+    pub(super) id: u32,
+    pub(super) connect: Asked<ConnectRequest>,
+    pub(super) subscribe: Asked<SubscribeRequest>,
+    pub(super) unsubscribe: Asked<ChannelRequest>,
+    pub(super) rpc: Asked<RpcRequest>,
+    pub(super) history: Asked<HistoryRequest>,
+    pub(super) presence: Asked<ChannelRequest>,
+    pub(super) presence_stats: Asked<ChannelRequest>,
+    pub(super) refresh: Asked<RefreshRequest>,
+    pub(super) ping: bool,
+    pub(super) send: bool,
+    pub(super) publish: bool,
+    pub(super) sub_refresh: bool,
+    /// Whether nothing at all stands in the message, which makes it a pong.
+    pub(super) is_empty: bool,
+}
+
+/// `ConnectRequest` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct ConnectRequest {
+    #[prost(string, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
+    token: String,
+    #[prost(bytes = "vec", tag = "2")]
+    #[serde(deserialize_with = "as_written")]
+    data: Vec<u8>,
+}
+
+/// `SubscribeRequest` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct SubscribeRequest {
+    #[prost(string, tag = "1")]
+    channel: String,
+    #[prost(bool, tag = "3")]
+    recover: bool,
+    #[prost(string, tag = "6")]
+    epoch: String,
+    #[prost(uint64, tag = "7")]
+    offset: u64,
+    #[prost(bytes = "vec", tag = "8")]
+    #[serde(deserialize_with = "as_written")]
+    data: Vec<u8>,
+    #[prost(int64, tag = "14")]
+    flag: i64,
+}
+
+/// `UnsubscribeRequest`, `PresenceRequest` and `PresenceStatsRequest` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct ChannelRequest {
+    #[prost(string, tag = "1")]
+    channel: String,
+}
+
+/// `RPCRequest` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct RpcRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    #[serde(deserialize_with = "as_written")]
+    data: Vec<u8>,
+    #[prost(string, tag = "2")]
+    method: String,
+}
+
+/// `HistoryRequest` of the schema, whose `limit` has 32 bits; the wire is the same.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct HistoryRequest {
+    #[prost(string, tag = "1")]
+    channel: String,
+    #[prost(int64, tag = "7")]
+    limit: i64,
+    #[prost(message, optional, tag = "8")]
+    since: Option<StreamPosition>,
+    #[prost(bool, tag = "9")]
+    reverse: bool,
+}
+
+/// `StreamPosition` of the schema. Some SDKs leave out an offset of zero.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct StreamPosition {
+    #[prost(uint64, tag = "1")]
+    offset: u64,
+    #[prost(string, tag = "2")]
+    epoch: String,
+}
+
+/// `RefreshRequest` of the schema.
+#[derive(Clone, PartialEq, prost::Message, Deserialize)]
+#[serde(default)]
+pub(super) struct RefreshRequest {
+    #[prost(string, tag = "1")]
+    token: String,
+}
+
+impl Request {
+    /// Says what the message is. `feeds` are the channels that exist.
+    pub(super) fn check(self, feeds: &NamedFeeds) -> Result<Message, Malformed> {
+        let id = self.id;
+        let verbs = [
+            self.connect.map(|asked| Ok(Verb::Connect(asked.and_then(connect).map(Box::new).map_err(Box::new)))),
+            self.subscribe.map(|asked| subscribe(asked?, feeds)),
+            self.unsubscribe.map(|asked| on_channel(asked?, feeds).map(Verb::Unsubscribe)),
+            self.rpc.map(|asked| rpc(asked?, feeds)),
+            self.history.map(|asked| history(asked?, feeds)),
+            // All feeds of a user have the same devices, so the feed does not matter.
+            self.presence.map(|asked| on_channel(asked?, feeds).map(|_| Verb::Presence)),
+            self.presence_stats.map(|asked| on_channel(asked?, feeds).map(|_| Verb::PresenceStats)),
+            self.refresh.map(|asked| Ok(Verb::Refresh(asked?.token.into()))),
+            self.ping.then_some(Ok(Verb::Ping)),
+            self.publish.then(|| {
+                Err(ErrorCode::PermissionDenied.because("devices do not publish: backends do, with POST /v1/items"))
+            }),
+            self.sub_refresh.then(|| {
+                Err(ErrorCode::NotAvailable.because("subscriptions carry no token of their own: send refresh"))
+            }),
+        ];
+        let mut verbs = verbs.into_iter().flatten();
+        match (id, verbs.next(), verbs.next(), self.send) {
+            (_, None, _, true) => Ok(Message::Send),
+            (0, None, _, false) if self.is_empty => Ok(Message::Pong),
+            (0, _, _, _) | (_, _, Some(_), _) => Err(Malformed),
+            (id, None, _, false) => Ok(command(id, Err(ErrorCode::MethodNotFound.into()))),
+            (id, Some(verb), None, _) => Ok(command(id, verb)),
+        }
+    }
+}
+
+fn command(id: u32, verb: Result<Verb, Refusal>) -> Message {
+    Message::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
+}
+
+/// The feed that `channel` names, or a refusal that lists the known ones.
+fn feed_of(channel: &str, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
+    feeds.by_name(channel).ok_or_else(|| {
+        let named: String = channel.chars().take(64).collect();
+        ErrorCode::UnknownChannel.because(format!("unknown channel {named:?}; known: {}", feeds.names()))
+    })
+}
+
+fn connect(asked: ConnectRequest) -> Result<Connect, Refusal> {
+    #[derive(Deserialize, Default)]
+    struct Data {
+        device_id: Option<DeviceId>,
+    }
+    let Data { device_id } = if_object(&asked.data, "connect.data")?;
+    Ok(Connect { token: asked.token, device: device_id })
+}
+
+fn subscribe(asked: SubscribeRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
+    /// Bit 2 of `flag`: refuse instead of answering `recovered:false`.
+    const REJECT_UNRECOVERED: i64 = 2;
+    #[derive(Deserialize, Default)]
+    #[serde(rename_all = "lowercase")]
+    enum Wants {
+        #[default]
+        Notify,
+        Items,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Resume {
+        Stored,
+    }
+    #[derive(Deserialize, Default)]
+    struct Data {
+        #[serde(default)]
+        deliver: Wants,
+        resume: Option<Resume>,
+    }
+    let feed = feed_of(&asked.channel, feeds)?;
+    let data: Data = if_object(&asked.data, "subscribe.data")?;
+    let own = || Some(Position { epoch: asked.epoch.parse().ok()?, offset: asked.offset });
+    let from = match (asked.recover, data.resume) {
+        (true, _) => From::Own(own()),
+        (false, Some(Resume::Stored)) => From::Stored,
+        (false, None) => From::Head,
+    };
+    let deliver = match data.deliver {
+        Wants::Notify => Deliver::Notify,
+        Wants::Items => Deliver::Items,
+    };
+    let reject_unrecovered = asked.flag & REJECT_UNRECOVERED != 0;
+    Ok(Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, reject_unrecovered })))
+}
+
+/// The feed of a verb whose only argument is a channel.
+fn on_channel(asked: ChannelRequest, feeds: &NamedFeeds) -> Result<FeedId, Refusal> {
+    feed_of(&asked.channel, feeds)
+}
+
+fn rpc(asked: RpcRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
+    #[derive(Deserialize)]
+    struct Ack {
+        channel: Option<String>,
+        offset: Option<u64>,
+        #[serde(default)]
+        epoch: String,
+    }
+    #[derive(Deserialize, Default)]
+    struct Page {
+        channel: Option<String>,
+        limit: Option<u64>,
+        cursor: Option<String>,
+    }
+    let RpcRequest { method, data } = asked;
+    let feed_of = |channel: Option<&str>| feed_of(channel.unwrap_or(FeedId::MAIN_NAME), feeds);
+    match (method.as_str(), data.is_empty()) {
+        ("ack", false) => {
+            let Ack { channel, offset, epoch } = contents(&data, "rpc ack: data")?;
+            let feed = feed_of(channel.as_deref())?;
+            let epoch: Epoch =
+                epoch.parse().map_err(|error| ErrorCode::BadRequest.because(format!("rpc ack: {error}")))?;
+            let offset = offset.ok_or_else(|| ErrorCode::BadRequest.because("rpc ack: data needs an offset"))?;
+            Ok(Verb::Ack(feed, Position { epoch, offset }))
+        }
+        ("ack", true) => Err(ErrorCode::BadRequest.because("rpc ack: data must be {\"offset\":N,\"epoch\":\"…\"}")),
+        ("page", no_data) => {
+            let asked = if no_data { Page::default() } else { contents(&data, "rpc page: data")? };
+            let Page { channel, limit, cursor } = asked;
+            Ok(Verb::Page(Box::new(PageAsk { feed: feed_of(channel.as_deref())?, limit, cursor })))
+        }
+        (other, _) => {
+            let named: String = other.chars().take(64).collect();
+            Err(ErrorCode::MethodNotFound.because(format!("there is no rpc {named:?}; there are \"ack\" and \"page\"")))
+        }
+    }
+}
+
+fn history(asked: HistoryRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
+    let feed = feed_of(&asked.channel, feeds)?;
+    let since = match asked.since {
+        None => None,
+        Some(StreamPosition { offset, epoch }) => {
+            // An epoch that cannot be read is not ours, so its log is gone.
+            let epoch = epoch.parse().map_err(|_| Refusal::from(ErrorCode::UnrecoverablePosition))?;
+            Some(Position { epoch, offset })
+        }
+    };
+    // A negative limit means "as many as you give".
+    let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+    Ok(Verb::History(Box::new(History { feed, since, limit, reverse: asked.reverse })))
+}
+
+/// Reads JSON, or says what is wrong with it.
+pub(super) fn contents<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, Refusal> {
+    serde_json::from_slice(json).map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {error}")))
+}
+
+/// Reads `data`, into which an app may put any value; only an object says something to us.
+fn if_object<T: DeserializeOwned + Default>(data: &[u8], what: &str) -> Result<T, Refusal> {
+    if data.starts_with(b"{") { contents(data, what) } else { Ok(T::default()) }
+}
+
+/// Reads JSON as it is written; `null` is as if nothing were there.
+fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let json = <&RawValue>::deserialize(deserializer)?.get();
+    Ok(if json == "null" { Vec::new() } else { json.into() })
+}
+
+/// Reads a value that may be `null`.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
