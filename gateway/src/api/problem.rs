@@ -16,6 +16,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::query::{NoQuery, Segment};
 use crate::limits::budget::Full;
+use crate::limits::log_limit::LogLimit;
 use crate::limits::quotas::TooMany;
 
 macro_rules! kinds {
@@ -167,11 +168,16 @@ impl Problem {
     }
 }
 
+/// The log lines about requests that found a store unavailable.
+static UNAVAILABLE: LogLimit = LogLimit::new();
+
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(cause) | StoreError::Misconfigured(cause) => {
-                tracing::warn!(%cause, "a request found a store unavailable");
+                if let Some(suppressed) = UNAVAILABLE.admit() {
+                    tracing::warn!(%cause, suppressed, "a request found a store unavailable");
+                }
                 Self::new(
                     Kind::Unavailable,
                     "a store does not answer; retry, with the same idempotency key if you write",

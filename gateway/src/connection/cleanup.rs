@@ -7,10 +7,17 @@ use feedgate_common::{FeedId, Position};
 use super::Answering;
 use super::outcome::Then;
 use crate::clock;
+use crate::limits::log_limit::LogLimit;
 use crate::node::Node;
 use crate::node::bounded::bounded;
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
+
+/// The log lines about positions that could not be saved.
+static UNSAVED: LogLimit = LogLimit::new();
+
+/// The log lines about sessions that could not be released.
+static UNRELEASED: LogLimit = LogLimit::new();
 
 /// Ends the session: first leaves the seat, so that counts are right at once; then saves the last acknowledged
 /// positions, which needs the claim; then releases the claim. If it is dropped, the rest is not done: positions may be
@@ -41,12 +48,16 @@ pub(crate) async fn clean_up(
     if !saving.is_empty()
         && let Err(error) = bounded(sessions.save(saving, clock::now())).await
     {
-        tracing::warn!(%error, "a device's last positions could not be saved; it will repeat a little");
+        if let Some(suppressed) = UNSAVED.admit() {
+            tracing::warn!(%error, suppressed, "a device's last positions could not be saved; it will repeat a little");
+        }
     }
     if let Some(token) = who.token()
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await
     {
-        tracing::warn!(%error, "a session could not be released; it is looked for again until it is gone");
         node.ghosts.note(who.user.no);
+        if let Some(suppressed) = UNRELEASED.admit() {
+            tracing::warn!(%error, suppressed, "a session could not be released; it is looked for again until it is gone");
+        }
     }
 }

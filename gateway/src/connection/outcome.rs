@@ -7,9 +7,13 @@ use feedgate_common::{FeedId, Position, StoreError};
 
 use crate::auth::TokenError;
 use crate::limits::budget::Full;
+use crate::limits::log_limit::LogLimit;
 use crate::node::identity::Identity;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::subscription::Start;
+
+/// The log lines about commands that could not be carried out.
+static FAILED: LogLimit = LogLimit::new();
 
 /// What follows from a command, done or not done.
 pub(crate) type Outcome = Result<Then, Stop>;
@@ -77,7 +81,9 @@ impl From<StoreError> for Stop {
             | StoreError::Misconfigured(_)
             | StoreError::Down(_)
             | StoreError::Corrupt(_) => {
-                tracing::warn!(%error, "a command could not be carried out");
+                if let Some(suppressed) = FAILED.admit() {
+                    tracing::warn!(%error, suppressed, "a command could not be carried out");
+                }
                 ErrorCode::Internal.into()
             }
         }

@@ -3,5 +3,6 @@
 
 pub(crate) mod allowance;
 pub(crate) mod budget;
+pub(crate) mod log_limit;
 pub(crate) mod pace;
 pub(crate) mod quotas;

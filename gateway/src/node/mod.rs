@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
+use crate::limits::log_limit::LogLimit;
 use crate::settings::Settings;
 use bounded::bounded;
 use ghosts::Ghosts;
@@ -41,6 +42,9 @@ use vitals::Vitals;
 
 /// How many reads of the store run at once, also when many devices return in one second.
 const READS_MAX: usize = 256;
+
+/// The log lines about nodes that could not be told to close a connection.
+static UNTOLD: LogLimit = LogLimit::new();
 
 /// The stores that a node works with.
 pub(crate) struct Stores {
@@ -138,7 +142,9 @@ impl Node {
             Ok(())
         };
         if let Err(error) = bounded(call).await {
-            tracing::warn!(%error, node, "another node could not be told to close a connection");
+            if let Some(suppressed) = UNTOLD.admit() {
+                tracing::warn!(%error, suppressed, node, "another node could not be told to close a connection");
+            }
         }
     }
 
