@@ -14,6 +14,7 @@
 //!
 //! Invariant: a decision only reads [`Rows`], so it can start over after each load.
 
+mod apply;
 mod edit;
 mod graph;
 mod import;

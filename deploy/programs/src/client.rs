@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::Server;
-use crate::{commands, data, secrets};
+use crate::{data, effective, secrets};
 
 /// The most time for a whole request.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ impl Client {
     pub(crate) fn find(server: Server) -> anyhow::Result<Self> {
         let settings = match (&server.url, &server.key) {
             (Some(_), Some(_)) => None,
-            _ => Some(commands::settings(&server.place)?),
+            _ => Some(effective::settings(&server.place)?),
         };
         let settings = || settings.as_ref().expect("read unless both are given");
         let authority = match server.url {

@@ -1,20 +1,20 @@
 //! Carries out the commands. All but `serve`, `secrets` and the two for the configuration are clients of the running
 //! server, as any backend is.
 
-use std::io::{ErrorKind, Read, Write};
-use std::path::Path;
+use std::io::Read;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use feedgate_common::{Body, UserId};
 use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::{Cli, Command, Edge, Place, Publish, Serve};
+use crate::cli::{Cli, Command, Edge, Publish};
 use crate::client::{Client, query};
-use crate::layers::{self, Given};
+use crate::effective::server_settings;
 use crate::serve::{self, Role};
 use crate::settings::Settings;
+use crate::stdout::print;
 use crate::{DEFAULT_CONFIG, secrets, tail, transfer};
 
 /// Carries out a command line. Blocks until it is done.
@@ -55,40 +55,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
     }
 }
 
-/// The settings that a client shares with its server: where the data are.
-pub(crate) fn settings(place: &Place) -> anyhow::Result<Settings> {
-    effective(place.config.as_deref(), place.given())
-}
-
 /// Prints settings as a file that would give them; passwords are not shown.
 pub(crate) fn show(settings: &Settings) -> anyhow::Result<()> {
     print(toml::to_string(settings)?.trim_end())
-}
-
-pub(crate) fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
-    effective(serve.place.config.as_deref(), serve.given())
-}
-
-/// The settings of all layers together, with the flags as the topmost layer; fails with all that is wrong with them.
-pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
-    let mut environment = Vec::new();
-    for (name, value) in std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))) {
-        match value.into_string() {
-            Ok(value) => environment.push((name, value)),
-            Err(value) if layers::is_setting(&name) => bail!("{name} must be UTF-8, it is {value:?}"),
-            Err(_) => {}
-        }
-    }
-    layers::settings(config, environment.into_iter(), flags)
-        .map_err(|problems| anyhow!("the settings are wrong\n  {}", problems.join("\n  ")))
-}
-
-/// Prints a line and leaves no part of it in a buffer. It is no error if the reader has closed stdout.
-pub(crate) fn print(line: &str) -> anyhow::Result<()> {
-    match writeln!(std::io::stdout().lock(), "{line}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("stdout cannot be written"),
-        _ => Ok(()),
-    }
 }
 
 fn client(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {

@@ -23,11 +23,12 @@ use crate::banner::{self, Tour};
 use crate::data::{self, Announced};
 use crate::descriptors;
 use crate::health::Health;
+use crate::kind::Kind;
 use crate::life::{LAST_WAIT, Parts, Signals};
 use crate::ports::{self, Ports};
 use crate::secrets;
 use crate::settings::Settings;
-use crate::stores::{Kind, Stores};
+use crate::stores::Stores;
 
 /// The log filter for clients of the stores, which would log more at every start, unless `log` asks for it.
 const QUIET: &str = "sqlx=warn,async_nats=warn";
@@ -48,7 +49,7 @@ impl Role {
     pub(crate) const FEEDGATE: Self = Self { name: "feedgate", gateway: true, worker: true };
 }
 
-/// Serves until a signal. `accept_loss` is passed to [`Stores::open`]. Fails if it could not start, or could not go on.
+/// Serves until a signal. `accept_loss` is passed to [`Stores::open_embedded`]. Fails if it could not start, or could not go on.
 pub(crate) fn run(role: Role, settings: Settings, accept_loss: bool) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(format!("{QUIET},{}", settings.log)).context("log")?;
     let colours = std::io::stderr().is_terminal();
@@ -79,8 +80,18 @@ struct Started {
     banner: String,
 }
 
+/// Opens the stores that the settings name. With `accept_loss`, embedded ones go on with what is left of their files.
+/// Cancel safe.
+async fn open(settings: &Settings, accept_loss: bool) -> anyhow::Result<Stores> {
+    #[cfg(feature = "cluster")]
+    if settings.kind() == Ok(Kind::Cluster) {
+        return crate::cluster::open(settings).await;
+    }
+    Stores::open_embedded(settings, accept_loss).await
+}
+
 async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow::Result<Started> {
-    let kind = Kind::of(&settings).map_err(|problems| anyhow!(problems.join("\n")))?;
+    let kind = settings.kind().map_err(|problems| anyhow!(problems.join("\n")))?;
     let descriptors = descriptors::raise();
     if !role.gateway {
         return start_worker(role, &settings).await;
@@ -96,7 +107,7 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
         kind == Kind::Embedded || !accept_loss,
         "--accept-loss is for what this process keeps in its own files; over shared stores there is nothing to accept"
     );
-    let stores = Stores::open(&settings, accept_loss).await?;
+    let stores = open(&settings, accept_loss).await?;
     let (lock, secrets) = match shared {
         Some((lock, secrets)) => (Some(lock), secrets),
         None => {
@@ -146,7 +157,7 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
 /// Starts a worker alone: it keeps nothing, and needs a port only for its health.
 async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started> {
     let listener = ports::bind("health-listen", settings.health_listen)?;
-    let stores = Stores::open(settings, false).await?;
+    let stores = open(settings, false).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
     let worker = worker(&feeds(&stores, settings).await?, &stores, settings);
     let health = Health::new(&stores, worker.pulse(), settings.timeline.silence_max());

@@ -16,7 +16,7 @@ use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
-use crate::stores;
+use crate::kind::{EMBEDDED, Kind};
 use crate::url::StoreUrl;
 
 /// The longest name of a node: it is a part of keys and subjects.
@@ -122,9 +122,9 @@ impl Default for Settings {
             admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
             data: PathBuf::from("data"),
             log: "info".to_owned(),
-            archive_url: StoreUrl::new(stores::EMBEDDED),
-            inbox_url: StoreUrl::new(stores::EMBEDDED),
-            bus_url: StoreUrl::new(stores::EMBEDDED),
+            archive_url: StoreUrl::new(EMBEDDED),
+            inbox_url: StoreUrl::new(EMBEDDED),
+            bus_url: StoreUrl::new(EMBEDDED),
             wait_for_stores_secs: 60,
             secrets: PathBuf::new(),
             node: String::new(),
@@ -234,9 +234,14 @@ impl Settings {
         problems
     }
 
+    /// Whose stores the three URLs name, or all that is wrong with these.
+    pub(crate) fn kind(&self) -> Result<Kind, Vec<String>> {
+        Kind::of(&self.archive_url, &self.inbox_url, &self.bus_url)
+    }
+
     /// All that is wrong with the settings, each with what would be right.
     pub(crate) fn problems(&self) -> Vec<String> {
-        let mut problems = stores::Kind::of(self).err().unwrap_or_default();
+        let mut problems = self.kind().err().unwrap_or_default();
         if !(1..=BUCKETS_MAX).contains(&self.buckets) {
             problems.push(format!("buckets must be 1 to {BUCKETS_MAX}, it is {}", self.buckets));
         }

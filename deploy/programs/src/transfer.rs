@@ -101,7 +101,7 @@ pub(crate) async fn import(file: &Path, from_line: u64, server: Server) -> anyho
     }
     bar.draw(next - 1, true);
     let Totals { new, unchanged, refused } = totals;
-    crate::commands::print(&format!("{new} new, {unchanged} were there already, {refused} refused"))?;
+    crate::stdout::print(&format!("{new} new, {unchanged} were there already, {refused} refused"))?;
     if refused > 0 {
         bail!("{refused} of the lines were refused: each is named above, and everything else is in");
     }

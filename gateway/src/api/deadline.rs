@@ -1,7 +1,7 @@
 //! Answers every request in time, even if a store hangs.
 //!
 //! ```text
-//!   head ──▶ body, within payload::TIMEOUT ──▶ answer, within 10 s, else 503
+//!   head ──▶ body, within BODY_TIMEOUT ──▶ answer, within 10 s, else 503
 //! ```
 //!
 //! A request whose time is over is dropped: a write of it may or may not have happened, as with any other 503 that is
@@ -17,11 +17,13 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::payload;
 use super::problem::{Kind, Problem};
 
 /// The most time for an answer, from when the request has arrived completely.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long after its head a body must have arrived.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Told by the code that reads a request's body when the body has arrived.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +43,7 @@ pub(super) async fn in_time(mut request: Request, next: Next) -> Response {
     let too_long = async {
         if has_body {
             // Reading a body has a limit of time of its own; a route without a body never reads it.
-            let _ = timeout(payload::TIMEOUT, whole.0.notified()).await;
+            let _ = timeout(BODY_TIMEOUT, whole.0.notified()).await;
         }
         sleep(TIMEOUT).await;
     };

@@ -27,6 +27,7 @@ mod names;
 mod outbox;
 pub(crate) mod payload;
 mod problem;
+mod problems;
 mod publish;
 mod query;
 mod relay;
@@ -124,7 +125,7 @@ const ROUTES: &[Route] = &[
     ("/healthz", || get(health::alive)),
     ("/readyz", || get(health::ready)),
     ("/openapi.json", || get(openapi)),
-    ("/problems/{name}", || get(problem::explain)),
+    ("/problems/{name}", || get(problems::explain)),
 ];
 
 /// The API as a router, to be merged with other routes of the same port. It brings the fallback, so the other router

@@ -4,7 +4,6 @@
 //! does not fit gets 503 before anything of it is read.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -14,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Api;
-use super::deadline::Whole;
+use super::deadline::{BODY_TIMEOUT, Whole};
 use super::fields::Fields;
 use super::problem::{Kind, Problem, short};
 
@@ -24,9 +23,6 @@ pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 
 /// The KiB that all request bodies may hold together.
 const MEMORY_KIB: usize = 128 * 1024;
-
-/// How long after its head a body must have arrived.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The memory that request bodies may take together. All clones count the same bytes.
 #[derive(Clone)]
@@ -97,7 +93,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, memory: &Memory) -
     let expected = hint.upper().map_or(max, |upper| usize::try_from(upper).unwrap_or(max).min(max));
     let kib = u32::try_from(expected.div_ceil(1024)).expect("a payload's bound fits into 32 bits");
     let held = memory.hold(kib)?;
-    let arrived = tokio::time::timeout(TIMEOUT, Limited::new(body, max).collect()).await;
+    let arrived = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, max).collect()).await;
     if let Some(whole) = head.extensions.get::<Whole>() {
         whole.tell();
     }
@@ -105,9 +101,10 @@ async fn read<const MAX: usize>(request: Request, max: usize, memory: &Memory) -
         Ok(Ok(whole)) => Ok(Payload { json: whole.to_bytes(), _held: held }),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::new(Kind::MalformedJson, "the request ended before its body did")),
-        Err(_) => {
-            Err(Problem::new(Kind::TooSlow, format!("the request body did not arrive within {} s", TIMEOUT.as_secs())))
-        }
+        Err(_) => Err(Problem::new(
+            Kind::TooSlow,
+            format!("the request body did not arrive within {} s", BODY_TIMEOUT.as_secs()),
+        )),
     }
 }
 

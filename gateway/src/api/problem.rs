@@ -14,7 +14,6 @@ use feedgate_common::{Position, StoreError};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::query::{NoQuery, Segment};
 use crate::limits::budget::Full;
 use crate::limits::log_limit::LogLimit;
 use crate::limits::quotas::TooMany;
@@ -39,11 +38,11 @@ macro_rules! kinds {
                 match self { $(Self::$variant => StatusCode::$status,)* }
             }
 
-            fn title(self) -> &'static str {
+            pub(crate) fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
 
-            fn about(self) -> &'static str {
+            pub(crate) fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
             }
         }
@@ -270,27 +269,6 @@ impl IntoResponse for Problem {
         headers.extend(extra);
         response
     }
-}
-
-/// Answers `GET /problems/{name}`: explains a `type`.
-pub(crate) async fn explain(Segment(name): Segment<String>, _: NoQuery) -> Result<Response, Problem> {
-    #[derive(Serialize)]
-    struct About {
-        r#type: String,
-        title: &'static str,
-        status: u16,
-        about: &'static str,
-    }
-    let Some(kind) = Kind::ALL.iter().find(|kind| kind.name() == name) else {
-        return Err(Problem::new(Kind::NotFound, "there is no such problem type; /openapi.json lists them"));
-    };
-    let about = About {
-        r#type: format!("/problems/{name}"),
-        title: kind.title(),
-        status: kind.status().as_u16(),
-        about: kind.about(),
-    };
-    Ok(Json(about).into_response())
 }
 
 /// At most 64 characters of text that a client sent, for a detail.

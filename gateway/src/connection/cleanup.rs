@@ -47,10 +47,9 @@ pub(crate) async fn clean_up(
     let saving: Vec<_> = acked.into_iter().filter_map(|(feed, position)| who.saving(feed, position)).collect();
     if !saving.is_empty()
         && let Err(error) = bounded(sessions.save(saving, clock::now())).await
+        && let Some(suppressed) = UNSAVED.admit()
     {
-        if let Some(suppressed) = UNSAVED.admit() {
-            tracing::warn!(%error, suppressed, "a device's last positions could not be saved; it will repeat a little");
-        }
+        tracing::warn!(%error, suppressed, "a device's last positions could not be saved; it will repeat a little");
     }
     if let Some(token) = who.token()
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await

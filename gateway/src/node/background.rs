@@ -8,10 +8,11 @@
 use std::time::Duration;
 
 use futures_util::future::{join, join3};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use super::{ghosts, keeper, positions, pull_news, touches, vitals};
 use crate::node::Node;
+use crate::node::paced::paced;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
 
@@ -20,9 +21,6 @@ const REREAD: Duration = Duration::from_secs(2);
 
 /// The most time over which all sessions are woken, when such rounds follow each other without a rest.
 const REREAD_MAX: Duration = Duration::from_secs(64);
-
-/// How many sessions are woken or closed at a time.
-const AT_ONCE: usize = 16;
 
 /// Does the node's background work for ever. If it is called several times, one call works, and another goes on when
 /// that one ends. It may be dropped at any time.
@@ -71,24 +69,6 @@ impl Rounds {
         let rested = self.ended.is_none_or(|ended| now.duration_since(ended) > self.time);
         self.time = if rested { REREAD } else { (2 * self.time).min(REREAD_MAX) };
         self.time
-    }
-}
-
-/// Calls `each` on all, in order, spread evenly over `time`; it does not wait after the last few. If dropped, the rest
-/// is left out.
-pub(crate) async fn paced<T>(all: &[T], time: Duration, mut each: impl FnMut(&T)) {
-    let started = Instant::now();
-    for (n, chunk) in all.chunks(AT_ONCE).enumerate() {
-        until_due(started, time, n * AT_ONCE, all.len()).await;
-        chunk.iter().for_each(&mut each);
-    }
-}
-
-/// Waits until element `n` of `all` is due, when they are spread evenly over `time`. Cancel safe.
-pub(crate) async fn until_due(started: Instant, time: Duration, n: usize, all: usize) {
-    let due = time.mul_f64(n as f64 / all as f64);
-    if !due.is_zero() {
-        sleep_until(started + due).await;
     }
 }
 

@@ -18,8 +18,8 @@ use futures_util::future::join3;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::node::Node;
-use crate::node::background::until_due;
 use crate::node::bounded::{CALL, bounded};
+use crate::node::paced::until_due;
 use crate::node::pool::Seat;
 
 /// How many sessions are confirmed in one call.

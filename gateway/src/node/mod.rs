@@ -9,6 +9,7 @@ pub(crate) mod growth;
 pub(crate) mod identity;
 pub(crate) mod keeper;
 pub(crate) mod lease;
+pub(crate) mod paced;
 pub(crate) mod pool;
 pub(crate) mod positions;
 pub(crate) mod pull_news;
@@ -141,10 +142,10 @@ impl Node {
             self.doorbell.close(node, user, connection, why).await;
             Ok(())
         };
-        if let Err(error) = bounded(call).await {
-            if let Some(suppressed) = UNTOLD.admit() {
-                tracing::warn!(%error, suppressed, node, "another node could not be told to close a connection");
-            }
+        if let Err(error) = bounded(call).await
+            && let Some(suppressed) = UNTOLD.admit()
+        {
+            tracing::warn!(%error, suppressed, node, "another node could not be told to close a connection");
         }
     }
 

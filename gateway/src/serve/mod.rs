@@ -27,8 +27,9 @@ use crate::net::lobby::Lobby;
 use crate::net::refusals::Refusals;
 use crate::net::surface::Surface;
 use crate::node::Node;
-use crate::node::background::{self, paced};
+use crate::node::background;
 use crate::node::bounded::bounded;
+use crate::node::paced::paced;
 use crate::protocol::Close;
 use accept::Acceptor;
 

@@ -26,9 +26,10 @@ use feedgate_common::error::{Result, StoreError};
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
 use parking_lot::Mutex;
 
-use crate::database::{Database, Durability};
+use crate::database::Database;
 use crate::inboxes::{EmbeddedInboxes, Settings};
 use crate::manifest::{Counters, Manifest};
+use crate::request::Durability;
 use crate::vital::Vital;
 use crate::{EmbeddedArchive, EmbeddedDoorbell, EmbeddedJobs, EmbeddedSessions};
 

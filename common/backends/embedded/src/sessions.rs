@@ -20,7 +20,8 @@ use feedgate_common::error::Result;
 use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
 use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 
-use crate::database::{Database, Durability};
+use crate::database::Database;
+use crate::request::Durability;
 use crate::view::Tx;
 use live::Pool;
 use stored::Sweep;

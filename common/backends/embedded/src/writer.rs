@@ -26,8 +26,8 @@ use fjall::{Error, LsmError, PersistMode, SingleWriterTxDatabase};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::database::{Durability, Request};
 use crate::files::{Files, Store};
+use crate::request::{Durability, Request};
 use crate::view::{Spaces, Tx, View};
 use crate::vital::{LOOK, Vital};
 use crate::{disk, fjall_log};

@@ -7,11 +7,11 @@ use anyhow::bail;
 use clap::Parser;
 
 use crate::cli::{self, Serve};
-use crate::commands;
+use crate::kind::{EMBEDDED, Kind};
 use crate::layers::Given;
 use crate::serve::{self, Role};
 use crate::settings::Settings;
-use crate::stores::{EMBEDDED, Kind};
+use crate::{commands, effective};
 
 const GATEWAY: Role = Role { name: "gateway", gateway: true, worker: false };
 const TIMELINE: Role = Role { name: "timeline", gateway: false, worker: true };
@@ -54,7 +54,7 @@ pub(crate) struct Timeline {
 impl Gateway {
     /// Serves until a signal; fails if it could not start, or could not go on.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        run(GATEWAY, commands::server_settings(&self.serve)?, self.check_config)
+        run(GATEWAY, effective::server_settings(&self.serve)?, self.check_config)
     }
 }
 
@@ -64,12 +64,12 @@ impl Timeline {
         let mut flags: Vec<Given> = Vec::new();
         flags.extend(self.health_listen.map(|a| cli::text("--health-listen", "health_listen", a.to_string())));
         flags.extend(self.node.map(|node| cli::text("--node", "node", node)));
-        run(TIMELINE, commands::effective(self.config.as_deref(), flags)?, self.check_config)
+        run(TIMELINE, effective::effective(self.config.as_deref(), flags)?, self.check_config)
     }
 }
 
 fn run(role: Role, settings: Settings, check_config: bool) -> anyhow::Result<()> {
-    if Kind::of(&settings) == Ok(Kind::Embedded) {
+    if settings.kind() == Ok(Kind::Embedded) {
         bail!(
             "`{}` shares its stores with other processes, and \"{EMBEDDED}\" belongs to one process alone: set \
              archive_url (postgres://…), inbox_url (redis://…) and bus_url (nats://…), or run `feedgate`, which is \

@@ -25,7 +25,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use super::super::access::Backend;
-use super::super::payload::{self, Memory};
+use super::super::deadline::BODY_TIMEOUT;
+use super::super::payload::Memory;
 use super::super::problem::Problem;
 use super::super::publish::BATCH_READERS_MAX;
 use super::super::query::NoQuery;
@@ -253,7 +254,7 @@ impl Lines {
     /// Reads the next lines; none at the end.
     async fn group(&mut self) -> Group {
         while !self.over && !self.is_full() {
-            match timeout(payload::TIMEOUT, self.body.next()).await {
+            match timeout(BODY_TIMEOUT, self.body.next()).await {
                 Ok(Some(Ok(bytes))) => self.cut(&bytes),
                 Ok(Some(Err(why))) => {
                     self.over = true;
@@ -261,7 +262,7 @@ impl Lines {
                 }
                 Err(_) => {
                     self.over = true;
-                    self.broken = Some(format!("no more of the request came within {} s", payload::TIMEOUT.as_secs()));
+                    self.broken = Some(format!("no more of the request came within {} s", BODY_TIMEOUT.as_secs()));
                 }
                 Ok(None) => {
                     self.over = true;

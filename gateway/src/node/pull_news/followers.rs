@@ -16,8 +16,8 @@ use feedgate_common::error::Result;
 use feedgate_common::{Bucket, UserNo};
 
 use crate::node::Node;
-use crate::node::background::paced;
 use crate::node::bounded::bounded;
+use crate::node::paced::paced;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
 

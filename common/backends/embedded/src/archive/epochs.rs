@@ -10,7 +10,8 @@ use feedgate_common::error::Result;
 use parking_lot::Mutex;
 
 use super::tables::Counters;
-use crate::database::{Database, Durability};
+use crate::database::Database;
+use crate::request::Durability;
 use crate::view::Read;
 
 /// How many numbers one sync makes available.

@@ -53,7 +53,8 @@ use feedgate_common::{
     Watermarks,
 };
 
-use crate::database::{Database, Durability, Request};
+use crate::database::Database;
+use crate::request::{Durability, Request};
 use crate::view::{Read, View};
 use door::{Doors, Stretch};
 use epochs::Epochs;

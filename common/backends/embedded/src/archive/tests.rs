@@ -6,7 +6,8 @@ use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 
 use super::EmbeddedArchive;
 use super::tables::{Counters, CountersRow, FORMAT, Layout, LayoutRow, NOBODY};
-use crate::database::{Database, Durability};
+use crate::database::Database;
+use crate::request::Durability;
 use crate::view::Tx;
 
 #[tokio::test]

@@ -1,0 +1,67 @@
+//! Takes a plan over into the rows that it was made from, for the writes that follow in the same call.
+
+use super::plan::{Change, Plan};
+use super::rows::Rows;
+use crate::Op;
+
+impl Rows {
+    /// Changes the rows as the plan changes the store, for the writes that follow. The plan must have been made from
+    /// these rows.
+    pub fn apply(&mut self, plan: &Plan<'_>) {
+        for change in &plan.changes {
+            self.apply_one(change);
+        }
+    }
+
+    fn apply_one(&mut self, change: &Change<'_>) {
+        match change {
+            Change::Append { author, record, aside } => {
+                let row = self.authors.entry(*author).or_default();
+                row.head = record.seq;
+                match (record.op, aside) {
+                    (Op::Add, false) => row.last_in_step = Some(record.key),
+                    (Op::Add, true) => row.has_aside = true,
+                    _ => {}
+                }
+            }
+            Change::Address { readers, .. } => {
+                for reader in readers {
+                    self.readers.entry(*reader).or_default().direct += 1;
+                }
+            }
+            Change::Make { id, item, publish } => {
+                self.items.insert(*id, Some(item.clone()));
+                if let Some(key) = &publish.foreign_id {
+                    self.foreign_ids.insert(key.clone(), Some(*id));
+                }
+                self.new_id = None;
+            }
+            Change::Edit { id, version, .. } => {
+                if let Some(Some(row)) = self.items.get_mut(id) {
+                    row.version = *version;
+                }
+            }
+            Change::End { id, by } => {
+                if let Some(Some(row)) = self.items.get_mut(id) {
+                    row.living = false;
+                }
+                self.ended.insert(*id, *by);
+            }
+            Change::Remember { author, key, retry } => {
+                self.retries.insert((*author, (*key).clone()), Some(*retry));
+            }
+            Change::Edge { edge, before, now, .. } => {
+                self.edges.insert(*edge, Some(*now));
+                let counter = &mut self.readers.entry(edge.0).or_default().counter;
+                *counter = now.generation.max(*counter);
+                let followers = &mut self.authors.entry(edge.1).or_default().followers;
+                *followers = followers.saturating_add_signed(Change::counted(*before, *now));
+            }
+            Change::Shield { .. } => {}
+            Change::Classify { author, class, everyone_since } => {
+                let row = self.authors.entry(*author).or_default();
+                (row.class, row.everyone_since) = (*class, *everyone_since);
+            }
+        }
+    }
+}

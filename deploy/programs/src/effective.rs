@@ -1,0 +1,32 @@
+//! The settings that hold for this process: those of all layers together.
+
+use std::path::Path;
+
+use anyhow::{anyhow, bail};
+
+use crate::cli::{Place, Serve};
+use crate::layers::{self, Given};
+use crate::settings::Settings;
+
+/// The settings that a client shares with its server: where the data are.
+pub(crate) fn settings(place: &Place) -> anyhow::Result<Settings> {
+    effective(place.config.as_deref(), place.given())
+}
+
+pub(crate) fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
+    effective(serve.place.config.as_deref(), serve.given())
+}
+
+/// The settings of all layers together, with the flags as the topmost layer; fails with all that is wrong with them.
+pub(crate) fn effective(config: Option<&Path>, flags: Vec<Given>) -> anyhow::Result<Settings> {
+    let mut environment = Vec::new();
+    for (name, value) in std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))) {
+        match value.into_string() {
+            Ok(value) => environment.push((name, value)),
+            Err(value) if layers::is_setting(&name) => bail!("{name} must be UTF-8, it is {value:?}"),
+            Err(_) => {}
+        }
+    }
+    layers::settings(config, environment.into_iter(), flags)
+        .map_err(|problems| anyhow!("the settings are wrong\n  {}", problems.join("\n  ")))
+}
