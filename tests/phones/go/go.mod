@@ -1,6 +1,6 @@
 module feedgate.dev/phone
 
-go 1.24
+go 1.22
 
 require github.com/centrifugal/centrifuge-go v0.10.11
 
