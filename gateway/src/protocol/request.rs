@@ -100,11 +100,12 @@ pub(super) struct HistoryRequest {
     reverse: bool,
 }
 
-/// `StreamPosition` of the schema. Some SDKs leave out an offset of zero.
+/// `StreamPosition` of the schema. Some SDKs leave out an offset of zero, or write `null`.
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
 #[serde(default)]
 pub(super) struct StreamPosition {
     #[prost(uint64, tag = "1")]
+    #[serde(deserialize_with = "or_default")]
     offset: u64,
     #[prost(string, tag = "2")]
     epoch: String,

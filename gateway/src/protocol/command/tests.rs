@@ -169,6 +169,10 @@ fn history_reads_its_limits() {
     );
     assert_eq!(history(""), History { feed: FeedId::MAIN, since: None, limit: 0, reverse: false });
     assert_eq!(history(r#","limit":-1"#).limit, usize::MAX);
+    for zero in ["", r#","offset":null"#, r#","offset":0"#] {
+        let since = history(&format!(r#","since":{{"epoch":"1"{zero}}}"#)).since;
+        assert_eq!(since, Some(Position { epoch: Epoch(1), offset: 0 }), "{zero}");
+    }
 }
 
 proptest::proptest! {
