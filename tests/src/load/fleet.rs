@@ -28,7 +28,7 @@ use super::phone::{Deliver, Heard, Phone};
 const CONNECTING: usize = 100;
 
 /// No round takes this long unless something is lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a raw socket gets when it is accepted. Without it a peer could not tell that from being queued.
 pub const GREETING: &[u8; 1] = b"!";
