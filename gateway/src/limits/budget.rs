@@ -42,6 +42,9 @@ const NEVER_CLOSED: &str = "the semaphore is never closed";
 /// The most bytes that one item takes in JSON with its change around it: the body, names and numbers.
 pub(crate) const ITEM_MAX: usize = Body::MAX_BYTES + 4 * 1024;
 
+// The WebSocket of iOS takes no message above 1 MiB.
+const _: () = assert!(REPLY_BYTES + ITEM_MAX <= 1024 * 1024);
+
 /// The most bytes that it takes to put together an answer of `items` items that ends once it holds `cut` bytes: the
 /// bodies that are fetched at a time, and the answer.
 pub(crate) fn most(items: usize, cut: usize) -> usize {

@@ -24,6 +24,8 @@ use super::request::{
 };
 
 #[cfg(test)]
+mod phones;
+#[cfg(test)]
 pub(crate) mod schema;
 #[cfg(test)]
 mod tests;
