@@ -20,7 +20,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Those of `feeds`. They know of no pull records until they [hear](Self::heard_pull) of them.
+    /// Makes the change logs of `feeds` readable. A read pulls nothing before [`Changes::heard_pull`] has told that there
+    /// are pull records.
     pub fn new(feeds: Arc<Feeds>) -> Self {
         Self { feeds, looked: Looked::default(), take_max: STEP_MAX }
     }
