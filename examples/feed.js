@@ -1,21 +1,26 @@
 // The list a device shows, kept from pages and changes. No dependencies; Node and browsers.
 //
-//     const feed = new Feed();
+//     const feed = new Feed({cap, ttl})       both as the server's settings have them for this feed; the main feed has neither
 //     feed.reset(page)                        page one: {items, next, position}, from the HTTP API or rpc `page`
 //     feed.apply(change, {offset, epoch})     a publication's data, or an entry of `history` or `changes`
 //     feed.append(page)                       an older page, asked for with the `next` of the last one
 //     feed.lost()                             the position is gone (`recovered: false`): hold changes until `reset`
-//     feed.items()                            what to show: (rank, id) descending
+//     feed.items(now)                         what to show: (rank, id) descending; now and ttl in milliseconds
+//     feed.person(author)                     {name, avatar} as the last page with an item of this author had it, or undefined
 //     feed.position                           {epoch, offset} of the last change taken in, or null: goes into `since`
 //     feed.next                               the cursor of the next older page; null at the end
-//     JSON.stringify(feed), Feed.from(object) to keep it between two runs of an app
+//     JSON.stringify(feed), Feed.from(object, {cap, ttl})   to keep it between two runs of an app
 //
 // Taking in a change twice is harmless: `apply` answers false for what is known already, and throws
 // a FeedGap when something is missing, which a reload of page one repairs. A `behind` publication
-// (notify mode) changes nothing: ask for the changes after `feed.position` and apply those.
+// (notify mode) changes nothing: ask for the changes after `feed.position` and apply those. Nor does a `seen` publication.
 //
 // Only the loaded stretch is shown: an item that belongs below it waits for its page, so the list
-// never has a hole. Ids are 64-bit numbers in strings and are compared as such.
+// never has a hole. Ids are 64-bit numbers in strings and are compared as such. A cap and a time to
+// live limit what is shown, not what is kept: an item below the cap moves up when another is deleted.
+//
+// feed.py, go/, java/ and rust/ have this reducer in other languages; feed-vectors.json has the steps that all of them
+// must take alike.
 
 /** Changes are missing between the position and what came; the app reloads page one. */
 export class FeedGap extends Error {}
@@ -33,16 +38,26 @@ export class Feed {
 
   position = null;
   next = null;
+  #cap;
+  #ttl;
   #shown = new Map(); // id → item
+  #people = new Map(); // author → {name, avatar}
   #sorted = null; // what items() answered, until something changes
   #bottom = null; // the last item of the last page, unless that was the end
   #rewritten = 0; // the offset of the newest change that was not an `add`
   #held = []; // [change, at] that came while there was no position
 
+  /** `cap`: items shown at most. `ttl`: milliseconds from the publication of an item until it is no longer shown. */
+  constructor({ cap = Infinity, ttl = Infinity } = {}) {
+    this.#cap = cap;
+    this.#ttl = ttl;
+  }
+
   /** Starts over from page one, then takes in what came while it was loading. False if the list is newer already. */
   reset(page) {
     if (this.position?.epoch === page.position.epoch && page.position.offset < this.position.offset) return false;
     this.#shown = new Map();
+    this.#people = new Map();
     this.position = { ...page.position };
     this.#rewritten = 0;
     this.#extend(page);
@@ -71,7 +86,7 @@ export class Feed {
 
   /** Takes in one change. True if it was new; throws a FeedGap if the one before it is missing. */
   apply(change, at) {
-    if (change.op === "behind") return false;
+    if (change.op === "behind" || change.op === "seen") return false;
     if (this.position === null) return this.#hold(change, at);
     const { epoch, offset } = this.position;
     if (at.epoch !== undefined && at.epoch !== epoch) throw new FeedGap(`epoch ${at.epoch} after ${epoch}`);
@@ -84,19 +99,25 @@ export class Feed {
     return true;
   }
 
-  /** What to show, newest first. */
-  items() {
-    this.#sorted ??= [...this.#shown.values()].sort(newestFirst);
-    return [...this.#sorted];
+  /** What to show, newest first. `now`: Unix time in milliseconds. */
+  items(now = Date.now()) {
+    return this.#all().slice(0, this.#cap).filter(({ published_at }) => !(now - published_at > this.#ttl));
+  }
+
+  /** What the last page with an item of this author said of the author. A change that is pushed says nothing of people. */
+  person(author) {
+    return this.#people.get(author);
   }
 
   toJSON() {
-    return { items: this.items(), next: this.next, position: this.position, bottom: this.#bottom };
+    const people = Object.fromEntries(this.#people);
+    return { items: this.#all(), next: this.next, position: this.position, bottom: this.#bottom, people };
   }
 
   /** A feed as `toJSON` wrote it. */
-  static from({ items, next, position, bottom }) {
-    const feed = new Feed();
+  static from({ items, next, position, bottom, people = {} }, limits) {
+    const feed = new Feed(limits);
+    feed.#people = new Map(Object.entries(people));
     for (const item of items) feed.#shown.set(item.id, item);
     feed.next = next;
     feed.position = position;
@@ -105,8 +126,17 @@ export class Feed {
     return feed;
   }
 
-  #extend({ items, next }) {
+  #all() {
+    this.#sorted ??= [...this.#shown.values()].sort(newestFirst);
+    return this.#sorted;
+  }
+
+  #extend({ items, next, people = {} }) {
     for (const item of items) this.#keep(item);
+    for (const { author } of items) {
+      if (Object.hasOwn(people, author)) this.#people.set(author, people[author]);
+      else this.#people.delete(author);
+    }
     this.next = next ?? null;
     const last = items.at(-1) ?? this.#bottom;
     this.#bottom = this.next === null || !last ? null : { rank: last.rank, id: last.id };

@@ -15,6 +15,53 @@ count() {
     failed=$((failed + $2))
 }
 
+# The names of failed tests, each with the first lines of its message, go to the file that `failures` names, if it names one.
+failures=
+message_lines=15
+
+# failed_in PART: takes from stdin what a part says of its failures.
+failed_in() {
+    [[ -n $failures ]] || { cat >/dev/null && return; }
+    { printf -- '-- %s\n' "$1" && cat; } >>"$failures"
+}
+
+# The failed tests of a log of cargo: "---- NAME stdout ----" stands above a message.
+messages_of_cargo() {
+    awk -v most="$message_lines" '
+        /^---- .* stdout ----$/ { print "FAILED  " $2; left = most; next }
+        /^failures:$/ || /^test result: / { left = 0 }
+        left > 0 && NF { print "        " $0; left-- }' "$1"
+}
+
+# The failed tests of a TAP file: "not ok 3 - NAME", and the message as YAML between "---" and "...". A test that failed
+# only because one inside it did says nothing new.
+messages_of_node() {
+    awk -v most="$message_lines" '
+        function tell() { if (name != "" && !outer) printf "FAILED  %s\n%s", name, message; name = "" }
+        /^ *not ok [0-9]+ - / { tell(); name = $0; sub(/^ *not ok [0-9]+ - /, "", name); message = ""; left = most; outer = 0; next }
+        /^ *\.\.\.$/ { tell(); next }
+        /failureType: .subtestsFailed/ { outer = 1 }
+        name == "" || /^ *---$/ || /^ *(duration_ms|type|location|failureType|operator):/ { next }
+        left > 0 && NF { sub(/^ +/, ""); message = message "        " $0 "\n"; left-- }
+        END { tell() }' "$1"
+}
+
+# The failed mutants of a log, each above what its test printed.
+messages_of_mutants() {
+    awk -v most="$message_lines" '
+        /^FAILED / { print; left = most; next }
+        !/^        / { left = 0 }
+        left > 0 { print; left-- }' "$1"
+}
+
+# note_failures PART MESSAGES LOG: MESSAGES is one of the functions above. A log that names no failed test is shown by its end.
+note_failures() {
+    local found
+    found=$("$2" "$3" 2>/dev/null)
+    [[ -n $found ]] || found=$(tail -n "$message_lines" "$3" 2>/dev/null)
+    printf '%s\n' "${found:-FAILED  without a report}" | failed_in "$1"
+}
+
 # checked STATUS PASSED FAILED: adds them, and a failure if the runner failed and named none.
 checked() {
     local status=$1 good=$2 bad=$3

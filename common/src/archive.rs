@@ -10,6 +10,14 @@
 //!   Content     what a reader's inbox is built and filled from     follow steps, rebuilds, news, deep pages
 //!   Events      outstanding work                                   timeline worker, rebuilds
 //!   Epochs      numbers that never come again                      rebuilds, stores of inboxes and sessions
+//!   Revocations which tokens of users are refused                  HTTP API, devices that connect
+//!   Sights      what readers have seen of their feeds              pages, devices that count what is unread
+//!   People      what the business says of users                    pages, HTTP API, export
+//!   PushDevices devices that push services reach                   HTTP API, sender of notices
+//!   PushNotices what those devices are still to be told            timeline worker, sender of notices
+//!   Announcements what other programs are told                     relay, HTTP API
+//!   Reactions   who has reacted to which item, and counts          HTTP API, pages, export
+//!   Comments    what users say to items, and how much                HTTP API, export
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
 //!   Status      whether the store answers, counts                  health, statistics
 //! ```
@@ -30,6 +38,8 @@
 //! - Records of route pull are numbered over all authors in commit order. A read that shows one number shows every
 //!   record below it.
 
+mod announcements;
+mod comments;
 mod content;
 mod epochs;
 mod events;
@@ -37,22 +47,63 @@ mod graph;
 mod items;
 mod names;
 mod outboxes;
+mod people;
+mod push;
+mod reactions;
+mod revocations;
+mod sights;
 mod status;
 mod transfer;
 mod write;
 
-pub use content::{Content, EDGE_ADDS_MAX, EDGES_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState, News};
+pub use announcements::Announcements;
+pub use comments::Comments;
+pub use content::{Below, Content, EDGE_ADDS_MAX, EDGES_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use epochs::Epochs;
 pub use events::{Event, Events, Outstanding};
 pub use graph::{Follow, Graph};
 pub use items::Items;
 pub use names::Names;
 pub use outboxes::{Author, Outbox, Outboxes, PullHead, Recipient};
+pub use people::{Known, People, which_count};
+pub use push::{
+    DeadNotice, Note, Notice, Outcome, PLATFORM_MAX, PUSH_DEVICES_MAX, PUSH_TOKEN_MAX_BYTES, PushDevice, PushDevices,
+    PushNotices, Settled, UNREAD_MAX,
+};
+pub use reactions::Reactions;
+pub use revocations::{Revocation, Revocations};
+pub use sights::Sights;
 pub use status::{ArchiveCounts, Status};
 pub use transfer::{Held, Transfer};
 pub use write::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Refused, Write, Writes, Written, may_be_foreign_id};
 
-/// The store of the truth: items, outboxes, follow edges and events. Whatever has all the parts is one.
-pub trait Archive: Writes + Names + Items + Outboxes + Graph + Content + Events + Epochs + Transfer + Status {}
+/// Declares [`Archive`] as all of these parts together.
+macro_rules! archive {
+    ($($part:ident),+) => {
+        /// The store of the truth: items, outboxes, follow edges and events. Whatever has all the parts is one.
+        pub trait Archive: $($part +)+ {}
 
-impl<T: Writes + Names + Items + Outboxes + Graph + Content + Events + Epochs + Transfer + Status> Archive for T {}
+        impl<T> Archive for T where T: $($part +)+ {}
+    };
+}
+
+archive!(
+    Writes,
+    Names,
+    Items,
+    Outboxes,
+    Graph,
+    Content,
+    Events,
+    Epochs,
+    Revocations,
+    Sights,
+    People,
+    PushDevices,
+    PushNotices,
+    Announcements,
+    Reactions,
+    Comments,
+    Transfer,
+    Status
+);

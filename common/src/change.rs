@@ -10,6 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FeedId, Generation, ItemId, OutboxSeq, UserNo};
 
+/// Gives a type of numbered values the reverse of `as u8`. Stores keep these numbers.
+macro_rules! from_u8 {
+    ($name:ident { $($value:ident),+ }) => {
+        impl $name {
+            /// The value with this number, if there is one.
+            pub fn from_u8(n: u8) -> Option<Self> {
+                [$(Self::$value),+].into_iter().find(|value| *value as u8 == n)
+            }
+        }
+    };
+}
+pub(crate) use from_u8;
+
 /// What a change does to a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -25,12 +38,7 @@ pub enum Op {
     Forget = 4,
 }
 
-impl Op {
-    /// The op with this number, if there is one.
-    pub fn from_u8(n: u8) -> Option<Self> {
-        [Self::Add, Self::Update, Self::Delete, Self::Forget].into_iter().find(|op| *op as u8 == n)
-    }
-}
+from_u8!(Op { Add, Update, Delete, Forget });
 
 /// The way of a record to its readers. An `add` gets it once and for all. Updates and deletes of the item have the same
 /// route, so that they come after the add.
@@ -43,6 +51,8 @@ pub enum Route {
     /// The record stays in the outbox; each follower takes it from there when it reads.
     Pull = 2,
 }
+
+from_u8!(Route { Push, Pull });
 
 /// How an author's items reach the followers, as the backend asks for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,12 +70,7 @@ pub enum Class {
     Everyone = 3,
 }
 
-impl Class {
-    /// The class with this number, if there is one.
-    pub fn from_u8(n: u8) -> Option<Self> {
-        [Self::Auto, Self::Push, Self::Pull, Self::Everyone].into_iter().find(|class| *class as u8 == n)
-    }
-}
+from_u8!(Class { Auto, Push, Pull, Everyone });
 
 /// An author of class `auto` with more followers than this is pulled, unless configured otherwise.
 pub const DEFAULT_PULL_ABOVE: u64 = 10_000;

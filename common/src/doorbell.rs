@@ -71,9 +71,29 @@ pub enum Heard<'a> {
         /// The reason, which the client is told.
         why: Closing,
     },
+    /// A device's message for a session of this node, which came by a request to another node.
+    Message {
+        /// The random number of the session.
+        session: u128,
+        /// What the device has sent.
+        message: &'a [u8],
+    },
+    /// The reader of this inbox has seen more of it.
+    Seen(Onlooker<'a>),
     /// The sessions of these users may have been replaced or ended without a word to their nodes: every node asks
     /// the session pool which of its own still stand.
     Confirm(&'a [UserNo]),
+}
+
+/// Who has seen more of a feed, and on which connection that was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Onlooker<'a> {
+    /// The inbox of the reader and the feed.
+    pub key: InboxKey,
+    /// The node of the connection, which has its answer and need not be told; empty if there is none.
+    pub node: &'a str,
+    /// The number of the connection within its node.
+    pub connection: u64,
 }
 
 /// Called with what a node hears. Quick, never blocks: it sets bits.
@@ -88,9 +108,17 @@ pub trait Doorbell: Send + Sync + 'static {
     /// Tells every node, this one too, that an author who is pulled has news.
     async fn hot(&self, head: PullHead);
 
-    /// Asks `node` to close a connection. May be lost too: the connection then ends when its node next
-    /// confirms its sessions.
-    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing);
+    /// Asks `node` to close a connection. Gives false if that could not even be sent. May be lost too: the connection
+    /// then ends when its node next confirms its sessions.
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) -> bool;
+
+    /// Passes a device's message to the session with this random number on `node`. May be lost too: the device then
+    /// gets no reply.
+    async fn pass(&self, node: &str, session: u128, message: &[u8]);
+
+    /// Tells the nodes that hold sessions of this reader, this one too, that the reader has seen more of a feed. Called
+    /// when that is stored. May be lost too: devices then learn of it when they next look.
+    async fn seen(&self, by: Onlooker<'_>);
 
     /// Asks every node, this one too, to confirm its sessions of these users in the session pool.
     async fn confirm(&self, users: &[UserNo]);

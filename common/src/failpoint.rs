@@ -9,6 +9,7 @@ pub const NAMES: &[&str] = &[
     "archive-committed",
     "job-taken",
     "step-decided",
+    "push-noted",
     "step-logged",
     "step-answered",
     "bucket-finished",
@@ -20,6 +21,8 @@ pub const NAMES: &[&str] = &[
     "build-swapped",
     "inbox-snapshot-written",
     "catch-up-batch",
+    "push-taken",
+    "push-called",
 ];
 
 /// Kills this process if the environment variable names this point and its count is reached.

@@ -14,19 +14,23 @@
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Edge;
+use crate::change::from_u8;
 use crate::{Generation, Millis, OutboxSeq};
 
 /// What a user may put up between itself and another user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[repr(u8)]
 pub enum Shield {
     /// The user does not see the other's items.
-    Mute,
+    Mute = 1,
     /// The other does not see the user's items.
-    Hide,
+    Hide = 2,
     /// Neither sees the items of the other.
-    Block,
+    Block = 3,
 }
+
+from_u8!(Shield { Mute, Hide, Block });
 
 /// The shields on one edge, one bit each, so that taking one down leaves the others up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -110,6 +114,7 @@ mod tests {
     #[test]
     fn a_list_is_by_time_and_within_a_millisecond_by_number() {
         assert!(listed_at(5, 9) < listed_at(6, 1) && listed_at(5, 8) < listed_at(5, 9));
+        assert_eq!([listed_at(5, 9), listed_at(0, u64::MAX)], [5 << 22 | 9, (1 << 22) - 1]);
         assert!(listed_at(i64::MAX, u64::MAX) <= i64::MAX.cast_unsigned(), "a store may keep it with a sign");
     }
 
@@ -117,6 +122,7 @@ mod tests {
     fn a_shield_that_goes_down_leaves_the_others_up() {
         let both = Shields::MUTED.with(Shields::BLOCKED_BY_AUTHOR, true);
         assert!(both.blocks());
+        assert_eq!(both.with(Shields::MUTED, true), both, "one that is up stays up");
         assert_eq!(both.with(Shields::BLOCKED_BY_AUTHOR, false), Shields::MUTED);
         assert!(!Shields::MUTED.blocks());
     }

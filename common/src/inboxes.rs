@@ -33,8 +33,8 @@ pub const APPENDS_MAX: usize = 8 * STEP_MAX;
 /// at; one that has more to remember is to be built anew, which remembers them all in one number.
 pub const MARKS_MAX: usize = 1024;
 
-/// How many changes a build token keeps that push has brought since; one more, and the token goes: the build starts
-/// over.
+/// How many changes a placeholder keeps that push has brought since; one more, and the placeholder goes: the build
+/// starts over.
 pub const NOTES_MAX: usize = 4096;
 
 /// An entry with its sequence id.
@@ -52,7 +52,7 @@ pub struct Numbered {
 /// [`push_verdict`](crate::marks::push_verdict) says `Append`. An inbox that was [`ahead`](Build::ahead) of push, and
 /// that the last record of a step has reached, need not remember it any longer. Where the inbox is missing and a build
 /// is in flight, what it would get (the records beyond `from`, each with the recipient's counter) is noted beside the
-/// build token, at most [`NOTES_MAX`].
+/// placeholder, at most [`NOTES_MAX`].
 #[derive(Debug, Clone)]
 pub struct Advance {
     /// The author whose records these are.
@@ -73,11 +73,10 @@ pub struct Advance {
 }
 
 impl Advance {
-    /// A step that breaks the contract is a bug of the caller: every home calls this before it does
-    /// anything.
+    /// Checks that this is a step as [`Inboxes::advance`] takes it. Every home calls this before it does anything.
     ///
     /// # Panics
-    /// If the step is none.
+    /// If it is not: then the caller has a bug.
     pub fn check(&self, buckets: u16) {
         assert!(self.bucket.0 < buckets, "{:?} of a store with {buckets} buckets", self.bucket);
         assert!(self.next > self.expected, "a push step moves the progress forward");
@@ -216,8 +215,8 @@ pub struct Stand {
 /// A build in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begun {
-    /// The token that stands.
-    pub token: Epoch,
+    /// The placeholder that stands.
+    pub placeholder: Epoch,
     /// How many changes were noted beside it before: what the builder reads from now on shows them.
     pub notes: u64,
 }
@@ -227,7 +226,7 @@ pub struct Begun {
 pub struct Build {
     /// The inbox that was built.
     pub key: InboxKey,
-    /// The token of [`Inboxes::begin_build`]; becomes the inbox's epoch.
+    /// The placeholder of [`Inboxes::begin_build`]; becomes the inbox's epoch.
     pub epoch: Epoch,
     /// The edge counter, read in one snapshot with the edges.
     pub built_at: Generation,
@@ -356,19 +355,19 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The keys of which there is an inbox, or a build in flight; in any order.
     async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>>;
 
-    /// Writes the build token for an inbox that is missing, and answers it; where one stands already, that one, with
+    /// Writes the placeholder for an inbox that is missing, and answers it; where one stands already, that one, with
     /// how many changes are noted beside it. So builds of several nodes do not take each other's. `None` if the inbox
     /// exists.
     ///
-    /// A builder that comes with a token that was given before the store lost anything does not join a
+    /// A builder that comes with a placeholder that was given before the store lost anything does not join a
     /// build: the swap will be refused.
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>>;
+    async fn begin_build(&self, key: InboxKey, placeholder: Epoch) -> Result<Option<Begun>>;
 
-    /// Swaps the inbox in if its token still stands; false if not. Then the changes noted beside the token from
-    /// `notes_from` on are appended, in order, as far as they [belong](crate::marks::note_belongs) there.
+    /// Swaps the inbox in if its placeholder still stands; false if not. Then the changes noted beside the placeholder
+    /// from `notes_from` on are appended, in order, as far as they [belong](crate::marks::note_belongs) there.
     ///
-    /// A token goes only when the inbox is swapped in or discarded, when more than [`NOTES_MAX`] changes are noted, and
-    /// when the store has lost anything since it was given.
+    /// A placeholder goes only when the inbox is swapped in or discarded, when more than [`NOTES_MAX`] changes are
+    /// noted, and when the store has lost anything since it was given.
     async fn finish_build(&self, build: Build) -> Result<bool>;
 
     /// At most `limit` changes after `after`.
@@ -377,7 +376,7 @@ pub trait Inboxes: Send + Sync + 'static {
     /// The whole log; `None` if there is no inbox.
     async fn log(&self, key: InboxKey) -> Result<Option<Log>>;
 
-    /// Drops an inbox (it becomes dormant) and its build token.
+    /// Drops an inbox (it becomes dormant) and its placeholder.
     async fn discard(&self, key: InboxKey) -> Result<()>;
 
     /// Keeps these inboxes at least until then, unless somebody discards them; never shortens an earlier promise. May

@@ -21,6 +21,9 @@ pub struct Item {
     /// The backend's own key of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_id: Option<CompactString>,
+    /// The item that it reposts, as it was published: its [`Original`](crate::around::Original) may be gone since.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub repost_of: Option<ItemId>,
     /// The content of the item.
     pub body: Body,
     /// The display time that the backend gave, in Unix ms.

@@ -64,6 +64,8 @@ pub enum Lane {
     Edges,
 }
 
+crate::labels!(Lane, "lane": Posts "posts", Edges "edges");
+
 impl Lane {
     /// Every lane there is.
     pub const ALL: [Self; 2] = [Self::Posts, Self::Edges];

@@ -5,9 +5,13 @@
 //!   progress, marks, rules           the rules of one fan-out step, as pure functions
 //!   accept/                          what becomes of a write, as pure functions over rows
 //!   graph                            who follows whom, and who does not want to be seen by whom
+//!   seen                             what a reader has seen of a feed, and what is unread
+//!   notices                          what becomes of a push notification that is still to be told
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
 //!   jobs, doorbell                   a network may lie between each of them and its caller
+//!   intake/                          calls of the HTTP API that come as messages: subjects, and their order
+//!   metrics                          what is counted for operators, and its text for Prometheus
 //!   feed/                            the rules over the traits that a gateway needs: write, rebuild, read, page
 //! ```
 //!
@@ -34,25 +38,33 @@
 //! 9. [`feedgate`](../feedgate/index.html): the programs that put these crates together.
 
 pub mod accept;
+pub mod announce;
 pub mod archive;
+pub mod around;
 pub mod body;
 pub mod change;
 pub mod doorbell;
 pub mod error;
+pub mod explain;
 pub mod failpoint;
 pub mod feed;
 pub mod graph;
 pub mod ids;
 pub mod import;
 pub mod inboxes;
+pub mod intake;
 pub mod item;
 pub mod jobs;
 pub mod marks;
+pub mod metrics;
 pub mod named;
+pub mod notices;
 pub mod packing;
+pub mod people;
 pub mod position;
 pub mod progress;
 pub mod rules;
+pub mod seen;
 pub mod sessions;
 pub mod varint;
 
@@ -67,6 +79,7 @@ pub use item::Item;
 pub use jobs::Jobs;
 pub use position::{Epoch, Position};
 pub use progress::{Cut, Progress, Watermarks};
+pub use seen::Seen;
 pub use sessions::Sessions;
 
 /// Unix time in milliseconds.

@@ -47,7 +47,10 @@ impl<'de> Deserialize<'de> for Epoch {
 }
 
 /// A place in the log of an inbox: all changes up to and including `offset` are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+///
+/// Positions are ordered: the greater one is in a later epoch, or further on in the same one. So the order of the fields
+/// matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// The epoch of the log.
     pub epoch: Epoch,
@@ -72,6 +75,8 @@ mod tests {
     fn an_epoch_is_read_as_it_was_given_and_in_no_other_spelling() {
         for epoch in [0, 6, u64::MAX].map(Epoch) {
             assert_eq!(epoch.to_string().parse(), Ok(epoch));
+            let json = serde_json::to_string(&epoch).unwrap();
+            assert_eq!(serde_json::from_str::<Epoch>(&json).unwrap(), epoch);
         }
         for bad in ["", "06", "00", "+6", "-6", " 6", "6 ", "_", "6.0", "18446744073709551616"] {
             assert!(bad.parse::<Epoch>().is_err(), "{bad:?}");

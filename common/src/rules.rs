@@ -1,15 +1,17 @@
-//! What a feed shows of one outbox, over plain slices. Every implementation of the Archive answers by this rule from
-//! its indexes; here it stands in full.
+//! What a feed shows of one outbox, over plain slices.
 //!
 //! ```text
 //!   outbox    1 2 3 4 5 │ 6 7 8 9 10
-//!                  from ┘        └ cut
+//!                  past ┘        └ cut
 //!             newest K, that  │  adds that the cut is past,
-//!             stood at `from` │  each by its own door
+//!             stood at `past` │  each by its own door
 //!                     and nothing deleted since
 //! ```
 //!
-//! An Archive never reads a whole outbox; code that checks an Archive may.
+//! `past` is where the records from before the follow end. Only for an imported follow it lies below `from`.
+//!
+//! [`shown`] is the whole rule, and reads a whole outbox. So no home of the Archive calls it: a home reads its indexes,
+//! and calls the small rules below. The conformance suite and the model compare homes and steps with [`shown`].
 
 use std::collections::HashMap;
 
@@ -19,12 +21,21 @@ use crate::{Cut, Generation, OutboxSeq, Progress, PullSeq, Record, UserNo};
 
 /// The adds of one author that a reader under `edge` sees, in outbox order.
 ///
-/// `outbox` has the author's records from the first on, as far as they were read. Up to `edge.from` the answer has the
-/// newest `backfill` adds that no record up to there deletes; a reader who never followed (generation 0, an author whom
-/// everyone follows) gets none of them. After `edge.from` it has those that `reached` accepts. Adds that any record of
-/// `outbox` deletes are left out at the end, so that a deleted item counts among the newest only if it was deleted
-/// after the follow.
-pub fn shown(outbox: &[Record], edge: Edge, backfill: usize, reached: impl Fn(&Record) -> bool) -> Vec<Record> {
+/// `outbox` has the author's records from the first on, as far as they were read. The answer has:
+///
+/// - Up to `past`: the newest `backfill` adds that no record up to there deletes. A reader who never followed
+///   (generation 0, an author whom everyone follows) gets none of them.
+/// - From there up to `edge.from`: all adds. There are none unless the follow was imported.
+/// - After `edge.from`: the adds that `reached` accepts.
+///
+/// Adds that any record of `outbox` deletes are left out at the end, so that a deleted item counts among the newest
+/// only if it was deleted after the follow.
+pub fn shown(
+    outbox: &[Record],
+    (edge, past): (Edge, OutboxSeq),
+    backfill: usize,
+    reached: impl Fn(&Record) -> bool,
+) -> Vec<Record> {
     if !edge.on {
         return vec![];
     }
@@ -32,13 +43,13 @@ pub fn shown(outbox: &[Record], edge: Edge, backfill: usize, reached: impl Fn(&R
     let deleted = |add: &Record, upto| {
         outbox.iter().any(|other| other.op == Op::Delete && other.key.item == add.key.item && other.seq <= upto)
     };
-    let before: Vec<&Record> = adds().filter(|add| add.seq <= edge.from && !deleted(add, edge.from)).collect();
+    let before: Vec<&Record> = adds().filter(|add| add.seq <= past && !deleted(add, past)).collect();
     let newest = &before[before.len().saturating_sub(backfill_of(edge.generation, backfill))..];
-    let since = adds().filter(|add| add.seq > edge.from && reached(add));
+    let since = adds().filter(|add| add.seq > past && (add.seq <= edge.from || reached(add)));
     newest.iter().copied().chain(since).filter(|add| !deleted(add, u64::MAX)).copied().collect()
 }
 
-/// How many adds up to `from` an edge of this generation shows: none if the reader follows only because everyone does,
+/// How many adds from before the follow an edge of this generation shows: none if the reader follows only because everyone does,
 /// and so never followed.
 pub fn backfill_of(generation: Generation, backfill: usize) -> usize {
     if generation == 0 { 0 } else { backfill }
@@ -87,7 +98,7 @@ mod tests {
     }
 
     fn seqs(outbox: &[Record], edge: Edge, backfill: usize) -> Vec<u64> {
-        shown(outbox, edge, backfill, |_| true).iter().map(|add| add.seq).collect()
+        shown(outbox, (edge, edge.from), backfill, |_| true).iter().map(|add| add.seq).collect()
     }
 
     #[test]
@@ -106,8 +117,16 @@ mod tests {
     fn beyond_the_follow_only_what_was_reached_is_shown() {
         let outbox = outbox(&[(Op::Add, 1), (Op::Add, 2), (Op::Add, 3)]);
         let edge = Edge { on: true, generation: 1, from: 1 };
-        let shown = shown(&outbox, edge, 9, |add| add.seq <= 2);
+        let shown = shown(&outbox, (edge, 1), 9, |add| add.seq <= 2);
         assert_eq!(shown.iter().map(|add| add.seq).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn an_imported_follow_brings_all_from_its_place_to_its_head_and_the_newest_from_before_its_place() {
+        let outbox = outbox(&[(Op::Add, 1), (Op::Add, 2), (Op::Add, 3), (Op::Add, 4), (Op::Add, 5)]);
+        let edge = Edge { on: true, generation: 1, from: 4 };
+        let shown = shown(&outbox, (edge, 2), 1, |_| false);
+        assert_eq!(shown.iter().map(|add| add.seq).collect::<Vec<_>>(), [2, 3, 4]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub struct SessionInfo {
 }
 
 /// A position to store.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavePosition {
     /// The user to whom the device belongs.
     pub user: UserNo,

@@ -3,6 +3,7 @@
 //! ```text
 //!   serve          a port: accepts, answers HTTP, upgrades to WebSocket, drains
 //!   api            the HTTP API         connection     one WebSocket: the task that carries between the rooms below
+//!   console        a page in a browser, which uses both
 //!   node           this node: who is online, its lease, positions, news of authors who are pulled
 //!   subscription   one subscription: rules only, pure
 //!   protocol       words: what devices send and are sent         auth   credentials      settings   limits and times
@@ -25,9 +26,11 @@
 //! [`feedgate_embedded`](../feedgate_embedded/index.html) is the simplest.
 
 mod api;
+mod around;
 pub mod auth;
 pub mod clock;
 mod connection;
+mod console;
 mod limits;
 mod net;
 mod node;
@@ -39,14 +42,17 @@ pub mod subscription;
 use std::io;
 use std::sync::Arc;
 
-pub use auth::Keys;
+pub use auth::{ApiKey, KeySet, Keys, Role, Roles};
 pub use net::address::ClientAddress;
 pub use net::arrivals::Arrivals;
 pub use net::surface::Surface;
+pub use net::tls::{Tls, TlsError};
 pub use protocol::Close;
-pub use settings::Settings;
+pub use settings::{Settings, Shown};
 
 use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::intake;
+use feedgate_common::metrics::Registry;
 use feedgate_common::{Doorbell, Jobs, Sessions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -54,9 +60,13 @@ use tokio_util::task::TaskTracker;
 
 use api::Api;
 use api::access::Access;
-use api::payload::Memory;
+use api::backup::Copying;
+use api::events::Streams;
+use api::inside::Messages;
+use api::payload::{DeviceMemory, Memory};
 use api::writer::Writer;
-use auth::verifier::Verifier;
+use auth::Verifier;
+use auth::console::Console;
 use limits::budget::Budget;
 use node::{Node, Stores};
 use serve::Ports;
@@ -77,46 +87,109 @@ pub struct Parts {
     pub keys: Keys,
     /// The limits and times of the gateway.
     pub settings: Settings,
+    /// What `GET /v1/settings` tells of the settings of the process.
+    pub shown: Arc<dyn Fn() -> Vec<Shown> + Send + Sync>,
     /// This node's name in the session pool.
     pub node: String,
+    /// What other parts of the process count for operators; see [`feedgate_common::metrics`].
+    pub registry: Registry,
 }
 
 /// A gateway. Its clones are one gateway.
 #[derive(Clone)]
-pub struct Gateway(Arc<Ports>);
+pub struct Gateway {
+    ports: Arc<Ports>,
+    console: Arc<Console>,
+    verifier: Arc<Verifier>,
+    access: Arc<Access>,
+}
 
 impl Gateway {
     /// Makes a gateway from its parts. From now on wakes reach this node's sessions.
     pub fn new(parts: Parts) -> Self {
-        let Parts { feeds, publisher, sessions, doorbell, jobs, keys, settings, node } = parts;
+        let Parts { feeds, publisher, sessions, doorbell, jobs, keys, settings, shown, node, mut registry } = parts;
         let archive = feeds.archive().clone();
         let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
         let verifier = Verifier::new(keys);
         let budget = Arc::new(Budget::new(settings.responses_max_bytes));
-        let writer = Writer::new(publisher, feeds.clone(), jobs.clone(), tasks.clone());
-        let stores = Stores { feeds, outboxes: archive.clone(), archive: archive.clone(), sessions, doorbell, jobs };
-        let node = Node::new(node, stores, Arc::new(settings));
-        let access = Access::new(node.clone(), verifier.clone(), budget.clone());
-        let connections = connection::Shared::new(node.clone(), archive.clone(), verifier, budget);
-        let api =
-            Api { access, archive, node: node.clone(), memory: Memory::new(), stopping: stopping.clone(), writer };
-        Self(Ports::new(node, api::router(api), connections, tasks, stopping))
+        let named = feeds.named().clone();
+        let metrics = Arc::new(api::metrics::Metrics::default());
+        let writer = Writer::new(publisher, named.clone(), jobs.clone(), tasks.clone(), metrics.clone());
+        let node = Node::new(node, Stores { feeds, sessions, doorbell, jobs }, settings);
+        node::metrics::register(&node, &mut registry);
+        metrics.register(&mut registry);
+        let registry = Arc::new(registry);
+        let console = Arc::new(Console::default());
+        let access = Access::new(&node, verifier.clone(), console.clone(), budget.clone());
+        let connections = connection::Shared::new(&node, archive.clone(), verifier.clone(), budget);
+        let (memory, device_memory, of_api) = (Memory::new(), DeviceMemory::new(), node.clone());
+        let stop = stopping.clone();
+        let streams = Streams::new();
+        let api = Api {
+            access: access.clone(),
+            archive,
+            node: of_api,
+            named,
+            memory,
+            device_memory,
+            metrics,
+            registry,
+            stopping: stop,
+            streams,
+            copying: Copying::new(),
+            shown,
+            writer,
+        };
+        let ports = Ports::new(node, api::router(api), connections, tasks, stopping);
+        Self { ports, console, verifier, access }
+    }
+
+    /// From now on these limits, times and keys hold, while every session goes on. `keys` replace all but those that a
+    /// signer publishes. Settings that a gateway takes only as it is made must be as they were; the program says which
+    /// these are, where it says the same of its other settings.
+    ///
+    /// # Errors
+    /// The first wrong setting, as [`Settings::check`] says it; then nothing has changed.
+    pub fn reload(&self, settings: Settings, keys: &Keys) -> Result<(), String> {
+        settings.check()?;
+        let proxies = settings.proxies()?;
+        self.verifier.replace(keys);
+        self.access.allow(&settings);
+        self.ports.replace_settings(settings, proxies);
+        Ok(())
     }
 
     /// The HTTP API without a port, as a router to be merged with other routes. It brings the fallback, so the other
     /// router must not have one.
     pub fn api(&self) -> axum::Router {
-        self.0.api.clone()
+        self.ports.api.clone()
+    }
+
+    /// What carries out calls that backends send as messages. It may do what the roles `publish` and `read` allow.
+    pub fn messages(&self) -> Arc<dyn intake::Backend> {
+        Arc::new(Messages::new(self.ports.api.clone()))
+    }
+
+    /// What checks readers' tokens. The task that fetches the keys that their signer publishes hands them to it.
+    pub fn verifier(&self) -> Arc<Verifier> {
+        self.verifier.clone()
+    }
+
+    /// Makes a ticket for a link to the console: `http://HOST:PORT/#ticket=…`. It can be used once, within ten minutes.
+    /// Fails if the system gives no random bytes.
+    pub fn console_ticket(&self) -> io::Result<String> {
+        Ok(self.console.ticket()?)
     }
 }
 
-/// Serves `surface` until `shutdown` resolves, then drains. Dropping the future closes the port, without a drain. A
+/// Serves `surface`, by TLS if `tls` is there, until `shutdown` resolves, then drains. Dropping the future closes the port, without a drain. A
 /// gateway may serve several ports at a time; all of them stop together.
 pub async fn serve(
     gateway: Gateway,
     listener: TcpListener,
     surface: Surface,
+    tls: Option<Tls>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    gateway.0.serve(listener, surface, shutdown).await
+    gateway.ports.serve(listener, surface, tls, shutdown).await
 }

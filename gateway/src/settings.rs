@@ -1,8 +1,11 @@
 //! The limits and times of a gateway. This file holds only the values; the code that enforces each one has a test for
 //! it.
 
+mod live;
+
 use std::time::Duration;
 
+use hyper::Uri;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::allowance::Rate;
@@ -10,6 +13,11 @@ use crate::limits::budget::NODE_MIN;
 use crate::net::address::shares::Limits;
 use crate::net::address::{ClientAddress, Proxies};
 use crate::net::socket::READ_BUFFER;
+
+pub(crate) use live::LiveSettings;
+
+/// The most leeway that a token's dates may have: clocks that differ by more than an hour are wrong.
+const LEEWAY_MAX_SECS: u32 = 3600;
 
 /// The limits and times of a gateway. [`Settings::default`] suits a small team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +66,8 @@ pub struct Settings {
     pub unauthenticated_per_address: u32,
     /// How many WebSockets one address may ask for per second; twice as many in a burst.
     pub upgrades_per_sec_per_address: u32,
+    /// Whether answers to reads by HTTP are compressed for callers that ask for it.
+    pub compress: bool,
     /// How many changes are read and sent at a time during catch-up.
     pub batch: usize,
     /// Whether changes that the doorbell tells save sessions a read of the store. Devices get the same either way.
@@ -77,11 +87,30 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// What the `aud` of every reader's token must name; empty allows any. Tokens that the API makes name it.
     pub token_audience: String,
+    /// What the `iss` of every reader's token must be; empty allows any.
+    pub token_issuer: String,
+    /// Where the signer of readers' tokens publishes its keys as a JWKS: an `https` URL, or `http` to this machine; empty:
+    /// nowhere.
+    pub jwks_url: String,
+    /// How many seconds the `nbf` and `iat` of a token may lie ahead; at most an hour. `exp` has no such leeway: a
+    /// connection has `refresh_grace_secs` instead.
+    pub token_leeway_secs: u32,
     /// The networks, such as "10.0.0.0/8", of the operator's own proxies and backends. No limit per address holds for
     /// them; the clients that they name are counted instead, see `client_address`.
     pub trusted_proxies: Vec<String>,
     /// How trusted proxies name the client.
     pub client_address: ClientAddress,
+}
+
+/// A setting of the process, as `GET /v1/settings` tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// Its name with dots, such as `gateway.batch`.
+    pub name: String,
+    /// The value that holds. What may be a password in a URL of a store is left out.
+    pub value: serde_json::Value,
+    /// Whether a reload takes another value; otherwise only a start does.
+    pub reloads: bool,
 }
 
 impl Default for Settings {
@@ -105,6 +134,7 @@ impl Default for Settings {
             connections_per_address: 10_000,
             unauthenticated_per_address: 500,
             upgrades_per_sec_per_address: 200,
+            compress: true,
             batch: 100,
             inline_changes: true,
             reread_interval_secs: 60,
@@ -114,6 +144,9 @@ impl Default for Settings {
             drain_ms: 1000,
             allowed_origins: Vec::new(),
             token_audience: String::new(),
+            token_issuer: String::new(),
+            jwks_url: String::new(),
+            token_leeway_secs: 60,
             trusted_proxies: ["127.0.0.0/8", "::1/128"].map(str::to_owned).to_vec(),
             client_address: ClientAddress::Connection,
         }
@@ -124,6 +157,11 @@ impl Settings {
     /// The time between two pings of the server.
     pub fn ping_interval(&self) -> Duration {
         Duration::from_secs(self.ping_interval_secs.into())
+    }
+
+    /// The largest message of a device that is not yet authenticated, in bytes: a token, and what goes with it.
+    pub(crate) fn first_message_max(&self) -> usize {
+        self.message_max_bytes.min(4096)
     }
 
     /// How often a device may be read from, up to 256 bytes at a time: four times for each command, and in a burst
@@ -175,17 +213,63 @@ impl Settings {
         match at_least_one.iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(format!("gateway.{name} must be at least 1, it is 0")),
             None if self.batch > 1000 => Err(format!("gateway.batch must be at most 1000, it is {}", self.batch)),
+            None if self.token_leeway_secs > LEEWAY_MAX_SECS => {
+                let is = self.token_leeway_secs;
+                Err(format!("gateway.token_leeway_secs must be at most {LEEWAY_MAX_SECS}, it is {is}"))
+            }
             None if self.responses_max_bytes < NODE_MIN => {
                 let is = self.responses_max_bytes;
                 Err(format!("gateway.responses_max_bytes must be at least {NODE_MIN}, it is {is}"))
             }
-            None => self.proxies().map(drop),
+            None => self.jwks().map(drop).and_then(|()| self.proxies().map(drop)),
         }
+    }
+
+    /// Where the keys of readers' tokens are published; `None` if nowhere. Over the network only TLS tells who answers.
+    pub fn jwks(&self) -> Result<Option<Uri>, String> {
+        if self.jwks_url.is_empty() {
+            return Ok(None);
+        }
+        let url: Option<Uri> = self.jwks_url.parse().ok();
+        let safe = |url: &Uri| match (url.scheme_str(), url.host()) {
+            (Some("https"), Some(host)) => !host.is_empty(),
+            (Some("http"), Some(host)) => ["localhost", "127.0.0.1", "[::1]"].contains(&host),
+            _ => false,
+        };
+        let wrong = "gateway.jwks_url must be an https URL, such as https://login.example/.well-known/jwks.json; http is \
+                     for this machine alone";
+        url.filter(safe).map(Some).ok_or_else(|| wrong.to_owned())
     }
 
     /// Reads the trusted proxies from the settings; fails if one of the networks is wrong.
     pub(crate) fn proxies(&self) -> Result<Proxies, String> {
         let proxies = Proxies::new(&self.trusted_proxies, self.client_address);
         proxies.map_err(|wrong| format!("gateway.trusted_proxies must be a list of networks, {wrong}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_fetched_over_tls_or_from_this_machine() {
+        let checked = |url: &str| Settings { jwks_url: url.to_owned(), ..Settings::default() }.check();
+        for right in
+            ["", "https://login.example/jwks.json", "http://127.0.0.1:9000/jwks", "http://[::1]/", "http://localhost"]
+        {
+            assert_eq!(checked(right), Ok(()), "{right}");
+        }
+        for wrong in [
+            "http://login.example/",
+            "login.example",
+            "ftp://login.example/",
+            "https://",
+            "/jwks.json",
+            "http://10.0.0.1/",
+        ] {
+            let error = checked(wrong).unwrap_err();
+            assert!(error.contains("gateway.jwks_url must be an https URL"), "{wrong}: {error}");
+        }
     }
 }

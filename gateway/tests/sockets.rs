@@ -36,8 +36,12 @@ mod reaching;
 mod replacing;
 #[path = "sockets/returning.rs"]
 mod returning;
+#[path = "sockets/revoking.rs"]
+mod revoking;
 #[path = "sockets/rig.rs"]
 mod rig;
+#[path = "sockets/seeing.rs"]
+mod seeing;
 #[path = "sockets/stalling.rs"]
 mod stalling;
 #[path = "sockets/timing.rs"]

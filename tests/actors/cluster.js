@@ -36,10 +36,20 @@ let databases = 0;
 class Member extends Backend {
   #process;
 
-  constructor(name, command) {
+  #configure;
+
+  /** `config`: the path of its settings; `configure`: writes TOML there, after what makes it a member. */
+  constructor(name, command, config, configure) {
     super();
-    this.name = name;
+    Object.assign(this, { name, config });
+    this.#configure = configure;
     this.#process = new Program(command);
+  }
+
+  /** Gives it other settings, the text of a TOML file, and asks it to read them. */
+  async reload(text) {
+    await this.#configure(text);
+    this.#process.hangUp();
   }
 
   get port() {
@@ -87,6 +97,11 @@ class Member extends Backend {
   log() {
     return this.#process.log();
   }
+
+  /** All lines that the process has written and that match `pattern`. */
+  lines(pattern) {
+    return this.#process.lines(pattern);
+  }
 }
 
 export class Cluster extends Backend {
@@ -94,17 +109,20 @@ export class Cluster extends Backend {
   workers = [];
   /** {redis, nats, postgres} of each process that was named in `through`. */
   proxies = {};
+  #natsUser;
 
   /**
    * `config`: TOML for every process; `redis`: "single" or "cluster"; `failpoint`: of the gateway that phones
    * connect to; `through`: names of processes that reach the engines through proxies of their own; `disks`: the sizes of
-   * the disks of engines that have one of their own, such as {redis: "64m"}.
+   * the disks of engines that have one of their own, such as {redis: "64m"}; `nats`: the {config} of NATS, and the `user`
+   * that the processes are there, as "name:password".
    */
-  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {} } = {}) {
+  static async start(t, { config = "", gateways = 2, workers = 2, redis = "single", failpoint, through = [], disks = {}, nats = {} } = {}) {
     const cluster = new Cluster();
+    cluster.#natsUser = nats.user;
     cluster.directory = await mkdtemp(join(tmpdir(), "feedgate-cluster-"));
     t.after(() => cluster.#sweep());
-    await cluster.#engines(t, redis, disks);
+    await cluster.#engines(t, redis, disks, nats.config);
     cluster.config = config;
     for (const name of through) cluster.proxies[name] = await cluster.#proxied(t);
     await promisify(execFile)(binary("feedgate"), ["secrets", cluster.secrets]);
@@ -117,6 +135,11 @@ export class Cluster extends Backend {
 
   get secrets() {
     return join(this.directory, "secrets");
+  }
+
+  /** The program whose commands know settings of a cluster. */
+  get binary() {
+    return binary("feedgate-cluster");
   }
 
   get members() {
@@ -162,10 +185,13 @@ export class Cluster extends Backend {
     return held.filter(({ memory }) => memory !== null);
   }
 
-  async #engines(t, redis, disks) {
+  async #engines(t, redis, disks, natsConfig) {
+    const natsFile = join(this.directory, "nats.conf");
+    if (natsConfig) await writeFile(natsFile, natsConfig);
+    const args = natsConfig ? ["--config", natsFile] : [];
     const Home = redis === "cluster" ? RedisCluster : Redis;
     const own = disks.postgres ? Postgres.start(t, { disk: disks.postgres }) : (postgres ??= Postgres.start(file));
-    const others = [Home.start(t, { disk: disks.redis }), Nats.start(t, { disk: disks.nats })];
+    const others = [Home.start(t, { disk: disks.redis }), Nats.start(t, { disk: disks.nats, args })];
     [this.postgres, this.redis, this.nats] = await Promise.all([own, ...others]);
     this.database = `cluster_${(databases += 1)}`;
     await this.postgres.database(this.database);
@@ -184,34 +210,34 @@ export class Cluster extends Backend {
     return {
       archive_url: `postgres://feedgate@127.0.0.1:${postgres.port}/${this.database}`,
       inbox_url: `redis://${hosts.join(",")}`,
-      bus_url: `nats://127.0.0.1:${nats.port}`,
+      bus_url: `nats://${this.#natsUser ? `${this.#natsUser}@` : ""}127.0.0.1:${nats.port}`,
     };
   }
 
   async #gateway(name) {
     const data = join(this.directory, name);
-    const config = await this.#configure(name, data);
-    return this.#member(name, (address) => [binary("gateway"), "--config", config, "--listen", address, "--data", data]);
+    return this.#member(name, data, (config, address) => [binary("gateway"), "--config", config, "--listen", address, "--data", data]);
   }
 
   async #worker(name) {
-    const config = await this.#configure(name, join(this.directory, name));
-    return this.#member(name, (address) => [binary("timeline"), "--config", config, "--health-listen", address]);
+    const directory = join(this.directory, name);
+    return this.#member(name, directory, (config, address) => [binary("timeline"), "--config", config, "--health-listen", address]);
   }
 
-  #member(name, command) {
-    const member = new Member(name, command);
+  async #member(name, directory, command) {
+    const path = join(directory, "feedgate.toml");
+    await mkdir(directory, { recursive: true });
+    const configure = (text) => this.#configure(name, path, text);
+    await configure(this.config);
+    const member = new Member(name, (address) => command(path, address), path, configure);
     member.key = this.key;
     return member;
   }
 
-  async #configure(name, directory) {
+  async #configure(name, path, config) {
     const settings = { ...this.#urls(name), secrets: this.secrets, node: name };
     const lines = Object.entries(settings).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
-    await mkdir(directory, { recursive: true });
-    const path = join(directory, "feedgate.toml");
-    await writeFile(path, `${lines.join("\n")}\n${this.config}`);
-    return path;
+    await writeFile(path, `${lines.join("\n")}\n${config}`);
   }
 
   async #sweep() {

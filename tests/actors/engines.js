@@ -29,6 +29,7 @@ const GREETING_WITHIN_MS = 1000;
 /** One server in one directory: `port`, `directory`, `url`. */
 class Engine {
   #process = null;
+  #args = [];
 
   /**
    * `args`: more arguments for the launcher, which hold for every restart as well. `disk`: its directory is a file system
@@ -50,7 +51,8 @@ class Engine {
       await swept;
     });
     engine.port = port ?? (await freePort());
-    engine.#process = new Process([script(this.LAUNCHER), engine.port, engine.directory, ...args]);
+    engine.#args = args;
+    engine.#process = engine.#server();
     await engine.#launch();
     return engine;
   }
@@ -87,9 +89,10 @@ class Engine {
     await this.#process.stop(this.constructor.STOP);
   }
 
-  /** Lets it hang, connections open: SIGSTOP to all its processes. */
+  /** Lets it hang, connections open: SIGSTOP to all its processes. Its first process has stopped when this is done. */
   async pause() {
     await this.#signal("STOP");
+    await until("all its threads have stopped", () => this.#hangs());
   }
 
   /** Lets it go on after pause(): SIGCONT. */
@@ -101,7 +104,6 @@ class Engine {
   async copy(part, name) {
     await this.pause();
     try {
-      await until("all its threads have stopped", () => this.#hangs());
       await cp(join(this.directory, part), join(this.directory, name), { recursive: true });
     } finally {
       await this.resume();
@@ -132,6 +134,14 @@ class Engine {
     await onFreePorts(() => this.#launch());
   }
 
+  /** Starts it again on the same directory and another port; kills it first if it runs. */
+  async move() {
+    await this.kill();
+    this.port = await freePort();
+    this.#process = this.#server();
+    await onFreePorts(() => this.#launch());
+  }
+
   /** The last lines it wrote. */
   log() {
     return this.#process.log();
@@ -139,8 +149,13 @@ class Engine {
 
   async #hangs() {
     const threads = `/proc/${this.pid}/task`;
-    const stats = (await readdir(threads)).map((thread) => readFile(join(threads, thread, "stat"), "utf8"));
+    // One that has ended meanwhile does not hang, so all are looked at again.
+    const stats = (await readdir(threads)).map((thread) => readFile(join(threads, thread, "stat"), "utf8").catch(() => ""));
     return (await Promise.all(stats)).every((stat) => /\) T /.test(stat));
+  }
+
+  #server() {
+    return new Process([script(this.constructor.LAUNCHER), this.port, this.directory, ...this.#args]);
   }
 
   async #launch() {
@@ -245,7 +260,8 @@ export class Postgres extends Engine {
 
 /** The first slot of each master, and the end of the last. */
 const SLOTS = [0, 5461, 10_923, 16_384];
-const NODE_TIMEOUT_MS = 2000;
+/** A node that is silent for so long has failed. While a disk is busy, a write of one that has not may take seconds. */
+const NODE_TIMEOUT_MS = 5000;
 
 /** Three masters that share the slots: `nodes`, in the order of their slots; and the `replicas` that were added. */
 export class RedisCluster {

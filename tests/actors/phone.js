@@ -1,4 +1,4 @@
-// A phone: the unmodified `centrifuge` SDK of sdk.js, and the list that examples/feed.js keeps.
+// A phone: the unmodified SDK of sdk.js, and the list that examples/feed.js keeps.
 //
 //     const phone = await Phone.open(t, server, "ann", { device: "ios-1" });
 //     await phone.shows("the post", (items) => items.length === 1);
@@ -12,12 +12,16 @@ import assert from "node:assert/strict";
 
 import { Feed, FeedGap } from "../../examples/feed.js";
 import { tap } from "../history/recorder.js";
-import { Centrifuge, WebSocket } from "./sdk.js";
+import { Centrifuge, WAYS, WebSocket } from "./sdk.js";
+import { TRANSPORT, reach } from "./transport.js";
 import { until } from "./until.js";
 
-export { Centrifuge, WebSocket };
+export { Centrifuge, WAYS, WebSocket };
 
 const HISTORY_LIMIT = 100;
+
+/** How long the SDK waits for an answer: a machine under load is slow. */
+const PATIENT_MS = 60_000;
 
 /** The SDK's own code for a call that its connection did not outlive. */
 const CONNECTION_CLOSED = 11;
@@ -28,12 +32,17 @@ export class Phone {
   repeated = 0;
   connects = 0;
   tokens = 0;
+  /** Over what it came up, each time. */
+  carriers = [];
   /** Pushes seen; the ops of all changes taken in; what the SDK reported. */
   pushes = 0;
   ops = [];
   errors = [];
   /** Why the SDK connected, each time: 0 by the app, else a code of its own or of the server's close. */
   connecting = [];
+  /** If it wants to know: how much is unread, and up to where the reader has seen the feed, as it was told last. */
+  unread = null;
+  seen = null;
   /** {code, reason} once the SDK has stopped for good. */
   stopped = null;
   #broken = null;
@@ -41,9 +50,10 @@ export class Phone {
   #asked = false; // whether the SDK has asked for a position before
 
   /**
-   * `channel`: the feed's name. `over`: the phone whose connection it shares. `deliver`: "items" or "notify". `stored`: what an earlier run of the app kept. `way`: how the
-   * subscription gets its position, by "since" or by "getState". `ttl`: of its tokens, seconds.
-   * `fetchBy`: how a notified phone fetches, by "history" or over HTTP by "changes".
+   * `channel`: the feed's name. `unread`: whether it wants to know how much is unread. `over`: the phone whose connection it shares. `deliver`: "items" or "notify". `stored`: what an earlier run of the app kept. `way`: how the
+   * subscription gets its position, one of WAYS. `ttl`: of its tokens, seconds.
+   * `fetchBy`: how a notified phone fetches, by "history" or over HTTP by "changes". `transport`: "websocket",
+   * "http_stream" or "sse". `emulation`: answers the server that takes the phone's messages over the latter two.
    */
   static async open(t, server, user, options = {}) {
     const phone = new Phone(server, user, options);
@@ -53,21 +63,25 @@ export class Phone {
   }
 
   constructor(server, user, options = {}) {
-    const { channel = "feed", over, device = over?.device, deliver = "items", stored, way = "since", ttl, fetchBy = "history", onPush, getToken } = options;
-    Object.assign(this, { server, user, channel, over, device, deliver, way, ttl, fetchBy, onPush });
+    const { channel = "feed", over, device = over?.device, deliver = "items", unread = false, stored, way = WAYS[0], ttl, fetchBy = "history", onPush, getToken, transport = TRANSPORT, emulation } = options;
+    Object.assign(this, { server, user, channel, over, device, deliver, way, ttl, fetchBy, onPush, transport, emulation });
+    this.data = { deliver, ...(unread && { unread }) };
     this.getToken = getToken ?? (() => server.token(user, { device, ttl }));
     this.feed = stored ? Feed.from(JSON.parse(stored)) : new Feed();
   }
 
   async #start() {
     this.client = this.over?.client ?? this.#connection();
-    this.client.on("connected", () => (this.connects += 1));
+    this.client.on("connected", ({ transport }) => {
+      this.connects += 1;
+      this.carriers.push(transport);
+    });
     this.client.on("connecting", ({ code }) => this.connecting.push(code));
     this.client.on("error", (context) => this.errors.push(context.error));
     this.client.on("disconnected", ({ code, reason }) => (this.stopped = { code, reason }));
-    const position = this.way === "getState" ? { getState: () => this.#state() } : { since: await this.#since() };
+    const position = this.way === "getState" ? { getState: () => this.#state() } : { [this.way]: await this.#since() };
     this.subscription = this.client.newSubscription(this.channel, {
-      data: { deliver: this.deliver },
+      data: this.data,
       minResubscribeDelay: 20,
       maxResubscribeDelay: 200,
       ...position,
@@ -80,8 +94,12 @@ export class Phone {
   }
 
   #connection() {
-    return new Centrifuge(this.server.websocket, {
-      websocket: this.#websocket(),
+    const { recorder } = this.server;
+    const bare = this.server.socket ?? WebSocket;
+    const socket = recorder ? tap(recorder, bare, { reader: this.user, device: this.device }) : bare;
+    const [url, carrier] = reach(this.transport, () => this.server, { socket, emulation: this.emulation });
+    return new Centrifuge(url, {
+      ...carrier,
       data: this.device ? { device_id: this.device } : {},
       getToken: async () => {
         this.tokens += 1;
@@ -89,19 +107,8 @@ export class Phone {
       },
       minReconnectDelay: 20,
       maxReconnectDelay: 200,
+      timeout: PATIENT_MS,
     });
-  }
-
-  /** The SDK's WebSocket: each time at the gateway that `server` is or names then, and recorded if it records. */
-  #websocket() {
-    const phone = this;
-    const { recorder } = this.server;
-    const Socket = recorder ? tap(recorder, WebSocket, { reader: this.user, device: this.device }) : WebSocket;
-    return class extends Socket {
-      constructor(_, ...more) {
-        super(phone.server.websocket, ...more);
-      }
-    };
   }
 
   /** What the app writes to its disk. */
@@ -115,7 +122,8 @@ export class Phone {
 
   /** The process of the app dies: no goodbye, and nothing is stored after this. */
   close() {
-    this.client?.disconnect();
+    if (this.client?.end) this.client.end();
+    else this.client?.disconnect();
     this.closed = true;
   }
 
@@ -131,14 +139,25 @@ export class Phone {
     await this.subscribed();
   }
 
+  /** Waits until each fetch or reload that has begun is at its end. A later notification begins another. */
+  async fetched() {
+    for (let last; last !== this.#fetching; ) await (last = this.#fetching);
+  }
+
   /** Acknowledges what the list has taken in. */
   acknowledge() {
     return this.client.rpc("ack", { ...this.position, channel: this.channel });
   }
 
-  /** Waits until the SDK has subscribed. */
-  subscribed() {
-    return this.waitFor("the subscription", () => this.subscription.state === "subscribed");
+  /** Says that the reader has seen what the list has taken in; gives what is unread then. */
+  async see() {
+    return (await this.client.rpc("seen", { ...this.position, channel: this.channel })).data;
+  }
+
+  /** Waits until the SDK has subscribed. A phone in notify mode fetches then; waits for the end of that too. */
+  async subscribed() {
+    await this.waitFor("the subscription", () => this.subscription.state === "subscribed");
+    await this.fetched();
   }
 
   /** Waits until the list is as `condition` wants it. */
@@ -203,18 +222,27 @@ export class Phone {
     return this.server.call("GET", `/v1/users/${this.user}/feed?${query}`, undefined, { token });
   }
 
-  async #subscribed({ wasRecovering, recovered }) {
+  async #subscribed({ wasRecovering, recovered, data }) {
+    this.#told(data);
     this.recovered = recovered;
-    if (wasRecovering && !recovered) await this.#reload();
-    else if (this.deliver === "notify") await this.#fetch();
+    const lost = wasRecovering && !recovered;
+    if (this.deliver === "notify") await this.#inTurn(() => (lost ? this.#reload() : this.#fetchAll()));
+    else if (lost) await this.#reload();
   }
 
   async #published({ data, offset }) {
+    this.#told(data);
+    if (data.op === "seen") return;
     this.pushes += 1;
     this.onPush?.(this.pushes, data);
     if (this.closed) return;
-    if (data.op === "behind") await this.#fetch();
+    if (data.op === "behind") await this.#inTurn(() => this.#fetchAll());
     else this.#take(data, offset);
+  }
+
+  /** Keeps what the server says of what is seen and unread. */
+  #told({ unread = this.unread, seen = this.seen }) {
+    Object.assign(this, { unread, seen });
   }
 
   #take(change, offset) {
@@ -223,12 +251,13 @@ export class Phone {
     else if (known) this.repeated += 1;
   }
 
-  /** Fetches what is missing, one fetch at a time; a notification meanwhile asks once more. */
-  #fetch() {
-    this.#fetching = (this.#fetching ?? Promise.resolve()).then(() => this.#fetchAll());
+  /** One fetch or reload at a time; a notification meanwhile asks once more. */
+  #inTurn(step) {
+    this.#fetching = (this.#fetching ?? Promise.resolve()).then(step);
     return this.#fetching;
   }
 
+  /** Fetches what is missing. */
   async #fetchAll() {
     for (;;) {
       const found = await (this.fetchBy === "history" ? this.#history() : this.#changes());
@@ -240,12 +269,14 @@ export class Phone {
   }
 
   async #history() {
+    // Nobody can be asked between two connections: once the next one is there, it is fetched again.
+    if (this.subscription.state !== "subscribed") return { changes: [] };
     try {
       const { publications, offset: head } = await this.subscription.history({ since: { ...this.position }, limit: HISTORY_LIMIT });
       return { changes: publications.map(({ data, offset }) => ({ change: data, offset })), head };
     } catch (error) {
       if (error.code === 112) return null;
-      // The connection has ended meanwhile: once the next one is there, it is fetched again.
+      // The connection has ended meanwhile.
       if (error.code === CONNECTION_CLOSED) return { changes: [] };
       throw error;
     }

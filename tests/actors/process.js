@@ -17,11 +17,10 @@ const PORT_TAKEN = /address already in use|is in use by another program/i;
 
 export class Process {
   #child = null;
-  #exited = null; // resolves to {code, signal}
-  #closed = null; // resolves when all that it wrote is in the log
+  #over = null; // resolves to {code, signal}, when all that it wrote is in the log
   #log = [];
   #started = 0; // where in the log its last start begins
-  /** {code, signal} once it has ended, until it is started again. */
+  /** {code, signal} once it has ended and all that it wrote is in the log, until it is started again. */
   ended = null;
 
   /** `command`: the program and its arguments; or a function that answers them at each start. */
@@ -45,10 +44,10 @@ export class Process {
     this.ended = null;
     this.#child = child;
     this.#started = this.#log.length;
-    this.#closed = new Promise((resolve) => child.once("close", resolve));
-    this.#exited = new Promise((resolve, reject) => {
+    this.#over = new Promise((resolve, reject) => {
       child.once("error", reject);
-      child.once("exit", (code, signal) => resolve((this.ended = { code, signal })));
+      // At its "exit" the last lines that it wrote may still be in the pipe.
+      child.once("close", (code, signal) => resolve((this.ended = { code, signal })));
     });
   }
 
@@ -61,7 +60,7 @@ export class Process {
   async stop(signal = "SIGTERM") {
     if (this.#child === null) return null;
     if (!this.ended) this.#child.kill(signal);
-    return this.#exited;
+    return this.#over;
   }
 
   /** SIGSTOP: it does nothing, and its sockets stay. */
@@ -89,14 +88,17 @@ export class Process {
   /** Waits until `ready` answers true or the process has ended; throws PortTaken if another process has its port. */
   async settled(what, ready) {
     await until(what, async () => this.ended || (await ready()), { seen: () => this.log() });
-    if (!this.ended) return;
-    await this.#closed;
-    if (this.said(PORT_TAKEN)) throw new PortTaken(this.log());
+    if (this.ended && this.said(PORT_TAKEN)) throw new PortTaken(this.log());
   }
 
-  /** All lines that the process has written and that match `pattern`. */
+  /** SIGHUP: it reads its settings again. */
+  hangUp() {
+    this.#child.kill("SIGHUP");
+  }
+
+  /** All lines that the process has written to their end and that match `pattern`. */
   lines(pattern) {
-    return this.#log.join("").split("\n").filter((line) => pattern.test(line));
+    return this.#log.join("").split("\n").slice(0, -1).filter((line) => pattern.test(line));
   }
 
   /** The last lines that it wrote. */

@@ -21,10 +21,9 @@ export class Server extends Backend {
     const server = new Server();
     server.directory = await mkdtemp(join(tmpdir(), "feedgate-"));
     t.after(() => server.#sweep());
-    await writeFile(join(server.directory, "feedgate.toml"), text);
+    await writeFile(server.config, text);
     server.binary = join(TOOLS, "bin", failpoints || failpoint ? "feedgate-failpoints" : "feedgate");
-    const config = join(server.directory, "feedgate.toml");
-    const command = [...under(server.directory), server.binary, "serve", "--data", server.data, "--config", config];
+    const command = [...under(server.directory), server.binary, "serve", "--data", server.data, "--config", server.config];
     server.#process = new Program((address) => [...command, "--listen", address]);
     await server.start({ failpoint });
     return server;
@@ -36,6 +35,21 @@ export class Server extends Backend {
 
   get data() {
     return join(this.directory, "data");
+  }
+
+  get secrets() {
+    return join(this.data, "secrets");
+  }
+
+  /** The path of its settings. */
+  get config() {
+    return join(this.directory, "feedgate.toml");
+  }
+
+  /** Gives it other settings, the text of a TOML file, and asks it to read them. */
+  async reload(text) {
+    await writeFile(this.config, text);
+    this.#process.hangUp();
   }
 
   /** The one gateway there is. */
@@ -63,7 +77,7 @@ export class Server extends Backend {
   async start({ failpoint, flags = [] } = {}) {
     await this.#process.serve("the server answers", () => this.isReady(), failpoint ? { FEEDGATE_FAILPOINT: failpoint } : {}, flags);
     if (this.ended && !failpoint) throw new Error(`the server ended with ${JSON.stringify(this.ended)}:\n${this.log()}`);
-    if (!this.ended) this.key = (await readFile(join(this.data, "secrets", "api_key"), "utf8")).trim();
+    if (!this.ended) this.key = (await readFile(join(this.secrets, "api_key"), "utf8")).trim();
   }
 
   /** SIGKILL: nothing is flushed, nobody is told. */
@@ -89,6 +103,11 @@ export class Server extends Backend {
   /** The last lines that the process wrote. */
   log() {
     return this.#process.log();
+  }
+
+  /** Whether the process has written something that matches `pattern` since its last start. */
+  said(pattern) {
+    return this.#process.said(pattern);
   }
 
   /** All lines that the process has written and that match `pattern`. */

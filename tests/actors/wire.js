@@ -7,12 +7,18 @@
 import assert from "node:assert/strict";
 import { connect } from "node:net";
 
+import { codec } from "./codec.js";
+
 export const CONTINUATION = 0;
 export const TEXT = 1;
 export const BINARY = 2;
 export const CLOSE = 8;
 export const PING = 9;
 export const PONG = 10;
+
+/** The opcode of frames that hold messages in the format of this run, and of those that hold them in the other one. */
+export const MESSAGE = codec.opcode;
+export const FOREIGN = codec.foreign;
 
 /** What has not happened by then, on the slowest machine, does not happen. */
 const WITHIN_SECS = 120;
@@ -65,7 +71,7 @@ export class Wire {
   frames = [];
   /** The code of the close frame once one has come; 1005 if it said none. */
   code = null;
-  /** Lines of text that have come, parsed, apart from pings of the protocol. */
+  /** Replies and pushes that have come, apart from pings of the protocol. */
   lines = [];
   #id = 0;
 
@@ -77,7 +83,7 @@ export class Wire {
     wire.socket.on("data", (bytes) => wire.#take(bytes));
     for (const event of ["end", "close", "error"]) wire.socket.on(event, () => wire.#end());
     if (upgraded) {
-      wire.socket.write(upgrade(headers));
+      wire.socket.write(upgrade({ ...codec.headers, ...headers }));
       wire.status = Number(String(await wire.#head()).split(" ")[1]);
       wire.#upgraded = wire.status === 101;
       wire.#take(Buffer.alloc(0));
@@ -110,7 +116,7 @@ export class Wire {
     assert.equal(this.code, null, "nothing follows a close frame");
     this.frames.push({ opcode, payload });
     if (opcode === CLOSE) this.code = length >= 2 ? payload.readUInt16BE() : 1005;
-    if (opcode === TEXT) this.lines.push(...String(payload).split("\n").filter((line) => line !== "{}").map(JSON.parse));
+    if (opcode === MESSAGE) this.lines.push(...codec.decode(payload));
     return true;
   }
 
@@ -132,10 +138,15 @@ export class Wire {
     if (!this.#ended) this.socket.write(Buffer.concat(bytes.map((one) => Buffer.from(one))));
   }
 
+  /** Messages in a frame of their own. */
+  tell(...commands) {
+    this.send(frame(MESSAGE, codec.encode(...commands)));
+  }
+
   /** A command in a frame of its own; answers its reply. */
   async ask(verb, params = {}) {
     const id = (this.#id += 1);
-    this.send(frame(TEXT, JSON.stringify({ id, [verb]: params })));
+    this.tell({ id, [verb]: params });
     return this.reply(id);
   }
 
@@ -156,6 +167,24 @@ export class Wire {
   async closed() {
     await this.until("the end", () => this.#ended);
     return this.code;
+  }
+
+  /** Whether the close frame was the last that came, behind frames of messages alone. */
+  get endedWell() {
+    return this.code !== null && this.frames.every(({ opcode }, i) => opcode === MESSAGE || i === this.frames.length - 1);
+  }
+
+  pause() {
+    this.socket.pause();
+  }
+
+  resume() {
+    this.socket.resume();
+  }
+
+  /** The device is gone without a word. */
+  cut() {
+    this.socket.destroy();
   }
 
   get ended() {

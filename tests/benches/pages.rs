@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use feedgate_common::archive::Write;
+use feedgate_common::around::{Around, Reaction};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Page, Pages};
 use feedgate_common::inboxes::{KEEP, Read};
@@ -41,6 +42,7 @@ fn main() -> anyhow::Result<()> {
     runtime.block_on(async {
         let town = Town::open(dir.path(), 16, DEFAULT_BACKFILL)?;
         from_the_log(&town).await?;
+        with_reactions(&town).await?;
         with_news(&town).await?;
         below_the_floor(&town).await?;
         town.close().await
@@ -78,6 +80,39 @@ async fn from_the_log(town: &Town) -> anyhow::Result<()> {
         full(returns.take(town.pages.page(*key, None, PAGE)).await?)?;
     }
     returns.print("first page after a week away: rebuild of 1000 from 10 authors", "none");
+    Ok(())
+}
+
+/// Readers of 10 authors with 100 items each: pages as the gateway shows them, joined with what stands around their items,
+/// before anybody has reacted and after three users have reacted to each item.
+async fn with_reactions(town: &Town) -> anyhow::Result<()> {
+    let authors = users("reacted", 10)?;
+    post(town, &authors, KEEP, 0).await?;
+    let keys = readers(town, "reacting", &authors).await?;
+    let archive = &town.stores.archive;
+    let (mut plain, mut without, mut with) = (Times::default(), Times::default(), Times::default());
+    let joined = async |key: InboxKey| {
+        let page = full(town.pages.page(key, None, PAGE).await?)?;
+        let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
+        anyhow::Ok(archive.around(&ids, Some(key.reader)).await?)
+    };
+    for key in keys.iter().cycle().take(ROUNDS * keys.len()) {
+        full(plain.take(town.pages.page(*key, None, PAGE)).await?)?;
+        ensure!(without.take(joined(*key)).await?.iter().all(Around::is_empty), "nobody has reacted yet");
+    }
+    let shown = town.pages.page(keys[0], None, PAGE).await?.items;
+    let like =
+        |item, user| anyhow::Ok(Reaction { item, kind: "like".parse().map_err(anyhow::Error::msg)?, user, at: now() });
+    for item in &shown {
+        let three = keys[..3].iter().map(|key| like(item.id, key.reader)).collect::<anyhow::Result<Vec<_>>>()?;
+        archive.react(&three).await?;
+    }
+    for key in keys.iter().cycle().take(ROUNDS * keys.len()) {
+        ensure!(with.take(joined(*key)).await?.iter().all(|around| around.counts.len() == 1), "each item has a count");
+    }
+    plain.print("page of 20 before its items are joined", "none");
+    without.print("page of 20 joined, nobody has ever reacted", "as plain");
+    with.print("page of 20 joined, three reactions to each item", "2 × plain");
     Ok(())
 }
 

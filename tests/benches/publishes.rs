@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use feedgate_common::archive::{Publish, Write};
+use feedgate_common::archive::{Below, Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{Changes, Feeds, Publisher};
 use feedgate_common::{Archive, Body, InboxKey, Millis, Progress, UserId, UserNo, Watermarks};
@@ -39,7 +39,7 @@ async fn run() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let stores = Embedded::open(dir.path(), 16)?;
     for publishers in [1, 64, 256] {
-        let rate = publish(&stores.archive, publishers).await?;
+        let rate = publish_alone(&stores.archive, publishers).await?;
         line(&format!("durable publishes, {publishers} at a time"), rate, "per second");
     }
     fan_out(&stores).await?;
@@ -53,28 +53,46 @@ async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Publishes for a while, each publisher one item at a time; how many per second.
-async fn publish(archive: &Arc<dyn Archive>, publishers: usize) -> anyhow::Result<f64> {
+/// Lets `publishers` tasks publish for a while, each one item at a time. `post` publishes an item, and gets the numbers
+/// of its publisher and of the item among those of this publisher. Answers how many items were published.
+async fn publish<Posted>(
+    publishers: usize,
+    post: impl Fn(usize, usize) -> Posted + Clone + Send + 'static,
+) -> anyhow::Result<usize>
+where
+    Posted: Future<Output = anyhow::Result<()>> + Send,
+{
     let start = Instant::now();
-    let tasks: Vec<_> = (0..publishers)
-        .map(|n| {
-            let archive = archive.clone();
-            tokio::spawn(async move {
-                let mut published = 0u64;
-                while start.elapsed() < MEASURED {
-                    let write = item(&format!("p{publishers}-{n}"), now());
-                    archive.write(vec![write], now()).await?.remove(0)?;
-                    published += 1;
-                }
-                anyhow::Ok(published)
-            })
+    let one = |n| {
+        let post = post.clone();
+        tokio::spawn(async move {
+            let mut published = 0;
+            while start.elapsed() < MEASURED {
+                post(n, published).await?;
+                published += 1;
+            }
+            anyhow::Ok(published)
         })
-        .collect();
+    };
+    let tasks: Vec<_> = (0..publishers).map(one).collect();
     let mut published = 0;
     for task in tasks {
         published += task.await??;
     }
-    Ok(published as f64 / start.elapsed().as_secs_f64())
+    Ok(published)
+}
+
+/// Publishes for a while without fan-out; how many items per second.
+async fn publish_alone(archive: &Arc<dyn Archive>, publishers: usize) -> anyhow::Result<f64> {
+    let (start, archive) = (Instant::now(), archive.clone());
+    let post = move |n, _| {
+        let archive = archive.clone();
+        async move {
+            archive.write(vec![item(&format!("p{publishers}-{n}"), now())], now()).await?.remove(0)?;
+            Ok(())
+        }
+    };
+    Ok(publish(publishers, post).await? as f64 / start.elapsed().as_secs_f64())
 }
 
 /// Publishes for a while to readers with inboxes, until the fan-out of the last post is finished.
@@ -98,24 +116,16 @@ async fn fan_out(stores: &Embedded) -> anyhow::Result<()> {
     finished(stores).await?;
 
     let (start, used) = (Instant::now(), Used::now()?);
-    let tasks: Vec<_> = (0..FANNED)
-        .map(|n| {
-            let publisher = Publisher::new(stores.archive.clone(), stores.jobs.clone());
-            tokio::spawn(async move {
-                let mut published = 0;
-                while start.elapsed() < MEASURED {
-                    let author = format!("f{}", n * AUTHORS_EACH + published % AUTHORS_EACH);
-                    publisher.write(vec![item(&author, now())], now()).await?.remove(0)?;
-                    published += 1;
-                }
-                anyhow::Ok(published)
-            })
-        })
-        .collect();
-    let mut published = 0;
-    for task in tasks {
-        published += task.await??;
-    }
+    let publisher = Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone()));
+    let post = move |n, nth| {
+        let publisher = publisher.clone();
+        async move {
+            let author = format!("f{}", n * AUTHORS_EACH + nth % AUTHORS_EACH);
+            publisher.write(vec![item(&author, now())], now()).await?.remove(0)?;
+            Ok(())
+        }
+    };
+    let published = publish(FANNED, post).await?;
     finished(stores).await?;
     let (rate, cost) = (published as f64 / start.elapsed().as_secs_f64(), used.since()? * 1e6 / published as f64);
     shutdown.cancel();
@@ -154,7 +164,7 @@ async fn reads(archive: &Arc<dyn Archive>, reader: UserNo) -> anyhow::Result<()>
     })
     .await?;
     quantiles("deep page of 20 from 100 authors", || async {
-        archive.feed_below(InboxKey::main(reader), None, None, 100, 21).await.map(drop)
+        archive.feed_below(InboxKey::main(reader), Below::newest(21), 100).await.map(drop)
     })
     .await?;
     Ok(())

@@ -31,9 +31,13 @@ async function directory(t) {
 
 test("openapi-python-client makes a client of the whole document, and each of its modules can be imported", async (t) => {
   const made = await directory(t);
-  // The generator knows no NDJSON, so the two routes with NDJSON give bytes.
+  // The generator knows neither NDJSON nor OpenMetrics: the routes with them give bytes, or text.
   const config = join(made, "config.yml");
-  await writeFile(config, "content_type_overrides:\n  application/x-ndjson: application/octet-stream\npost_hooks: []\n");
+  const overrides = {
+    "application/x-ndjson": "application/octet-stream",
+    "application/openmetrics-text; version=1.0.0; charset=utf-8": "text/plain",
+  };
+  await writeFile(config, JSON.stringify({ content_type_overrides: overrides, post_hooks: [] }));
   const output = join(made, "feedgate_client");
   const arguments_ = ["generate", "--path", DOCUMENT, "--config", config, "--meta", "none", "--output-path", output];
   const said = await run(join(python, "openapi-python-client"), [...arguments_, "--fail-on-warning"]);

@@ -12,7 +12,10 @@ import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
 
 const SOURCE = new URL("../../common/src/failpoint.rs", import.meta.url);
-const NAMES = [...readFileSync(SOURCE, "utf8").match(/NAMES: .*?= &\[(.*?)\];/s)[1].matchAll(/"([a-z-]+)"/g)].map(([, name]) => name);
+const NAMES = [...readFileSync(SOURCE, "utf8").match(/NAMES: .*?= &\[(.*?)\];/s)[1].matchAll(/"([a-z-]+)"/g)]
+  .map(([, name]) => name)
+  // This day has no webhook: a_notice_outlives_a_crash_at_any_named_point.test.js goes through these.
+  .filter((name) => !name.startsWith("push-"));
 
 /** The first passing of each point, and a later one. */
 const PASSINGS = [1, 4];
@@ -24,6 +27,7 @@ const CONFIG = "[gateway]\nbatch = 5\n";
 /** The server with someone who starts it again whenever its failpoint has killed it. */
 class Survivor {
   deaths = 0;
+  #starting = null; // the start that is under way
 
   static async start(t, failpoint) {
     const survivor = new Survivor();
@@ -42,11 +46,16 @@ class Survivor {
         if (!(error instanceof TypeError)) throw error;
         await until("the server is known to be dead", () => this.server.ended);
       }
-      assert.equal(this.server.ended.signal, "SIGKILL", this.server.log());
-      assert.ok(this.failpoint, `the server died by itself:\n${this.server.log()}`);
-      this.deaths += 1;
-      await this.server.start();
+      // A phone and its app may both find the server dead.
+      await (this.#starting ??= this.#startAgain().finally(() => (this.#starting = null)));
     }
+  }
+
+  async #startAgain() {
+    assert.equal(this.server.ended.signal, "SIGKILL", this.server.log());
+    assert.ok(this.failpoint, `the server died by itself:\n${this.server.log()}`);
+    this.deaths += 1;
+    await this.server.start();
   }
 
   drained() {

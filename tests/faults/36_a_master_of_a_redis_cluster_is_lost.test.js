@@ -1,5 +1,6 @@
-// Fault 36: a master of a Redis Cluster is killed and comes back, is replaced by its replica, hangs until the others have
-// replaced it and goes on, or gives slots away, all of it under load. Every process goes on by itself.
+// Fault 36: a master of a Redis Cluster is killed and comes back, at its address or at another, is replaced by its replica,
+// hangs until the others have replaced it and goes on, or gives slots away, all of it under load. Every process goes on by
+// itself.
 
 import assert from "node:assert/strict";
 
@@ -27,6 +28,20 @@ judged("i4_i16_a_master_of_a_redis_cluster_is_killed_and_comes_back", options, a
     await home.redis.failed(master);
     await load.flows(20);
     await fault("restart", `redis-${index}`, () => master.restart());
+    await home.redis.ok();
+    await goOn(home);
+  }
+  await load.flows(40);
+});
+
+judged("i4_i16_a_master_of_a_redis_cluster_comes_back_at_another_address", options, async ({ load, fault, home }) => {
+  for (const index of [1, 0]) {
+    const master = home.redis.nodes[index];
+    await load.flows(30);
+    await fault("kill", `redis-${index}`, () => master.kill());
+    await home.redis.failed(master);
+    await load.flows(20);
+    await fault("start elsewhere", `redis-${index}`, () => master.move());
     await home.redis.ok();
     await goOn(home);
   }

@@ -1,7 +1,7 @@
 // Connections as devices saw them: the commands sent, the replies and pushes got, the close.
 //
 //   connection: number, reader, device, opened, connecting {at, n}, connected {at, n, node}, closed {at, n, code, by}
-//     subscriptions: channel, asked, reply, deliver, epoch, offset, wasRecovering, recovered, extra, pushes [{offset, data, at, n}]
+//     subscriptions: channel, id, asked, reply, deliver, epoch, offset, wasRecovering, recovered, extra, pushes [{offset, data, at, n}]
 //     open: the subscription of each channel that stands
 //     named: positions that this device has said it holds {channel, epoch, offset, at, n, kind, outcome}
 //     histories: {channel, since, limit, reverse, reply, lines}
@@ -41,7 +41,7 @@ function name(connection, { at, n, message }, kind, channel, { epoch, offset }) 
 function got(connection, line) {
   const { id, push, connect, subscribe, history, error } = line.message;
   if (push) {
-    const to = connection.open.get(push.channel)?.pushes ?? connection.strays;
+    const to = subscriptionOf(connection, push)?.pushes ?? connection.strays;
     to.push({ offset: push.pub?.offset, data: push.pub?.data, at: line.at, n: line.n });
     return;
   }
@@ -54,6 +54,11 @@ function got(connection, line) {
   if (history) connection.histories.push({ ...asked.message.history, at: line.at, reply: history, lines: [asked.n, line.n] });
 }
 
+/** The standing subscription that a push is of, by the number of its channel or by its name. */
+function subscriptionOf({ open }, { id, channel }) {
+  return id === undefined ? open.get(channel) : [...open.values()].find((subscription) => subscription.id === id);
+}
+
 function begun(connection, asked, line, reply) {
   const { channel } = asked.message.subscribe;
   const subscription = {
@@ -63,6 +68,7 @@ function begun(connection, asked, line, reply) {
     at: line.at,
     lines: [asked.n, line.n],
     deliver: asked.message.subscribe.data?.deliver ?? "notify",
+    id: reply.id,
     epoch: reply.epoch,
     offset: reply.offset ?? 0,
     wasRecovering: reply.was_recovering === true,

@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { codec } from "../actors/codec.js";
 import { Server } from "../actors/server.js";
-import { BINARY, CLOSE, CONTINUATION, closing, frame, PING, PONG, TEXT, Wire } from "../actors/wire.js";
+import { BINARY, CLOSE, CONTINUATION, closing, FOREIGN, frame, MESSAGE, PING, PONG, TEXT, Wire } from "../actors/wire.js";
 
 const AT_ONCE = 16;
 
@@ -35,36 +36,37 @@ async function eachEnds(t, cases) {
   assert.equal(await server.isReady(), true);
 }
 
-/** A command whose text holds `text`, as bytes. */
-const ping = (id, text = "") => Buffer.from(JSON.stringify({ id, ping: {}, text }));
+const { ping } = codec;
 const hex = (text) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
-/** `payload` in frames that are cut at these places. */
-function cut(payload, ...at) {
+/** `payload` in frames that are cut at these places; the first has this opcode. */
+function cutAs(opcode, payload, ...at) {
   const ends = [...at, payload.length];
-  return ends.map((end, i) => frame(i === 0 ? TEXT : CONTINUATION, payload.subarray(ends[i - 1] ?? 0, end), { fin: i === at.length }));
+  return ends.map((end, i) => frame(i === 0 ? opcode : CONTINUATION, payload.subarray(ends[i - 1] ?? 0, end), { fin: i === at.length }));
 }
+
+const cut = (payload, ...at) => cutAs(MESSAGE, payload, ...at);
 
 test("reserved bits end a connection with 1002", (t) => {
   const cases = [];
-  for (const opcode of [TEXT, CLOSE, PING, PONG]) {
+  for (const opcode of [MESSAGE, CLOSE, PING, PONG]) {
     for (const rsv of [1, 2, 3, 4, 5, 6, 7]) {
       cases.push({ what: `bits ${rsv}, opcode ${opcode}`, bytes: [frame(opcode, opcode === CLOSE ? closing(1000) : "{}", { rsv })], code: 1002 });
     }
   }
-  cases.push({ what: "in a later fragment", bytes: [frame(TEXT, "{", { fin: false }), frame(CONTINUATION, "}", { rsv: 4 })], code: 1002 });
+  cases.push({ what: "in a later fragment", bytes: [frame(MESSAGE, "{", { fin: false }), frame(CONTINUATION, "}", { rsv: 4 })], code: 1002 });
   return eachEnds(t, cases);
 });
 
-test("reserved opcodes end a connection with 1002, and binary ones with 1003", (t) => {
+test("reserved opcodes end a connection with 1002, and that of the other format with 1003", (t) => {
   const cases = [];
   for (const opcode of [3, 4, 5, 6, 7, 11, 12, 13, 14, 15]) {
     cases.push({ what: `opcode ${opcode}`, bytes: [frame(opcode)], code: 1002 });
     cases.push({ what: `opcode ${opcode} with a payload`, bytes: [frame(opcode, "{}")], code: 1002 });
-    cases.push({ what: `opcode ${opcode} within a message`, bytes: [frame(TEXT, "{", { fin: false }), frame(opcode, "}")], code: 1002 });
+    cases.push({ what: `opcode ${opcode} within a message`, bytes: [frame(MESSAGE, "{", { fin: false }), frame(opcode, "}")], code: 1002 });
   }
-  cases.push({ what: "binary", bytes: [frame(BINARY, "{}")], code: 1003 });
-  cases.push({ what: "binary in parts", bytes: [frame(BINARY, "{", { fin: false }), frame(CONTINUATION, "}")], code: 1003 });
+  cases.push({ what: "the other format", bytes: [frame(FOREIGN, "{}")], code: 1003 });
+  cases.push({ what: "the other format in parts", bytes: [frame(FOREIGN, "{", { fin: false }), frame(CONTINUATION, "}")], code: 1003 });
   return eachEnds(t, cases);
 });
 
@@ -91,9 +93,9 @@ test("fragments out of order end a connection with 1002", (t) =>
     { what: "the end of nothing", bytes: [frame(CONTINUATION, "x")], code: 1002 },
     { what: "a part of nothing", bytes: [frame(CONTINUATION, "x", { fin: false })], code: 1002 },
     { what: "an empty end of nothing", bytes: [frame(CONTINUATION)], code: 1002 },
-    { what: "a message within a message", bytes: [frame(TEXT, "{", { fin: false }), frame(TEXT, "}")], code: 1002 },
-    { what: "a second first part", bytes: [frame(TEXT, "{", { fin: false }), frame(TEXT, "}", { fin: false })], code: 1002 },
-    { what: "binary within text", bytes: [frame(TEXT, "{", { fin: false }), frame(BINARY, "}")], code: 1002 },
+    { what: "a message within a message", bytes: [frame(MESSAGE, "{", { fin: false }), frame(MESSAGE, "}")], code: 1002 },
+    { what: "a second first part", bytes: [frame(MESSAGE, "{", { fin: false }), frame(MESSAGE, "}", { fin: false })], code: 1002 },
+    { what: "the other format within a message", bytes: [frame(MESSAGE, "{", { fin: false }), frame(FOREIGN, "}")], code: 1002 },
   ]));
 
 /** Autobahn's 6.x: overlong, surrogates, beyond U+10FFFF, cut off, bytes that UTF-8 never has. */
@@ -107,13 +109,16 @@ const NOT_UTF8 = [
 test("text that is not UTF-8 ends a connection with 1007, in one frame and across frames", (t) =>
   eachEnds(t, NOT_UTF8.flatMap((text) => {
     const payload = hex(text);
-    const bytewise = cut(payload, ...Array.from({ length: payload.length - 1 }, (_, i) => i + 1));
+    const bytewise = cutAs(TEXT, payload, ...Array.from({ length: payload.length - 1 }, (_, i) => i + 1));
     return [
       { what: text, bytes: [frame(TEXT, payload)], code: 1007 },
       { what: `${text} byte by byte`, bytes: bytewise, code: 1007 },
       { what: `${text} behind a good part`, bytes: [frame(TEXT, "ok", { fin: false }), frame(CONTINUATION, payload)], code: 1007 },
     ];
   })));
+
+test("a message that is no command ends a connection with 3501", (t) =>
+  eachEnds(t, codec.malformed.map((message) => ({ what: message.toString("hex"), bytes: [frame(MESSAGE, message)], code: 3501 }))));
 
 test("what is legal is understood, however it is cut", async (t) => {
   const server = await Server.start(t, { config: "[gateway]\ncommands_per_sec = 10000\n" });
@@ -122,17 +127,17 @@ test("what is legal is understood, however it is cut", async (t) => {
   const text = ping(9, odd);
   const every = Array.from({ length: text.length - 1 }, (_, i) => i + 1);
   const cases = [
-    { what: "one frame", bytes: [frame(TEXT, text)] },
+    { what: "one frame", bytes: [frame(MESSAGE, text)] },
     { what: "a frame for each byte", bytes: cut(text, ...every) },
     ...every.map((at) => ({ what: `cut at ${at}`, bytes: cut(text, at) })),
     { what: "empty parts", bytes: cut(text, 0, 0, 10, 10, text.length) },
-    { what: "a ping between the parts", bytes: [frame(TEXT, text.subarray(0, 5), { fin: false }), frame(PING, "now"), frame(CONTINUATION, text.subarray(5))], pong: "now" },
-    { what: "an empty ping", bytes: [frame(PING), frame(TEXT, text)], pong: "" },
-    { what: "a ping of 125 bytes", bytes: [frame(PING, "p".repeat(125)), frame(TEXT, text)], pong: "p".repeat(125) },
-    { what: "a ping that is no text", bytes: [frame(PING, hex("ff00fe")), frame(TEXT, text)], pong: hex("ff00fe") },
-    { what: "a pong nobody asked for", bytes: [frame(PONG, "x"), frame(TEXT, text)] },
-    { what: "126 bytes", bytes: [frame(TEXT, ping(9, "x".repeat(98)))] },
-    { what: "60,000 bytes", bytes: [frame(TEXT, ping(9, "x".repeat(60_000)))] },
+    { what: "a ping between the parts", bytes: [frame(MESSAGE, text.subarray(0, 5), { fin: false }), frame(PING, "now"), frame(CONTINUATION, text.subarray(5))], pong: "now" },
+    { what: "an empty ping", bytes: [frame(PING), frame(MESSAGE, text)], pong: "" },
+    { what: "a ping of 125 bytes", bytes: [frame(PING, "p".repeat(125)), frame(MESSAGE, text)], pong: "p".repeat(125) },
+    { what: "a ping that is no text", bytes: [frame(PING, hex("ff00fe")), frame(MESSAGE, text)], pong: hex("ff00fe") },
+    { what: "a pong nobody asked for", bytes: [frame(PONG, "x"), frame(MESSAGE, text)] },
+    { what: "126 bytes", bytes: [frame(MESSAGE, ping(9, "x".repeat(98)))] },
+    { what: "60,000 bytes", bytes: [frame(MESSAGE, ping(9, "x".repeat(60_000)))] },
     { what: "60,000 bytes in parts of 1,000", bytes: cut(ping(9, "x".repeat(60_000)), ...Array.from({ length: 59 }, (_, i) => (i + 1) * 1000)) },
   ];
   await each(cases, async ({ bytes, pong }) => {
@@ -168,6 +173,6 @@ test("a legal close is answered with its own code, and an illegal one with 1002"
     { what: "a reason of 123 bytes", bytes: [frame(CLOSE, closing(1000, "r".repeat(123)))], code: 1000 },
     { what: "a reason of 124 bytes", bytes: [frame(CLOSE, closing(1000, "r".repeat(124)))], code: 1002 },
     { what: "a reason that is not UTF-8", bytes: [frame(CLOSE, closing(1000, hex("cebaf4908080")))], code: 1007 },
-    { what: "more behind a close", bytes: [frame(CLOSE, closing(1000)), frame(TEXT, "{}"), frame(PING, "x")], code: 1000 },
-    { what: "a close within a message", bytes: [frame(TEXT, "{", { fin: false }), frame(CLOSE, closing(1000))], code: 1000 },
+    { what: "more behind a close", bytes: [frame(CLOSE, closing(1000)), frame(MESSAGE, "{}"), frame(PING, "x")], code: 1000 },
+    { what: "a close within a message", bytes: [frame(MESSAGE, "{", { fin: false }), frame(CLOSE, closing(1000))], code: 1000 },
   ]));

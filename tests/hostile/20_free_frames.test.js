@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { codec } from "../actors/codec.js";
 import { Server } from "../actors/server.js";
-import { CONTINUATION, frame, PING, PONG, TEXT, Wire } from "../actors/wire.js";
+import { CONTINUATION, frame, MESSAGE, PING, PONG, Wire } from "../actors/wire.js";
 
 const AT_ONCE = 500;
 
@@ -41,12 +42,12 @@ async function trickle(wire, first, again) {
 
 const NOTHING = Buffer.alloc(0);
 const FLOODS = [
-  { what: "empty text frames", first: NOTHING, again: frame(TEXT) },
-  { what: "blank text frames", first: NOTHING, again: frame(TEXT, " \n\n ") },
+  { what: "empty frames", first: NOTHING, again: frame(MESSAGE) },
+  { what: "blank frames", first: NOTHING, again: frame(MESSAGE, codec.blank) },
   { what: "pings", first: NOTHING, again: frame(PING) },
   { what: "pongs", first: NOTHING, again: frame(PONG, "x") },
-  { what: "empty continuations", first: frame(TEXT, "{", { fin: false }), again: frame(CONTINUATION, "", { fin: false }) },
-  { what: "blank text frames in parts", first: NOTHING, again: Buffer.concat([frame(TEXT, "", { fin: false }), frame(CONTINUATION)]) },
+  { what: "empty continuations", first: frame(MESSAGE, "{", { fin: false }), again: frame(CONTINUATION, "", { fin: false }) },
+  { what: "empty frames in parts", first: NOTHING, again: Buffer.concat([frame(MESSAGE, "", { fin: false }), frame(CONTINUATION)]) },
 ];
 
 test("frames without a command end a connection with 3013, before connect and after it", async (t) => {
@@ -65,7 +66,7 @@ test("endless fragments of a byte, one segment each, end a connection at one of 
   const server = await Server.start(t);
   for (const token of [undefined, await server.token("ann")]) {
     const wire = await Wire.open(t, server, { token });
-    const code = await trickle(wire, frame(TEXT, "{", { fin: false }), frame(CONTINUATION, " ", { fin: false }));
+    const code = await trickle(wire, frame(MESSAGE, "{", { fin: false }), frame(CONTINUATION, " ", { fin: false }));
     assert.ok([1009, 3013].includes(code), String(code));
   }
 });
@@ -73,12 +74,12 @@ test("endless fragments of a byte, one segment each, end a connection at one of 
 test("before connect a message has 4 KiB, and after it as much as the settings say", async (t) => {
   const server = await Server.start(t);
   const large = await Wire.open(t, server);
-  large.send(frame(TEXT, JSON.stringify({ id: 1, connect: { token: "x".repeat(4096) } })));
+  large.tell({ id: 1, connect: { token: "x".repeat(4096) } });
   assert.equal(await large.closed(), 1009);
   const parts = await Wire.open(t, server);
-  parts.send(frame(TEXT, "x".repeat(4000), { fin: false }), frame(CONTINUATION, "x".repeat(97)));
+  parts.send(frame(MESSAGE, "x".repeat(4000), { fin: false }), frame(CONTINUATION, "x".repeat(97)));
   assert.equal(await parts.closed(), 1009);
   const known = await Wire.open(t, server, { token: await server.token("ann") });
-  known.send(frame(TEXT, JSON.stringify({ id: 7, ping: {}, text: "x".repeat(64_000) })));
+  known.send(frame(MESSAGE, codec.ping(7, "x".repeat(64_000))));
   assert.deepEqual(await known.reply(7), { id: 7, ping: {} });
 });

@@ -51,7 +51,8 @@ test("one address holds so many connections that have not said who they are, and
   for (let n = 0; n < 50; n += 1) silent.push(n % 2 ? await raw(t, server, STRANGER) : await Wire.open(t, server, { from: STRANGER, upgraded: n < 20 }));
   await until("the surplus is refused", () => silent.filter(({ ended }) => ended).length === 30);
   assert.match(silent[49].answer, /^HTTP\/1.1 429 [^]*unauthenticated_per_address/);
-  assert.match(server.log(), /WARN.*unauthenticated_per_address.*trusted_proxies.*127\.0\.0\.2/);
+  const warned = /WARN.*unauthenticated_per_address.*trusted_proxies.*127\.0\.0\.2/;
+  await until("the log says so", () => server.said(warned), { seen: () => server.log() });
   const neighbour = await Wire.open(t, server, { token: await server.token("ann"), from: NEIGHBOUR });
   assert.deepEqual(await neighbour.ask("ping"), { id: 2, ping: {} });
   for (const { socket } of silent) socket.destroy();
@@ -79,7 +80,8 @@ test("strangers of one address who come and go are let in at a rate, and a flood
   const count = (wanted) => statuses.filter((status) => status === wanted).length;
   assert.ok(count(200) >= 40 && count(200) <= 40 + 20 * secs + 1, `${count(200)} were let in in ${secs} s`);
   assert.ok(count(429) <= 200 + 100 * secs + 1 && count(200) + count(429) + count(0) === 600, statuses.join());
-  assert.match(server.log(), /WARN.*never say who they are.*unauthenticated_per_address.*127\.0\.0\.2/);
+  const warned = /WARN.*never say who they are.*unauthenticated_per_address.*127\.0\.0\.2/;
+  await until("the log says so", () => server.said(warned), { seen: () => server.log() });
   const reader = await server.token("ann");
   for (let n = 0; n < 60; n += 1) await Wire.open(t, server, { token: reader, from: NEIGHBOUR });
   assert.equal(await ask(NEIGHBOUR), 200, "who says who they are is no stranger");
@@ -101,9 +103,11 @@ test("who has said who they are counts among the connections of an address only"
 
 test("an upgrade flood of one address is refused with 429 and the neighbour's upgrade is not", async (t) => {
   const server = await Server.start(t, { config: config("upgrades_per_sec_per_address = 10") });
+  const begun = performance.now();
   const statuses = await Promise.all(Array.from({ length: 200 }, async () => (await Wire.open(t, server, { from: STRANGER })).status));
+  const secs = (performance.now() - begun) / 1000;
   const let_in = statuses.filter((status) => status === 101).length;
-  assert.ok(let_in >= 20 && let_in < 150, `${let_in} of 200 upgrades were let in`);
+  assert.ok(let_in >= 20 && let_in <= 20 + 10 * secs + 1, `${let_in} of 200 upgrades were let in in ${secs} s`);
   assert.ok(statuses.every((status) => status === 101 || status === 429), statuses.join());
   assert.equal((await Wire.open(t, server, { from: NEIGHBOUR })).status, 101);
 });

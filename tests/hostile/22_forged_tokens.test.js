@@ -8,8 +8,8 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { Device } from "../actors/device.js";
 import { Server } from "../actors/server.js";
-import { frame, TEXT, Wire } from "../actors/wire.js";
 import { forge, hmac } from "./tokens.js";
 
 const HOUR = 3600;
@@ -23,13 +23,13 @@ async function start(t, config) {
 /** How the server takes a token: {http, code, error}. */
 async function shown(t, server, user, token) {
   const { status } = await server.request("GET", `/v1/users/${user}/feed`, undefined, { token });
-  const wire = await Wire.open(t, server);
-  wire.send(frame(TEXT, JSON.stringify({ id: 1, connect: { token } })));
+  const wire = await Device.open(t, server);
+  wire.tell({ id: 1, connect: { token } });
   const answered = wire.until("an answer", () => wire.lines.length > 0).catch(() => undefined);
   await answered;
   const [reply] = wire.lines;
   const code = reply ? null : await wire.closed();
-  wire.socket.destroy();
+  wire.cut();
   return { http: status, code, error: reply?.error?.code ?? null };
 }
 
@@ -202,8 +202,8 @@ test("a token that was changed, cut or written otherwise is refused", async (t) 
   };
   await allRefused(t, server, Object.fromEntries(Object.entries(forged).map(([what, text]) => [what, () => text])));
   // A socket of readers knows no API key.
-  const wire = await Wire.open(t, server);
-  wire.send(frame(TEXT, JSON.stringify({ id: 1, connect: { token: server.key } })));
+  const wire = await Device.open(t, server);
+  wire.tell({ id: 1, connect: { token: server.key } });
   assert.equal(await wire.closed(), 3500);
 });
 
@@ -213,6 +213,18 @@ test("a token that has expired is told so", async (t) => {
     const expired = forge({ claims: { sub: "victim", exp }, sign: hmac(key) });
     assert.deepEqual(await shown(t, server, "victim", expired), { http: 401, code: null, error: 109 }, exp);
   }
+});
+
+test("one address has so many forged tokens checked, a tenth of what it may ask with good ones", async (t) => {
+  const { server, now } = await start(t, "[gateway]\ntrusted_proxies = []\nreads_per_address_per_sec = 100\n");
+  const token = forge({ claims: { sub: "victim", exp: now + HOUR }, sign: hmac("another key") });
+  const statuses = [];
+  const begun = performance.now();
+  for (let n = 0; n < 200; n += 1) statuses.push((await server.request("GET", "/v1/users/victim/feed", undefined, { token })).status);
+  const secs = (performance.now() - begun) / 1000;
+  const count = (wanted) => statuses.filter((status) => status === wanted).length;
+  assert.equal(count(401) + count(429), 200, statuses.join());
+  assert.ok(count(401) >= 20 && count(401) <= 20 + 10 * secs + 1, `${count(401)} were checked in ${secs} s`);
 });
 
 test("where an audience is set, a token for another one is refused", async (t) => {

@@ -5,11 +5,14 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { test } from "node:test";
 
+import { Device } from "../actors/device.js";
 import { Server } from "../actors/server.js";
 import { until } from "../actors/until.js";
-import { TEXT, Wire } from "../actors/wire.js";
 
 const GRACE_SECS = 1;
+
+/** A device on a busy machine takes seconds until it has connected and got its first items. */
+const TTL_SECS = 4;
 const CONFIG = `[gateway]\nrefresh_grace_secs = ${GRACE_SECS}\n`;
 
 /** Does `work` at a server where bob posts without a pause meanwhile: {server, posted: [{id, published_at}]}. */
@@ -33,7 +36,7 @@ async function busy(t, work) {
 
 /** A device that gets items. */
 async function listening(t, server, token) {
-  const wire = await Wire.open(t, server, { token });
+  const wire = await Device.open(t, server, { token });
   const { subscribe } = await wire.ask("subscribe", { channel: "feed", data: { deliver: "items" } });
   assert.ok(subscribe, "it is subscribed");
   await wire.until("items", () => pushed(wire).length > 3);
@@ -47,7 +50,7 @@ const goneOn = (posted, moment) => until("posts after that", () => posted.filter
 
 test("a token that runs out ends its session with 3005, and nothing published later arrives", (t) =>
   busy(t, async ({ server, posted }) => {
-    const { token, expires_at } = await server.call("POST", "/v1/users/ann/token", { device_id: "phone", ttl: 1 });
+    const { token, expires_at } = await server.call("POST", "/v1/users/ann/token", { device_id: "phone", ttl: TTL_SECS });
     const wire = await listening(t, server, token);
     assert.equal(await wire.closed(), 3005);
     const end = expires_at + GRACE_SECS * 1000;
@@ -58,14 +61,14 @@ test("a token that runs out ends its session with 3005, and nothing published la
 
 test("a device that does not read gets nothing published after its token's end either", (t) =>
   busy(t, async ({ server, posted }) => {
-    const { token, expires_at } = await server.call("POST", "/v1/users/ann/token", { device_id: "phone", ttl: 1 });
+    const { token, expires_at } = await server.call("POST", "/v1/users/ann/token", { device_id: "phone", ttl: TTL_SECS });
     const wire = await listening(t, server, token);
-    wire.socket.pause();
+    wire.pause();
     const end = expires_at + GRACE_SECS * 1000;
     await goneOn(posted, end);
     const none = async () => (await server.call("GET", "/v1/users/ann/sessions")).sessions.length === 0;
     await until("its session is over", none);
-    wire.socket.resume();
+    wire.resume();
     await wire.closed();
     assert.deepEqual(pushed(wire).filter(({ published_at }) => published_at > end), []);
   }));
@@ -84,7 +87,7 @@ test("a session that is ended gets 3503, and nothing that is accepted after the 
 
 test("a request on a connection that is kept open is 401 once its token has run out", async (t) => {
   const server = await Server.start(t);
-  const { token, expires_at } = await server.call("POST", "/v1/users/ann/token", { ttl: 1 });
+  const { token, expires_at } = await server.call("POST", "/v1/users/ann/token", { ttl: TTL_SECS });
   const socket = connect(server.port, "127.0.0.1");
   t.after(() => socket.destroy());
   let text = "";
@@ -102,9 +105,9 @@ test("a request on a connection that is kept open is 401 once its token has run 
 
 test("what a device says after its end is not done", async (t) => {
   const server = await Server.start(t);
-  const wire = await Wire.open(t, server, { token: await server.token("ann", { device: "phone" }) });
+  const wire = await Device.open(t, server, { token: await server.token("ann", { device: "phone" }) });
   await server.call("DELETE", "/v1/users/ann/sessions/phone");
   assert.equal(await wire.closed(), 3503);
-  assert.ok(wire.frames.every(({ opcode }, i) => opcode === TEXT || i === wire.frames.length - 1), "the close comes last");
+  assert.ok(wire.endedWell, "the close comes last");
   assert.deepEqual((await server.call("GET", "/v1/users/ann/sessions")).sessions, []);
 });

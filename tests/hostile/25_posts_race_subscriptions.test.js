@@ -4,11 +4,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Device } from "../actors/device.js";
 import { Server } from "../actors/server.js";
-import { frame, TEXT, Wire } from "../actors/wire.js";
+import { TRANSPORT } from "../actors/transport.js";
 import { Random } from "../faults/random.js";
 
-const RACES = 10_000;
+/** Without WebSocket each command is a request of its own. */
+const RACES = TRANSPORT === "websocket" ? 10_000 : 1000;
+
+/** So many posts at least come meanwhile, however slow the disk is. */
+const POSTS = 100;
 const READERS = 25;
 const SEED = Number(process.env.FEEDGATE_SEED ?? Date.now() % 2 ** 31);
 
@@ -24,7 +29,7 @@ class Racer {
 
   async open() {
     this.token ??= await this.server.token(this.user, { device: "phone" });
-    this.wire = await Wire.open(this.t, this.server, { token: this.token });
+    this.wire = await Device.open(this.t, this.server, { token: this.token });
     this.id = 10;
     this.subscribed = false;
   }
@@ -61,7 +66,7 @@ class Racer {
 
   async ask(verb, params) {
     const id = (this.id += 1);
-    this.wire.send(frame(TEXT, JSON.stringify({ id, [verb]: params })));
+    this.wire.tell({ id, [verb]: params });
     let answer;
     await this.wire.until(verb, () => (answer ??= this.take(id)));
   }
@@ -87,7 +92,7 @@ class Racer {
     if (this.random.chance(30)) await this.hear(this.random.between(0, 3));
     if (this.random.chance(3)) {
       // The connection is cut: what had not come by then comes on the next one.
-      this.wire.socket.destroy();
+      this.wire.cut();
       this.take();
       await this.open();
     } else await this.ask("unsubscribe", { channel: "feed" });
@@ -114,7 +119,7 @@ test("i2_i9_posts_race_ten_thousand_subscriptions_and_resumptions", async (t) =>
   try {
     await Promise.all(
       racers.map(async (racer) => {
-        while (racer.races < RACES / READERS) await racer.race();
+        while (racer.races < RACES / READERS || posts < POSTS) await racer.race();
       }),
     );
   } finally {
@@ -122,7 +127,6 @@ test("i2_i9_posts_race_ten_thousand_subscriptions_and_resumptions", async (t) =>
     await posting;
   }
   await server.drained();
-  assert.ok(posts > 100, `${posts} posts`);
   for (const racer of racers) {
     await racer.subscribe();
     const { position: head } = await server.page(racer.user);

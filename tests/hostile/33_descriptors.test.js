@@ -37,7 +37,8 @@ function silent(t, server) {
 
 test("silent sockets and devices on every descriptor leave room for backends and stores", async (t) => {
   const server = await Server.start(t, { config, under: under(LIMIT) });
-  assert.match(server.log(), /INFO.*descriptors.*limit=600.*reserve=\d+.*http=\d+.*devices=\d+/);
+  const told = /INFO.*descriptors.*limit=600.*reserve=\d+.*http=\d+.*devices=\d+/;
+  await until("the log says how many there are", () => server.said(told), { seen: () => server.log() });
   const devices = [];
   for (let tens = 0; tens < 40; tens += 1) devices.push(...(await Promise.all(Array.from({ length: 10 }, () => Wire.open(t, server)))));
   const admitted = devices.filter(({ status }) => status === 101).length;

@@ -17,9 +17,12 @@ const BODY_BYTES = 63 * 1024;
     bound it would be several times as much. */
 const GROWTH_MAX = 128 * MIB;
 
+/** Many devices that connect at once may take longer than a device has by default. */
+const MANY_DEVICES = "[gateway]\nconnect_within_secs = 240\n";
+
 /** A server where a page of "greedy" holds large items and one of "calm" a small one. */
-async function start(t) {
-  const server = await Server.start(t);
+async function start(t, config) {
+  const server = await Server.start(t, { config });
   await server.follow("greedy", "flood");
   await server.follow("calm", "bob");
   const body = { text: "x".repeat(BODY_BYTES) };
@@ -81,12 +84,18 @@ test("300 answers by HTTP that one reader does not read hold no more than that r
   await until("the reader is served again", again);
 });
 
-/** A device that asks for page after page and the log from its start, and reads nothing from then on. */
-async function deaf(t, server, epoch) {
-  const token = await server.token("greedy");
+/** A connection that has just been opened. */
+async function opened(t, server) {
   const socket = new WebSocket(server.websocket);
   t.after(() => socket.terminate());
   await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
+  return socket;
+}
+
+/** A device that asks for page after page and the log from its start, and reads nothing from then on. */
+async function deaf(t, server, epoch) {
+  const token = await server.token("greedy");
+  const socket = await opened(t, server);
   const subscribe = { channel: "feed", recover: true, epoch, offset: 0, data: { deliver: "items" } };
   const commands = [{ connect: { token } }, { subscribe }];
   for (let n = 0; n < 6; n += 1) {
@@ -100,7 +109,7 @@ async function deaf(t, server, epoch) {
 }
 
 test("64 devices of one user that do not read hold no more than that user's share", async (t) => {
-  const server = await start(t);
+  const server = await start(t, `${MANY_DEVICES}pong_within_secs = 240\n`); // so that none is ended before it is counted
   const { position } = await server.page("greedy", { limit: 1 });
   const before = (await server.memory())[0].memory;
   await Promise.all(Array.from({ length: 64 }, () => deaf(t, server, position.epoch)));
@@ -108,4 +117,28 @@ test("64 devices of one user that do not read hold no more than that user's shar
   grownLittle(t, before, most);
   const { sessions } = await server.call("GET", "/v1/stats");
   assert.equal(sessions.connections, 64, "all of them were there");
+});
+
+/** A device that reads nothing once it has connected, and sends large commands behind one whose answer is large. */
+async function talkative(t, server, user) {
+  const token = await server.token(user);
+  const socket = await opened(t, server);
+  const connected = new Promise((resolve, reject) => socket.once("message", resolve).once("close", reject));
+  socket.send(JSON.stringify({ id: 1, connect: { token } }));
+  await connected;
+  socket.pause();
+  for (let id = 2; id < 4; id += 1) socket.send(JSON.stringify({ id, rpc: { method: "page", data: { limit: 100 } } }));
+  for (let id = 4; id < 24; id += 1) socket.send(JSON.stringify({ id, refresh: { token: "x".repeat(60_000) } }));
+}
+
+test("commands of 256 devices that wait behind answers nobody reads hold little of what was sent", async (t) => {
+  const server = await start(t, `${MANY_DEVICES}commands_per_sec = 10000\n`);
+  const users = ["greedy", "greedy-2", "greedy-3", "greedy-4"];
+  for (const user of users) await server.follow(user, "flood");
+  await server.drained();
+  for (const user of users) await server.page(user, { limit: 1 });
+  const before = (await server.memory())[0].memory;
+  await Promise.all(users.flatMap((user) => Array.from({ length: 64 }, () => talkative(t, server, user))));
+  const most = await neighbour(server, 60);
+  grownLittle(t, before, most);
 });

@@ -65,7 +65,8 @@ const outcome = {
       const refused = await server.request("POST", "/v1/items", { author: "ann", body: "refused" });
       assert.deepEqual([refused.status, says.test(refused.body.detail)], [503, true], JSON.stringify(refused));
     }
-    assert.match(server.log(), new RegExp(`ERROR.*${says.source}`));
+    const logged = new RegExp(`ERROR.*${says.source}`);
+    await until("the log says so too", () => server.said(logged), { seen: () => server.log() });
     await disk.heal();
     await until("the server is ready again", () => server.isReady(), { seen: () => server.log() });
     assert.equal(server.ended, null);

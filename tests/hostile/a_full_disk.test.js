@@ -49,7 +49,8 @@ test("i6_a_full_disk_that_is_emptied_heals_by_itself_and_nothing_accepted_is_los
     return ready.status === 503 && /the archive: .*No space left on device/.test(ready.body.detail);
   };
   await until("the server says that it is not ready, and why", says, { seen: () => server.log() });
-  assert.match(server.log(), /ERROR .*the archive: .*No space left on device/);
+  const logged = /ERROR .*the archive: .*No space left on device/;
+  await until("the log says so too", () => server.said(logged), { seen: () => server.log() });
   assert.equal((await server.request("GET", "/healthz")).status, 200, "no other process would help");
   assert.equal((await server.page("bob")).items.length > 0, true, "what is there can be read");
 

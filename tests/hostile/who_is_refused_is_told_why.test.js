@@ -58,7 +58,7 @@ test("a refused handshake and a refused token are told why, and logged without t
 
   const logged = /a token was refused.*signature does not match[^]*a token was refused.*not a signed JWT/;
   await until("the log says so", () => logged.test(server.log()), { seen: () => server.log() });
-  assert.match(server.log(), /a request for a WebSocket was refused.*once/);
+  assert.match(server.log(), /a request for a session was refused.*once/);
   assert.doesNotMatch(server.log(), /secret-words/);
   assert.ok(!server.log().includes(forged.split(".")[2]));
 });
@@ -77,7 +77,7 @@ test("the log names the client whose token or handshake was refused, also behind
   await fetch(`${server.url}/v1/users/bob/feed`, { headers: { authorization, ...headers("2001:db8:1:2::3") } });
   await logs("a token", "2001:db8:1:2::/64");
   await handshake(server, "X-Forwarded-For: 203.0.113.9", "Sec-WebSocket-Key: c2Vjb25kIG5vbmNlIGhlcmU=");
-  await logs("a request for a WebSocket", "203.0.113.9");
+  await logs("a request for a session", "203.0.113.9");
   await Wire.open(t, server, { token: "secret-words", from: "127.0.0.2", headers: headers("198.51.100.8") }).catch(() => {});
   await logs("a token", "127.0.0.2");
   assert.doesNotMatch(server.log(), /secret-words|198\.51\.100\.8|192\.0\.2\.1/);

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
-import { Phone } from "../actors/phone.js";
+import { Phone, WAYS } from "../actors/phone.js";
 
-for (const way of ["since", "getState"]) {
+for (const way of WAYS) {
   test(`a fresh process of the app goes on from the position it stored (${way})`, async (t) => {
     const server = await Home.start(t);
     await server.follow("ann", "bob");

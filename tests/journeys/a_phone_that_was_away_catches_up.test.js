@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Home } from "../actors/home.js";
-import { Phone } from "../actors/phone.js";
+import { Phone, WAYS } from "../actors/phone.js";
 
 /** A phone that knew one post and is away for `missed` more. */
 async function away(t, missed, options) {
@@ -22,7 +22,7 @@ async function away(t, missed, options) {
 }
 
 for (const missed of [5, 800]) {
-  for (const way of ["since", "getState"]) {
+  for (const way of WAYS) {
     test(`a phone that was away for ${missed} posts gets exactly those (${way})`, async (t) => {
       const { phone, pushed } = await away(t, missed, { way });
       await phone.shows("every post", (items) => items.length === missed + 1);
@@ -35,7 +35,7 @@ for (const missed of [5, 800]) {
   }
 }
 
-for (const way of ["since", "getState"]) {
+for (const way of WAYS) {
   test(`i9_a_phone_that_was_away_for_5000_posts_past_the_cap_is_reset_and_goes_on (${way})`, async (t) => {
     const { server, phone, pushed } = await away(t, 5000, { way });
     await phone.waitFor("page one is loaded again", () => phone.reloads === 2);

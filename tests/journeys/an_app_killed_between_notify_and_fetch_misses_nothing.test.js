@@ -12,6 +12,7 @@ for (const fetchBy of ["history", "changes"]) {
     await killed.subscribed();
     await server.publish("bob", { text: "seen" });
     await killed.shows("the first post", (items) => items.length === 1);
+    await killed.fetched(); // the subscription may have brought the post, and the fetch for its notification may still run
 
     let stored = null;
     killed.onPush = () => {

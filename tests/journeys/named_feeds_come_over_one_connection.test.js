@@ -134,7 +134,9 @@ test("a thousand likes keep no post out of what a follow brings, nor out of the 
   await posts.wake();
   await posts.shows("the post", count(4));
   await likes.waitFor("the notifications are loaded again", () => likes.reloads === 2);
-  assert.deepEqual([posts.recovered, posts.reloads, likes.recovered], [true, 1, false], "each by itself");
+  // An SDK that asks the app for a position has page one before it subscribes, so nothing is missing then.
+  const asked = likes.way === "getState";
+  assert.deepEqual([posts.recovered, posts.reloads, likes.recovered], [true, 1, asked], "each by itself");
   await posts.agrees();
   await likes.agrees();
 });

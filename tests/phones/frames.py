@@ -92,8 +92,12 @@ GATEWAY = {
             recoverable=True, epoch="12", recovered=True, offset=6, positioned=True, data=POSITION, was_recovering=True
         ),
     ),
+    "subscribed, with a number for the channel": dict(
+        id=10, subscribe=dict(recoverable=True, epoch="12", offset=6, positioned=True, data=POSITION, id=4)
+    ),
     "unsubscribed": dict(id=14, unsubscribe=dict()),
     "pushed": dict(push=dict(FEED, pub=PUBLICATION)),
+    "pushed, with a number for the channel": dict(push=dict(id=4, pub=PUBLICATION)),
     "history": dict(id=15, history=dict(publications=[PUBLICATION], epoch="12", offset=7)),
     "presence": dict(id=17, presence=dict(presence={"n-1": dict(user="ann", client="n-1", conn_info=b"{}")})),
     "presence stats": dict(id=18, presence_stats=dict(num_clients=1, num_users=1)),

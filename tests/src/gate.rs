@@ -10,23 +10,32 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use compact_str::CompactString;
+use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    Archive, ArchiveCounts, Author, Content, EdgeStates, Epochs, Event, Events, FeedAdd, FeedState, Follow, Graph,
-    Held, Items, Names, News, Outbox, Outboxes, Outstanding, PullHead, Recipient, Refused, Status, Transfer, Write,
-    Writes, Written,
+    Announcements, Archive, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Event,
+    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes,
+    Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Revocation,
+    Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written,
+};
+use feedgate_common::around::{
+    Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
+    ReactionKind, Uncommented, Unreacted, Viewer,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
+use feedgate_common::people::{Card, Person};
 use feedgate_common::{
-    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq, Position, Progress, PullSeq,
-    UserId, UserNo, Watermarks,
+    Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq,
+    Position, Progress, PullSeq, Seen, UserId, UserNo, Watermarks,
 };
+use futures_util::stream::BoxStream;
 
 /// Stops every actor before each of its calls, and tells whether the one that was polled last has stopped.
 #[derive(Clone, Default)]
@@ -107,6 +116,14 @@ impl Items for Gated<dyn Archive> {
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
         self.gate.wait().await;
         self.store.items(ids).await
+    }
+    async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
+        self.gate.wait().await;
+        self.store.originals(ids, viewer).await
+    }
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+        self.gate.wait().await;
+        self.store.published(ids).await
     }
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
         self.gate.wait().await;
@@ -221,16 +238,9 @@ impl Content for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.build(key, progress, backfill, limit).await
     }
-    async fn feed_below(
-        &self,
-        key: InboxKey,
-        before: Option<DisplayKey>,
-        least_rank: Option<i64>,
-        backfill: usize,
-        limit: usize,
-    ) -> Result<Vec<FeedAdd>> {
+    async fn feed_below(&self, key: InboxKey, below: Below, backfill: usize) -> Result<Vec<FeedAdd>> {
         self.gate.wait().await;
-        self.store.feed_below(key, before, least_rank, backfill, limit).await
+        self.store.feed_below(key, below, backfill).await
     }
 }
 
@@ -268,6 +278,193 @@ impl Epochs for Gated<dyn Archive> {
 }
 
 #[async_trait]
+impl Revocations for Gated<dyn Archive> {
+    async fn revoke(&self, user: UserNo, before: Millis) -> Result<()> {
+        self.gate.wait().await;
+        self.store.revoke(user, before).await
+    }
+    async fn revoked(&self, user: UserNo) -> Result<Option<Millis>> {
+        self.gate.wait().await;
+        self.store.revoked(user).await
+    }
+    async fn last_revocation(&self) -> Result<u64> {
+        self.gate.wait().await;
+        self.store.last_revocation().await
+    }
+    async fn revocations(&self, after: u64, limit: usize) -> Result<Vec<Revocation>> {
+        self.gate.wait().await;
+        self.store.revocations(after, limit).await
+    }
+}
+
+#[async_trait]
+impl Sights for Gated<dyn Archive> {
+    async fn seen(&self, key: InboxKey) -> Result<Option<Seen>> {
+        self.gate.wait().await;
+        self.store.seen(key).await
+    }
+    async fn see(&self, key: InboxKey, seen: Seen) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.see(key, seen).await
+    }
+}
+
+#[async_trait]
+impl People for Gated<dyn Archive> {
+    async fn put_people(&self, people: Vec<(UserNo, Person)>, known: Known) -> Result<Vec<bool>> {
+        self.gate.wait().await;
+        self.store.put_people(people, known).await
+    }
+    async fn remove_person(&self, user: UserNo) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.remove_person(user).await
+    }
+    async fn person(&self, user: UserNo) -> Result<Option<Person>> {
+        self.gate.wait().await;
+        self.store.person(user).await
+    }
+    async fn cards(&self, users: &[UserNo]) -> Result<Vec<Option<Card>>> {
+        self.gate.wait().await;
+        self.store.cards(users).await
+    }
+    async fn people(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, Person)>> {
+        self.gate.wait().await;
+        self.store.people(after, limit).await
+    }
+}
+
+#[async_trait]
+impl Reactions for Gated<dyn Archive> {
+    async fn react(&self, reactions: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
+        self.gate.wait().await;
+        self.store.react(reactions).await
+    }
+    async fn unreact(&self, reactions: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
+        self.gate.wait().await;
+        self.store.unreact(reactions).await
+    }
+    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
+        self.gate.wait().await;
+        self.store.around(items, viewer).await
+    }
+    async fn reactions(
+        &self,
+        item: ItemId,
+        kind: Option<&ReactionKind>,
+        before: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Reacted>> {
+        self.gate.wait().await;
+        self.store.reactions(item, kind, before, limit).await
+    }
+    async fn reacted_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
+        self.gate.wait().await;
+        self.store.reacted_item(after).await
+    }
+}
+
+#[async_trait]
+impl Comments for Gated<dyn Archive> {
+    async fn comment(
+        &self,
+        writes: Vec<CommentWrite>,
+        now: Millis,
+    ) -> Result<Vec<std::result::Result<Commented, Uncommented>>> {
+        self.gate.wait().await;
+        self.store.comment(writes, now).await
+    }
+    async fn comments(
+        &self,
+        item: ItemId,
+        viewer: Option<UserNo>,
+        order: CommentOrder,
+        from: Option<CommentPlace>,
+        limit: usize,
+    ) -> Result<CommentPage> {
+        self.gate.wait().await;
+        self.store.comments(item, viewer, order, from, limit).await
+    }
+    async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
+        self.gate.wait().await;
+        self.store.comment_of(item, id, viewer).await
+    }
+    async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
+        self.gate.wait().await;
+        self.store.commented_item(after).await
+    }
+}
+
+#[async_trait]
+impl PushDevices for Gated<dyn Archive> {
+    async fn register(&self, user: UserNo, device: PushDevice) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.register(user, device).await
+    }
+
+    async fn unregister(&self, user: UserNo, device: &DeviceId, token: Option<&str>) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.unregister(user, device, token).await
+    }
+
+    async fn push_devices(&self, users: &[UserNo]) -> Result<Vec<Vec<PushDevice>>> {
+        self.gate.wait().await;
+        self.store.push_devices(users).await
+    }
+}
+
+#[async_trait]
+impl PushNotices for Gated<dyn Archive> {
+    async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
+        self.gate.wait().await;
+        self.store.note(notes, due, noted).await
+    }
+
+    async fn take_due(&self, now: Millis, lease_until: Millis, limit: usize) -> Result<Vec<Notice>> {
+        self.gate.wait().await;
+        self.store.take_due(now, lease_until, limit).await
+    }
+
+    async fn settle(&self, settled: &[Settled], now: Millis) -> Result<()> {
+        self.gate.wait().await;
+        self.store.settle(settled, now).await
+    }
+
+    async fn dead(&self, after: Option<InboxKey>, limit: usize) -> Result<Vec<DeadNotice>> {
+        self.gate.wait().await;
+        self.store.dead(after, limit).await
+    }
+
+    async fn retry_dead(&self, reader: Option<UserNo>, now: Millis, limit: usize) -> Result<usize> {
+        self.gate.wait().await;
+        self.store.retry_dead(reader, now, limit).await
+    }
+
+    async fn forget_dead(&self, reader: Option<UserNo>, limit: usize) -> Result<usize> {
+        self.gate.wait().await;
+        self.store.forget_dead(reader, limit).await
+    }
+}
+
+#[async_trait]
+impl Announcements for Gated<dyn Archive> {
+    async fn announced(&self, after: u64, limit: usize) -> Result<Vec<Numbered>> {
+        self.gate.wait().await;
+        self.store.announced(after, limit).await
+    }
+    async fn forget_announced(&self, numbers: &[u64]) -> Result<()> {
+        self.gate.wait().await;
+        self.store.forget_announced(numbers).await
+    }
+    async fn may_publish(&self, relay: &str, lease: Duration) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.may_publish(relay, lease).await
+    }
+    fn growth(&self) -> Option<BoxStream<'static, u64>> {
+        self.store.growth()
+    }
+}
+
+#[async_trait]
 impl Transfer for Gated<dyn Archive> {
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
         self.gate.wait().await;
@@ -280,6 +477,10 @@ impl Transfer for Gated<dyn Archive> {
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
         self.gate.wait().await;
         self.store.direct_items(after, limit).await
+    }
+
+    fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>> {
+        self.store.copy()
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use feedgate_common::Millis;
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_embedded::{Embedded, Opening};
+use feedgate_embedded::{Embedded, Kept, Opening};
 use feedgate_tests::oracle::{
     Answer, Ask, BACKFILL, NOW, Node, PULL_ABOVE, STEP_MAX, Serves, USERS, World, listens, name_feeds,
 };
@@ -25,7 +25,7 @@ const UNREAD: Duration = Duration::from_secs(3600);
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let dir = std::env::args().nth(1).context("usage: feedgate-killed DIRECTORY")?;
-    let opening = Opening { buckets: BUCKETS, pull_above: PULL_ABOVE, accept_loss: false };
+    let opening = Opening { buckets: BUCKETS, pull_above: PULL_ABOVE, accept_loss: false, kept: Kept::default() };
     let stores = Embedded::open_with(Path::new(&dir), opening)?;
     let feeds =
         Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL).with_retention(UNREAD, Arc::new(|| NOW));

@@ -26,8 +26,8 @@ const CHILD: &str = env!("CARGO_BIN_EXE_feedgate-killed");
 const SEEDS: u64 = 12;
 const STEPS: usize = 400;
 
-/// Passed by connections, which the child has none of.
-const ELSEWHERE: &[&str] = &["catch-up-batch"];
+/// Passed by connections and by the sender of push notices; the child has none of them.
+const ELSEWHERE: &[&str] = &["catch-up-batch", "push-noted", "push-taken", "push-called"];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Step {

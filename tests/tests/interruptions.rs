@@ -15,9 +15,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Audience, Event, Publish, Write, Written};
+use feedgate_common::archive::{Audience, Below, Event, Publish, Write, Written};
 use feedgate_common::change::Class;
-use feedgate_common::feed::Feeds;
+use feedgate_common::feed::{Feeds, TakenIn};
 use feedgate_common::{Archive, Body, Bucket, FeedId, InboxKey, Inboxes, ItemId, UserId, UserNo};
 use feedgate_embedded::Embedded;
 use feedgate_tests::gate::{Gate, Gated};
@@ -207,7 +207,7 @@ impl World {
         self.happen(Edge);
         self.drain();
         let wanted =
-            block_on(self.archive.feed_below(InboxKey::main(self.reader), None, None, BACKFILL, 1000)).unwrap();
+            block_on(self.archive.feed_below(InboxKey::main(self.reader), Below::newest(1000), BACKFILL)).unwrap();
         let page = block_on(self.rules.pages.page(self.key(), None, 1000)).unwrap();
         let shown: BTreeSet<ItemId> = page.items.iter().map(|item| item.id).collect();
         assert_eq!(shown, wanted.iter().map(|add| add.key.item).collect(), "{what}");
@@ -408,6 +408,22 @@ fn i10_what_a_feed_has_not_taken_in_that_was_named_meanwhile_is_not_finished() {
 /// A read takes in what is pulled; meanwhile the author posts once more.
 #[test]
 fn i4_a_read_that_pulls_passes_nothing_by_that_is_posted_in_any_gap_of_it() {
+    passes_nothing_by(async |rules, key| _ = rules.changes.head(key).await.unwrap());
+}
+
+/// A gateway lets the inbox take in what is pulled, before anybody reads; meanwhile the author posts once more.
+#[test]
+fn i4_an_inbox_that_takes_in_what_is_pulled_passes_nothing_by_that_is_posted_in_any_gap_of_it() {
+    passes_nothing_by(async |rules, key| {
+        let taken = rules.changes.take_in(&[key]).await.unwrap();
+        let TakenIn { head, entries } = taken[0].clone().expect("it took in the first post");
+        let log = rules.feeds.inboxes().log(key).await.unwrap().unwrap();
+        let last = log.entries.iter().position(|numbered| numbered.seq == head.offset).unwrap();
+        assert_eq!(entries, log.entries[last + 1 - entries.len()..=last], "the log holds what it is said to hold");
+    });
+}
+
+fn passes_nothing_by(take: impl AsyncFn(Arc<Rules>, InboxKey) + Copy + 'static) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let _entered = runtime.enter();
     let mut gaps = 0;
@@ -420,8 +436,7 @@ fn i4_a_read_that_pulls_passes_nothing_by_that_is_posted_in_any_gap_of_it() {
         let hear = |rules: &Rules| rules.changes.heard_pull(block_on(world.archive.pull_head()).unwrap());
         hear(&world.stopping);
         let (rules, key) = (world.stopping.clone(), world.key());
-        let mut read: Pin<Box<dyn Future<Output = ()>>> =
-            Box::pin(async move { _ = rules.changes.head(key).await.unwrap() });
+        let mut read: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move { take(rules, key).await });
         if (0..=gap).any(|_| poll_until(read.as_mut(), || world.gate.reached()).is_ready()) {
             break;
         }

@@ -16,7 +16,7 @@ use feedgate_common::archive::{Event, Written};
 use feedgate_common::change::Route;
 use feedgate_common::feed::{Feeds, Publisher};
 use feedgate_common::{FeedId, Millis};
-use feedgate_embedded::{Embedded, Opening};
+use feedgate_embedded::{Embedded, Kept, Opening};
 use feedgate_tests::oracle::{
     FEEDS, Inbox, NOW, Node, Op, Oracle, User, World, all_inboxes, name_feeds, seeds, some_feed, walk,
 };
@@ -83,7 +83,8 @@ struct Town {
 
 impl Town {
     async fn open(dir: &std::path::Path, scale: Scale, seed: u64) -> Self {
-        let opening = Opening { buckets: BUCKETS, pull_above: scale.pull_above(), accept_loss: false };
+        let opening =
+            Opening { buckets: BUCKETS, pull_above: scale.pull_above(), accept_loss: false, kept: Kept::default() };
         let stores = Embedded::open_with(dir, opening).unwrap();
         name_feeds(&*stores.archive).await.unwrap();
         let world = World::new(1, scale.readers);

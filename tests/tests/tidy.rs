@@ -1,6 +1,9 @@
 //! What a reader may rely on anywhere in the tree: every source says what it is, every link leads
 //! somewhere, every failpoint is real, every mutant names a test that exists.
 
+#[path = "tidy/circles.rs"]
+mod circles;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -163,6 +166,18 @@ fn every_test_in_the_list_of_hostile_clients_is_where_the_list_says() {
 }
 
 #[test]
+fn the_hosted_ci_runs_every_part_of_the_tests() {
+    let read = |path| fs::read_to_string(root().join(path)).expect("it is there");
+    let (script, workflow) = (read("tests/run"), read(".github/workflows/ci.yml"));
+    let list =
+        script.split_once("\nall=(").and_then(|(_, rest)| rest.split_once(')')).expect("the list of all parts").0;
+    let matrix = workflow.split_once("        parts:\n").and_then(|(_, rest)| rest.split_once("    steps:"));
+    let run: BTreeSet<_> = matrix.expect("the parts that run side by side").0.split_whitespace().collect();
+    let forgotten: Vec<_> = list.split_whitespace().filter(|part| !run.contains(part)).collect();
+    assert!(forgotten.is_empty(), ".github/workflows/ci.yml runs none of {forgotten:?}");
+}
+
+#[test]
 fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
     let mut hit = BTreeSet::new();
     for (path, text) in files(".rs") {
@@ -177,12 +192,12 @@ fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
 
 /// The rooms of the gateway, the lowest first; rooms of equal rank stand together. A room is a folder or a file.
 const ROOMS: [&[&str]; 7] = [
-    &["clock", "limits"],
+    &["around", "clock", "limits"],
     &["net"],
     &["auth", "protocol", "settings"],
     &["subscription"],
     &["node"],
-    &["api", "connection"],
+    &["api", "connection", "console"],
     &["serve"],
 ];
 
@@ -205,6 +220,12 @@ fn a_room_of_the_gateway_imports_only_from_itself_and_from_rooms_below_it() {
     }
     assert_eq!(seen.len(), ROOMS.concat().len(), "a room of the list is gone");
     assert!(wrong.is_empty(), "a room imports from above or beside it: {wrong:#?}");
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let circles = circles::circles(&files(".rs"));
+    assert!(circles.is_empty(), "give what both sides need a file of its own: {circles:#?}");
 }
 
 /// The values of `key = '...'` in a list of mutants.

@@ -1,7 +1,7 @@
 //! Drops inboxes that nobody has read for so long that they are not kept any more.
 //!
-//! An inbox that is dropped costs its reader nothing but a rebuild at the return; until then push passes it by. Homes
-//! that drop them by themselves are asked all the same: they have nothing to do. Several workers may clean at once.
+//! When the reader of a dropped inbox returns, the inbox is rebuilt; until then push skips it. Some homes drop inboxes by
+//! themselves. They are asked too, and have nothing to do. Several workers may clean at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use feedgate_common::error::Result;
 use feedgate_common::{Inboxes, Millis};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock;
 use crate::rounds::Rounds;
-use crate::sweep::before;
 
-/// Inboxes dropped at a time.
+/// How many inboxes are dropped in one call.
 const SOME: usize = 10_000;
 
-/// Looks after one store of inboxes.
+/// Drops the inboxes of one store whose time is over.
 pub(crate) struct Cleaner {
     pub(crate) inboxes: Arc<dyn Inboxes>,
     pub(crate) every: Duration,
@@ -26,10 +26,10 @@ impl Cleaner {
     /// Cleans until the shutdown. A failed cleaning is a warning; the next one finds the same inboxes.
     pub(crate) async fn run(&self, shutdown: &CancellationToken) {
         let mut rounds = Rounds::of("a cleaning of the inboxes", self.every, shutdown);
-        while rounds.next(async { self.clean(before(Duration::ZERO), SOME).await }).await {}
+        while rounds.next(async { self.clean(clock::now(), SOME).await }).await {}
     }
 
-    /// Drops every inbox whose time is past at `now`, `some` at a time.
+    /// Drops every inbox whose time is over at `now`, `some` in one call.
     async fn clean(&self, now: Millis, some: usize) -> Result<()> {
         let mut all = 0;
         loop {
@@ -60,7 +60,7 @@ mod tests {
 
     async fn build(inboxes: &dyn Inboxes, reader: u32, until: Millis) {
         let (key, epoch, taken) = (key(reader), Epoch(1), Watermarks::default());
-        assert_eq!(inboxes.begin_build(key, epoch).await.unwrap(), Some(Begun { token: epoch, notes: 0 }));
+        assert_eq!(inboxes.begin_build(key, epoch).await.unwrap(), Some(Begun { placeholder: epoch, notes: 0 }));
         let build =
             Build { key, epoch, built_at: 1, entries: vec![], floor: None, taken, ahead: vec![], notes_from: 0, until };
         assert!(inboxes.finish_build(build).await.unwrap());

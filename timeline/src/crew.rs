@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Worker;
 use crate::dispatch::Dispatcher;
+use crate::metrics::Ended;
 use crate::retry::{Backoff, Retries};
 use crate::said::Said;
 
@@ -61,10 +62,22 @@ enum Turn {
     CutShort,
 }
 
+impl Turn {
+    /// How this end is counted.
+    fn ended(&self) -> Ended {
+        match self {
+            Self::Done => Ended::Done,
+            Self::Failed { .. } => Ended::Failed,
+            Self::CutShort => Ended::CutShort,
+        }
+    }
+}
+
 /// The jobs that a worker has in hand, each as a task.
 pub(crate) struct Crew<'a> {
     worker: &'a Worker,
-    turns: JoinSet<(Work, Turn)>,
+    /// Each with how long it has taken.
+    turns: JoinSet<(Work, Turn, Duration)>,
     /// How many turns each of [`Hands`] have.
     busy: [usize; 3],
     retries: Retries,
@@ -89,7 +102,7 @@ impl<'a> Crew<'a> {
         let due = self.retries.next_due(Instant::now()).filter(|_| self.has_free(Hands::Retries));
         tokio::select! {
             biased;
-            Some((work, turn)) = next(&mut self.turns) => self.settle(work, turn),
+            Some((work, turn, time)) = next(&mut self.turns) => self.settle(work, turn, time),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 if let Some(job) = self.retries.next() {
                     self.begin(Work { job, id: None });
@@ -101,8 +114,8 @@ impl<'a> Crew<'a> {
 
     /// Waits for every turn, settling each. Cancel safe.
     pub(crate) async fn finish(&mut self) {
-        while let Some((work, turn)) = next(&mut self.turns).await {
-            self.settle(work, turn);
+        while let Some((work, turn, time)) = next(&mut self.turns).await {
+            self.settle(work, turn, time);
         }
     }
 
@@ -129,6 +142,7 @@ impl<'a> Crew<'a> {
         self.busy[work.hands() as usize] += 1;
         let (dispatcher, jobs) = (self.worker.dispatcher.clone(), self.worker.jobs.clone());
         let (backoff, hurry) = (self.worker.backoff, self.hurry.clone());
+        let began = Instant::now();
         self.turns.spawn(async move {
             let turn = tokio::select! {
                 biased;
@@ -140,11 +154,12 @@ impl<'a> Crew<'a> {
                     Turn::CutShort
                 }
             };
-            (work, turn)
+            (work, turn, began.elapsed())
         });
     }
 
-    fn settle(&mut self, work: Work, turn: Turn) {
+    fn settle(&mut self, work: Work, turn: Turn, time: Duration) {
+        self.worker.metrics.turned(work.job.lane(), turn.ended(), time);
         self.busy[work.hands() as usize] -= 1;
         match turn {
             Turn::Done => {
@@ -165,7 +180,7 @@ impl<'a> Crew<'a> {
 }
 
 /// The next turn that ends; `None` if there is none. Cancel safe.
-async fn next(turns: &mut JoinSet<(Work, Turn)>) -> Option<(Work, Turn)> {
+async fn next(turns: &mut JoinSet<(Work, Turn, Duration)>) -> Option<(Work, Turn, Duration)> {
     let ended = turns.join_next().await?;
     Some(ended.expect("a turn catches its panics and is not aborted while its worker lives"))
 }

@@ -1,4 +1,4 @@
-//! From a job to its pieces, and from the finished pieces to a finished event.
+//! Cuts a job into pieces of work, and finishes the job's event in the Archive once the pieces are done.
 //!
 //! ```text
 //!   FanOut(author) ─▶ all buckets at once ──── few followers ────▶ finish the event up to what all have passed
@@ -7,9 +7,9 @@
 //!   Direct         ─▶ a step of each of the reader's inboxes    ─▶ finish the event up to the least of what was addressed
 //! ```
 //!
-//! Buckets reach the outbox head at different moments, and the outbox may grow between them: finished is
-//! only what *every* bucket has passed. A turn takes on a bounded number of steps; what is left then is behind, as what
-//! came meanwhile is, and goes to the end of the queue.
+//! Buckets reach the outbox head at different moments, and the outbox may grow meanwhile. So a record is finished only
+//! when *every* bucket has passed it. A turn takes a bounded number of steps. If records are left after that, or have come
+//! meanwhile, the job goes to the end of the queue.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Works a job off, or a turn's worth of it, and answers what is thereby finished in the Archive. An error or a cancelled call leaves
-    /// the event outstanding, or its job to be worked off again, and every inbox whole.
+    /// Carries out a job, or as much of it as one turn takes, and answers the events that are now finished in the Archive.
+    /// After an error or a cancelled call the event is still outstanding, or its job will come again; every inbox is whole.
     pub(crate) async fn work_off(&self, job: Job) -> Result<Vec<Event>> {
         let mut redo = 0;
         loop {
@@ -42,7 +42,7 @@ impl Dispatcher {
             };
             let stays = self.archive.finish(&finished).await?;
             failpoint::hit("event-finished");
-            // The inboxes may have lost a step of this very fan-out, in a bucket that it had been through.
+            // The Archive reopened the event meanwhile: the inboxes may have lost a step that this call had done.
             match stays.first() {
                 Some(Event::Outbox { redo: again, .. }) => redo = *again,
                 _ => return Ok(finished),
@@ -50,7 +50,7 @@ impl Dispatcher {
         }
     }
 
-    /// Whether there is more to do than `finished`, which this job has just done.
+    /// Whether the job has more to do after the events `finished`, which it has just finished.
     pub(crate) async fn is_behind(&self, job: Job, finished: &[Event]) -> Result<bool> {
         if let Job::Edge { reader, .. } | Job::Edges { reader } = job {
             return Ok(!self.archive.edges_due(reader, 1).await?.is_empty());
@@ -65,7 +65,8 @@ impl Dispatcher {
         })
     }
 
-    /// The record that every bucket has passed. One that fails holds up no other.
+    /// Advances all buckets of the author, and gives the last record that every bucket has passed. If one bucket fails, the
+    /// others still advance.
     async fn fan_out(&self, author: UserNo) -> Result<OutboxSeq> {
         match self.executor.all_buckets(author).await? {
             Some(head) => Ok(head),

@@ -1,7 +1,7 @@
 //! The smallest pieces of work: one bucket of one author's fan-out, outstanding edges of one reader.
 //!
-//! The doorbell rings after each step has committed, so that the readers of a long fan-out need not wait
-//! for its end. A piece is bounded: what is left of an author who posts all the time is the next job's.
+//! The doorbell rings after each step has committed, so the readers of a long fan-out need not wait for its end. A piece is
+//! bounded: if an author posts all the time, the next job does what is left.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 
 use crate::Pulse;
 use crate::fanout::{FanOut, Left, Step};
+use crate::metrics::Metrics;
 
 /// Rounds of all buckets in one turn.
 const ROUNDS: usize = 4;
@@ -22,26 +23,28 @@ const STEPS: usize = 8;
 
 /// How far one bucket has come.
 pub(crate) struct Reached {
-    /// Every record up to here has reached it: the outbox head, or what a turn comes to.
+    /// Every record up to this one has reached the bucket: the outbox head, or less if the turn ended before.
     pub(crate) seq: OutboxSeq,
-    /// The author, if records of route pull were passed by: who is online is to be told, when all buckets are through.
+    /// The author, if the bucket passed by records of route pull. Readers who are online are told when all buckets are
+    /// done.
     pub(crate) hot: Option<PullHead>,
 }
 
-/// Carries out steps and tells who has to know.
+/// Carries out steps, and rings the doorbell for the inboxes that have grown.
 pub(crate) struct Executor {
     fan_out: FanOut,
     doorbell: Arc<dyn Doorbell>,
     pulse: Arc<Pulse>,
+    metrics: Metrics,
 }
 
 impl Executor {
-    pub(crate) fn new(fan_out: FanOut, doorbell: Arc<dyn Doorbell>, pulse: Arc<Pulse>) -> Self {
-        Self { fan_out, doorbell, pulse }
+    pub(crate) fn new(fan_out: FanOut, doorbell: Arc<dyn Doorbell>, pulse: Arc<Pulse>, metrics: Metrics) -> Self {
+        Self { fan_out, doorbell, pulse, metrics }
     }
 
-    /// Advances every bucket towards the outbox head by [`ROUNDS`] at most, and answers which record all have passed;
-    /// `None` if bucket by bucket is the way. Cancelling loses nothing.
+    /// Advances all buckets together towards the outbox head, [`ROUNDS`] rounds at most, and gives the last record that all
+    /// have passed. Gives `None` if each bucket must be advanced by itself. Cancelling loses nothing.
     pub(crate) async fn all_buckets(&self, author: UserNo) -> Result<Option<OutboxSeq>> {
         let mut passed = 0;
         for _ in 0..ROUNDS {
@@ -49,6 +52,7 @@ impl Executor {
             if let Some(head) = round.hot {
                 self.doorbell.hot(head).await;
             }
+            round.grown.iter().for_each(|growth| self.metrics.steps.add(growth.inboxes.len() as u64));
             join_all(together(round.grown).iter().map(|growth| self.doorbell.ring(growth))).await;
             match round.left {
                 Left::Nothing(head) => {
@@ -65,15 +69,19 @@ impl Executor {
         Ok(Some(passed))
     }
 
-    /// Advances (author, bucket) towards the outbox head by [`STEPS`] at most, and answers where it stands then.
+    /// Advances one bucket of the author towards the outbox head, [`STEPS`] steps at most, and gives how far it has come.
     /// Cancelling loses nothing.
     pub(crate) async fn bucket(&self, author: UserNo, bucket: Bucket) -> Result<Reached> {
         let mut hot = None;
         for _ in 0..STEPS {
             match self.fan_out.advance(author, bucket).await? {
-                Step::Passed(passed) => hot = hot.max(passed),
-                Step::Moved(growth) if growth.inboxes.is_empty() => {}
-                Step::Moved(growth) => self.doorbell.ring(&growth).await,
+                Step::Moved { growth, hot: passed } => {
+                    hot = hot.max(passed);
+                    if !growth.inboxes.is_empty() {
+                        self.metrics.steps.add(growth.inboxes.len() as u64);
+                        self.doorbell.ring(&growth).await;
+                    }
+                }
                 Step::AtHead(head) => {
                     failpoint::hit("bucket-finished");
                     return Ok(Reached { seq: head, hot });
@@ -85,21 +93,21 @@ impl Executor {
         Ok(Reached { seq: stands.done, hot })
     }
 
-    /// Tells every node that an author has posted something that is pulled.
+    /// Tells every node that the author has posted items that readers pull.
     pub(crate) async fn hot(&self, head: PullHead) {
         self.doorbell.hot(head).await;
     }
 
-    /// Brings the reader's inboxes to outstanding edges as they are now, and answers what is thereby finished; nothing if
-    /// none is outstanding. Cancelling loses nothing.
+    /// Brings outstanding edges of the reader, as they are now, to the reader's inboxes. Gives the events that are finished
+    /// by this; none if no edge is outstanding. Cancelling loses nothing.
     pub(crate) async fn edges(&self, reader: UserNo) -> Result<Vec<Event>> {
         let (finished, grown) = self.fan_out.step_edges(reader).await?;
         self.tell(grown).await;
         Ok(finished)
     }
 
-    /// Brings what is addressed to the reader to the reader's inboxes, and answers what is thereby finished. Cancelling
-    /// loses nothing.
+    /// Brings items that are addressed to the reader to the reader's inboxes. Gives the event that is finished by this.
+    /// Cancelling loses nothing.
     pub(crate) async fn direct(&self, reader: UserNo) -> Result<Event> {
         let (event, grown) = self.fan_out.take_direct(reader).await?;
         self.tell(grown).await;
@@ -108,12 +116,13 @@ impl Executor {
 
     async fn tell(&self, grown: Vec<Growth>) {
         for growth in grown {
+            self.metrics.steps.add(growth.inboxes.len() as u64);
             self.doorbell.ring(&growth).await;
         }
     }
 }
 
-/// Growths by the same records are one, so that a node is told of them once, whatever the number of buckets.
+/// Merges growths by the same records into one, so that a node is told of them once, however many buckets there are.
 fn together(grown: Vec<Growth>) -> Vec<Growth> {
     let mut merged: Vec<Growth> = vec![];
     for growth in grown {

@@ -7,6 +7,7 @@
 //!     │              └─▶ finish the event in the Archive ─▶ ack ─▶ behind still? put again, at the end of the queue
 //!   sweep ◀── events of the Archive that nobody has finished
 //!   clean ──▶ inboxes that nobody has read for long
+//!   push  ──▶ notices for readers who are away, to a webhook
 //! ```
 //!
 //! Invariants:
@@ -29,11 +30,15 @@
 //! [gateway](../feedgate_gateway/index.html), the next crate of the tour.
 
 mod clean;
+mod clock;
 mod crew;
 mod dispatch;
 mod execute;
 pub mod fanout;
+mod metrics;
 mod pulse;
+pub mod push;
+mod relay;
 mod retry;
 mod rounds;
 mod said;
@@ -43,5 +48,7 @@ mod worker;
 
 pub use fanout::FanOut;
 pub use pulse::Pulse;
+pub use push::{Noter, PushSettings, Sender};
+pub use relay::Relay;
 pub use settings::Settings;
 pub use worker::Worker;

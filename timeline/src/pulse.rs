@@ -31,14 +31,19 @@ impl Pulse {
     /// How long ago the loop that is more behind has come round.
     pub fn silence(&self) -> Duration {
         let last = self.taking.load(Ordering::Relaxed).min(self.sweeping.load(Ordering::Relaxed));
-        self.born.elapsed().saturating_sub(Duration::from_millis(last))
+        self.since(last)
+    }
+
+    /// How long ago the sweep has last looked for what is outstanding.
+    pub fn sweep_age(&self) -> Duration {
+        self.since(self.sweeping.load(Ordering::Relaxed))
     }
 
     /// How long this worker has had work and done no step of it. Zero while it has none.
     pub fn standstill(&self) -> Duration {
         match self.waiting.load(Ordering::Relaxed) {
             RESTS => Duration::ZERO,
-            since => self.born.elapsed().saturating_sub(Duration::from_millis(since)),
+            since => self.since(since),
         }
     }
 
@@ -66,6 +71,11 @@ impl Pulse {
         self.sweeping.store(self.now(), Ordering::Relaxed);
     }
 
+    /// How long ago it was `ms` milliseconds after `born`.
+    fn since(&self, ms: u64) -> Duration {
+        self.born.elapsed().saturating_sub(Duration::from_millis(ms))
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -87,6 +97,7 @@ mod tests {
         advance(Duration::from_secs(3)).await;
         pulse.swept();
         assert_eq!(pulse.silence(), Duration::from_secs(3), "it takes no jobs");
+        assert_eq!(pulse.sweep_age(), Duration::ZERO, "it sweeps");
     }
 
     #[tokio::test(start_paused = true)]

@@ -63,7 +63,8 @@ impl Retries {
         Self { backoff, failed: HashMap::new(), due: BTreeSet::new(), eager: false, paused_until: None }
     }
 
-    /// `job` has failed and is held, for `at_least` so long. Beyond [`Self::JOBS_MAX`] it is not.
+    /// Keeps a job that has failed, for `at_least` or longer. If [`Self::JOBS_MAX`] jobs are kept already, it is
+    /// dropped, and a sweep finds its event.
     pub(crate) fn failed(&mut self, job: Job, now: Instant, at_least: Duration) {
         if self.failed.len() >= Self::JOBS_MAX && !self.failed.contains_key(&job) {
             return;

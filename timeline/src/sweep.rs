@@ -1,5 +1,5 @@
-//! Relays events that nobody has finished: what a crash left behind, what a job queue has lost or had no room for, what a
-//! rolled back store has reopened.
+//! Puts jobs on the queue for events that nobody has finished. A crash may have left them behind, the queue may have lost
+//! their jobs or had no room for them, or a store that was rolled back has reopened them.
 //!
 //! ```text
 //!   the start; the queue is back, or has room again ─▶ all that is outstanding, page after page
@@ -7,13 +7,14 @@
 //!   every now and then                              ─▶ a page of what is overdue
 //! ```
 //!
-//! Invariants: a restart resumes all that is outstanding at once. The sweep goes round and round the list, so that events
-//! that fail every time do not hide the younger ones behind them. Each lane has a place of its own in the list, so that
-//! edges without room hold up no posts. Relaying too often is harmless, for equal jobs merge and finished work finds
-//! nothing to do.
+//! Invariants:
+//! - A restart relays all outstanding events at once.
+//! - The sweep goes through the list again and again, so events that always fail do not hide the younger ones after them.
+//! - Each lane has its own place in the list, so edges for which the queue has no room hold up no posts.
+//! - It is harmless to relay an event too often: equal jobs merge, and a job whose work is done finds nothing to do.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use feedgate_common::archive::{Events, Outstanding};
 use feedgate_common::error::{Result, StoreError};
@@ -23,25 +24,26 @@ use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::Pulse;
+use crate::clock::before;
 use crate::rounds::Rounds;
 
-/// Events relayed at a time.
+/// How many events are read from the list, and relayed, at a time.
 const PAGE: usize = 1000;
 
-/// Between two tries to relay everything.
+/// How long to wait between two tries to relay everything.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// How far the events of one lane are swept.
 #[derive(Default)]
 struct Place {
     behind: Option<Outstanding>,
-    /// How often the end of the list is to be reached until all that is outstanding was relayed. At 0 only what is
-    /// overdue is.
+    /// How often the sweep must still reach the end of the list until all outstanding events were relayed. At 0 it relays
+    /// only events that are overdue.
     ends: u8,
 }
 
 impl Place {
-    /// All that is outstanding now is to be relayed: from here to the end of the list, and then what is before here.
+    /// Begins to relay all events that are outstanding now: from here to the end of the list, and then from its start.
     fn all(&mut self) {
         self.ends = 1 + u8::from(self.behind.is_some());
     }
@@ -52,7 +54,7 @@ impl Place {
     }
 }
 
-/// Looks after the events of one Archive.
+/// Relays the unfinished events of one Archive.
 pub(crate) struct Sweep {
     pub(crate) events: Arc<dyn Events>,
     pub(crate) jobs: Arc<dyn Jobs>,
@@ -95,7 +97,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Relays what is to be relayed of `lane`. After an error, `place` is before the page that failed.
+    /// Relays the events of `lane` that are to be relayed now. After an error, `place` is before the page that failed.
     async fn sweep_lane(&self, lane: Lane, place: &mut Place) -> Result<()> {
         loop {
             let not_after = if place.ends > 0 { Millis::MAX } else { before(self.overdue) };
@@ -106,8 +108,8 @@ impl Sweep {
         }
     }
 
-    /// Relays what the next page behind `behind` has of `lane`, and answers where the page after it begins; `None` at the
-    /// end.
+    /// Reads the page of events after `behind`, and relays those of `lane`. Gives where the next page begins; `None` at the
+    /// end of the list.
     async fn relay(&self, lane: Lane, behind: Option<Outstanding>, not_after: Millis) -> Result<Option<Outstanding>> {
         self.pulse.swept();
         let page = self.events.outstanding(behind, not_after, PAGE).await?;
@@ -121,13 +123,6 @@ impl Sweep {
         }
         Ok(page.last().copied().filter(|_| page.len() == PAGE))
     }
-}
-
-/// The time `age` ago, in Unix ms.
-#[expect(clippy::disallowed_methods, reason = "the only clock of this crate: the Archive dates its events by it")]
-pub(crate) fn before(age: Duration) -> Millis {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Millis::try_from(now.saturating_sub(age).as_millis()).unwrap_or(Millis::MAX)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Takes jobs, a bounded number of each lane at a time, and settles each: acknowledged when its event is finished, or when
-//! it has failed and this worker holds it, to try it again.
+//! Takes jobs, a bounded number of each lane at a time, and settles each. A job is acknowledged when its event is finished.
+//! A job that has failed is acknowledged too; this worker then holds it and tries it again.
 //!
 //! ```text
 //!   take ─▶ turn ─┬─ done ───────▶ ack ─▶ look again: more came meanwhile, or is left? put it, to the end of the queue
@@ -7,15 +7,17 @@
 //!                 └─ cut short ──▶ nack                     (a shutdown that cannot wait)
 //! ```
 //!
-//! Invariants: a job taken is settled or, if the process dies, comes again, as does one that is held by a process that
-//! dies: its event is outstanding in the Archive, where the sweep finds it; what fails holds up nothing else; a panic in a
-//! step costs that job a retry and nobody else anything.
+//! Invariants:
+//! - A job that was taken is settled. If the process dies before that, or while it holds the job, the job comes again: its
+//!   event is outstanding in the Archive, where the sweep finds it.
+//! - A job that fails holds up no other job. A panic in a step counts as a failure of its job.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::error::Result;
 use feedgate_common::jobs::{Delivery, Lane};
+use feedgate_common::metrics::Registry;
 use feedgate_common::{Doorbell, Jobs};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +27,7 @@ use crate::crew::{Crew, Hands, Work};
 use crate::dispatch::Dispatcher;
 use crate::execute::Executor;
 use crate::fanout::FanOut;
+use crate::metrics::Metrics;
 use crate::retry::Backoff;
 use crate::said::Said;
 use crate::sweep::Sweep;
@@ -36,11 +39,11 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// How often the loop comes round with nothing to do.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// How long a shutdown that could wait no longer gives back what it holds. What it could not give back comes again when
-/// the connection is seen to be gone.
+/// How long a shutdown may take to give jobs back to the queue after its wait is over. The queue hands out the other jobs
+/// again when it sees that the connection is gone.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
-/// Works off fan-out. Any number of workers may share the same stores.
+/// Carries out the jobs of fan-out. Any number of workers may share the same stores.
 pub struct Worker {
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) jobs: Arc<dyn Jobs>,
@@ -50,16 +53,17 @@ pub struct Worker {
     in_flight: usize,
     drain: Duration,
     pub(crate) pulse: Arc<Pulse>,
+    pub(crate) metrics: Metrics,
 }
 
 impl Worker {
-    /// A worker that takes these steps, and does nothing until [`Worker::run`].
+    /// Makes a worker with these steps of fan-out. It does nothing until [`Worker::run`].
     pub fn new(fan_out: FanOut, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
         let (archive, inboxes) = (fan_out.archive().clone(), fan_out.inboxes().clone());
-        let pulse = Arc::new(Pulse::default());
+        let (pulse, metrics) = (Arc::new(Pulse::default()), Metrics::default());
         let dispatcher = Dispatcher {
             archive: archive.clone(),
-            executor: Executor::new(fan_out, doorbell, pulse.clone()),
+            executor: Executor::new(fan_out, doorbell, pulse.clone(), metrics.clone()),
             buckets: inboxes.buckets(),
             buckets_at_once: settings.buckets_at_once.max(1),
         };
@@ -78,6 +82,7 @@ impl Worker {
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
             drain: settings.drain,
             pulse,
+            metrics,
         }
     }
 
@@ -86,11 +91,16 @@ impl Worker {
         self.pulse.clone()
     }
 
+    /// Registers what this worker counts, under names that only one worker of a process may take.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(&self.pulse, registry);
+    }
+
     /// Works until `shutdown`, then takes nothing more, waits [`Settings::drain`] for what is in flight and
     /// gives the rest back, within a second.
     ///
-    /// Dropping the future instead is a crash without the mess: the events of the jobs in flight are outstanding, and
-    /// come again when the stores are next opened.
+    /// Dropping the future loses nothing either: the events of the jobs in flight stay outstanding, and come again when the
+    /// stores are next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
         tokio::join!(self.sweep.run(&shutdown), self.cleaner.run(&shutdown), self.work(&shutdown));
     }
@@ -126,7 +136,7 @@ impl Worker {
         self.stop(crew).await;
     }
 
-    /// Waits for what is in flight, then gives back what still is, and what waits for its next try.
+    /// Waits for the jobs in flight. Then gives back to the queue those that are not done, and those that wait for a retry.
     async fn stop(&self, mut crew: Crew<'_>) {
         let drained = timeout(self.drain, crew.finish()).await.is_ok();
         crew.hurry();
@@ -143,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// How many jobs of a kind are worked off at a time.
+    /// How many jobs of one lane are carried out at a time.
     pub(crate) fn hands(&self, of: Hands) -> usize {
         match of {
             Hands::Posts => self.in_flight,

@@ -14,6 +14,7 @@
 //!
 //! Invariant: a decision only reads [`Rows`], so it can start over after each load.
 
+mod announce;
 mod apply;
 mod edit;
 mod graph;
@@ -22,6 +23,7 @@ mod plan;
 mod publish;
 mod rows;
 
+pub use announce::announcement;
 pub use plan::{Ask, Change, Plan, Refusal};
 pub use rows::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow, RetryRow, Rows};
 

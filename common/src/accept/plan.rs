@@ -95,7 +95,7 @@ pub enum Change<'a> {
         author: UserNo,
         /// The record. One of route pull also gets the next number of all pulled records.
         record: Record,
-        /// For an add: whether it goes into the lane aside, since it is not in step.
+        /// For an add: whether it goes onto the track aside, since it is not in step.
         aside: bool,
     },
     /// Appends a record to what is addressed to each of these readers. That is outstanding since [`Plan::at`], unless

@@ -5,6 +5,7 @@
 //!   id taken              ──▶ same payload: the first answer │ other: IdTaken
 //!   foreign id of an item
 //!   that lives            ──▶ same payload: the first answer │ other: ForeignIdTaken
+//!   ref does not live     ──▶ NoSuchRef
 //!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
@@ -35,6 +36,11 @@ pub(super) fn publish<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a Publish, finger
         let row = draft.rows.item_of_key(id)?;
         remember(draft, row.author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
         return Ok(answer(id, row, false));
+    }
+    if let Some(original) = wanted.repost_of
+        && !draft.rows.item(original)?.is_some_and(|row| row.living)
+    {
+        return Err(Refused::NoSuchRef(original).into());
     }
     let (author, id) = named(draft.rows, wanted)?;
     remember(draft, author, wanted, RetryRow { item: id, fingerprint, expires: 0 })?;
@@ -136,7 +142,7 @@ fn to_followers(
     Ok((record.seq, Door::Outbox(route)))
 }
 
-/// Whether an add goes into the lane aside: it is not newer than the last one in step, or its rank is later than the
+/// Whether an add goes onto the track aside: it is not newer than the last one in step, or its rank is later than the
 /// clock, as that of a pinned item. In step, such a rank would send all later adds aside.
 fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bool {
     let is_a_time = key.rank <= now.saturating_add(AHEAD_MS);

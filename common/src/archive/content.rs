@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use crate::change::DisplayKey;
 use crate::error::Result;
 use crate::inboxes::KEEP;
-use crate::{Entry, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
+use crate::{DirectSeq, Entry, FeedId, Generation, InboxKey, OutboxSeq, Progress, PullSeq, UserNo, Watermarks};
 
 /// The most adds that a follow step brings. An edge that alone shows more, for example after an import, leaves the
 /// inbox to its next rebuild, which brings the newest of them.
@@ -51,6 +51,9 @@ pub struct News {
     pub counter: Generation,
     /// Whether all that is outstanding of what is addressed to the reader was imported: then nobody is told of it.
     pub quiet: bool,
+    /// If the reader has a device registered for push notifications: up to which number of what is addressed to the
+    /// reader it was [noted](super::PushNotices::note).
+    pub noted: Option<DirectSeq>,
 }
 
 /// What a follow or unfollow step brings to one inbox for one edge.
@@ -94,6 +97,24 @@ pub struct FeedState {
     pub ahead: Vec<(UserNo, OutboxSeq)>,
 }
 
+/// Which part of a feed is read, in display order from the newest down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Below {
+    /// Only adds strictly below this key; all if `None`.
+    pub before: Option<DisplayKey>,
+    /// Only adds of at least this rank; all if `None`.
+    pub least_rank: Option<i64>,
+    /// At most this many adds.
+    pub limit: usize,
+}
+
+impl Below {
+    /// The newest `limit` adds.
+    pub fn newest(limit: usize) -> Self {
+        Self { before: None, least_rank: None, limit }
+    }
+}
+
 /// Reads what a reader's feed holds, for the reader's inbox.
 #[async_trait]
 pub trait Content: Send + Sync + 'static {
@@ -102,9 +123,9 @@ pub trait Content: Send + Sync + 'static {
 
     /// What a follow step brings of the first of `edges` to the reader's inboxes of the feeds in `pulled`. Each of
     /// `edges` is an author and how far push had come; each of `pulled` is a feed and how far its inbox had pulled. Of
-    /// the author's adds to that feed they are the newest `backfill` up to `edge.from` that no record up to `from`
-    /// deletes, without those deleted since; and the living ones beyond `from` that push (by progress) or pull (by
-    /// number) has passed already.
+    /// the author's adds to that feed they are the newest `backfill` from before the follow, without those deleted since;
+    /// and the living ones beyond it that push (by progress) or pull (by number) has passed already. The whole rule is
+    /// [`rules::shown`](crate::rules::shown).
     async fn edge_states(
         &self,
         reader: UserNo,
@@ -130,15 +151,7 @@ pub trait Content: Send + Sync + 'static {
         limit: usize,
     ) -> Result<FeedState>;
 
-    /// What the inbox's feed holds strictly below `before`, newest first, at most `limit`: what [`Self::edge_states`]
-    /// brings without any cut, and what is addressed to the reader. Nothing has a rank below `least_rank`, if there is
-    /// one. For pages at or below an inbox's floor.
-    async fn feed_below(
-        &self,
-        key: InboxKey,
-        before: Option<DisplayKey>,
-        least_rank: Option<i64>,
-        backfill: usize,
-        limit: usize,
-    ) -> Result<Vec<FeedAdd>>;
+    /// A part of what the inbox's feed holds, newest first: what [`Self::edge_states`] brings without any cut, and what
+    /// is addressed to the reader. For pages at or below an inbox's floor.
+    async fn feed_below(&self, key: InboxKey, below: Below, backfill: usize) -> Result<Vec<FeedAdd>>;
 }

@@ -4,14 +4,24 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::around::Viewer;
 use crate::error::Result;
-use crate::{DisplayKey, FeedId, Item, ItemId, UserNo};
+use crate::{DisplayKey, FeedId, Item, ItemId, Millis, UserNo};
 
 /// Reads items, an author's list of them, and for whom they are.
 #[async_trait]
 pub trait Items: Send + Sync + 'static {
     /// The items of these ids in the order asked; `None` for one that does not live.
     async fn items(&self, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>>;
+
+    /// The items of these ids in the order asked, as `viewer` [may see them](crate::around::shows_original) as originals
+    /// of reposts; `None` for one that does not live or that the viewer may not see. One read, however many are asked
+    /// for. It shows every delete and every shield that was answered before.
+    async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>>;
+
+    /// When the items of these ids were published, in Unix ms and in the order asked, whether they live or were deleted;
+    /// `None` for an id that no item ever had. Reads no bodies, so that many may be asked about.
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>>;
 
     /// The item with this key of the backend: the living one, else the one deleted last; `None` if no item has it. Any
     /// text may be asked for.

@@ -44,6 +44,9 @@ pub struct Recipient {
     /// The reader's edge counter, read in the same snapshot as the edge. It is at least the generation of every change
     /// of the reader's edges that the snapshot shows. An implementation may use one counter for all readers.
     pub counter: Generation,
+    /// Whether the reader has a device [registered](super::PushDevices::register) for push notifications. The inboxes do
+    /// not look at it.
+    pub listens: bool,
 }
 
 /// An author with records of route pull, and how far these go.

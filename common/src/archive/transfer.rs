@@ -1,6 +1,7 @@
-//! What an export reads besides what is shown.
+//! What an export and a backup read besides what is shown.
 
 use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 
 use super::{Graph, Items, Names, Outboxes};
 use crate::error::Result;
@@ -25,7 +26,8 @@ pub struct Held {
     pub since: Millis,
 }
 
-/// Walks through everything that is stored. An export reads the rest through the four parts that this one includes.
+/// Walks through everything that is stored, or copies it. An export reads the rest through the four parts that this one
+/// includes.
 #[async_trait]
 pub trait Transfer: Names + Items + Outboxes + Graph {
     /// The users after `after` by number, at most `limit`.
@@ -38,4 +40,10 @@ pub trait Transfer: Names + Items + Outboxes + Graph {
     /// The living direct items after `after` by id, at most `limit`, each with the readers whom it has reached; some
     /// have reached nobody.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
+
+    /// All that is stored at the moment of this call, as pieces of bytes from which the same home makes a store again.
+    /// Writes go on meanwhile and are not in it. A piece is read when it is asked for and takes less than a MiB, unless
+    /// one row takes more. After an error nothing follows, and the pieces are of no use. A stream that is dropped has
+    /// changed nothing. `None` if the store is backed up by tools of its own.
+    fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>>;
 }

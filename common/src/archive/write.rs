@@ -23,6 +23,8 @@ pub struct Publish {
     pub id: Option<ItemId>,
     /// The backend's own key, unique among living items. The delete of an item frees it for a new one.
     pub foreign_id: Option<CompactString>,
+    /// The item that it reposts. It must live when the repost is accepted; an imported one may be gone.
+    pub repost_of: Option<ItemId>,
     /// The display time, in Unix ms; `None` means the time of acceptance.
     pub published_at: Option<Millis>,
     /// The display rank; `None` means `published_at`.
@@ -64,6 +66,7 @@ impl Publish {
             kind: None,
             id: None,
             foreign_id: None,
+            repost_of: None,
             published_at: None,
             rank: None,
             idempotency_key: None,
@@ -91,6 +94,10 @@ impl Publish {
                 text.push('\0');
                 text.push_str(user.as_str());
             }
+        }
+        // No name of a user is empty, so nothing else begins like this.
+        if let Some(item) = self.repost_of {
+            text.push_str(&format!("\0\0{item}"));
         }
         let mut out = [0; 16];
         out.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
@@ -247,6 +254,9 @@ pub enum Refused {
     /// There is no such item, or it was deleted.
     #[error("there is no item {0}")]
     NoSuchItem(ItemId),
+    /// The item that was to be reposted is unknown or deleted.
+    #[error("field \"ref\": there is no item {0} to repost; name one that lives, or leave the field out")]
+    NoSuchRef(ItemId),
     /// The item has another version now.
     #[error("item {item} has version {version} now")]
     VersionMismatch {

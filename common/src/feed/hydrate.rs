@@ -73,6 +73,15 @@ impl Changes {
 }
 
 impl Feeds {
+    /// The first of these items that this feed shows now; `None` if it shows none of them.
+    pub async fn first_shown(&self, feed: FeedId, items: &[ItemId]) -> Result<Option<Arc<Item>>> {
+        if items.is_empty() {
+            return Ok(None);
+        }
+        let found = self.archive.items(items).await?;
+        Ok(found.into_iter().flatten().find(self.shown_in(feed)))
+    }
+
     /// Whether this feed shows an item now: not if it is too old for it.
     pub(super) fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
         let expired = self.retention.now().and_then(|now| self.named.expired_before(feed, now));

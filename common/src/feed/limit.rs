@@ -84,6 +84,7 @@ mod tests {
             author_no: UserNo(1),
             kind: None,
             foreign_id: None,
+            repost_of: None,
             body: Body::parse(format!("\"{}\"", "x".repeat(bytes - 2))).unwrap(),
             published_at: 1,
             rank: 1,

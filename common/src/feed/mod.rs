@@ -7,6 +7,8 @@
 //!               news      what readers pull, taken in before a read
 //!               hydrate   entries into changes with their items
 //!   Pages       page      a stretch in display order                     gateway
+//!               people    who stands beside the items of a page
+//!               sight     what is seen, and how much is unread           gateway
 //!   Limit       limit     how much one answer holds                      gateway
 //!               order     the log of a rebuilt inbox                     homes of the Archive
 //! ```
@@ -24,6 +26,7 @@ mod limit;
 mod news;
 mod order;
 mod page;
+mod people;
 mod rebuild;
 mod retention;
 mod write;
@@ -34,8 +37,10 @@ use std::time::Duration;
 pub use changes::Changes;
 pub use hydrate::Change;
 pub use limit::{FETCH, Limit, Stretch};
+pub use news::TakenIn;
 pub use order::first_log;
-pub use page::{Page, Pages, living};
+pub use page::{Page, Pages, Saw, Sight, living};
+pub use people::{Cards, cards_of, people_of};
 pub use write::{Publisher, jobs_of};
 
 use crate::error::{Result, StoreError};
@@ -58,7 +63,7 @@ pub struct Feeds {
     inboxes: Arc<dyn Inboxes>,
     jobs: Option<Arc<dyn Jobs>>,
     backfill: usize,
-    named: NamedFeeds,
+    named: Arc<NamedFeeds>,
     retention: Retention,
     building: Building,
 }
@@ -71,7 +76,7 @@ impl Feeds {
             inboxes,
             jobs: None,
             backfill,
-            named: NamedFeeds::default(),
+            named: Arc::default(),
             retention: Retention::default(),
             building: Building::default(),
         }
@@ -91,11 +96,11 @@ impl Feeds {
     /// Gives these feeds the settings of the named ones. Without a [clock](Self::with_retention) nothing is too old for
     /// one.
     pub fn with_named(self, named: NamedFeeds) -> Self {
-        Self { named, ..self }
+        Self { named: Arc::new(named), ..self }
     }
 
     /// The feeds that have names.
-    pub fn named(&self) -> &NamedFeeds {
+    pub fn named(&self) -> &Arc<NamedFeeds> {
         &self.named
     }
 

@@ -7,16 +7,21 @@
 //! A read looks for news only where the store has pull records that the inbox has not passed by: a node knows the number
 //! of the newest one from what it hears and from asking now and then. News are also the items that are addressed to the
 //! reader; these the timeline worker brings without waiting for a read.
+//!
+//! A post of a pulled author concerns many readers who are online. [`Changes::take_in`] does this step for many inboxes
+//! at once, before their readers ask: the store then answers a few large calls instead of many small ones, and a reader
+//! who is up to date needs none.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 
 use super::Changes;
 use crate::error::Result;
-use crate::inboxes::{Take, Taken};
+use crate::inboxes::{Numbered, Stand, Take, Taken};
 use crate::named::NAMED_MAX;
-use crate::{Epoch, InboxKey, PullSeq, Watermarks, failpoint};
+use crate::{Entry, Epoch, InboxKey, Position, PullSeq, Watermarks, failpoint};
 
 /// How far the watermark may lag behind what was looked at and found empty before that is written down.
 const LAG_MAX: PullSeq = 4096;
@@ -71,7 +76,7 @@ impl Changes {
         self.looked.head.fetch_max(upto, Ordering::Relaxed);
     }
 
-    /// Up to where this node knows of pull records.
+    /// The number of the newest pull record that this node knows of.
     pub fn pull_head(&self) -> PullSeq {
         self.looked.head.load(Ordering::Relaxed)
     }
@@ -88,26 +93,98 @@ impl Changes {
     ///
     /// Cancelling loses nothing.
     pub(super) async fn pull(&self, key: InboxKey, epoch: Epoch, mut taken: Watermarks, known: PullSeq) -> Result<()> {
-        loop {
-            let heard = self.pull_head();
-            let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
-            let news = self.feeds.archive.news(key, after, self.take_max).await?;
-            let whole = news.entries.len() < self.take_max;
-            if whole {
-                self.looked.unhear(heard, news.upto.pull);
-            }
-            if news.entries.is_empty() && news.upto.pull < taken.pull + LAG_MAX {
-                self.looked.remember(key, epoch, news.upto.pull);
-                return Ok(());
-            }
-            let (expected, next) = (taken, news.upto);
-            let step = Take { key, epoch, expected, next, entries: news.entries, counter: news.counter };
-            failpoint::hit("news-read");
-            match self.feeds.inboxes.take(step).await? {
-                // However much there is, each step is nearer to its end.
-                Taken::Moved { .. } if !whole && next.pull < known => taken = next,
-                Taken::Moved { .. } | Taken::Overtaken | Taken::Missing | Taken::Building => return Ok(()),
+        // However much there is, each step is nearer to its end.
+        while let Some((step, whole)) = self.next_step(key, epoch, taken).await? {
+            taken = step.next;
+            let moved = matches!(self.feeds.inboxes.take(step).await?, Taken::Moved { .. });
+            if whole || !moved || taken.pull >= known {
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// Takes in what the readers of these inboxes can pull, for all of them at once. Gives in the place of each how it
+    /// grew; `None` if it did not, or is missing, or if the store did not answer for it. Then its readers are to look.
+    ///
+    /// It brings as much as one step holds, not more. Not atomic: each inbox takes in by itself. Cancelling loses
+    /// nothing.
+    ///
+    /// # Errors
+    /// The error of the store, if it does not say where the inboxes stand; nothing was taken in then.
+    pub async fn take_in(&self, keys: &[InboxKey]) -> Result<Vec<Option<TakenIn>>> {
+        let known = self.pull_head();
+        let stands = self.feeds.inboxes.stands(keys).await?;
+        let taking = keys.iter().zip(stands).map(async |(key, stand)| {
+            let Stand { head, taken } = stand?;
+            if !self.may_have_news(*key, head.epoch, taken, known) {
+                return None;
+            }
+            let (step, _) = self.next_step(*key, head.epoch, taken).await.ok()??;
+            let entries = step.entries.clone();
+            match self.feeds.inboxes.take(step).await.ok()? {
+                Taken::Moved { head, appended } => Some(TakenIn::of(head, appended, entries)),
+                Taken::Overtaken | Taken::Missing | Taken::Building => None,
+            }
+        });
+        Ok(join_all(taking).await)
+    }
+
+    /// Reads what the inbox can pull beyond `taken`: the step that takes it in, as much as one step holds, and whether
+    /// that is all. Gives `None` if there is nothing.
+    async fn next_step(&self, key: InboxKey, epoch: Epoch, taken: Watermarks) -> Result<Option<(Take, bool)>> {
+        let heard = self.pull_head();
+        let after = Watermarks { pull: taken.pull.max(self.looked.nothing_up_to(key, epoch)), ..taken };
+        let news = self.feeds.archive.news(key, after, self.take_max).await?;
+        let whole = news.entries.len() < self.take_max;
+        if whole {
+            self.looked.unhear(heard, news.upto.pull);
+        }
+        if news.entries.is_empty() && news.upto.pull < taken.pull + LAG_MAX {
+            self.looked.remember(key, epoch, news.upto.pull);
+            return Ok(None);
+        }
+        let upto = news.upto;
+        let step = Take { key, epoch, expected: taken, next: upto, entries: news.entries, counter: news.counter };
+        failpoint::hit("news-read");
+        Ok(Some((step, whole)))
+    }
+}
+
+/// How an inbox grew in [`Changes::take_in`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenIn {
+    /// Where its log stands now.
+    pub head: Position,
+    /// Its last changes up to `head`, without a hole; empty if they are not known.
+    pub entries: Vec<Numbered>,
+}
+
+impl TakenIn {
+    /// An inbox that took in `appended` of these entries and now ends at `head`. Which of them it took in is known only
+    /// if it took in all.
+    fn of(head: Position, appended: u32, entries: Vec<Entry>) -> Self {
+        let all = if appended as usize == entries.len() { entries } else { vec![] };
+        let first = head.offset + 1 - all.len() as u64;
+        Self { head, entries: (first..).zip(all).map(|(seq, entry)| Numbered { seq, entry }).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::UserNo;
+
+    fn taken_in(appended: u32) -> TakenIn {
+        let entries = vec![Entry::forget(UserNo(2), 0), Entry::forget(UserNo(3), 0)];
+        TakenIn::of(Position { epoch: Epoch(1), offset: 7 }, appended, entries)
+    }
+
+    #[test]
+    fn what_an_inbox_took_in_is_told_only_if_it_took_in_all() {
+        let seqs = |taken: TakenIn| taken.entries.iter().map(|numbered| numbered.seq).collect::<Vec<_>>();
+        assert_eq!([0, 1, 2].map(|appended| seqs(taken_in(appended))), [vec![], vec![], vec![6, 7]]);
+        assert_eq!(taken_in(1).head.offset, 7, "that it grew is told");
+        assert_eq!(taken_in(2).entries[0].entry, Entry::forget(UserNo(2), 0));
     }
 }

@@ -14,19 +14,21 @@ mod descent;
 mod kept;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod window;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Changes, Limit, Stretch};
+use super::{Cards, Changes, Limit, Stretch, people_of};
 use crate::error::Result;
 use crate::inboxes::Numbered;
 use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
 use cap::End;
 use descent::{Descent, Leg, above_floor};
+use futures_util::future::try_join;
 use kept::Windows;
-use window::Reading;
+pub use unread::{Saw, Sight};
 
 /// How many adds one read of the Archive asks for: more than a page, for the pages that follow.
 const READ_MAX: usize = 1000;
@@ -40,6 +42,10 @@ pub struct Page {
     pub next: Option<DisplayKey>,
     /// The log's head, read before the page: changes after it come on top.
     pub position: Position,
+    /// How many items of the feed the reader has not seen, as in [`Sight::unread`]; counted at `position`.
+    pub unread: usize,
+    /// What is to be shown of the authors of the items, read after the items.
+    pub people: Cards,
 }
 
 /// The pages of all feeds, with the windows that the next pages go on in.
@@ -57,27 +63,33 @@ impl Pages {
     /// At most as much as `limit` says, strictly below `before`, an item's place or any other. A plain number limits
     /// the items only.
     pub async fn page(&self, key: InboxKey, before: Option<DisplayKey>, limit: impl Into<Limit>) -> Result<Page> {
-        let (feeds, log) = (&self.changes.feeds, self.changes.log(key).await?);
+        let feeds = &self.changes.feeds;
+        let (log, seen) = try_join(self.changes.log(key), feeds.archive.seen(key)).await?;
         let now = feeds.retention.now();
-        let shown = above_floor(&log);
+        let adds = living_adds(&log.entries);
+        let shown = above_floor(&adds, log.floor);
         let end = self.end(key, &shown, log.floor).await?;
+        let unread = self.unread(key, &log, &adds, end, seen).await?;
         let mut stretch = Stretch::new(limit.into());
         let mut descent = Descent::new(&log, shown, before, end, READ_MAX);
         while !stretch.is_cut() {
             match descent.next(stretch.wants(), || self.windows.get(key, now?)) {
                 Leg::Keys(keys) => stretch.extend(self.shown(key.feed, &keys).await?),
-                Leg::Read(Reading { before, least_rank, limit }) => {
-                    let adds = feeds.archive.feed_below(key, before, least_rank, feeds.backfill, limit).await?;
-                    descent.told(&adds);
-                }
+                Leg::Read(below) => descent.told(&feeds.archive.feed_below(key, below, feeds.backfill).await?),
                 Leg::End => break,
             }
         }
-        if let (Some(window), Some(now)) = (descent.into_window(), now) {
+        self.keep(key, descent);
+        let (items, next) = stretch.finish();
+        let people = people_of(&*feeds.archive, &items).await?;
+        Ok(Page { items, next, position: log.head, unread, people })
+    }
+
+    /// Keeps the window that `descent` has come through, if it has come that far, for the next page or count.
+    fn keep(&self, key: InboxKey, descent: Descent<'_>) {
+        if let (Some(window), Some(now)) = (descent.into_window(), self.changes.feeds.retention.now()) {
             self.windows.keep(key, window, now);
         }
-        let (items, next) = stretch.finish();
-        Ok(Page { items, next, position: log.head })
     }
 
     /// The last add that a feed with a cap shows; `None` if it ends by itself.
@@ -86,9 +98,9 @@ impl Pages {
         let Some(most) = feeds.named.cap(key.feed) else { return Ok(None) };
         match End::of(shown, floor, most) {
             End::At(end) => Ok(end),
-            End::Below(Reading { before, least_rank, limit }) => {
-                let below = feeds.archive.feed_below(key, before, least_rank, feeds.backfill, limit).await?;
-                Ok(below.get(limit - 1).map(|add| add.key))
+            End::Below(below) => {
+                let adds = feeds.archive.feed_below(key, below, feeds.backfill).await?;
+                Ok(adds.get(below.limit - 1).map(|add| add.key))
             }
         }
     }
@@ -103,13 +115,26 @@ impl Pages {
 
 /// What a device shows after taking in `entries` from nothing, in no particular order.
 pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
-    let mut shown: HashMap<ItemId, (UserNo, DisplayKey)> = HashMap::with_capacity(entries.len());
+    living_adds(entries).into_iter().map(|add| add.key).collect()
+}
+
+/// An add that a device shows.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    /// Its place in the log.
+    seq: u64,
+    key: DisplayKey,
+}
+
+/// The adds behind what a device shows after taking in `entries` from nothing, in no particular order.
+fn living_adds(entries: &[Numbered]) -> Vec<Shown> {
+    let mut shown: HashMap<ItemId, Shown> = HashMap::with_capacity(entries.len());
     let mut by_author: HashMap<UserNo, Vec<ItemId>> = HashMap::new();
     let forgets = entries.iter().any(|n| n.entry.op == Op::Forget);
-    for Numbered { entry, .. } in entries {
+    for Numbered { seq, entry } in entries {
         match entry.op {
             Op::Add => {
-                shown.insert(entry.key.item, (entry.author, entry.key));
+                shown.insert(entry.key.item, Shown { seq: *seq, key: entry.key });
                 if forgets && !entry.is_direct() {
                     by_author.entry(entry.author).or_default().push(entry.key.item);
                 }
@@ -125,5 +150,5 @@ pub fn living(entries: &[Numbered]) -> Vec<DisplayKey> {
             }
         }
     }
-    shown.into_values().map(|(_, key)| key).collect()
+    shown.into_values().collect()
 }

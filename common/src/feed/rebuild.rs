@@ -1,24 +1,24 @@
 //! The rebuild of an inbox that is missing: a reader's first visit, the first after a long sleep, or after a loss.
 //!
 //! ```text
-//!   an epoch ─▶ progress of all followees ─▶ token ─▶ edges and outboxes, one snapshot ─▶ swap, with what was noted
-//!       ▲                                                                                  │
-//!       └─────────────────── the token is gone: a loss, a discard, too many notes ─────────┘
+//!   an epoch ─▶ progress of all followees ─▶ placeholder ─▶ edges and outboxes, one snapshot ─▶ swap, with the notes
+//!       ▲                                                                                        │
+//!       └─────────────────── the placeholder is gone: a loss, a discard, too many notes ─────────┘
 //! ```
 //!
 //! Nothing is served before the swap. It brings everything that the snapshot shows, however far push is behind, so a
 //! page is never short; where push is behind, the inbox remembers it.
 //!
-//! Nothing that comes between token and swap makes the rebuild start over. A push step leaves its changes beside the
-//! token, and the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a build in
-//! flight: the worker that brings them builds the inbox too, and then goes on with an inbox that is there. So a token whose
-//! builder has died is taken up by the next who passes.
+//! Nothing that comes between placeholder and swap makes the rebuild start over. A push step leaves its changes beside
+//! the placeholder, and the swap takes them in. A follow step, and what is addressed to the reader, find no inbox and a
+//! build in flight: the worker that brings them builds the inbox too, and then goes on with an inbox that is there. So
+//! a placeholder whose builder has died is taken up by the next who passes.
 //!
-//! A token that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted
-//! before a builder found the token is in its snapshot, so its swap takes only the notes after those.
+//! A placeholder that stands is everybody's: of several builders the first to finish swaps the inbox in. What was noted
+//! before a builder found the placeholder is in its snapshot, so its swap takes only the notes after those.
 //!
-//! The epoch is taken first: a store that loses the progress after it was read refuses a token that is older than the
-//! loss.
+//! The epoch is taken first: a store that loses the progress after it was read refuses a placeholder that is older than
+//! the loss.
 
 use futures_util::lock::{Mutex, MutexGuard};
 
@@ -54,11 +54,11 @@ impl Feeds {
         }
         let (bucket, limit) = (key.reader.bucket(self.inboxes.buckets()), self.named.cap(key.feed).unwrap_or(KEEP));
         for _ in 0..TRIES {
-            let token = self.archive.next_epoch().await?;
+            let placeholder = self.archive.next_epoch().await?;
             let of: Vec<_> =
                 self.archive.followees(key.reader).await?.into_iter().map(|author| (author, bucket)).collect();
             let progress = self.inboxes.progress(&of).await?;
-            let Some(begun) = self.inboxes.begin_build(key, token).await? else { return Ok(()) };
+            let Some(begun) = self.inboxes.begin_build(key, placeholder).await? else { return Ok(()) };
             failpoint::hit("build-begun");
             let reached: Vec<_> =
                 of.into_iter().zip(progress).map(|((author, _), progress)| (author, progress)).collect();
@@ -111,7 +111,7 @@ impl Feeds {
             })
             .collect();
         let FeedState { built_at, floor, taken, ahead, .. } = state;
-        let Begun { token: epoch, notes: notes_from } = begun;
+        let Begun { placeholder: epoch, notes: notes_from } = begun;
         Build {
             key,
             epoch,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use feedgate_common::{DeviceId, FeedId, ItemId, Millis, Position, UserId};
+use feedgate_gateway::Role;
 use toml::Value;
 
 use crate::layers::Given;
@@ -99,6 +100,25 @@ pub(crate) enum Command {
         #[command(flatten)]
         server: Server,
     },
+    /// Copy all that the server on --data has stored, while it runs, into a new directory
+    Backup {
+        /// The directory to make
+        directory: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Make the empty or new directory --data from a backup; start the server on it afterwards
+    Restore {
+        /// A directory that `backup` has made
+        backup: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print a link that opens the console in a browser, once, within ten minutes
+    Console {
+        #[command(flatten)]
+        server: Server,
+    },
     /// Connect as a device and print a line of JSON for each change of a user's feed
     Tail(Tail),
     /// Succeed if the server at URL says that it is ready, as a health check
@@ -106,13 +126,33 @@ pub(crate) enum Command {
         /// http://HOST:PORT of a gateway's admin port or a worker's health port
         url: String,
     },
-    /// Make the two secrets that all gateways of a cluster share, unless they are there
+    /// Make the secrets that all processes of a cluster share, unless they are there
     Secrets {
         /// The directory for them; it is made for its owner alone
         directory: PathBuf,
     },
+    /// Make a further API key and print it; the gateways take it from their next reload or start
+    ApiKey {
+        /// What the key is called, such as the backend that has it
+        name: String,
+        /// What the key may do: read, publish or admin; may be given more than once
+        #[arg(long = "role", required = true)]
+        roles: Vec<Role>,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Print the settings that are in effect, or all that is wrong with them
-    CheckConfig(Serve),
+    CheckConfig {
+        #[command(flatten)]
+        serve: Serve,
+        /// Print which of them differ from those of the server at http://HOST:PORT instead. Ends with 0 if none does, 3
+        /// if a reload takes all that do, 4 if some need a restart
+        #[arg(long, value_name = "URL")]
+        against: Option<String>,
+        /// The API key for that [default: the one in --data]
+        #[arg(long, env = "FEEDGATE_KEY", hide_env_values = true, allow_hyphen_values = true, requires = "against")]
+        key: Option<String>,
+    },
     /// Print a configuration file with every setting, its default and what it means
     DefaultConfig,
 }
@@ -160,7 +200,8 @@ pub(crate) struct Server {
     #[arg(long, env = "FEEDGATE_URL")]
     pub(crate) url: Option<String>,
     /// The API key [default: the one in --data]
-    #[arg(long, env = "FEEDGATE_KEY", hide_env_values = true)]
+    // One key in 64 begins with a hyphen.
+    #[arg(long, env = "FEEDGATE_KEY", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) key: Option<String>,
     #[command(flatten)]
     pub(crate) place: Place,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: only the answer of a success is passed on; everything else is an [`ApiError`] that a person can act on.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -91,12 +92,23 @@ impl Client {
                 ),
             },
         };
-        let key = match server.key {
-            Some(key) => key,
-            None => secrets::api_key(&settings().secrets_dir())?,
-        };
+        Self::with_key(authority, server.key, || secrets::api_key(&settings().secrets_dir()))
+    }
+
+    /// The server with the key that is given, or else with the one that `own` reads.
+    fn with_key(
+        authority: String,
+        key: Option<String>,
+        own: impl FnOnce() -> anyhow::Result<String>,
+    ) -> anyhow::Result<Self> {
+        let key = key.map_or_else(own, Ok)?;
         ensure!(!key.is_empty() && key.bytes().all(|b| b.is_ascii_graphic()), "the API key must be printable ASCII");
         Ok(Self::new(authority, Some(key)))
+    }
+
+    /// The server at `url`, with this key, or with the one of the directory of the secrets.
+    pub(crate) fn at(url: &str, key: Option<String>, secrets_dir: &Path) -> anyhow::Result<Self> {
+        Self::with_key(authority(url)?, key, || secrets::api_key(secrets_dir))
     }
 
     /// A client without a key, for routes that need none.

@@ -1,27 +1,40 @@
-//! Carries out the commands. All but `serve`, `secrets` and the two for the configuration are clients of the running
-//! server, as any backend is.
+//! Carries out the commands. All but `serve`, `restore`, `secrets`, `api-key` and the two for the configuration are
+//! clients of the running server, as any backend is.
 
 use std::io::Read;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use feedgate_common::{Body, UserId};
 use hyper::Method;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::cli::{Cli, Command, Edge, Publish};
-use crate::client::{Client, query};
-use crate::effective::server_settings;
+use crate::cli::{Cli, Command, Edge, Publish, Server, Start};
+use crate::client::{Client, query, strange};
+use crate::effective::{self, server_settings};
 use crate::serve::{self, Role};
 use crate::settings::Settings;
 use crate::stdout::print;
-use crate::{DEFAULT_CONFIG, secrets, tail, transfer};
+use crate::{DEFAULT_CONFIG, against, backup, restore, secrets, tail, transfer};
 
 /// Carries out a command line. Blocks until it is done.
-pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve(cli.start)) {
-        Command::Serve(start) => serve::run(Role::FEEDGATE, server_settings(&start.serve)?, start.accept_loss),
-        Command::CheckConfig(serve) => show(&server_settings(&serve)?),
+        Command::CheckConfig { serve, against: Some(url), key } => {
+            client(against::compare(server_settings(&serve)?, url, key))
+        }
+        command => carry_out(command).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn carry_out(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(Start { serve, accept_loss }) => {
+            serve::run(Role::FEEDGATE, Arc::new(move || server_settings(&serve)), accept_loss)
+        }
+        Command::CheckConfig { serve, .. } => show(&server_settings(&serve)?),
         Command::DefaultConfig => print(DEFAULT_CONFIG.trim_end()),
         Command::Ready { url } => client(async move {
             Client::anonymous(&url)?.call(Method::GET, "/readyz", None).await?;
@@ -29,7 +42,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         }),
         Command::Secrets { directory } => {
             secrets::open_or_make(&directory)?;
+            secrets::webhook_keys_or_make(&directory)?;
             print(&format!("the secrets are in {}", directory.display()))
+        }
+        Command::ApiKey { name, roles, place } => {
+            let directory = effective::settings(&place)?.secrets_dir();
+            print(&secrets::api_keys::make(&directory, &name, roles.into_iter().collect())?)
         }
         Command::Token { user, device, ttl, server } => {
             client(async move { print(&Client::find(server)?.token(&user, device.as_ref(), ttl).await?) })
@@ -51,6 +69,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             client(async move { transfer::import(&file, from_line, server).await })
         }
         Command::Export { cursor, server } => client(transfer::export(cursor, server)),
+        Command::Backup { directory, place } => client(backup::make(directory, place)),
+        Command::Restore { backup, place } => restore::run(&backup, &place),
+        Command::Console { server } => client(console(server)),
         Command::Tail(tail) => client(tail::run(tail)),
     }
 }
@@ -60,7 +81,7 @@ pub(crate) fn show(settings: &Settings) -> anyhow::Result<()> {
     print(toml::to_string(settings)?.trim_end())
 }
 
-fn client(command: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+fn client<T>(command: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(command)
 }
 
@@ -108,6 +129,17 @@ async fn publish(args: Publish) -> anyhow::Result<()> {
     let answer =
         Client::find(args.server)?.call(Method::POST, "/v1/items", Some(serde_json::to_vec(&item)?.into())).await?;
     print(&answer)
+}
+
+async fn console(server: Server) -> anyhow::Result<()> {
+    #[derive(Deserialize)]
+    struct Made {
+        ticket: String,
+    }
+    let client = Client::find(server)?;
+    let answer = client.call(Method::POST, "/v1/console/ticket", None).await?;
+    let Made { ticket } = serde_json::from_str(&answer).map_err(|error| strange(&error))?;
+    print(&format!("http://{}/#ticket={ticket}", client.authority()))
 }
 
 /// Reads as much as may be published, and one byte more to detect that there is more.

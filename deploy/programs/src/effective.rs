@@ -13,6 +13,7 @@ pub(crate) fn settings(place: &Place) -> anyhow::Result<Settings> {
     effective(place.config.as_deref(), place.given())
 }
 
+/// The settings of a server that these flags start.
 pub(crate) fn server_settings(serve: &Serve) -> anyhow::Result<Settings> {
     effective(serve.place.config.as_deref(), serve.given())
 }

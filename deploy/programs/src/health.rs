@@ -1,9 +1,10 @@
-//! Answers two questions about a worker's health over HTTP, on a port of its own.
+//! Answers two questions about a worker's health over HTTP, and tells its numbers, on a port of its own.
 //!
 //! ```text
 //!   GET /healthz   its loops come round, and it    503: restart it
 //!                  does steps while it has work
 //!   GET /readyz    and every store answers         503: wait, or look after the stores
+//!   GET /metrics   what it counts, as OpenMetrics  from memory: it needs no store
 //! ```
 //!
 //! Invariant: at most [`CONNECTIONS_MAX`] peers at a time, each for at most [`WITHIN`].
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use feedgate_common::archive::Status;
 use feedgate_common::error::Result;
+use feedgate_common::metrics::{self, CONTENT_TYPE, Registry};
 use feedgate_common::{Doorbell, Inboxes, Jobs, Sessions};
 use feedgate_gateway::Arrivals;
 use feedgate_timeline::Pulse;
@@ -40,6 +42,9 @@ const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 /// The most time for a whole connection.
 const WITHIN: Duration = Duration::from_secs(5);
 
+/// The `Content-Type` of all answers but the numbers.
+const JSON: &str = "application/json";
+
 /// The most connections at a time: more than any monitor needs.
 const CONNECTIONS_MAX: usize = 32;
 
@@ -52,11 +57,13 @@ pub(crate) struct Health {
     doorbell: Arc<dyn Doorbell>,
     pulse: Arc<Pulse>,
     silence_max: Duration,
+    registry: Registry,
 }
 
 impl Health {
-    /// The health of the worker with this pulse on these stores. A loop of it may take `silence_max` to come round.
-    pub(crate) fn new(stores: &Stores, pulse: Arc<Pulse>, silence_max: Duration) -> Self {
+    /// The health of the worker with this pulse on these stores. A loop of it may take `silence_max` to come round. What
+    /// it counts is in `registry`.
+    pub(crate) fn new(stores: &Stores, pulse: Arc<Pulse>, silence_max: Duration, registry: Registry) -> Self {
         Self {
             archive: stores.archive.clone(),
             inboxes: stores.inboxes.clone(),
@@ -65,6 +72,7 @@ impl Health {
             doorbell: stores.doorbell.clone(),
             pulse,
             silence_max,
+            registry,
         }
     }
 
@@ -92,16 +100,20 @@ impl Health {
 
     async fn converse(&self, stream: TcpStream) -> hyper::Result<()> {
         let service = service_fn(|request: Request<Incoming>| async move {
-            let (status, body) = match (request.method(), request.uri().path()) {
+            let (status, kind, body) = match (request.method(), request.uri().path()) {
+                (&Method::GET, "/metrics") => (StatusCode::OK, CONTENT_TYPE, metrics::text(&[&self.registry])),
                 (&Method::GET, "/healthz") => told(self.alive()),
                 (&Method::GET, "/readyz") => told(match self.ready().await {
                     Ok(ready) => self.alive().map(|_| ready),
                     away => away,
                 }),
-                _ => (StatusCode::NOT_FOUND, json!({"title": "No such route", "detail": "GET /healthz or /readyz"})),
+                _ => {
+                    let detail = "GET /healthz, /readyz or /metrics";
+                    (StatusCode::NOT_FOUND, JSON, json!({"title": "No such route", "detail": detail}).to_string())
+                }
             };
-            let response = Response::builder().status(status).header("content-type", "application/json");
-            Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body.to_string()))).expect("its parts are right"))
+            let response = Response::builder().status(status).header("content-type", kind);
+            Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body))).expect("its parts are right"))
         });
         http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service).await
     }
@@ -136,9 +148,10 @@ impl Health {
     }
 }
 
-fn told(answer: std::result::Result<&str, String>) -> (StatusCode, serde_json::Value) {
-    match answer {
+fn told(answer: std::result::Result<&str, String>) -> (StatusCode, &'static str, String) {
+    let (status, body) = match answer {
         Ok(status) => (StatusCode::OK, json!({ "status": status })),
         Err(detail) => (StatusCode::SERVICE_UNAVAILABLE, json!({"title": "Not available", "detail": detail})),
-    }
+    };
+    (status, JSON, body.to_string())
 }

@@ -117,6 +117,21 @@ fn of_feed(name: &str) -> impl Iterator<Item = (String, Value)> + use<> {
     feed_defaults().into_iter().map(move |(key, value)| (format!("{section}.{key}"), value))
 }
 
+/// Every setting that is no secret under its key with dots. URLs of stores are without what may be a password.
+pub(crate) fn values(settings: &Settings) -> BTreeMap<String, Value> {
+    leaves("", &table(settings)).filter(|(_, value)| !value.is_table()).collect()
+}
+
+/// The settings with these values under their keys with dots, which must be valid there.
+pub(crate) fn with_values(settings: &Settings, values: impl Iterator<Item = (String, Value)>) -> Settings {
+    let mut table = table(settings);
+    values.for_each(|(key, value)| *slot(&mut table, &key) = value);
+    let merged: Settings = table.try_into().expect("each value comes from settings");
+    // A table has no passwords.
+    let (archive_url, inbox_url) = (settings.archive_url.clone(), settings.inbox_url.clone());
+    Settings { archive_url, inbox_url, bus_url: settings.bus_url.clone(), ..merged }
+}
+
 fn table(settings: &Settings) -> Table {
     Table::try_from(settings).expect("settings are a TOML table")
 }
@@ -268,6 +283,7 @@ fn expected(key: &str, default: &Value) -> String {
         _ if key.ends_with("client_address") => {
             r#""connection", "forwarded", "x-forwarded-for" or "proxy-protocol""#.to_owned()
         }
+        _ if key == "log_format" => r#""text" or "json""#.to_owned(),
         Value::Integer(n) => format!("a whole number in range, such as {n}"),
         Value::Array(_) => "a list of strings".to_owned(),
         Value::Boolean(_) => "true or false".to_owned(),

@@ -6,15 +6,18 @@
 //!   timeline   the worker that fans posts out  ┘ (feature `cluster`)
 //!
 //!   cli ─┬─ serve ──▶ layers ▶ settings ▶ stores ▶ secrets ▶ gateway + worker ▶ until a signal
-//!        ├─ token, publish, follow, unfollow, feed ──▶ client (HTTP) ──▶ the running server
+//!        ├─ token, publish, follow, unfollow, feed, console ──▶ client (HTTP) ──▶ the running server
 //!        ├─ tail ──▶ device (WebSocket) ──▶ the running server
 //!        └─ ready, secrets, check-config, default-config
 //! ```
 //!
-//! Exit codes: 0 done or stopped as asked, 1 an error (said on stderr), 2 a wrong command line, 130 a
-//! second Ctrl-C.
+//! Exit codes: 0 done or stopped as asked, 1 an error (said on stderr), 2 a wrong command line, 3 and 4 as
+//! `check-config --against` says, 130 a second Ctrl-C.
 
+mod against;
+mod backup;
 mod banner;
+mod change;
 mod cli;
 mod client;
 #[cfg(feature = "cluster")]
@@ -25,18 +28,25 @@ mod descriptors;
 mod device;
 mod effective;
 mod health;
+mod jwks;
 mod kind;
 mod layers;
 mod life;
+mod log;
+mod outbound;
 mod ports;
+mod reload;
+mod restore;
 mod secrets;
 mod serve;
 mod settings;
 mod stdout;
 mod stores;
 mod tail;
+mod tls;
 mod transfer;
 mod url;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -56,13 +66,13 @@ pub fn feedgate() -> ExitCode {
 /// Runs the program `gateway` to its end.
 #[cfg(feature = "cluster")]
 pub fn gateway() -> ExitCode {
-    end("gateway", cluster::programs::Gateway::parse().run())
+    end("gateway", cluster::programs::Gateway::parse().run().map(|()| ExitCode::SUCCESS))
 }
 
 /// Runs the program `timeline` to its end.
 #[cfg(feature = "cluster")]
 pub fn timeline() -> ExitCode {
-    end("timeline", cluster::programs::Timeline::parse().run())
+    end("timeline", cluster::programs::Timeline::parse().run().map(|()| ExitCode::SUCCESS))
 }
 
 /// The error and what it comes from, in one line. A source whose text is said already is left out.
@@ -71,9 +81,9 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
     said.reduce(|said, cause| if said.contains(&cause) { said } else { format!("{said}: {cause}") }).unwrap_or_default()
 }
 
-fn end(program: &str, ended: anyhow::Result<()>) -> ExitCode {
+fn end(program: &str, ended: anyhow::Result<ExitCode>) -> ExitCode {
     match ended {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("{program}: {}", told(&error));
             ExitCode::FAILURE

@@ -8,6 +8,7 @@
 //! Invariants: a process runs all its parts or none: when one of them ends or panics, the others are stopped too. A
 //! second signal ends the process at once, which is safe, since every accepted write is durable.
 
+use std::io::{self, IsTerminal};
 use std::process::exit;
 use std::time::Duration;
 
@@ -28,23 +29,41 @@ pub(crate) const LAST_WAIT: Duration = Duration::from_secs(2);
 /// The exit code that a shell expects of a program that has failed.
 const FAILED: i32 = 1;
 
-/// The signals SIGINT and SIGTERM.
+/// The signals that end a process: SIGINT, SIGTERM, and SIGHUP if it comes because the terminal is gone.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hang_up: Signal,
+    /// Whether the process was started on a terminal.
+    on_terminal: bool,
 }
 
 impl Signals {
     /// From now on a signal is an event, and does not end the process.
     pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let [interrupt, terminate, hang_up] =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        let on_terminal = io::stderr().is_terminal();
+        Ok(Self { interrupt: interrupt?, terminate: terminate?, hang_up: hang_up?, on_terminal })
     }
 
-    /// Waits for the next signal. Cancel safe.
+    /// Waits for the next signal that ends the process. Cancel safe.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            () = gone(&mut self.hang_up, self.on_terminal) => {}
+        }
+    }
+}
+
+/// Waits for a SIGHUP after which there is no terminal any more. While there is one, or if there never was one, the
+/// signal asks for a reload. Cancel safe.
+async fn gone(hang_up: &mut Signal, on_terminal: bool) {
+    loop {
+        hang_up.recv().await;
+        if on_terminal && !io::stderr().is_terminal() {
+            return;
         }
     }
 }

@@ -1,8 +1,12 @@
-//! The two secrets of an installation, in a directory of their own.
+//! The secrets of an installation, in a directory of their own.
 //!
 //! ```text
-//!   api_key     what backends show
-//!   token_key   what signs and verifies readers' tokens (HS256)
+//!   api_key             what backends show; it opens everything
+//!   api_keys            the digests of further API keys, with their roles: see `api_keys`
+//!   token_key           what signs and verifies readers' tokens (HS256)
+//!   webhook_key         what signs calls of the webhook: `whsec_` and base64; only where one is set
+//!   webhook_key.next    another one that signs them too, while the receiver goes over to it
+//!   token_key.KID.ALG   what verifies the tokens of others who sign: see `token_keys`
 //! ```
 //!
 //! Invariants: secrets are made once, from the system's random source, 256 bits each. They are on disk before they are
@@ -10,17 +14,32 @@
 //! may read is refused. All gateways of a cluster share them, so there they are made on purpose (`feedgate secrets`),
 //! never as a side effect.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+pub(crate) mod api_keys;
+mod token_keys;
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use feedgate_gateway::Keys;
+use sha2::{Digest, Sha256};
+
+use crate::webhook::Key;
+
+/// What others must not do with the file of a secret, as bits of its mode: anything.
+const PRIVATE: u32 = 0o077;
+
+/// What others must not do with the file of a public key: write it.
+const PUBLIC: u32 = 0o022;
 
 /// The least characters of a secret: a shorter one could be guessed.
 const LENGTH_MIN: usize = 16;
+
+/// The files of the keys that sign calls of the webhook.
+const WEBHOOK_KEYS: [&str; 2] = ["webhook_key", "webhook_key.next"];
 
 /// Both secrets, as text. It has no `Debug`, so that no log can show them.
 pub(crate) struct Secrets {
@@ -30,11 +49,22 @@ pub(crate) struct Secrets {
     pub(crate) token_key: String,
 }
 
+impl Secrets {
+    /// What credentials are checked with: these secrets, the keys of others in the same directory, and the rules for
+    /// tokens in the settings.
+    pub(crate) fn keys(&self, directory: &Path, rules: &feedgate_gateway::Settings) -> anyhow::Result<Keys> {
+        let keys = Keys::new(&self.api_key, self.token_key.as_bytes());
+        let keys = keys.for_audience(&rules.token_audience).from_issuer(&rules.token_issuer);
+        api_keys::add(token_keys::add(keys.with_leeway(rules.token_leeway_secs), directory)?, directory)
+    }
+}
+
 /// Reads both secrets, and makes those that do not exist yet. The directory must belong to this process alone.
 pub(crate) fn open_or_make(directory: &Path) -> anyhow::Result<Secrets> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.with_context(|| format!("{} cannot be made", directory.display()))?;
-    Ok(Secrets { api_key: read_or_make(directory, "api_key")?, token_key: read_or_make(directory, "token_key")? })
+    let secret = |name| read_or_make(directory, name, random);
+    Ok(Secrets { api_key: secret("api_key")?, token_key: secret("token_key")? })
 }
 
 /// Reads both secrets of a server that has users. A missing one was lost, and a new one would not fit what backends and
@@ -72,6 +102,34 @@ pub(crate) fn open(directory: &Path) -> anyhow::Result<Secrets> {
     Ok(Secrets { api_key: shared("api_key")?, token_key: shared("token_key")? })
 }
 
+/// Reads both secrets for a gateway that has had them already, and makes none.
+pub(crate) fn reread(directory: &Path) -> anyhow::Result<Secrets> {
+    let needed = |name| {
+        let path = directory.join(name);
+        read(&path)?.with_context(|| format!("{} is missing; restore it from a copy", path.display()))
+    };
+    Ok(Secrets { api_key: needed("api_key")?, token_key: needed("token_key")? })
+}
+
+/// The digest of each file whose name begins with one of `prefixes`, by the file's name: so it can be told which secrets
+/// have changed, and none is kept for that. Without prefixes the directory need not exist.
+pub(crate) fn digests(directory: &Path, prefixes: &[&str]) -> anyhow::Result<BTreeMap<String, [u8; 32]>> {
+    let mut digests = BTreeMap::new();
+    if prefixes.is_empty() {
+        return Ok(digests);
+    }
+    let context = || format!("{} cannot be read", directory.display());
+    for entry in directory.read_dir().with_context(context)? {
+        let Ok(name) = entry.with_context(context)?.file_name().into_string() else { continue };
+        if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            let path = directory.join(&name);
+            let contents = std::fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            digests.insert(name, Sha256::digest(contents).into());
+        }
+    }
+    Ok(digests)
+}
+
 /// The API key of the server whose secrets are here.
 pub(crate) fn api_key(directory: &Path) -> anyhow::Result<String> {
     let path = directory.join("api_key");
@@ -80,12 +138,38 @@ pub(crate) fn api_key(directory: &Path) -> anyhow::Result<String> {
     })
 }
 
-fn read_or_make(directory: &Path, name: &str) -> anyhow::Result<String> {
-    let path = directory.join(name);
-    match read(&path)? {
-        Some(secret) => Ok(secret),
-        None => make(directory, name).with_context(|| format!("{} cannot be made", path.display())),
+/// The keys that sign calls of the webhook, of a process whose stores are its own: made if there is none.
+pub(crate) fn webhook_keys_or_make(directory: &Path) -> anyhow::Result<Vec<Key>> {
+    read_or_make(directory, WEBHOOK_KEYS[0], Key::fresh)?;
+    webhook_keys(directory)
+}
+
+/// The keys that sign calls of the webhook. The first must exist.
+pub(crate) fn webhook_keys(directory: &Path) -> anyhow::Result<Vec<Key>> {
+    let mut keys = vec![];
+    for name in WEBHOOK_KEYS {
+        let path = directory.join(name);
+        if let Some(text) = read(&path)? {
+            keys.push(Key::parse(&text).with_context(|| format!("{} holds no key of a webhook", path.display()))?);
+        } else if keys.is_empty() {
+            bail!(
+                "there is no {}, which signs the calls of push.webhook_url; `feedgate secrets DIR` makes it, for all \
+                 workers of a cluster",
+                path.display()
+            );
+        }
     }
+    Ok(keys)
+}
+
+/// Reads a secret; if there is none, stores one that `fresh` makes.
+fn read_or_make(directory: &Path, name: &str, fresh: fn() -> anyhow::Result<String>) -> anyhow::Result<String> {
+    let path = directory.join(name);
+    if let Some(secret) = read(&path)? {
+        return Ok(secret);
+    }
+    let made = fresh().and_then(|secret| store(directory, name, &secret).map(|()| secret));
+    made.with_context(|| format!("{} cannot be made", path.display()))
 }
 
 /// Reads a secret; `None` if there is no such file. Fails if others may read it, or if it is no usable secret.
@@ -95,12 +179,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         metadata => metadata.with_context(|| format!("{show} cannot be read"))?,
     };
-    let mode = metadata.permissions().mode() & 0o777;
-    // What the group of root may read, root may read anyway: systemd hands out credentials like that.
-    let others = if metadata.gid() == 0 { 0o037 } else { 0o077 };
-    if mode & others != 0 {
-        bail!("{show} may be read or written by others (mode {mode:04o}); run: chmod 600 {show}");
-    }
+    for_owner(path, &metadata, PRIVATE)?;
     let text = std::fs::read_to_string(path).with_context(|| format!("{show} cannot be read"))?;
     let secret = text.trim_end_matches(['\r', '\n']);
     let remedy = "restore the file, or remove it and start once with --accept-loss to have a new one made";
@@ -113,22 +192,36 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(secret.to_owned()))
 }
 
-/// Makes a secret. It is written under another name, synced and renamed: after a crash it is there whole or not at all.
-fn make(directory: &Path, name: &str) -> anyhow::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|e| anyhow::anyhow!("the system gave no random bytes: {e}"))?;
-    let secret = BASE64_URL_SAFE_NO_PAD.encode(bytes);
+/// Fails if the mode of a file lets others do what is `forbidden`: [`PRIVATE`] or [`PUBLIC`].
+fn for_owner(path: &Path, metadata: &Metadata, forbidden: u32) -> anyhow::Result<()> {
+    let (show, mode) = (path.display(), metadata.permissions().mode() & 0o777);
+    // What the group of root may read, root may read anyway: systemd hands out credentials like that.
+    let others = if metadata.gid() == 0 { forbidden & !0o040 } else { forbidden };
+    if mode & others != 0 {
+        let (what, right) = if forbidden == PRIVATE { ("read or written", 600) } else { ("written", 644) };
+        bail!("{show} may be {what} by others (mode {mode:04o}); run: chmod {right} {show}");
+    }
+    Ok(())
+}
+
+/// Makes a secret as text, from the system's random source.
+fn random() -> anyhow::Result<String> {
+    feedgate_gateway::auth::secret().map_err(|e| anyhow::anyhow!("the system gave no random bytes: {e}"))
+}
+
+/// Stores a file for its owner alone. It is written under another name, synced and renamed: after a crash it is there
+/// whole, as it was before, or not at all.
+fn store(directory: &Path, name: &str, contents: &str) -> anyhow::Result<()> {
     let draft = directory.join(format!(".{name}.new"));
     match std::fs::remove_file(&draft) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    file.write_all(secret.as_bytes())?;
+    file.write_all(contents.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&draft, directory.join(name))?;
-    File::open(directory)?.sync_all()?;
-    Ok(secret)
+    Ok(File::open(directory)?.sync_all()?)
 }
 
 #[cfg(test)]
@@ -212,6 +305,43 @@ mod tests {
         let error = open(data.path()).err().unwrap().to_string();
         assert!(error.contains("api_key") && error.contains("feedgate secrets DIR"), "{error}");
         assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_key_of_the_webhook_is_made_once_and_a_second_one_signs_too() {
+        let data = tempfile::tempdir().unwrap();
+        let error = webhook_keys(data.path()).err().unwrap().to_string();
+        assert!(error.contains("feedgate secrets DIR"), "{error}");
+        assert_eq!(webhook_keys_or_make(data.path()).unwrap().len(), 1);
+        let path = data.path().join("webhook_key");
+        let made = std::fs::read_to_string(&path).unwrap();
+        assert!(made.starts_with("whsec_") && mode(&path) == 0o600, "{made}");
+        store(data.path(), "webhook_key.next", &Key::text(&[7; 32])).unwrap();
+        assert_eq!(webhook_keys_or_make(data.path()).unwrap().len(), 2);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), made);
+        store(data.path(), "webhook_key.next", "0123456789abcdef").unwrap();
+        let error = format!("{:#}", webhook_keys(data.path()).err().unwrap());
+        assert!(error.contains("webhook_key.next") && error.contains("whsec_ and base64"), "{error}");
+    }
+
+    #[test]
+    fn a_gateway_that_reads_its_secrets_again_makes_none_and_knows_which_have_changed() {
+        let data = tempfile::tempdir().unwrap();
+        open_or_make(data.path()).unwrap();
+        store(data.path(), "other", "0123456789abcdef").unwrap();
+        let digests = || digests(data.path(), &["api_key", "token_key"]).unwrap();
+        let before = digests();
+        assert_eq!(before.keys().collect::<Vec<_>>(), ["api_key", "token_key"]);
+        store(data.path(), "token_key.shop.HS256", "0123456789abcdef").unwrap();
+        store(data.path(), "api_key", "0123456789abcdef").unwrap();
+        let after = digests();
+        assert_eq!(after.len(), 3);
+        assert!(before["api_key"] != after["api_key"] && before["token_key"] == after["token_key"]);
+        assert_eq!(reread(data.path()).unwrap().api_key, "0123456789abcdef");
+        std::fs::remove_file(data.path().join("token_key")).unwrap();
+        let error = reread(data.path()).err().unwrap().to_string();
+        assert!(error.contains("token_key is missing") && !data.path().join("token_key").exists(), "{error}");
+        assert!(super::digests(&data.path().join("none"), &[]).unwrap().is_empty());
     }
 
     #[test]

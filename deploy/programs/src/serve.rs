@@ -14,24 +14,28 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, ensure};
 use compact_str::CompactString;
 use feedgate_common::feed::{Feeds, Publisher};
+use feedgate_common::metrics::{self, Registry};
 use feedgate_common::named::NamedFeeds;
-use feedgate_gateway::{Gateway, Keys, clock};
-use feedgate_timeline::{FanOut, Worker};
-use tracing_subscriber::EnvFilter;
+use feedgate_gateway::{Gateway, Surface, clock};
+use feedgate_timeline::{FanOut, Noter, Pulse, Relay, Sender, Worker};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::banner::{self, Tour};
 use crate::data::{self, Announced};
 use crate::descriptors;
 use crate::health::Health;
+use crate::jwks;
 use crate::kind::Kind;
 use crate::life::{LAST_WAIT, Parts, Signals};
+use crate::log;
 use crate::ports::{self, Ports};
+use crate::reload::{Current, Given, Reload, Source, Users};
 use crate::secrets;
 use crate::settings::Settings;
 use crate::stores::Stores;
-
-/// The log filter for clients of the stores, which would log more at every start, unless `log` asks for it.
-const QUIET: &str = "sqlx=warn,async_nats=warn";
+use crate::tls;
+use crate::webhook::{Key, Webhook};
 
 /// What a process does, by the program it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,21 +53,24 @@ impl Role {
     pub(crate) const FEEDGATE: Self = Self { name: "feedgate", gateway: true, worker: true };
 }
 
-/// Serves until a signal. `accept_loss` is passed to [`Stores::open_embedded`]. Fails if it could not start, or could not go on.
-pub(crate) fn run(role: Role, settings: Settings, accept_loss: bool) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(format!("{QUIET},{}", settings.log)).context("log")?;
-    let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
+/// Serves until a signal, with the settings that `source` reads, now and at each reload. `accept_loss` is passed to
+/// [`Stores::open_embedded`]. Fails if it could not start, or could not go on.
+pub(crate) fn run(role: Role, source: Source, accept_loss: bool) -> anyhow::Result<()> {
+    let settings = source()?;
+    let filter = log::begin(&settings.log, settings.log_format)?;
+    let given = Given { current: Current::new(settings.clone()), source, filter };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(serve(role, settings, accept_loss));
+    let served = runtime.block_on(serve(role, settings, given, accept_loss));
     runtime.shutdown_timeout(LAST_WAIT);
     served
 }
 
-async fn serve(role: Role, settings: Settings, accept_loss: bool) -> anyhow::Result<()> {
+async fn serve(role: Role, settings: Settings, given: Given, accept_loss: bool) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
+    // One that comes during the start is carried out after it.
+    let hang_up = signal(SignalKind::hangup())?;
     let started = tokio::select! {
-        started = start(role, settings, accept_loss) => started?,
+        started = start(role, settings, given, hang_up, accept_loss) => started?,
         () = signals.next() => return Ok(()),
     };
     show(&started.banner);
@@ -90,13 +97,20 @@ async fn open(settings: &Settings, accept_loss: bool) -> anyhow::Result<Stores> 
     Stores::open_embedded(settings, accept_loss).await
 }
 
-async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow::Result<Started> {
+async fn start(
+    role: Role,
+    mut settings: Settings,
+    given: Given,
+    hang_up: Signal,
+    accept_loss: bool,
+) -> anyhow::Result<Started> {
     let kind = settings.kind().map_err(|problems| anyhow!(problems.join("\n")))?;
     let descriptors = descriptors::raise();
     if !role.gateway {
-        return start_worker(role, &settings).await;
+        return start_worker(role, &settings, given, hang_up).await;
     }
     let ports = Ports::bind(&settings)?;
+    let tls_files = tls::Files::open(&settings.tls)?;
     let gateway_settings = descriptors::fit(descriptors, ports.listeners.len(), settings.gateway.clone())?;
     settings.data = data::make(&settings.data)?;
     let shared = match kind {
@@ -108,16 +122,16 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
         "--accept-loss is for what this process keeps in its own files; over shared stores there is nothing to accept"
     );
     let stores = open(&settings, accept_loss).await?;
+    let secrets_dir = settings.secrets_dir();
     let (lock, secrets) = match shared {
         Some((lock, secrets)) => (Some(lock), secrets),
         None => {
             let is_used = !accept_loss && stores.archive.counts().await?.users > 0;
             let made = if is_used { secrets::open_used } else { secrets::open_or_make };
-            (None, made(&settings.secrets_dir())?)
+            (None, made(&secrets_dir)?)
         }
     };
 
-    let banner = banner(role, &ports, &settings)?;
     let announced = data::announce(&settings.data, &format!("http://{}", ports.backends()), lock)?;
     let mut parts = Parts::default();
     if let Some(embedded) = &stores.embedded {
@@ -130,40 +144,60 @@ async fn start(role: Role, mut settings: Settings, accept_loss: bool) -> anyhow:
         });
     }
     let feeds = feeds(&stores, &settings).await?;
+    let (mut registry, mut webhook) = (metrics::registry(), None);
     if role.worker {
-        add_worker(&mut parts, worker(&feeds, &stores, &settings));
+        webhook = self::webhook(&settings, || secrets::webhook_keys_or_make(&secrets_dir))?;
+        add_worker(&mut parts, &feeds, &stores, &settings, webhook.clone(), &mut registry);
     }
     // In one process a read of the log costs no more than a read of what the doorbell told.
     let inline_changes = settings.gateway.inline_changes && stores.embedded.is_none();
     let gateway_settings = feedgate_gateway::Settings { inline_changes, ..gateway_settings };
-    let keys = Keys::new(&secrets.api_key, secrets.token_key.as_bytes());
+    let current = given.current.clone();
     let gateway = Gateway::new(feedgate_gateway::Parts {
         feeds,
         publisher: Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone())),
         sessions: stores.sessions.clone(),
         doorbell: stores.doorbell.clone(),
         jobs: stores.jobs.clone(),
-        keys: keys.for_audience(&gateway_settings.token_audience),
-        settings: gateway_settings,
+        keys: secrets.keys(&secrets_dir, &gateway_settings)?,
+        settings: gateway_settings.clone(),
+        shown: Arc::new(move || current.shown()),
         node: stores.node.clone(),
+        registry,
     });
+    if let Some(url) = settings.gateway.jwks().map_err(|problem| anyhow!(problem))? {
+        parts.add(jwks::keep(gateway.verifier(), jwks::Source::new(url).context("gateway.jwks_url")?, parts.stop()));
+    }
+    #[cfg(feature = "cluster")]
+    crate::cluster::add_intake(&mut parts, &stores, &settings, &gateway).await?;
+    let users = Users { secrets: secrets_dir, gateway: Some((gateway.clone(), gateway_settings)), webhook };
+    parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
+    let banner = banner(role, &ports, &settings, &gateway)?;
+    let tls = tls_files.as_ref().map(tls::Files::tls);
+    if let Some(files) = tls_files {
+        parts.add(files.keep(parts.stop()));
+    }
     for (listener, surface) in ports.listeners {
-        let serving = feedgate_gateway::serve(gateway.clone(), listener, surface, parts.stop().cancelled_owned());
+        let tls = tls.clone().filter(|_| surface == Surface::Readers);
+        let serving = feedgate_gateway::serve(gateway.clone(), listener, surface, tls, parts.stop().cancelled_owned());
         parts.add(async move { serving.await.context("the gateway") });
     }
     Ok(Started { parts, stores, announced: Some(announced), banner })
 }
 
 /// Starts a worker alone: it keeps nothing, and needs a port only for its health.
-async fn start_worker(role: Role, settings: &Settings) -> anyhow::Result<Started> {
+async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Signal) -> anyhow::Result<Started> {
     let listener = ports::bind("health-listen", settings.health_listen)?;
     let stores = open(settings, false).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
-    let worker = worker(&feeds(&stores, settings).await?, &stores, settings);
-    let health = Health::new(&stores, worker.pulse(), settings.timeline.silence_max());
+    let webhook = webhook(settings, || secrets::webhook_keys(&settings.secrets_dir()))?;
     let mut parts = Parts::default();
-    add_worker(&mut parts, worker);
+    let (feeds, mut registry) = (feeds(&stores, settings).await?, metrics::registry());
+    let pulse = add_worker(&mut parts, &feeds, &stores, settings, webhook.clone(), &mut registry);
+    let health = Health::new(&stores, pulse, settings.silence_max(), registry);
     parts.add(health.serve(listener, parts.stop()));
+    let users = Users { secrets: settings.secrets_dir(), gateway: None, webhook };
+    parts.add(Reload::new(given, users)?.at_each(hang_up, parts.stop()));
     Ok(Started { parts, stores, announced: None, banner })
 }
 
@@ -181,21 +215,61 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
     Ok(Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)).with_named(named)))
 }
 
-fn worker(feeds: &Arc<Feeds>, stores: &Stores, settings: &Settings) -> Worker {
-    Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), settings.timeline.settings())
+/// The webhook of the settings, if there is one; `keys` gives what signs its calls.
+fn webhook(
+    settings: &Settings,
+    keys: impl FnOnce() -> anyhow::Result<Vec<Key>>,
+) -> anyhow::Result<Option<Arc<Webhook>>> {
+    let push = &settings.push;
+    let Some(url) = push.webhook().map_err(|problem| anyhow!(problem))? else { return Ok(None) };
+    let sending = push.settings();
+    let webhook = Webhook::new(url, keys()?, push.reach(), sending.timeout, sending.calls_at_once);
+    webhook.context("push.webhook_url").map(|webhook| Some(Arc::new(webhook)))
 }
 
-fn add_worker(parts: &mut Parts, worker: Worker) {
-    let stop = parts.stop();
+/// Adds a worker to the parts, and if there is a webhook, the sender that calls it. What the worker counts goes to
+/// `registry`.
+fn add_worker(
+    parts: &mut Parts,
+    feeds: &Arc<Feeds>,
+    stores: &Stores,
+    settings: &Settings,
+    webhook: Option<Arc<Webhook>>,
+    registry: &mut Registry,
+) -> Arc<Pulse> {
+    let mut fan_out = FanOut::new(feeds.clone());
+    if let Some(webhook) = webhook {
+        let sending = settings.push.settings();
+        fan_out = fan_out.with_noter(Noter::new(stores.archive.clone(), stores.sessions.clone(), sending.debounce));
+        let sender = Sender::new(feeds.clone(), stores.sessions.clone(), webhook, sending);
+        let stop = parts.stop();
+        parts.add(async move {
+            sender.run(stop).await;
+            Ok(())
+        });
+    }
+    if let Some(outlet) = stores.outlet.clone() {
+        let (relay, stop) = (Relay::new(stores.archive.clone(), outlet, &stores.node), parts.stop());
+        parts.add(async move {
+            relay.run(stop).await;
+            Ok(())
+        });
+    }
+    let worker = Worker::new(fan_out, stores.jobs.clone(), stores.doorbell.clone(), settings.timeline.clone());
+    worker.register(registry);
+    let (pulse, stop) = (worker.pulse(), parts.stop());
     parts.add(async move {
         worker.run(stop).await;
         Ok(())
     });
+    pulse
 }
 
-fn banner(role: Role, ports: &Ports, settings: &Settings) -> anyhow::Result<String> {
+fn banner(role: Role, ports: &Ports, settings: &Settings, gateway: &Gateway) -> anyhow::Result<String> {
+    let scheme = if settings.tls.is_on() { "wss" } else { "ws" };
     let places = [
-        ("WebSocket", format!("ws://{}/connection/websocket", ports.devices())),
+        ("Console", console(ports, gateway)?),
+        ("WebSocket", format!("{scheme}://{}/connection/websocket", ports.devices())),
         ("HTTP API", format!("http://{}/v1", ports.backends())),
         ("Data", settings.data.display().to_string()),
         ("Secrets", settings.secrets_dir().display().to_string()),
@@ -206,6 +280,16 @@ fn banner(role: Role, ports: &Ports, settings: &Settings) -> anyhow::Result<Stri
     let program = std::env::current_exe().context("the path of this program is not known")?;
     let here = std::env::current_dir().context("the current directory is not known")?;
     Ok(banner::text(role.name, &places, Some(Tour { data: &settings.data, program: &program, here: &here })))
+}
+
+/// The address of the console. On a terminal it is a link that opens it; elsewhere stdout may be a log, which must hold
+/// no ticket.
+fn console(ports: &Ports, gateway: &Gateway) -> anyhow::Result<String> {
+    let page = format!("http://{}/", ports.backends());
+    if !std::io::stdout().is_terminal() {
+        return Ok(format!("{page} (for a link that opens it: feedgate console)"));
+    }
+    Ok(format!("{page}#ticket={}", gateway.console_ticket()?))
 }
 
 /// Prints the banner. A closed stdout does not stop the server.

@@ -3,6 +3,11 @@
 //! Settings are values; where they come from (file, environment, flags) is [`crate::layers`]. The only
 //! secrets among them are passwords in URLs, which [`StoreUrl`] does not show, so they can be printed.
 
+mod events;
+mod intake;
+mod push;
+mod tls;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,8 +21,14 @@ use feedgate_common::named::{CAP_MAX, NamedFeed, NamedFeeds};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
+pub(crate) use push::Push;
+pub(crate) use tls::Tls;
+
 use crate::kind::{EMBEDDED, Kind};
+use crate::log::LogFormat;
 use crate::url::StoreUrl;
+use events::Kept;
+use intake::Intake;
 
 /// The longest name of a node: it is a part of keys and subjects.
 const NODE_MAX: usize = 64;
@@ -39,12 +50,14 @@ const HOUR_MS: i64 = 3_600_000;
 pub(crate) struct Settings {
     /// Where devices connect and, if this is a loopback address, backends too.
     pub(crate) listen: SocketAddr,
-    /// Where backends connect when `listen` is not loopback.
+    /// Where backends connect when `listen` is not loopback, or serves TLS.
     pub(crate) admin_listen: SocketAddr,
     /// The directory of everything that this server keeps.
     pub(crate) data: PathBuf,
     /// The filter of what is logged to stderr, as `tracing_subscriber::EnvFilter` reads it.
     pub(crate) log: String,
+    /// How a line of the log is written.
+    pub(crate) log_format: LogFormat,
     /// The store that keeps items and edges.
     pub(crate) archive_url: StoreUrl,
     /// The store that keeps inboxes and sessions.
@@ -69,10 +82,18 @@ pub(crate) struct Settings {
     pub(crate) buckets: u16,
     /// The feeds besides the main one, by name. All nodes must have the same.
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
+    /// The certificate and the key of `listen`.
+    pub(crate) tls: Tls,
     /// Limits and times of the gateway.
     pub(crate) gateway: feedgate_gateway::Settings,
+    /// Calls of backends over NATS.
+    pub(crate) intake: Intake,
+    /// How long what other programs are told is kept.
+    pub(crate) events: Kept,
     /// The settings of the timeline worker.
-    pub(crate) timeline: Timeline,
+    pub(crate) timeline: feedgate_timeline::Settings,
+    /// Whom a worker tells of posts to readers who are away.
+    pub(crate) push: Push,
 }
 
 /// The settings of one named feed.
@@ -101,20 +122,6 @@ impl Feed {
     }
 }
 
-/// The settings of the worker, as in [`feedgate_timeline::Settings`], with the unit in each name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Timeline {
-    in_flight: usize,
-    buckets_at_once: usize,
-    sweep_every_ms: u64,
-    overdue_ms: u64,
-    clean_every_ms: u64,
-    retry_first_ms: u64,
-    retry_max_ms: u64,
-    drain_ms: u64,
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -122,6 +129,7 @@ impl Default for Settings {
             admin_listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
             data: PathBuf::from("data"),
             log: "info".to_owned(),
+            log_format: LogFormat::Text,
             archive_url: StoreUrl::new(EMBEDDED),
             inbox_url: StoreUrl::new(EMBEDDED),
             bus_url: StoreUrl::new(EMBEDDED),
@@ -134,78 +142,21 @@ impl Default for Settings {
             unread_days: 7,
             buckets: 16,
             feeds: BTreeMap::new(),
+            tls: Tls::default(),
             gateway: feedgate_gateway::Settings::default(),
-            timeline: Timeline::default(),
+            intake: Intake::default(),
+            events: Kept::default(),
+            timeline: feedgate_timeline::Settings::default(),
+            push: Push::default(),
         }
-    }
-}
-
-impl Default for Timeline {
-    fn default() -> Self {
-        let feedgate_timeline::Settings {
-            in_flight,
-            buckets_at_once,
-            sweep_every,
-            overdue,
-            clean_every,
-            retry_first,
-            retry_max,
-            drain,
-        } = feedgate_timeline::Settings::default();
-        let ms = |time: Duration| time.as_millis() as u64;
-        Self {
-            in_flight,
-            buckets_at_once,
-            sweep_every_ms: ms(sweep_every),
-            overdue_ms: ms(overdue),
-            clean_every_ms: ms(clean_every),
-            retry_first_ms: ms(retry_first),
-            retry_max_ms: ms(retry_max),
-            drain_ms: ms(drain),
-        }
-    }
-}
-
-impl Timeline {
-    /// The settings in the form in which the worker takes them.
-    pub(crate) fn settings(&self) -> feedgate_timeline::Settings {
-        feedgate_timeline::Settings {
-            in_flight: self.in_flight,
-            buckets_at_once: self.buckets_at_once,
-            sweep_every: Duration::from_millis(self.sweep_every_ms),
-            overdue: Duration::from_millis(self.overdue_ms),
-            clean_every: Duration::from_millis(self.clean_every_ms),
-            retry_first: Duration::from_millis(self.retry_first_ms),
-            retry_max: Duration::from_millis(self.retry_max_ms),
-            drain: Duration::from_millis(self.drain_ms),
-        }
-    }
-
-    /// A loop of the worker that does not come round for this long hangs: each of its calls ends within seconds.
-    pub(crate) fn silence_max(&self) -> Duration {
-        2 * Duration::from_millis(self.sweep_every_ms) + Duration::from_secs(60)
-    }
-
-    fn problems(&self) -> impl Iterator<Item = String> {
-        let at_least_one = [
-            ("in_flight", self.in_flight as u64),
-            ("buckets_at_once", self.buckets_at_once as u64),
-            ("sweep_every_ms", self.sweep_every_ms),
-            ("clean_every_ms", self.clean_every_ms),
-            ("retry_first_ms", self.retry_first_ms),
-            ("retry_max_ms", self.retry_max_ms),
-        ];
-        at_least_one
-            .into_iter()
-            .filter(|(_, value)| *value == 0)
-            .map(|(name, _)| format!("timeline.{name} must be at least 1, it is 0"))
     }
 }
 
 impl Settings {
-    /// Whether backends must use `admin_listen`, because `listen` can be reached from other machines.
+    /// Whether backends must use `admin_listen`, because `listen` can be reached from other machines, or
+    /// serves TLS, which commands on this machine would have to trust.
     pub(crate) fn splits(&self) -> bool {
-        !self.listen.ip().is_loopback()
+        !self.listen.ip().is_loopback() || self.tls.is_on()
     }
 
     /// The directory of the two secrets.
@@ -216,6 +167,11 @@ impl Settings {
     /// How long an inbox is kept that is not read.
     pub(crate) fn unread(&self) -> Duration {
         Duration::from_secs(24 * 3600) * self.unread_days
+    }
+
+    /// A loop of the worker that does not come round for this long hangs: each of its calls ends within seconds.
+    pub(crate) fn silence_max(&self) -> Duration {
+        2 * self.timeline.sweep_every + Duration::from_secs(60)
     }
 
     /// The named feeds, with the numbers `ids` that the Archive gives them.
@@ -254,7 +210,8 @@ impl Settings {
         if self.data.as_os_str().is_empty() {
             problems.push("data must name a directory, it is empty".to_owned());
         }
-        if self.splits() && self.listen == self.admin_listen {
+        // The system gives each port 0 another number.
+        if self.splits() && self.listen == self.admin_listen && self.listen.port() != 0 {
             problems.push(format!("admin_listen must differ from listen, both are {}", self.listen));
         }
         if !is_node(&self.node) {
@@ -265,8 +222,17 @@ impl Settings {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
         problems.extend(self.problems_of_feeds());
+        problems.extend(self.tls.problems());
         problems.extend(self.gateway.check().err());
-        problems.extend(self.timeline.problems());
+        problems.extend(self.intake.problems());
+        if self.intake.open && self.kind() == Ok(Kind::Embedded) {
+            let url = "bus_url = \"nats://HOST:PORT\"";
+            problems
+                .push(format!("intake.open takes calls from NATS, so it needs {url}; set it to false without NATS"));
+        }
+        problems.extend(self.events.problems());
+        problems.extend(self.timeline.problems().into_iter().map(|problem| format!("timeline.{problem}")));
+        problems.extend(self.push.problems());
         problems
     }
 }
@@ -285,7 +251,7 @@ mod tests {
         assert_eq!(settings.problems(), Vec::<String>::new());
         assert!(!settings.splits());
         assert!(settings.admin_listen.ip().is_loopback());
-        assert_eq!(settings.timeline.settings(), feedgate_timeline::Settings::default());
+        assert_eq!(settings.push.settings(), feedgate_timeline::PushSettings::default());
     }
 
     #[test]
@@ -313,8 +279,12 @@ mod tests {
             unread_days: 0,
             buckets: 0,
             feeds: BTreeMap::from([("likes".into(), Feed { cap: 0, kinds: vec!["like".into()], ..Feed::default() })]),
+            tls: Tls { key: PathBuf::from("key.pem"), ..Tls::default() },
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
-            timeline: Timeline { in_flight: 0, ..Timeline::default() },
+            intake: Intake { in_flight: 0, ..Intake::default() },
+            events: Kept { kept_hours: 0, ..Kept::default() },
+            timeline: feedgate_timeline::Settings { in_flight: 0, ..Default::default() },
+            push: Push { tries: 0, ..Push::default() },
             ..Settings::default()
         };
         let problems = wrong.problems();
@@ -328,8 +298,12 @@ mod tests {
             "node",
             "log",
             "feeds.likes.cap",
+            "tls.certificate",
             "gateway.batch",
+            "intake.in_flight",
+            "events.kept_hours",
             "timeline.in_flight",
+            "push.tries",
         ];
         assert_eq!(problems.len(), keys.len(), "{problems:#?}");
         for (key, problem) in keys.iter().zip(&problems) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use feedgate_common::announce::Outlet;
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
 use feedgate_embedded::{Embedded, Opening};
 
@@ -23,8 +24,13 @@ pub(crate) struct Stores {
     pub(crate) jobs: Arc<dyn Jobs>,
     /// The carrier of wakes between nodes.
     pub(crate) doorbell: Arc<dyn Doorbell>,
+    /// Where events for other programs go; `None` if the Archive keeps them.
+    pub(crate) outlet: Option<Arc<dyn Outlet>>,
     /// This process's name among the nodes.
     pub(crate) node: String,
+    /// The connection to NATS, by which backends may send calls.
+    #[cfg(feature = "cluster")]
+    pub(crate) bus: Option<feedgate_nats::Bus>,
     /// The embedded stores, if these are they, to be synced to disk at the end.
     pub(crate) embedded: Option<Embedded>,
 }
@@ -34,7 +40,7 @@ impl Stores {
     /// safe.
     pub(crate) async fn open_embedded(settings: &Settings, accept_loss: bool) -> anyhow::Result<Self> {
         let (path, buckets, pull_above) = (settings.data.clone(), settings.buckets, settings.pull_above);
-        let opening = Opening { buckets, pull_above, accept_loss };
+        let opening = Opening { buckets, pull_above, accept_loss, kept: settings.events.embedded() };
         let embedded = tokio::task::spawn_blocking(move || Embedded::open_with(&path, opening)).await??;
         Ok(Self {
             archive: embedded.archive.clone(),
@@ -42,7 +48,10 @@ impl Stores {
             sessions: embedded.sessions.clone(),
             jobs: embedded.jobs.clone(),
             doorbell: embedded.doorbell.clone(),
+            outlet: None,
             node: STANDALONE.to_owned(),
+            #[cfg(feature = "cluster")]
+            bus: None,
             embedded: Some(embedded),
         })
     }

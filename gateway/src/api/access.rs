@@ -1,13 +1,18 @@
 //! Who makes a request, and what that caller may do.
 //!
 //! ```text
-//!   Authorization: Bearer <api key>   Backend   everything
-//!                  Bearer <JWT>       Reader    GET on what belongs to `sub`, nothing else
+//!   Authorization: Bearer <API key>   backend   what the roles of the key allow: read, publish, admin
+//!                  Bearer <key>       console   everything; the key of a session of the console
+//!                  Bearer <JWT>       reader    GET on what belongs to `sub`, and what of it `sub` has seen; and what is
+//!                                               said of any user; nothing else
+//!   no request: a message of a backend           publish, and read; who may send one, the bus has checked
 //! ```
 //!
-//! A handler states its need by the first extractor it takes: [`Backend`], or [`Caller`] and then [`Caller::may_read`].
-//! So credentials are checked before anything else of the request is. They are never part of a problem or a log line;
-//! nothing here can print them. On a port that offers [`Surface::Readers`] no caller is a Backend.
+//! A handler states its need by the first extractor it takes. For a backend it is [`ReadKey`], [`PublishKey`] or
+//! [`AdminKey`]. For a reader, or a backend that may read, it is [`Caller`], and then [`Caller::may_read`]; for a reader
+//! who has seen something, or a backend that may publish, it is [`ReaderOrPublisher`], and then the same. So
+//! credentials are checked before anything else of the request is. They are never part of a problem or a log line;
+//! nothing here can print them. On a port that offers [`Surface::Readers`] no caller is a backend.
 //!
 //! The reads of each reader, and of all readers at one address, are limited in number at once and per second. This is
 //! checked here too, so that it holds for every route that a reader's token opens. The rate of backends is not limited.
@@ -18,89 +23,188 @@ use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use feedgate_common::UserId;
+use feedgate_common::archive::Names;
 
 use super::Api;
 use super::answer::{Permit, Tickets};
+use super::coding::Coding;
+use super::inside::Inside;
+use super::names::user_no;
 use super::problem::{Kind, Problem};
-use crate::auth::TokenError;
+use crate::auth::console::Console;
 use crate::auth::verifier::Verifier;
-use crate::limits::budget::{Budget, Share};
-use crate::limits::quotas::Quotas;
+use crate::auth::{Claims, Role, Roles, TokenError};
+use crate::limits::budget::{Budget, Reservation, Share};
+use crate::limits::quotas::{Quotas, Ticket, TooMany};
 use crate::net::address::{AddressKey, Client};
 use crate::net::lobby::{Guest, Standing};
 use crate::net::surface::Surface;
-use crate::node::Node;
+use crate::node::revocations::Revocations;
+use crate::node::uptime::Uptime;
+use crate::node::{Node, Reads};
+use crate::settings::{LiveSettings, Settings};
+
+/// As how many reads of its address a token counts that never was good.
+const REFUSED_COSTS: u32 = 10;
 
 /// What a caller is checked with, and what the reads of callers are limited by.
 pub(crate) struct Access {
     pub(super) verifier: Arc<Verifier>,
+    /// The tickets and the sessions of the console.
+    pub(super) console: Arc<Console>,
     budget: Arc<Budget>,
     /// Limits what each user reads.
     users: Arc<Quotas<UserId>>,
     /// Limits what is read from each address.
     addresses: Arc<Quotas<AddressKey>>,
-    node: Arc<Node>,
+    reads: Arc<Reads>,
+    revocations: Arc<Revocations>,
+    uptime: Uptime,
+    settings: Arc<LiveSettings>,
 }
 
 impl Access {
-    pub(crate) fn new(node: Arc<Node>, verifier: Arc<Verifier>, budget: Arc<Budget>) -> Arc<Self> {
-        let settings = &node.settings;
-        let users = Quotas::new(settings.reads_per_user, settings.reads_per_user_per_sec);
-        let addresses = Quotas::new(settings.reads_per_address, settings.reads_per_address_per_sec);
-        Arc::new(Self { verifier, budget, users, addresses, node })
+    pub(crate) fn new(node: &Node, verifier: Arc<Verifier>, console: Arc<Console>, budget: Arc<Budget>) -> Arc<Self> {
+        let now = node.settings.now();
+        let users = Quotas::new(now.reads_per_user, now.reads_per_user_per_sec);
+        let addresses = Quotas::new(now.reads_per_address, now.reads_per_address_per_sec);
+        let (reads, revocations) = (node.reads.clone(), node.revocations.clone());
+        let (uptime, settings) = (node.uptime, node.settings.clone());
+        Arc::new(Self { verifier, console, budget, users, addresses, reads, revocations, uptime, settings })
+    }
+
+    /// From now on each user and each address may read as much as these settings say.
+    pub(crate) fn allow(&self, settings: &Settings) {
+        self.users.allow(settings.reads_per_user, settings.reads_per_user_per_sec);
+        self.addresses.allow(settings.reads_per_address, settings.reads_per_address_per_sec);
+    }
+
+    /// What these credentials allow a backend; `None` if they are none of a backend.
+    fn roles_of(&self, bearer: &str) -> Option<Roles> {
+        self.verifier.keys().roles_of(bearer).or_else(|| self.console.is_key(bearer).then_some(Roles::ADMIN))
+    }
+
+    /// Counts a request that shows no credentials in its head for its address, until the ticket is dropped; or says
+    /// which limit is reached.
+    pub(super) fn ticket(&self, client: Client) -> Result<Option<Ticket<AddressKey>>, TooMany> {
+        client.0.map(|key| self.addresses.begin(key, self.uptime.elapsed_ms())).transpose()
+    }
+
+    /// The valid token of a reader: `own`, which stands in another place than the header, else that of the header.
+    pub(super) fn token<'a>(&self, request: &'a Parts, own: Option<&'a str>) -> Result<&'a str, Problem> {
+        let token = own.map_or_else(|| bearer(request), Ok)?;
+        let client = Client::of(&request.extensions);
+        let ticket = self.ticket(client)?;
+        self.claims(token, client, ticket.as_ref())?;
+        shown(request, Standing::Reader);
+        Ok(token)
+    }
+
+    /// Checks a token. One that never was good costs its address more: to check a signature takes much longer than most
+    /// else that a stranger may ask for.
+    fn claims(&self, token: &str, client: Client, ticket: Option<&Ticket<AddressKey>>) -> Result<Claims, Problem> {
+        self.verifier.verify(token, client).map_err(|error| {
+            if let (TokenError::Invalid(_), Some(ticket)) = (error, ticket) {
+                ticket.costs(REFUSED_COSTS - 1, self.uptime.elapsed_ms());
+            }
+            refused(error)
+        })
     }
 
     /// Admits the caller of a request, or says why not.
-    fn admit(&self, request: &Parts) -> Result<Caller, Problem> {
-        let (bearer, node) = (bearer(request)?, self.node.clone());
-        if Surface::of(request) == Surface::All && self.verifier.keys.is_api_key(bearer) {
+    async fn admit(&self, request: &Parts, names: &dyn Names) -> Result<Caller, Problem> {
+        let reads = self.reads.clone();
+        if let Some(Inside { roles }) = request.extensions.get() {
+            let (who, share, tickets) = (Who::Backend(*roles), self.budget.of_backends(), Tickets::default());
+            return Ok(Caller { who, share, tickets, coding: Coding::Identity, reads });
+        }
+        let bearer = bearer(request)?;
+        let coding = if self.settings.now().compress { Coding::asked(&request.headers) } else { Coding::Identity };
+        if Surface::of(request) == Surface::All
+            && let Some(roles) = self.roles_of(bearer)
+        {
             shown(request, Standing::Backend);
-            return Ok(Caller { reader: None, share: self.budget.of_backends(), tickets: Tickets::default(), node });
+            let (share, tickets) = (self.budget.of_backends(), Tickets::default());
+            return Ok(Caller { who: Who::Backend(roles), share, tickets, coding, reads });
         }
         // The read is counted before the token is checked, so that guessing tokens counts too.
         let client = Client::of(&request.extensions);
-        let address = client.0.map(|key| self.addresses.begin(key, node.elapsed_ms())).transpose()?;
-        let user = self.verifier.verify(bearer, client).map_err(refused)?.user;
+        let address = self.ticket(client)?;
+        let claims = self.claims(bearer, client, address.as_ref())?;
+        // Nothing was ever revoked of a user without a number.
+        if let Some(number) = user_no(names, &claims.user).await? {
+            let before = self.revocations.before(number).await?;
+            claims.outlive(before).map_err(refused)?;
+        }
+        let user = claims.user;
         shown(request, Standing::Reader);
-        let tickets = Tickets { _user: Some(self.users.begin(user.clone(), node.elapsed_ms())?), _address: address };
-        Ok(Caller { share: self.budget.of(&user), reader: Some(user), tickets, node })
+        let tickets =
+            Tickets { _user: Some(self.users.begin(user.clone(), self.uptime.elapsed_ms())?), _address: address };
+        Ok(Caller { share: self.budget.of(&user), who: Who::Reader(user), tickets, coding, reads })
     }
 }
 
 /// A caller whose credentials are valid.
 pub(crate) struct Caller {
-    /// The user whose token it is; `None` for a caller with the API key.
-    reader: Option<UserId>,
+    who: Who,
     share: Arc<Share>,
     tickets: Tickets,
-    node: Arc<Node>,
+    coding: Coding,
+    reads: Arc<Reads>,
 }
 
-/// A caller with the API key.
-pub(crate) struct Backend(pub(crate) Caller);
+/// Whose credentials they are.
+enum Who {
+    /// The user whose token it is.
+    Reader(UserId),
+    /// A backend whose API key has these roles.
+    Backend(Roles),
+}
 
 impl Caller {
-    /// 403 unless the caller may read what belongs to `user`.
+    /// 403 unless the caller may read what belongs to `user`, or say what `user` has seen of it.
     pub(crate) fn may_read(&self, user: &UserId) -> Result<(), Problem> {
-        match &self.reader {
-            Some(me) if me != user => Err(Problem::new(
+        match &self.who {
+            Who::Reader(me) if me != user => Err(Problem::new(
                 Kind::Forbidden,
                 format!("this token is of user {me} and opens nothing of user {user}"),
             )),
-            _ => Ok(()),
+            Who::Reader(_) | Who::Backend(_) => Ok(()),
         }
     }
 
     /// The user whose token this is; `None` for a backend.
     pub(crate) fn reader(&self) -> Option<&UserId> {
-        self.reader.as_ref()
+        match &self.who {
+            Who::Reader(user) => Some(user),
+            Who::Backend(_) => None,
+        }
+    }
+
+    /// The caller, if it is a backend whose API key allows what takes `role`.
+    fn with(self, role: Role) -> Result<Self, Problem> {
+        let Who::Backend(roles) = self.who else {
+            return Err(Problem::new(Kind::Forbidden, "a reader's token may not do this; it takes an API key"));
+        };
+        if !roles.allow(role) {
+            let role = role.name();
+            let detail = format!("this API key has the role {roles}; what you ask for takes the role {role}, or admin");
+            return Err(Problem::new(Kind::Forbidden, detail));
+        }
+        Ok(self)
+    }
+
+    /// Waits for room for `bytes`, the most that an answer takes in memory that goes on. Holds nothing if it fails or is
+    /// dropped.
+    pub(crate) async fn hold(&self, bytes: usize) -> Result<Reservation, Problem> {
+        Ok(self.share.reserve(bytes).await?)
     }
 
     /// Waits for room for `bytes`, the most that the read and its answer take in memory, and until the stores may be
     /// read. Holds nothing if it fails or is dropped.
     pub(crate) async fn permit(self, bytes: usize) -> Result<Permit, Problem> {
         let held = self.share.reserve(bytes).await?;
-        Ok(Permit::new(held, self.tickets, self.node.read_permit().await))
+        Ok(Permit::new(held, self.tickets, self.coding, self.reads.permit().await))
     }
 }
 
@@ -108,32 +212,118 @@ impl FromRequestParts<Api> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
-        api.access.admit(parts)
+        let caller = api.access.admit(parts, &*api.archive).await?;
+        if caller.reader().is_some() { Ok(caller) } else { caller.with(Role::Read) }
     }
 }
 
-impl FromRequestParts<Api> for Backend {
+/// A caller who may say what a reader has seen: that reader, or a backend whose API key has the role `publish`, or
+/// `admin`.
+pub(crate) struct ReaderOrPublisher(pub(crate) Caller);
+
+impl FromRequestParts<Api> for ReaderOrPublisher {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
-        if Surface::of(parts) == Surface::Readers {
-            let detail = "what takes the API key is not on this port; it is where the server's admin_listen says";
-            return Err(Problem::new(Kind::NoSuchRoute, detail));
-        }
-        let caller = Caller::from_request_parts(parts, api).await?;
-        match caller.reader {
-            None => Ok(Self(caller)),
-            Some(_) => Err(Problem::new(Kind::Forbidden, "a reader's token may not do this; it takes the API key")),
+        let caller = api.access.admit(parts, &*api.archive).await?;
+        let caller = if caller.reader().is_some() { caller } else { caller.with(Role::Publish)? };
+        Ok(Self(caller))
+    }
+}
+
+/// A caller whose API key has the role `read`, or `admin`.
+pub(crate) struct ReadKey(pub(crate) Caller);
+
+/// A caller whose API key has the role `publish`, or `admin`.
+pub(crate) struct PublishKey(pub(crate) Caller);
+
+/// A caller whose API key has the role `admin`.
+pub(crate) struct AdminKey;
+
+impl FromRequestParts<Api> for ReadKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        backend(parts, api, Role::Read).await.map(Self)
+    }
+}
+
+impl FromRequestParts<Api> for PublishKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        backend(parts, api, Role::Publish).await.map(Self)
+    }
+}
+
+impl FromRequestParts<Api> for AdminKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        backend(parts, api, Role::Admin).await.map(|_| Self)
+    }
+}
+
+/// A caller who may open a session of the console: by a ticket, or by an API key with the role `admin`.
+pub(crate) struct Entering(Option<String>);
+
+impl Entering {
+    /// Uses up the ticket; 401 if another request was faster. An API key has none.
+    pub(super) fn use_up(self, access: &Access) -> Result<(), Problem> {
+        match self.0 {
+            Some(ticket) if !access.console.take(&ticket) => Err(used()),
+            _ => Ok(()),
         }
     }
+}
+
+impl FromRequestParts<Api> for Entering {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Problem> {
+        not_for_readers(parts)?;
+        let ticket = bearer(parts)?;
+        if api.access.console.is_ticket(ticket) {
+            return Ok(Self(Some(ticket.to_owned())));
+        }
+        match backend(parts, api, Role::Admin).await {
+            Ok(_) => Ok(Self(None)),
+            Err(refused) if refused.kind == Kind::BadCredentials => Err(used()),
+            Err(refused) => Err(refused),
+        }
+    }
+}
+
+/// The caller of a route that takes an API key with this role. Such a route is not on a port for readers.
+async fn backend(parts: &Parts, api: &Api, role: Role) -> Result<Caller, Problem> {
+    not_for_readers(parts)?;
+    api.access.admit(parts, &*api.archive).await?.with(role)
+}
+
+/// 404 on a port that is for readers alone.
+fn not_for_readers(parts: &Parts) -> Result<(), Problem> {
+    let detail = "what takes an API key is not on this port; it is where the server's admin_listen says";
+    match Surface::of(parts) {
+        Surface::Readers => Err(Problem::new(Kind::NoSuchRoute, detail)),
+        Surface::All => Ok(()),
+    }
+}
+
+/// The problem for a ticket that opens nothing.
+fn used() -> Problem {
+    let detail =
+        "this ticket was used before or is older than 10 minutes; `feedgate console` prints a link with a new one";
+    Problem::new(Kind::BadCredentials, detail)
 }
 
 /// The problem for a token that was refused.
 fn refused(error: TokenError) -> Problem {
     let detail = match error {
         TokenError::Expired => "the token has expired; get a new one from your backend".to_owned(),
+        TokenError::Revoked => "the token was revoked; get a new one from your backend".to_owned(),
+        TokenError::UnknownKey => format!("the {}; try again in some seconds", error.why()),
         TokenError::Invalid(why) => {
-            format!("the bearer is neither the API key nor a token that this server takes ({why})")
+            format!("the bearer is neither an API key nor a token that this server takes ({why})")
         }
     };
     Problem::new(Kind::BadCredentials, detail)
@@ -150,7 +340,7 @@ fn shown(request: &Parts, standing: Standing) {
 fn bearer(parts: &Parts) -> Result<&str, Problem> {
     let mut lines = parts.headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else {
-        let detail = "send the header Authorization: Bearer and the API key, or a reader's token";
+        let detail = "send the header Authorization: Bearer and an API key, or a reader's token";
         return Err(Problem::new(Kind::NoCredentials, detail));
     };
     if lines.next().is_some() {

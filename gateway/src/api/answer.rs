@@ -1,7 +1,7 @@
-//! An answer to a read: JSON whose bytes are counted in memory until the caller has taken them.
+//! An answer to a read: JSON, coded as the caller asks, whose bytes are counted in memory until the caller has taken them.
 //!
 //! ```text
-//!   permit ──▶ read ──▶ encode into pieces ──▶ each piece is given back, and no longer counted, when it is written
+//!   permit ──▶ read ──▶ JSON ──▶ gzip, if asked for ──▶ pieces ──▶ each piece is given back, and no longer counted, when it is written
 //! ```
 
 use std::collections::VecDeque;
@@ -19,6 +19,7 @@ use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::coding::Coding;
 use crate::limits::budget::Reservation;
 use crate::limits::quotas::Ticket;
 use crate::net::address::AddressKey;
@@ -37,42 +38,53 @@ pub(crate) struct Tickets {
 pub(crate) struct Permit {
     held: Reservation,
     tickets: Arc<Tickets>,
+    coding: Coding,
     _reads: OwnedSemaphorePermit,
 }
 
 impl Permit {
     /// Begins a read; `held` must have room for the most bytes that it takes.
-    pub(crate) fn new(held: Reservation, tickets: Tickets, reads: OwnedSemaphorePermit) -> Self {
-        Self { held, tickets: Arc::new(tickets), _reads: reads }
+    pub(crate) fn new(held: Reservation, tickets: Tickets, coding: Coding, reads: OwnedSemaphorePermit) -> Self {
+        Self { held, tickets: Arc::new(tickets), coding, _reads: reads }
     }
 
     /// Makes a response with status 200 from what was read. The permit for the stores is given back here; the bytes of
     /// the answer stay counted until they are written.
     pub(crate) fn answer(self, found: &impl Serialize) -> Response {
-        let Self { mut held, tickets, _reads } = self;
+        let Self { mut held, tickets, coding, _reads } = self;
         let mut json = Pieces::default();
         serde_json::to_writer(&mut json, found).expect("our own values serialize, and memory takes all");
+        let (mut pieces, mut coded) = (json.into_all(), Pieces::default());
+        let coded_by = coding.apply(&mut pieces, &mut coded);
+        if coded_by.is_some() {
+            pieces = coded.into_all();
+        }
         let piece = |bytes: Vec<u8>| {
             let held = held.split(bytes.capacity());
             Bytes::from_owner(Piece { bytes, _held: held, _tickets: tickets.clone() })
         };
-        let left = Left(json.into_all().into_iter().map(piece).collect());
+        let left = Left(pieces.into_iter().map(piece).collect());
         let mut response = Response::new(Body::new(left));
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        if let Some(name) = coded_by {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(name));
+        }
         response
     }
 }
 
-/// JSON in pieces, while it is being encoded.
+/// A body in pieces, while it is being written.
 #[derive(Default)]
 struct Pieces {
-    full: VecDeque<Vec<u8>>,
+    full: Vec<Vec<u8>>,
     last: Vec<u8>,
 }
 
 impl Pieces {
-    fn into_all(mut self) -> VecDeque<Vec<u8>> {
-        self.full.push_back(self.last);
+    fn into_all(mut self) -> Vec<Vec<u8>> {
+        self.full.push(self.last);
         self.full
     }
 }
@@ -81,7 +93,7 @@ impl io::Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.last.len() == PIECE_BYTES {
             let next = Vec::with_capacity(PIECE_BYTES);
-            self.full.push_back(std::mem::replace(&mut self.last, next));
+            self.full.push(std::mem::replace(&mut self.last, next));
         }
         let fits = bytes.len().min(PIECE_BYTES - self.last.len());
         self.last.extend_from_slice(&bytes[..fits]);
@@ -141,7 +153,7 @@ mod tests {
         let left =
             || NODE_MIN / 16 - (0..).take_while(|n| share.try_reserve(n * 1024).is_some()).last().unwrap() * 1024;
         let reading = reads.clone().try_acquire_owned().unwrap();
-        let permit = Permit::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), reading);
+        let permit = Permit::new(share.try_reserve(1_000_000).unwrap(), Tickets::default(), Coding::Identity, reading);
         let text = "x".repeat(100_000);
         let mut body = permit.answer(&text).into_body();
         assert!(reads.try_acquire().is_ok(), "the stores are free for others");

@@ -10,7 +10,7 @@ use feedgate_common::change::Class;
 use feedgate_common::{Archive, OutboxSeq, UserId};
 use serde::Serialize;
 
-use super::access::Backend;
+use super::access::{PublishKey, ReadKey};
 use super::fields::Field;
 use super::names::user_no;
 use super::payload::{ONE, Payload};
@@ -29,7 +29,7 @@ pub(super) struct About {
 
 /// Answers `GET /v1/authors/{author}`. A user that was never named is an author without followers.
 pub(super) async fn read(
-    _: Backend,
+    _: ReadKey,
     State(archive): State<Arc<dyn Archive>>,
     Segment(author): Segment<UserId>,
     _: NoQuery,
@@ -43,7 +43,7 @@ pub(super) async fn read(
 
 /// Answers `PUT /v1/authors/{author}` with `{"class":…}`. The class counts from the next item on.
 pub(super) async fn classify(
-    _: Backend,
+    _: PublishKey,
     State(writer): State<Writer>,
     Segment(author): Segment<UserId>,
     _: NoQuery,

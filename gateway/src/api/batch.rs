@@ -60,7 +60,7 @@ pub(super) async fn carry_out<T, R: Serialize>(
         };
         match written.next().expect("the Archive answers each write") {
             Ok(written) => Outcome::Done(answer(context, written)),
-            Err(refused) => Outcome::Refused(Problem::from(refused).or_at(&format!("/ops/{i}"))),
+            Err(refused) => Outcome::Refused(Problem::from(refused).within(&format!("/ops/{i}"))),
         }
     });
     Ok(Json(Results { results: results.collect() }).into_response())

@@ -15,7 +15,7 @@ use super::names::intern;
 use super::problem::{Problem, short};
 use super::query::{Params, Query, Segment, decimal};
 use crate::limits::budget::{ANSWER_BYTES, most};
-use crate::node::Node;
+use crate::node::Reads;
 
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
@@ -41,24 +41,24 @@ struct ChangeJson {
 pub(super) async fn read(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
-    State(node): State<Arc<Node>>,
+    State(reads): State<Arc<Reads>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let params = query.only(&["name", "offset", "epoch", "limit"])?;
-    let feed = params.feed(node.feeds.named())?;
+    let feed = params.feed(reads.feeds.named())?;
     let (after, limit) = (position(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
     let permit = caller.permit(most(limit, ANSWER_BYTES)).await?;
     let key = InboxKey { reader: intern(&*archive, &user).await?, feed };
-    node.touches.note(key);
+    reads.touches.note(key);
     let after = match after {
         Some(position) => position,
-        None => Position { offset: 0, ..node.changes.head(key).await? },
+        None => Position { offset: 0, ..reads.changes.head(key).await? },
     };
-    match node.changes.read(key, after, limit).await? {
+    match reads.changes.read(key, after, limit).await? {
         Read::Entries { entries, head, .. } => {
-            let changes = lines(&node.changes, feed, &entries).await?;
+            let changes = lines(&reads.changes, feed, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
             Ok(permit.answer(&Answer { changes, position, head }))
         }
@@ -86,7 +86,7 @@ async fn lines(changes: &Changes, feed: FeedId, entries: &[Numbered]) -> Result<
 }
 
 /// Reads `offset` and `epoch`, which must be given together; `None` if neither is, to begin at the log's start.
-fn position(params: &Params) -> Result<Option<Position>, Problem> {
+pub(super) fn position(params: &Params) -> Result<Option<Position>, Problem> {
     let epoch: Option<Epoch> = params.parse("epoch")?;
     let offset = params.get("offset").map(|text| {
         let wrong = || Problem::parameter("offset", format!("offset must be a number from 0, not {:?}", short(text)));

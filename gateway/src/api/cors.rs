@@ -2,8 +2,8 @@
 //! another origin.
 //!
 //! ```text
-//!   OPTIONS with Origin ──▶ 204: GET, with an Authorization header     (the browser's question, without credentials)
-//!   GET with Origin     ──▶ the answer, and that this origin may see it
+//!   OPTIONS with Origin ──▶ 204: the method, and the headers that a page may send     (the browser's question)
+//!   GET, POST, PUT, PATCH, DELETE with Origin ──▶ the answer, and that this origin may see it
 //! ```
 //!
 //! The pages are those of `allowed_origins`, as for WebSockets; or all, if it is empty. There are no cookies here, so a
@@ -16,48 +16,89 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::settings::Settings;
+use crate::settings::LiveSettings;
+
+/// The path where a reader's token also takes PUT.
+const SEEN: &str = "/v1/users/{user}/seen";
+
+/// The path where a reader's token takes PUT and DELETE, and no GET.
+const REACTION: &str = "/v1/items/{id}/reactions/{kind}/{user}";
+
+/// The path where a reader's token reads comments and writes one.
+const COMMENTS: &str = "/v1/items/{id}/comments";
+
+/// The path of one comment, which a reader's token reads, edits and deletes.
+const COMMENT: &str = "/v1/items/{id}/comments/{comment}";
 
 /// The paths whose GET takes a reader's token.
 const FOR_READERS: &[&str] = &[
     "/v1/items",
     "/v1/items/{id}",
+    "/v1/users/{user}",
+    COMMENTS,
+    COMMENT,
+    "/v1/items/{id}/reactions",
     "/v1/users/{user}/following",
     "/v1/users/{user}/muted",
     "/v1/users/{user}/hidden",
     "/v1/users/{user}/blocked",
     "/v1/users/{user}/feed",
     "/v1/users/{user}/changes",
+    SEEN,
     "/v1/users/{user}/outbox",
     "/v1/users/{user}/sessions",
+    "/connection/uni_sse",
 ];
 
-/// The middleware around every route: answers the browser's question, and names the allowed origin in answers.
-pub(super) async fn share(State(settings): State<Arc<Settings>>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>();
-    if !path.is_some_and(|path| FOR_READERS.contains(&path.as_str())) {
-        return next.run(request).await;
+/// The paths of sessions where WebSocket is blocked, each with its method.
+const FOR_SESSIONS: &[(&str, &str)] =
+    &[("/connection/http_stream", "POST"), ("/connection/sse", "GET"), ("/emulation", "POST")];
+
+/// What pages may send to a path: the methods, and the headers that need a permission.
+fn shared(path: &str) -> Option<(&'static str, &'static str)> {
+    if path == SEEN {
+        return Some(("GET, PUT", "Authorization, Content-Type"));
     }
-    let allowed = allowed(request.headers(), &settings.allowed_origins);
+    if path == REACTION {
+        return Some(("PUT, DELETE", "Authorization"));
+    }
+    if path == COMMENTS {
+        return Some(("GET, POST", "Authorization, Content-Type, Idempotency-Key"));
+    }
+    if path == COMMENT {
+        return Some(("GET, PATCH, DELETE", "Authorization, Content-Type, If-Match"));
+    }
+    if FOR_READERS.contains(&path) {
+        return Some(("GET", "Authorization"));
+    }
+    FOR_SESSIONS.iter().find(|(known, _)| *known == path).map(|(_, method)| (*method, "Content-Type"))
+}
+
+/// The middleware around every route: answers the browser's question, and names the allowed origin in answers.
+pub(super) async fn share(State(settings): State<Arc<LiveSettings>>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    let Some(shared) = path.and_then(|path| shared(path.as_str())) else { return next.run(request).await };
+    let allowed = allowed(request.headers(), &settings.now().allowed_origins);
     let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match (&allowed, asked) {
-        (Some(_), Some(_)) if request.method() == Method::OPTIONS => permission(),
+        (Some(_), Some(_)) if request.method() == Method::OPTIONS => permission(shared),
         _ => next.run(request).await,
     };
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = allowed {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("ETag, Retry-After"));
+        headers
+            .insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("ETag, Retry-After, X-Request-Id"));
     }
     response
 }
 
 /// The answer to the browser's question; the browser may remember it for ten minutes.
-fn permission() -> Response {
+fn permission((method, headers): (&'static str, &'static str)) -> Response {
     let permission = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET"),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, method),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, headers),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];
     (StatusCode::NO_CONTENT, permission).into_response()
@@ -86,5 +127,9 @@ mod tests {
         offered.sort_unstable();
         shared.sort_unstable();
         assert_eq!(shared, offered);
+        assert!(readers(&document["paths"][REACTION]["put"]) && readers(&document["paths"][REACTION]["delete"]));
+        assert_eq!(super::shared(REACTION), Some(("PUT, DELETE", "Authorization")));
+        assert!(readers(&document["paths"][COMMENTS]["post"]) && readers(&document["paths"][COMMENT]["patch"]));
+        assert!(super::shared(COMMENT).is_some_and(|(methods, _)| methods == "GET, PATCH, DELETE"));
     }
 }

@@ -4,34 +4,43 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use feedgate_common::around::Viewer;
 use feedgate_common::feed::Limit;
 use feedgate_common::{Archive, InboxKey, UserId};
 
 use super::access::Caller;
-use super::names::intern;
+use super::items::viewer;
+use super::names::{intern, user_no};
 use super::problem::Problem;
 use super::query::{Query, Segment};
-use crate::limits::budget::{ANSWER_BYTES, most};
-use crate::node::Node;
+use crate::around::AROUND_MAX;
+use crate::limits::budget::{ANSWER_BYTES, most_with_people};
+use crate::node::Reads;
 use crate::protocol::page_json::{self, PageJson};
 
 /// Answers `GET /v1/users/{user}/feed`. The position is read before the page, so a client may subscribe from it: it
-/// gets changes that it has already seen rather than miss one.
+/// gets changes that it has already seen rather than miss one. The viewer is the user whose feed it is, unless a backend
+/// names another one.
 pub(super) async fn page(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
-    State(node): State<Arc<Node>>,
+    State(reads): State<Arc<Reads>>,
     Segment(user): Segment<UserId>,
     query: Query,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
-    let params = query.only(&["name", "limit", "cursor"])?;
-    let feed = params.feed(node.feeds.named())?;
+    let params = query.only(&["name", "limit", "cursor", "viewer"])?;
+    let feed = params.feed(reads.feeds.named())?;
     let (before, limit) = (params.cursor()?, params.limit(page_json::LIMIT_DEFAULT, page_json::LIMIT_MAX)?);
-    let permit = caller.permit(most(limit + 1, ANSWER_BYTES)).await?;
+    let viewer = viewer(&caller, &params)?;
+    let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
     let reader = intern(&*archive, &user).await?;
     let key = InboxKey { reader, feed };
-    node.touches.note(key);
-    let page = node.pages.page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
-    Ok(permit.answer(&PageJson::from(page)))
+    reads.touches.note(key);
+    let page = reads.pages.page(key, before, Limit { items: limit, bytes: ANSWER_BYTES }).await?;
+    let viewer = match viewer {
+        Some(viewer) => Viewer::User(user_no(&*archive, &viewer).await?),
+        None => Viewer::User(Some(reader)),
+    };
+    Ok(permit.answer(&PageJson::joined(page, &*archive, viewer, ANSWER_BYTES).await?))
 }

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
+use feedgate_common::FeedId;
+use feedgate_common::named::NamedFeeds;
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -114,6 +116,18 @@ impl<'a> Field<'a> {
     /// The value, which must be an integer of 64 bits.
     pub(crate) fn integer(&self) -> Result<i64, Problem> {
         serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("an integer of 64 bits"))
+    }
+
+    /// The value, which must be a number from 0 of 64 bits.
+    pub(crate) fn count(&self) -> Result<u64, Problem> {
+        serde_json::from_str(self.raw.get()).map_err(|_| self.wrong("a number from 0"))
+    }
+
+    /// The feed of this name, which stands in the value.
+    pub(crate) fn feed(&self, name: &str, named: &NamedFeeds) -> Result<FeedId, Problem> {
+        let known = named.names();
+        let no_such = || self.refuse(format_args!("there is no feed named {:?}; there is {known}", short(name)));
+        named.by_name(name).ok_or_else(no_such)
     }
 
     /// The elements of the value, which must be a list of 1 to `max` of them, as they are written in the request.

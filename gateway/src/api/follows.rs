@@ -10,7 +10,7 @@ use feedgate_common::archive::{Follow, Names, Write};
 use feedgate_common::{Archive, Millis, UserId, UserNo, error};
 use serde::Serialize;
 
-use super::access::{Backend, Caller};
+use super::access::{Caller, PublishKey, ReadKey};
 use super::names::user_no;
 use super::problem::Problem;
 use super::query::{NoQuery, Query, Segment, Segments, decimal};
@@ -24,7 +24,7 @@ const LINE_MAX: usize = 512;
 
 /// Answers `PUT /v1/users/{user}/following/{author}` and sets the edge.
 pub(super) async fn follow(
-    _: Backend,
+    _: PublishKey,
     State(writer): State<Writer>,
     Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
@@ -35,7 +35,7 @@ pub(super) async fn follow(
 
 /// Answers `DELETE /v1/users/{user}/following/{author}` and removes the edge.
 pub(super) async fn unfollow(
-    _: Backend,
+    _: PublishKey,
     State(writer): State<Writer>,
     Segments(reader, author): Segments<UserId, UserId>,
     _: NoQuery,
@@ -72,7 +72,7 @@ pub(super) async fn following(
 
 /// Answers `GET /v1/users/{user}/followers`, for backends only.
 pub(super) async fn followers(
-    Backend(caller): Backend,
+    ReadKey(caller): ReadKey,
     State(archive): State<Arc<dyn Archive>>,
     Segment(user): Segment<UserId>,
     query: Query,
@@ -83,7 +83,7 @@ pub(super) async fn followers(
 /// Answers `GET /v1/users/{user}/mutual`: the users whom a user follows and is followed by. For backends only, since it
 /// tells of followers.
 pub(super) async fn mutual(
-    Backend(caller): Backend,
+    ReadKey(caller): ReadKey,
     State(archive): State<Arc<dyn Archive>>,
     Segment(user): Segment<UserId>,
     query: Query,

@@ -8,7 +8,7 @@ use feedgate_common::graph::Shield;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::access::Backend;
+use super::access::PublishKey;
 use super::batch::{self, Operation};
 use super::fields::{Field, Fields};
 use super::payload::Payload;
@@ -46,7 +46,7 @@ enum Verb {
 
 /// Answers `POST /v1/follows/batch` with one result for each operation.
 pub(super) async fn many(
-    _: Backend,
+    _: PublishKey,
     State(writer): State<Writer>,
     _: NoQuery,
     payload: Payload<{ batch::BYTES_MAX }>,

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::problem::{Kind, Problem};
 use super::query::NoQuery;
-use crate::node::Node;
+use crate::node::lease::Lease;
+use crate::node::uptime::Uptime;
+use crate::node::vitals::Vitals;
 
 /// The answer to either question, if it is yes.
 #[derive(Serialize)]
@@ -18,8 +20,12 @@ pub(super) struct Health {
 }
 
 /// Answers `GET /healthz`: whether the process makes progress. A broken store is no reason to restart it.
-pub(super) async fn alive(State(node): State<Arc<Node>>, _: NoQuery) -> Result<Json<Health>, Problem> {
-    if node.vitals.stuck(node.elapsed_ms()) {
+pub(super) async fn alive(
+    State(vitals): State<Arc<Vitals>>,
+    State(uptime): State<Uptime>,
+    _: NoQuery,
+) -> Result<Json<Health>, Problem> {
+    if vitals.stuck(uptime.elapsed_ms()) {
         return Err(Problem::new(Kind::Unavailable, "nothing has gone on here for a minute; restart this process"));
     }
     Ok(Json(Health { status: "alive" }))
@@ -27,15 +33,16 @@ pub(super) async fn alive(State(node): State<Arc<Node>>, _: NoQuery) -> Result<J
 
 /// Answers `GET /readyz`: whether every store answers, this node's sessions count, and it does not shut down.
 pub(super) async fn ready(
-    State(node): State<Arc<Node>>,
+    State(vitals): State<Arc<Vitals>>,
+    State(lease): State<Arc<Lease>>,
     State(stopping): State<CancellationToken>,
     _: NoQuery,
 ) -> Result<Json<Health>, Problem> {
     let why = if stopping.is_cancelled() {
         "this node is going away".to_owned()
-    } else if let Some(away) = node.vitals.away() {
+    } else if let Some(away) = vitals.away() {
         away
-    } else if !node.may_push() {
+    } else if !lease.may_push() {
         "this node's lease in the session pool has lapsed; its sessions wait until it is renewed".to_owned()
     } else {
         return Ok(Json(Health { status: "ready" }));

@@ -10,18 +10,20 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::feed::{FETCH, Limit, Stretch};
+use feedgate_common::around::Viewer;
+use feedgate_common::feed::{Cards, FETCH, Limit, Stretch};
 use feedgate_common::{Archive, Item, ItemId, UserId};
 use serde::Serialize;
 
-use super::access::{Backend, Caller};
+use super::access::{Caller, PublishKey};
 use super::names::user_no;
 use super::payload::{ONE, Payload};
 use super::problem::{Kind, Problem, short};
 use super::publish;
-use super::query::{ItemRef, NoQuery, Query, Segment};
+use super::query::{ItemRef, NoQuery, Params, Query, Segment};
 use super::writer::Writer;
-use crate::limits::budget::{ANSWER_BYTES, most};
+use crate::around::{self, AROUND_MAX, Shown, authors_of};
+use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
 
 /// The most ids in one request.
 const IDS_MAX: usize = 100;
@@ -31,23 +33,47 @@ pub(super) async fn read(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
     Segment(which): Segment<ItemRef>,
-    _: NoQuery,
+    query: Query,
 ) -> Result<Response, Problem> {
+    let viewer = viewer(&caller, &query.only(&["viewer"])?)?;
     let reader = caller.reader().cloned();
-    let permit = caller.permit(most(1, ANSWER_BYTES)).await?;
+    let permit = caller.permit(most(2, ANSWER_BYTES) + 2 * AROUND_MAX).await?;
     let id = resolve(&*archive, &which).await?;
     let found = visible(reader.as_ref(), &*archive, archive.items(&[id]).await?).await?;
-    let item = found.into_iter().flatten().next().ok_or_else(|| missing(&which))?;
-    Ok((etag(&item), permit.answer(&item)).into_response())
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    let viewer = seen_as(&*archive, viewer).await?;
+    let shown = around::join(&*archive, viewer, found, ANSWER_BYTES).await?;
+    let item = shown.first().ok_or_else(|| missing(&which))?;
+    Ok((etag(item.item()), permit.answer(item)).into_response())
+}
+
+/// The user as whom the items are seen: the reader of the token, or whom a backend names with `?viewer=`; `None` if it
+/// names nobody.
+pub(super) fn viewer(caller: &Caller, params: &Params) -> Result<Option<UserId>, Problem> {
+    let named = params.parse::<UserId>("viewer")?;
+    if let Some(named) = &named {
+        caller.may_read(named)?;
+    }
+    Ok(caller.reader().cloned().or(named))
+}
+
+/// The viewer of this name; a backend if nobody is named.
+async fn seen_as(archive: &dyn Archive, viewer: Option<UserId>) -> Result<Viewer, Problem> {
+    Ok(match viewer {
+        Some(viewer) => Viewer::User(user_no(archive, &viewer).await?),
+        None => Viewer::Backend,
+    })
 }
 
 /// Several items, and the ids of those that the caller does not see.
 #[derive(Serialize)]
 struct Items {
-    items: Vec<Arc<Item>>,
+    items: Vec<Shown>,
     missing: Vec<ItemId>,
     /// The `ids` of the next request, for items that found no room; `None` if all were looked at.
     next: Option<String>,
+    #[serde(skip_serializing_if = "Cards::is_empty")]
+    people: Cards,
 }
 
 /// Answers `GET /v1/items?ids=a,b`: the items that exist and are visible, in the order asked, and the ids of the
@@ -57,9 +83,10 @@ pub(super) async fn by_ids(
     State(archive): State<Arc<dyn Archive>>,
     query: Query,
 ) -> Result<Response, Problem> {
-    let ids = ids(query.only(&["ids"])?.get("ids"))?;
+    let params = query.only(&["ids", "viewer"])?;
+    let (ids, viewer) = (ids(params.get("ids"))?, viewer(&caller, &params)?);
     let reader = caller.reader().cloned();
-    let permit = caller.permit(most(ids.len(), ANSWER_BYTES)).await?;
+    let permit = caller.permit(most_with_people(ids.len(), ANSWER_BYTES) + ids.len() * AROUND_MAX).await?;
     let mut stretch = Stretch::new(Limit { items: IDS_MAX, bytes: ANSWER_BYTES });
     let (mut missing, mut left) = (Vec::new(), &ids[..]);
     while !left.is_empty() && !stretch.is_cut() {
@@ -76,13 +103,20 @@ pub(super) async fn by_ids(
             left = &left[1..];
         }
     }
-    let next = (!left.is_empty()).then(|| left.iter().map(ItemId::to_string).collect::<Vec<_>>().join(","));
-    Ok(permit.answer(&Items { items: stretch.finish().0, missing, next }))
+    let viewer = seen_as(&*archive, viewer).await?;
+    let (found, _) = stretch.finish();
+    let mut later: Vec<ItemId> = found.iter().map(|item| item.id).collect();
+    let items = around::join(&*archive, viewer, found, ANSWER_BYTES).await?;
+    let people = authors_of(&*archive, &items).await?;
+    later.drain(..items.len());
+    let later: Vec<String> = later.iter().chain(left).map(ItemId::to_string).collect();
+    let next = (!later.is_empty()).then(|| later.join(","));
+    Ok(permit.answer(&Items { items, missing, next, people }))
 }
 
 /// Answers `PATCH /v1/items/{id}` with `{"body":…}`.
 pub(super) async fn edit(
-    Backend(caller): Backend,
+    PublishKey(caller): PublishKey,
     State(archive): State<Arc<dyn Archive>>,
     State(writer): State<Writer>,
     Segment(which): Segment<ItemRef>,
@@ -102,7 +136,7 @@ pub(super) async fn edit(
 
 /// Answers `DELETE /v1/items/{id}`. Deleting an item again changes nothing and succeeds.
 pub(super) async fn delete(
-    _: Backend,
+    _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
     State(writer): State<Writer>,
     Segment(which): Segment<ItemRef>,
@@ -115,7 +149,7 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<ItemId, Problem> {
+pub(super) async fn resolve(archive: &dyn Archive, which: &ItemRef) -> Result<ItemId, Problem> {
     match which {
         ItemRef::Id(id) => Ok(*id),
         ItemRef::Foreign(key) => archive.item_by_foreign_id(key).await?.ok_or_else(|| missing(which)),
@@ -132,7 +166,7 @@ async fn write(writer: &Writer, which: &ItemRef, write: Write) -> Result<Written
 }
 
 /// The problem for an item that never was, is deleted, or is not for this reader; the words do not tell which.
-fn missing(which: &ItemRef) -> Problem {
+pub(super) fn missing(which: &ItemRef) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no item {which}"))
 }
 
@@ -141,7 +175,7 @@ fn etag(item: &Item) -> [(header::HeaderName, String); 1] {
 }
 
 /// The version that `If-Match` asks for; `None` for any.
-fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let wrong = || {
         Problem::header(
             "If-Match",
@@ -174,7 +208,7 @@ fn ids(text: Option<&str>) -> Result<Vec<ItemId>, Problem> {
 }
 
 /// The items of `found` that the reader sees, with `None` for the others. A backend, which has no `reader`, sees all.
-async fn visible(
+pub(super) async fn visible(
     reader: Option<&UserId>,
     archive: &dyn Archive,
     found: Vec<Option<Arc<Item>>>,
@@ -199,6 +233,22 @@ async fn visible(
         false => follows.contains(&item.author_no),
     };
     Ok(found.into_iter().map(|item| item.filter(sees)).collect())
+}
+
+/// The item, if it lives and the reader sees it; a backend sees all. Otherwise the problem that there is none.
+pub(super) async fn resolve_seen(
+    reader: Option<&UserId>,
+    archive: &dyn Archive,
+    which: &ItemRef,
+) -> Result<ItemId, Problem> {
+    let item = resolve(archive, which).await?;
+    if sees(reader, archive, item).await? { Ok(item) } else { Err(missing(which)) }
+}
+
+/// Whether the reader sees the item, or the backend, if there is no `reader`: then, whether it lives.
+pub(super) async fn sees(reader: Option<&UserId>, archive: &dyn Archive, item: ItemId) -> Result<bool, Problem> {
+    let found = visible(reader, archive, archive.items(&[item]).await?).await?;
+    Ok(found.iter().any(Option::is_some))
 }
 
 #[cfg(test)]

@@ -13,25 +13,40 @@
 pub(crate) mod access;
 mod answer;
 mod authors;
+pub(crate) mod backup;
 mod batch;
 mod changes;
+mod coding;
+mod comments;
+mod console;
 mod cors;
+mod dead_notices;
 mod deadline;
+mod devices;
+pub(crate) mod events;
+mod explain;
 mod feed;
 mod fields;
 mod follows;
 mod graph;
 mod health;
+pub(crate) mod inside;
 mod items;
+pub(crate) mod metrics;
 mod names;
 mod outbox;
 pub(crate) mod payload;
+mod people;
 mod problem;
 mod problems;
 mod publish;
 mod query;
+mod reactions;
 mod relay;
+mod seen;
+mod session;
 mod sessions;
+pub(crate) mod settings;
 mod shields;
 mod stats;
 mod token;
@@ -46,15 +61,25 @@ use axum::http::{Method, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use feedgate_common::Archive;
 use feedgate_common::feed::Feeds;
 use feedgate_common::graph::Shield;
+use feedgate_common::metrics::Registry;
+use feedgate_common::named::NamedFeeds;
+use feedgate_common::{Archive, Jobs};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::verifier::Verifier;
-use crate::node::Node;
+use crate::node::lease::Lease;
+use crate::node::revocations::Revocations;
+use crate::node::uptime::Uptime;
+use crate::node::vitals::Vitals;
+use crate::node::{LocalSessions, Node, Reads};
+use crate::settings::LiveSettings;
 use access::Access;
-use payload::Memory;
+use backup::Copying;
+use events::Streams;
+use metrics::Metrics;
+use payload::{DeviceMemory, Memory};
 use problem::{Kind, Problem, short};
 use writer::Writer;
 
@@ -65,11 +90,24 @@ pub(crate) struct Api {
     /// The truth, as requests read it.
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) node: Arc<Node>,
-    /// The memory for request bodies.
+    pub(crate) named: Arc<NamedFeeds>,
+    /// The memory for request bodies of backends.
     pub(crate) memory: Memory,
+    /// The memory for what devices send by requests.
+    pub(crate) device_memory: DeviceMemory,
+    /// What is counted of requests.
+    pub(crate) metrics: Arc<Metrics>,
+    /// What a scrape is answered from.
+    pub(crate) registry: Arc<Registry>,
     /// Cancelled when the drain begins.
     pub(crate) stopping: CancellationToken,
     pub(crate) writer: Writer,
+    /// The places of streams of events.
+    pub(crate) streams: Streams,
+    /// The place of the only backup at a time.
+    pub(crate) copying: Copying,
+    /// Tells the settings that hold now.
+    pub(crate) shown: settings::Telling,
 }
 
 /// Lets a handler take each of these parts of the API as its `State`.
@@ -84,12 +122,26 @@ macro_rules! parts {
 }
 
 parts! {
+    Arc<Access>: access,
     Arc<dyn Archive>: archive,
-    Arc<Feeds>: node.feeds,
+    Copying: copying,
+    settings::Telling: shown,
+    DeviceMemory: device_memory,
+    Arc<NamedFeeds>: named,
     Memory: memory,
-    Arc<Node>: node,
+    Arc<Feeds>: node.reads.feeds,
+    Arc<dyn Jobs>: node.jobs,
+    Arc<Lease>: node.lease,
+    Arc<LocalSessions>: node.local,
+    Arc<Reads>: node.reads,
+    Arc<Registry>: registry,
+    Arc<Revocations>: node.revocations,
+    Arc<LiveSettings>: node.settings,
     CancellationToken: stopping,
+    Streams: streams,
+    Uptime: node.uptime,
     Arc<Verifier>: access.verifier,
+    Arc<Vitals>: node.vitals,
     Writer: writer
 }
 
@@ -101,7 +153,13 @@ const ROUTES: &[Route] = &[
     ("/v1/items", || get(items::by_ids).post(publish::one)),
     ("/v1/items/batch", || post(publish::many)),
     ("/v1/items/{id}", || get(items::read).patch(items::edit).delete(items::delete)),
+    ("/v1/items/{id}/comments", || get(comments::list).post(comments::make)),
+    ("/v1/items/{id}/comments/{comment}", || get(comments::read).patch(comments::edit).delete(comments::delete)),
+    ("/v1/items/{id}/reactions", || get(reactions::list)),
+    ("/v1/items/{id}/reactions/{kind}/{user}", || put(reactions::give).delete(reactions::take_back)),
     ("/v1/follows/batch", || post(graph::many)),
+    ("/v1/users/{user}", || get(people::read).put(people::put).delete(people::remove)),
+    ("/v1/people/batch", || post(people::many)),
     ("/v1/users/{user}/following", || get(follows::following)),
     ("/v1/users/{user}/following/{author}", || put(follows::follow).delete(follows::unfollow)),
     ("/v1/users/{user}/followers", || get(follows::followers)),
@@ -114,14 +172,31 @@ const ROUTES: &[Route] = &[
     ("/v1/users/{user}/blocked/{other}", || shields::one(Shield::Block)),
     ("/v1/users/{user}/feed", || get(feed::page)),
     ("/v1/users/{user}/changes", || get(changes::read)),
+    ("/v1/users/{user}/seen", || get(seen::read).put(seen::see)),
     ("/v1/users/{user}/outbox", || get(outbox::page)),
     ("/v1/users/{user}/sessions", || get(sessions::list)),
     ("/v1/users/{user}/sessions/{device}", || delete(sessions::kick)),
+    ("/v1/users/{user}/devices", || get(devices::list)),
+    ("/v1/users/{user}/devices/{device}", || put(devices::register).delete(devices::unregister)),
+    ("/v1/push/dead", || get(dead_notices::list).delete(dead_notices::forget)),
+    ("/v1/push/dead/retry", || post(dead_notices::retry)),
     ("/v1/users/{user}/token", || post(token::mint)),
+    ("/v1/users/{user}/revoke", || post(token::revoke)),
     ("/v1/authors/{author}", || get(authors::read).put(authors::classify)),
     ("/v1/import", || post(transfer::import)),
     ("/v1/export", || get(transfer::export)),
+    ("/v1/backup", || get(backup::copy)),
+    ("/v1/settings", || get(settings::tell)),
+    ("/v1/events", || get(events::follow)),
+    ("/v1/explain", || get(explain::read)),
     ("/v1/stats", || get(stats::read)),
+    ("/metrics", || get(metrics::read)),
+    ("/v1/console/ticket", || post(console::ticket)),
+    ("/v1/console/session", || post(console::session)),
+    ("/connection/http_stream", || post(session::http_stream)),
+    ("/connection/sse", || get(session::sse)),
+    ("/connection/uni_sse", || get(session::uni_sse)),
+    ("/emulation", || post(session::emulation)),
     ("/healthz", || get(health::alive)),
     ("/readyz", || get(health::ready)),
     ("/openapi.json", || get(openapi)),
@@ -134,7 +209,8 @@ pub(crate) fn router(api: Api) -> Router {
     let routes = ROUTES.iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods()));
     let routes = routes.method_not_allowed_fallback(no_such_method).fallback(no_such_route);
     let sharing = from_fn_with_state(api.node.settings.clone(), cors::share);
-    routes.layer(from_fn(deadline::in_time)).layer(sharing).with_state(api)
+    let measured = from_fn_with_state(api.metrics.clone(), metrics::measured);
+    routes.layer(from_fn(deadline::in_time)).layer(sharing).layer(measured).with_state(api)
 }
 
 async fn no_such_route(OriginalUri(uri): OriginalUri) -> Problem {

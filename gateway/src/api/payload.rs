@@ -1,7 +1,8 @@
 //! Reads a JSON request body, and checks its type, its size and its syntax.
 //!
-//! Memory is bounded: every body that is being read or worked on holds its bytes of one [`Memory`], and a request that
-//! does not fit gets 503 before anything of it is read.
+//! Memory is bounded: every body that is being read or worked on holds its bytes of a [`Memory`], and a request that
+//! does not fit gets 503 before anything of it is read. What devices send, who need not say who they are in the head of
+//! a request, has a memory of its own. So it takes no room from backends.
 
 use std::sync::Arc;
 
@@ -24,9 +25,22 @@ pub(crate) const ONE: usize = feedgate_common::Body::MAX_BYTES + 96 * 1024;
 /// The KiB that all request bodies may hold together.
 const MEMORY_KIB: usize = 128 * 1024;
 
+/// The KiB that the bodies of devices may hold together.
+const DEVICES_KIB: usize = 32 * 1024;
+
 /// The memory that request bodies may take together. All clones count the same bytes.
 #[derive(Clone)]
 pub(crate) struct Memory(Arc<Semaphore>);
+
+/// The memory that the bodies of devices may take together.
+#[derive(Clone)]
+pub(crate) struct DeviceMemory(pub(super) Memory);
+
+impl DeviceMemory {
+    pub(crate) fn new() -> Self {
+        Self(Memory(Arc::new(Semaphore::new(DEVICES_KIB))))
+    }
+}
 
 impl Memory {
     pub(crate) fn new() -> Self {
@@ -48,6 +62,11 @@ pub(crate) struct Payload<const MAX: usize> {
 }
 
 impl<const MAX: usize> Payload<MAX> {
+    /// The bytes of the body.
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.json
+    }
+
     /// The fields of the body, which must be an object with only `known` names.
     pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'_>, Problem> {
         let raw: &RawValue = serde_json::from_slice(&self.json).map_err(|error| malformed(&error))?;
@@ -83,7 +102,12 @@ impl FromRequest<Api> for OptionalPayload {
     }
 }
 
-async fn read<const MAX: usize>(request: Request, max: usize, memory: &Memory) -> Result<Payload<MAX>, Problem> {
+/// Reads a body of at most `max` bytes, whatever its type.
+pub(super) async fn read<const MAX: usize>(
+    request: Request,
+    max: usize,
+    memory: &Memory,
+) -> Result<Payload<MAX>, Problem> {
     let (head, body) = request.into_parts();
     let too_large = || Problem::new(Kind::TooLarge, format!("a request to this route holds at most {max} bytes"));
     let hint = axum::body::HttpBody::size_hint(&body);
@@ -109,7 +133,7 @@ async fn read<const MAX: usize>(request: Request, max: usize, memory: &Memory) -
 }
 
 /// 415 unless the body says that it is JSON, in UTF-8.
-fn content_type(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let wrong = |what: String| {
         Err(Problem::new(Kind::UnsupportedMediaType, format!("send Content-Type: application/json, not {what}")))
     };

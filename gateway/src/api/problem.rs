@@ -61,7 +61,7 @@ kinds! {
     BadCredentials "bad-credentials" UNAUTHORIZED "Credentials refused"
         "The bearer is neither the API key nor a reader's token that is valid now.";
     Forbidden "forbidden" FORBIDDEN "Not allowed"
-        "The credentials are good, but not for this: a reader's token only reads, and only what is that reader's.";
+        "The credentials are good, but not for this: a reader's token only reads, and says what was seen, and only of what is that reader's.";
     NoSuchRoute "no-such-route" NOT_FOUND "No such route"
         "This path is not part of the API.";
     NotFound "not-found" NOT_FOUND "Not found"
@@ -73,7 +73,7 @@ kinds! {
     Conflict "conflict" CONFLICT "Conflict"
         "The id, foreign_id or idempotency key stands for another payload; or an author whom everyone follows was to be of another class.";
     Gone "gone" GONE "Position gone"
-        "The change log no longer tells what came after this position: load the feed page and go on from its position.";
+        "The log no longer tells what came after this position: load the feed page and go on from its position; of events, begin without a position.";
     VersionMismatch "version-mismatch" PRECONDITION_FAILED "Version mismatch"
         "The item has another version than `If-Match` asks for: read it again.";
     TooLarge "too-large" PAYLOAD_TOO_LARGE "Request too large"
@@ -141,11 +141,14 @@ impl Problem {
         Self { position: Some(head), ..Self::new(Kind::Gone, detail) }
     }
 
-    /// Makes this a problem of the value at `pointer`, unless it names a part of the request already.
-    pub(crate) fn or_at(mut self, pointer: &str) -> Self {
-        if self.at == At::Request {
-            self.at = At::Pointer(pointer.to_owned());
-        }
+    /// Makes this a problem of the operation at `pointer` of the body, or of the field of the operation that it names
+    /// already.
+    pub(crate) fn within(mut self, pointer: &str) -> Self {
+        self.at = match self.at {
+            At::Request => At::Pointer(pointer.to_owned()),
+            At::Pointer(field) => At::Pointer(format!("{pointer}{field}")),
+            field @ At::Field(_) => field,
+        };
         self
     }
 
@@ -231,6 +234,7 @@ impl From<Full> for Problem {
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
+            Refused::NoSuchRef(_) => return Self::at_pointer("/ref".to_owned(), refused.to_string()),
             Refused::IdTaken(_) | Refused::ForeignIdTaken(..) | Refused::KeyReused(_) | Refused::StaysEveryones(_) => {
                 Kind::Conflict
             }
@@ -264,6 +268,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let extra = self.header_lines();
         let mut response = (self.kind.status(), Json(&self)).into_response();
+        response.extensions_mut().insert(self.kind);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.extend(extra);

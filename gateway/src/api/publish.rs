@@ -4,19 +4,20 @@
 //! same payload) gets 200 and the first answer; with another payload 409. An item is for the followers of its author,
 //! or for named readers: then it is in no outbox.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use compact_str::CompactString;
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Write, Written};
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
 
-use super::access::Backend;
+use super::access::PublishKey;
 use super::batch;
 use super::fields::{Field, Fields, Unit};
+use super::inside::BatchKey;
 use super::payload::{ONE, Payload};
 use super::problem::Problem;
 use super::query::NoQuery;
@@ -32,7 +33,7 @@ pub(super) const RANK_MAX: i64 = (1 << 53) - 1;
 const KEY_MAX: usize = 255;
 
 /// The fields of an item; an operation of a batch has [`KEY`] besides.
-const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "published_at", "rank", "audience"];
+const FIELDS: &[&str] = &["author", "body", "kind", "id", "foreign_id", "ref", "published_at", "rank", "audience"];
 
 /// The most readers to whom one item may be addressed.
 pub(super) const READERS_MAX: usize = 1000;
@@ -64,7 +65,7 @@ struct Outcome {
 
 /// Answers `POST /v1/items` and publishes one item.
 pub(super) async fn one(
-    _: Backend,
+    _: PublishKey,
     State(writer): State<Writer>,
     _: NoQuery,
     headers: HeaderMap,
@@ -80,10 +81,11 @@ pub(super) async fn one(
 
 /// Answers `POST /v1/items/batch` and publishes many items, with one result for each.
 pub(super) async fn many(
-    _: Backend,
+    _: PublishKey,
     State(writer): State<Writer>,
     _: NoQuery,
     headers: HeaderMap,
+    batch_key: Option<Extension<BatchKey>>,
     payload: Payload<{ batch::BYTES_MAX }>,
 ) -> Result<Response, Problem> {
     if headers.contains_key(KEY_HEADER) {
@@ -92,11 +94,14 @@ pub(super) async fn many(
     }
     let now = clock::now();
     let known = [FIELDS, &[KEY]].concat();
-    let mut named = 0;
+    let (mut named, mut number) = (0, 0);
     let operation = |op: &_, at| {
+        let other_key = batch_key.as_ref().map(|Extension(key)| key.of(number));
+        number += 1;
         let fields = Fields::of(op, at, &known)?;
         let idempotency_key = fields.get(KEY).map(|field| key(&field.string()?).map_err(|why| field.refuse(why)));
-        let publish = Publish { idempotency_key: idempotency_key.transpose()?, ..read(&fields, now)? };
+        let idempotency_key = idempotency_key.transpose()?.or(other_key);
+        let publish = Publish { idempotency_key, ..read(&fields, now)? };
         if let (Audience::Users(users), Some(field)) = (&publish.audience, fields.get("audience")) {
             if named + users.len() > BATCH_READERS_MAX {
                 return Err(field.refuse(format_args!(
@@ -121,6 +126,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
         kind: printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        repost_of: fields.get("ref").map(|id| id.name()).transpose()?,
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
         rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
         audience: fields.get("audience").map(|who| audience(&who)).transpose()?.unwrap_or_default(),
@@ -138,7 +144,7 @@ pub(super) fn printable(field: Option<Field<'_>>, max: usize, unit: Unit) -> Res
     field.map(|field| field.printable(max, unit).map(CompactString::from)).transpose()
 }
 
-fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Problem> {
+pub(super) fn published_at(field: &Field<'_>, now: Millis) -> Result<Millis, Problem> {
     let at = field.integer()?;
     if at < 0 {
         return Err(field.refuse(format_args!("must be a Unix time in milliseconds, not before 1970 ({at})")));
@@ -173,7 +179,7 @@ fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
     }
 }
 
-fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, Problem> {
+pub(super) fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, Problem> {
     let wrong = |why: String| Problem::header(KEY_HEADER, format!("{KEY_HEADER} {why}"));
     let mut lines = headers.get_all(KEY_HEADER).iter();
     let Some(line) = lines.next() else { return Ok(None) };
@@ -219,13 +225,14 @@ mod tests {
     #[test]
     fn everything_an_item_may_have_is_read_and_its_body_kept_to_the_byte() {
         let all = publish(
-            r#"{"author":"ann","body": {"a" : 1.0, "b":"\u00e4"} ,"kind":"post","id":"7","foreign_id":"x/1",
+            r#"{"author":"ann","body": {"a" : 1.0, "b":"\u00e4"} ,"kind":"post","id":"7","foreign_id":"x/1","ref":"5",
                 "published_at":1700000300000,"rank":-5,"audience":"followers"}"#,
         )
         .unwrap();
         assert_eq!(all.body.get(), r#"{"a" : 1.0, "b":"\u00e4"}"#);
         assert_eq!((all.id, all.rank, all.published_at), (Some(ItemId(7)), Some(-5), Some(NOW + 300_000)));
         assert_eq!((all.kind.as_deref(), all.foreign_id.as_deref()), (Some("post"), Some("x/1")));
+        assert_eq!(all.repost_of, Some(ItemId(5)));
         assert_eq!(publish(r#"{"author":"ann","body":null}"#).unwrap().body.get(), "null");
     }
 

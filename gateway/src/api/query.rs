@@ -21,6 +21,10 @@ pub(crate) struct Segment<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct Segments<A, B>(pub(crate) A, pub(crate) B);
 
+/// The three segments of the path that are variable, percent-decoded, in their order.
+#[derive(Debug)]
+pub(crate) struct Segments3<A, B, C>(pub(crate) A, pub(crate) B, pub(crate) C);
+
 impl<S: Send + Sync, T: FromStr<Err: Display>> FromRequestParts<S> for Segment<T> {
     type Rejection = Problem;
 
@@ -37,6 +41,22 @@ impl<S: Send + Sync, A: FromStr<Err: Display>, B: FromStr<Err: Display>> FromReq
         let open = open_segments(parts, state).await?;
         let mut open = open.iter();
         Ok(Self(next(&mut open)?, next(&mut open)?))
+    }
+}
+
+impl<S, A, B, C> FromRequestParts<S> for Segments3<A, B, C>
+where
+    S: Send + Sync,
+    A: FromStr<Err: Display>,
+    B: FromStr<Err: Display>,
+    C: FromStr<Err: Display>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let open = open_segments(parts, state).await?;
+        let mut open = open.iter();
+        Ok(Self(next(&mut open)?, next(&mut open)?, next(&mut open)?))
     }
 }
 

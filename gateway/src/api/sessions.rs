@@ -9,11 +9,11 @@ use feedgate_common::doorbell::Closing;
 use feedgate_common::{Archive, DeviceId, Millis, Position, UserId};
 use serde::Serialize;
 
-use super::access::{Backend, Caller};
+use super::access::{AdminKey, Caller};
 use super::names::user_no;
 use super::problem::{Kind, Problem};
 use super::query::{NoQuery, Segment, Segments};
-use crate::node::Node;
+use crate::node::LocalSessions;
 
 /// The most bytes that a list takes in memory, enough for hundreds of sessions.
 const LIST_BYTES: usize = 256 * 1024;
@@ -37,14 +37,14 @@ struct SessionJson {
 pub(super) async fn list(
     caller: Caller,
     State(archive): State<Arc<dyn Archive>>,
-    State(node): State<Arc<Node>>,
+    State(local): State<Arc<LocalSessions>>,
     Segment(user): Segment<UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let permit = caller.permit(LIST_BYTES).await?;
     let found = match user_no(&*archive, &user).await? {
-        Some(user) => node.sessions.list(user).await?,
+        Some(user) => local.sessions.list(user).await?,
         None => vec![],
     };
     let line = |s: feedgate_common::sessions::SessionInfo| SessionJson {
@@ -59,19 +59,19 @@ pub(super) async fn list(
 /// Answers `DELETE /v1/users/{user}/sessions/{device}`: ends the device's session on whichever node it is. Its
 /// connection is closed with 3503, after which its SDK does not reconnect by itself.
 pub(super) async fn kick(
-    _: Backend,
+    _: AdminKey,
     State(archive): State<Arc<dyn Archive>>,
-    State(node): State<Arc<Node>>,
+    State(local): State<Arc<LocalSessions>>,
     Segments(user, device): Segments<UserId, DeviceId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let Some(number) = user_no(&*archive, &user).await? else { return Err(no_session(&user, &device)) };
-    let revoked = node.sessions.revoke(number, &device).await;
-    let revoked = revoked.inspect_err(|_| node.ghosts.note(number))?;
+    let revoked = local.sessions.revoke(number, &device).await;
+    let revoked = revoked.inspect_err(|_| local.ghosts.note(number))?;
     // This also ends a session that the session pool has forgotten and this node has not.
-    let here = node.pool.kick(number, &device);
+    let here = local.pool.kick(number, &device);
     match revoked {
-        Some((of, connection)) => node.close(&of, number, connection, Closing::Kicked).await,
+        Some((of, connection)) => local.close(&of, number, connection, Closing::Kicked).await,
         None if here == 0 => return Err(no_session(&user, &device)),
         None => {}
     }

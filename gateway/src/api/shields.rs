@@ -13,7 +13,7 @@ use feedgate_common::archive::Write;
 use feedgate_common::graph::Shield;
 use feedgate_common::{Archive, UserId};
 
-use super::access::{Backend, Caller};
+use super::access::{Caller, PublishKey};
 use super::problem::Problem;
 use super::query::{NoQuery, Query, Segment, Segments};
 use super::writer::Writer;
@@ -22,7 +22,7 @@ use super::{Api, follows};
 /// Answers `PUT` and `DELETE` of `/v1/users/{user}/{muted|hidden|blocked}/{other}`.
 pub(super) fn one(shield: Shield) -> MethodRouter<Api> {
     let handler = move |up| {
-        move |_: Backend, State(writer): State<Writer>, names: Segments<UserId, UserId>, _: NoQuery| async move {
+        move |_: PublishKey, State(writer): State<Writer>, names: Segments<UserId, UserId>, _: NoQuery| async move {
             set(&writer, shield, names, up).await
         }
     };

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use feedgate_common::Archive;
+use feedgate_common::feed::Feeds;
+use feedgate_common::{Archive, Jobs};
 use serde::Serialize;
 
-use super::access::Backend;
+use super::access::ReadKey;
 use super::problem::Problem;
 use super::query::NoQuery;
-use crate::node::Node;
+use crate::node::LocalSessions;
+use crate::node::uptime::Uptime;
 
 /// The answer to `GET /v1/stats`: the sessions are exact; the counts of the stores may be a little old.
 #[derive(Serialize)]
@@ -56,19 +58,22 @@ struct Work {
 
 /// Answers `GET /v1/stats` with counts of this node and of the stores.
 pub(super) async fn read(
-    _: Backend,
+    _: ReadKey,
     State(archive): State<Arc<dyn Archive>>,
-    State(node): State<Arc<Node>>,
+    State(feeds): State<Arc<Feeds>>,
+    State(jobs): State<Arc<dyn Jobs>>,
+    State(local): State<Arc<LocalSessions>>,
+    State(uptime): State<Uptime>,
     _: NoQuery,
 ) -> Result<Json<Stats>, Problem> {
     let archive = archive.counts().await?;
-    let inboxes = node.feeds.inboxes().counts().await?;
-    let pending = node.jobs.pending().await?;
-    let online = node.pool.counts();
+    let inboxes = feeds.inboxes().counts().await?;
+    let pending = jobs.pending().await?;
+    let online = local.pool.counts();
     Ok(Json(Stats {
         version: env!("CARGO_PKG_VERSION"),
-        node: node.name.clone(),
-        uptime_ms: node.elapsed_ms(),
+        node: local.node.clone(),
+        uptime_ms: uptime.elapsed_ms(),
         sessions: Online {
             users: online.users,
             devices: online.devices,

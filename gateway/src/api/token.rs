@@ -1,19 +1,23 @@
-//! Makes tokens for readers, so that a backend needs no JWT library.
+//! Makes tokens for readers, so that a backend needs no JWT library, and revokes them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderName, header};
-use feedgate_common::{DeviceId, Millis, UserId};
+use axum::http::{HeaderName, StatusCode, header};
+use feedgate_common::{Archive, DeviceId, Millis, UserId};
 use serde::Serialize;
+use tokio::time::sleep;
 
-use super::access::Backend;
+use super::access::AdminKey;
 use super::payload::OptionalPayload;
 use super::problem::Problem;
 use super::query::{NoQuery, Segment};
 use crate::auth::verifier::Verifier;
 use crate::clock;
+use crate::node::LocalSessions;
+use crate::node::revocations::Revocations;
 
 const TTL_DEFAULT_SECS: i64 = 3600;
 const TTL_MAX_SECS: i64 = 30 * 24 * 3600;
@@ -28,7 +32,7 @@ pub(super) struct Minted {
 
 /// Answers `POST /v1/users/{user}/token` with `{device_id?, ttl?}`, where `ttl` is in seconds.
 pub(super) async fn mint(
-    _: Backend,
+    _: AdminKey,
     State(verifier): State<Arc<Verifier>>,
     Segment(user): Segment<UserId>,
     _: NoQuery,
@@ -43,8 +47,29 @@ pub(super) async fn mint(
             ttl => return Err(field.refuse(format_args!("must be 1 to {TTL_MAX_SECS} seconds, not {ttl}"))),
         },
     };
-    let expires_at = clock::now() / 1000 + ttl;
+    let now = clock::now();
+    let expires_at = now / 1000 + ttl;
     let exp = u64::try_from(expires_at).expect("the clock is after 1970");
-    let token = verifier.keys.mint(&user, device.as_ref(), exp);
+    let token = verifier.keys().mint(&user, device.as_ref(), now, exp);
     Ok(([(header::CACHE_CONTROL, "no-store")], Json(Minted { token, expires_at: expires_at * 1000 })))
+}
+
+/// Answers `POST /v1/users/{user}/revoke`: refuses the user's tokens that were issued before now, and ends the sessions
+/// that have shown them. That is durable, and done on this node, before the answer. Other nodes are told, and look for
+/// themselves every few seconds.
+pub(super) async fn revoke(
+    _: AdminKey,
+    State(archive): State<Arc<dyn Archive>>,
+    State(local): State<Arc<LocalSessions>>,
+    State(revocations): State<Arc<Revocations>>,
+    Segment(user): Segment<UserId>,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    let number = archive.intern(&[user]).await?[0];
+    // This refuses also what was issued in the same millisecond, and what is issued after the answer is to be valid.
+    archive.revoke(number, clock::now() + 1).await?;
+    sleep(Duration::from_millis(1)).await;
+    revocations.follow(&local.pool).await?;
+    local.doorbell.confirm(&[number]).await;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -4,10 +4,13 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::feed::{Feeds, Publisher, jobs_of};
+use feedgate_common::feed::{Publisher, jobs_of};
+use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Jobs, StoreError, error};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
+use super::metrics::Metrics;
 use super::problem::Problem;
 use super::relay::Relay;
 use crate::clock;
@@ -16,29 +19,36 @@ use crate::clock;
 #[derive(Clone)]
 pub(crate) struct Writer {
     publisher: Arc<Publisher>,
-    feeds: Arc<Feeds>,
+    named: Arc<NamedFeeds>,
     relay: Arc<Relay>,
+    metrics: Arc<Metrics>,
     /// Every task that serves a peer.
     tasks: TaskTracker,
 }
 
 impl Writer {
     /// Makes a writer that carries out each call in a task of `tasks`.
-    pub(crate) fn new(publisher: Arc<Publisher>, feeds: Arc<Feeds>, jobs: Arc<dyn Jobs>, tasks: TaskTracker) -> Self {
-        Self { publisher, feeds, relay: Relay::new(jobs), tasks }
+    pub(crate) fn new(
+        publisher: Arc<Publisher>,
+        named: Arc<NamedFeeds>,
+        jobs: Arc<dyn Jobs>,
+        tasks: TaskTracker,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { publisher, named, relay: Relay::new(jobs), metrics, tasks }
     }
 
     /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
     /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
     /// dropped, the writes are still carried out, and the workers are told.
     pub(super) async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        let Self { publisher, feeds, relay, tasks } = self.clone();
-        let accepting = tasks.spawn(async move {
-            let written = publisher.accept(writes, feeds.named(), clock::now()).await?;
+        let Self { publisher, named, relay, metrics, tasks } = self.clone();
+        let accepting = async move {
+            let written = metrics.writing(writes.len(), publisher.accept(writes, &named, clock::now())).await?;
             relay.tell(jobs_of(&written)).await;
             Ok(written)
-        });
-        accepting.await.unwrap_or_else(|ended| match ended.try_into_panic() {
+        };
+        tasks.spawn(accepting.in_current_span()).await.unwrap_or_else(|ended| match ended.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
             Err(_) => Err(StoreError::unavailable("the server is stopping")),
         })

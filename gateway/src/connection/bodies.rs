@@ -91,6 +91,7 @@ mod tests {
                 author_no: UserNo(1),
                 kind: None,
                 foreign_id: None,
+                repost_of: None,
                 body: Body::parse(format!("{{\"v\": {version}}}")).unwrap(),
                 published_at: 10,
                 rank: 10,

@@ -15,7 +15,9 @@ use std::iter::once;
 use feedgate_common::{FeedId, Position};
 
 use super::backoff::Backoff;
+use super::counting::Counting;
 use crate::node::slot::Wake;
+use crate::protocol::Subscribe;
 use crate::subscription::Subscription;
 
 /// One feed of a connection.
@@ -32,6 +34,10 @@ pub(super) struct Channel {
     /// Whether the next read must ask the log itself: wakes may have been lost, there is something to pull, or the last
     /// read did not reach the end.
     pub(super) looking: bool,
+    /// Whether the device wants to know how much is unread, and what it was told.
+    pub(super) counting: Counting,
+    /// Whether pushes have the number of the channel in place of its name.
+    pub(super) numbered: bool,
 }
 
 /// All feeds that one connection has used.
@@ -45,7 +51,16 @@ pub(super) struct Channels {
 
 impl Channel {
     fn new(feed: FeedId) -> Self {
-        Self { feed, subscription: None, acked: None, backoff: Backoff::default(), woken: false, looking: false }
+        Self {
+            feed,
+            subscription: None,
+            acked: None,
+            backoff: Backoff::default(),
+            woken: false,
+            looking: false,
+            counting: Counting::new(false),
+            numbered: false,
+        }
     }
 
     fn wants_a_turn(&self) -> bool {
@@ -89,6 +104,9 @@ impl Channels {
             channel.woken = true;
             channel.looking |= why.is_look();
         }
+        if why.is_seen() {
+            once(&mut self.main).chain(&mut self.named).for_each(|channel| channel.woken |= channel.counting.look());
+        }
     }
 
     /// The feed whose read is in flight, or was the last.
@@ -96,11 +114,13 @@ impl Channels {
         self.turn
     }
 
-    /// Begins a subscription, and gives it the turn.
-    pub(super) fn begin(&mut self, feed: FeedId, subscription: Subscription) {
-        let channel = self.of(feed);
-        *channel = Channel { subscription: Some(subscription), acked: channel.acked, ..Channel::new(feed) };
-        self.turn = feed;
+    /// Begins a subscription, as the device has asked for it, and gives it the turn.
+    pub(super) fn begin(&mut self, asked: &Subscribe, subscription: Subscription) {
+        let channel = self.of(asked.feed);
+        let (counting, numbered) = (Counting::new(asked.unread), asked.numbered);
+        let (acked, subscription) = (channel.acked, Some(subscription));
+        *channel = Channel { subscription, acked, counting, numbered, ..Channel::new(asked.feed) };
+        self.turn = asked.feed;
     }
 
     /// Gives the turn to the next channel that wants one, counted from the one that had it last; `None` if there is
@@ -122,6 +142,7 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::StartFrom;
     use crate::subscription::{Deliver, Start};
 
     const MAIN: FeedId = FeedId::MAIN;
@@ -131,8 +152,15 @@ mod tests {
     /// The channels of a connection with these subscriptions, none of which has anything to read.
     fn subscribed(feeds: &[FeedId]) -> Channels {
         let mut channels = Channels::default();
-        feeds.iter().for_each(|feed| channels.begin(*feed, Subscription::open(Deliver::Items, Start::Head, false).0));
+        feeds.iter().for_each(|feed| begin(&mut channels, *feed, false));
         channels
+    }
+
+    /// Begins a subscription of a device that wants to know how much is unread, if `unread`.
+    fn begin(channels: &mut Channels, feed: FeedId, unread: bool) {
+        let (from, deliver) = (StartFrom::Head, Deliver::Items);
+        let asked = Subscribe { feed, from, deliver, unread, reject_unrecovered: false, numbered: false };
+        channels.begin(&asked, Subscription::open(deliver, Start::Head, false).0);
     }
 
     /// Gives a turn as `take_turn` does, after which the channel wants none; gives its feed.
@@ -177,6 +205,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_seen_wants_a_turn_only_of_channels_that_count() {
+        let mut channels = subscribed(&[MAIN, LIKES]);
+        begin(&mut channels, STORIES, true);
+        channels.wake(Wake::SEEN);
+        assert_eq!([turn(&mut channels), turn(&mut channels)], [Some(STORIES), None]);
+        assert!(channels.of(STORIES).counting.take_look() && !channels.of(STORIES).looking);
+        assert!(!channels.of(LIKES).counting.take_look());
+    }
+
+    #[test]
     fn what_was_acknowledged_outlives_its_subscription_and_the_next_one() {
         let at = |offset| Position { epoch: feedgate_common::Epoch(1), offset };
         let mut channels = subscribed(&[LIKES]);
@@ -184,7 +222,7 @@ mod tests {
         channels.of(LIKES).subscription = None;
         channels.of(MAIN).acked = Some(at(7));
         assert!(channels.subscription(LIKES).is_none());
-        channels.begin(LIKES, Subscription::open(Deliver::Items, Start::Head, false).0);
+        begin(&mut channels, LIKES, false);
         assert!(channels.subscription(LIKES).is_some() && channels.subscription(STORIES).is_none());
         assert_eq!(channels.acked(), [(MAIN, at(7)), (LIKES, at(5))]);
     }

@@ -1,17 +1,22 @@
 //! What is done at the stores after a connection has ended, for whatever reason.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use feedgate_common::{FeedId, Position};
+use tokio::time::timeout;
 
 use super::Answering;
 use super::outcome::Then;
+use super::shared::Shared;
 use crate::clock;
 use crate::limits::log_limit::LogLimit;
-use crate::node::Node;
 use crate::node::bounded::bounded;
 use crate::node::identity::Identity;
 use crate::node::slot::Slot;
+
+/// How long a command may still take once its peer has left.
+const LAST_COMMAND: Duration = Duration::from_millis(250);
 
 /// The log lines about positions that could not be saved.
 static UNSAVED: LogLimit = LogLimit::new();
@@ -23,27 +28,36 @@ static UNRELEASED: LogLimit = LogLimit::new();
 /// positions, which needs the claim; then releases the claim. If it is dropped, the rest is not done: positions may be
 /// lost, and the claim lasts until the device claims again or the node's lease lapses.
 pub(crate) async fn clean_up(
-    node: Arc<Node>,
+    shared: Arc<Shared>,
     slot: Arc<Slot>,
     mut who: Option<Arc<Identity>>,
     mut acked: Vec<(FeedId, Position)>,
     answering: Option<Answering>,
 ) {
+    let local = &shared.local;
     if let (Some(who), None) = (&who, &answering) {
-        node.pool.leave(who.user.no, slot.connection);
+        local.pool.leave(who.user.no, slot.connection);
     }
-    // A command in flight is run to its end, because a claim that it makes has to be released.
-    if let Some(answering) = answering {
-        match answering.await.1 {
+    // A command in flight is run to its end, because a claim that it makes has to be released. A claim that waits for the
+    // session pool is given up after a while: if it came later, it would replace a newer connection of the device.
+    if let Some(mut answering) = answering {
+        let answered = match timeout(LAST_COMMAND, &mut answering).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                slot.leave();
+                answering.await
+            }
+        };
+        match answered.1 {
             Ok(Then::Connected(identity, _)) => who = Some(identity),
             Ok(Then::Acked(feed, position) | Then::ReplyAndAcked(_, feed, position)) => acked.push((feed, position)),
             _ => {}
         }
     }
     let Some(who) = who else { return };
-    node.pool.leave(who.user.no, slot.connection);
-    acked.iter().for_each(|(feed, _)| node.positions.forget(slot.connection, *feed));
-    let sessions = &node.sessions;
+    local.pool.leave(who.user.no, slot.connection);
+    acked.iter().for_each(|(feed, _)| local.positions.forget(slot.connection, *feed));
+    let sessions = &local.sessions;
     let saving: Vec<_> = acked.into_iter().filter_map(|(feed, position)| who.saving(feed, position)).collect();
     if !saving.is_empty()
         && let Err(error) = bounded(sessions.save(saving, clock::now())).await
@@ -54,7 +68,7 @@ pub(crate) async fn clean_up(
     if let Some(token) = who.token()
         && let Err(error) = bounded(sessions.release(who.user.no, &who.device, token)).await
     {
-        node.ghosts.note(who.user.no);
+        local.ghosts.note(who.user.no);
         if let Some(suppressed) = UNRELEASED.admit() {
             tracing::warn!(%error, suppressed, "a session could not be released; it is looked for again until it is gone");
         }

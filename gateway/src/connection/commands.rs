@@ -10,11 +10,11 @@ use super::backoff::scattered;
 use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
 use super::turns::Subscribing;
-use super::{Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_ack, rpc_page, subscribe};
+use super::{Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_ack, rpc_page, rpc_seen, subscribe};
 use crate::clock;
 use crate::net::address::Client;
 use crate::node::identity::{Identity, client_name};
-use crate::protocol::{Close, Command, Connected, ErrorCode, Refreshed, Reply, Subscribe, Verb};
+use crate::protocol::{Close, Command, Connected, ErrorCode, Format, Refreshed, Reply, Subscribe, Verb};
 
 /// The server's version, as `connect` tells it.
 const VERSION: &str = concat!("feedgate ", env!("CARGO_PKG_VERSION"));
@@ -37,10 +37,11 @@ impl Connection {
     }
 
     fn execute(&mut self, id: u32, verb: Verb) -> Result<(), End> {
-        let (shared, node) = (self.shared.clone(), self.shared.node.clone());
+        let shared = self.shared.clone();
         let Some(who) = self.who.clone() else {
             return match verb {
                 Verb::Connect(Ok(asked)) => {
+                    self.numbers = self.format == Format::Json || asked.reads_numbers;
                     self.run(id, connect::connect(shared, self.slot.clone(), asked, self.client()))
                 }
                 Verb::Connect(Err(refusal)) => self.conclude(id, Err(Stop::Refused(*refusal))),
@@ -59,23 +60,21 @@ impl Connection {
                 Some(subscription) if rpc_ack::within(at, subscription.position()).is_ok() => {
                     self.conclude(id, Ok(Then::Acked(feed, at)))
                 }
-                _ => self.answer(id, rpc_ack::ack(node, who, feed, at)),
+                _ => self.answer(id, rpc_ack::ack(shared, who, feed, at)),
             },
+            Verb::Seen(feed, at) => self.answer(id, rpc_seen::seen(shared, who, self.slot.connection, feed, at)),
             Verb::Page(asked) => self.answer(id, rpc_page::page(shared, who, asked)),
             Verb::History(asked) => self.answer(id, history::history(shared, who, asked, self.format)),
-            Verb::Presence => self.answer(id, presence::presence(node, who)),
-            Verb::PresenceStats => self.answer(id, presence::presence_stats(node, who)),
-            Verb::Refresh(token) => {
-                let outcome = refresh::refresh(&shared.verifier, &who, &token, self.client());
-                self.conclude(id, outcome)
-            }
+            Verb::Presence => self.answer(id, presence::presence(shared, who)),
+            Verb::PresenceStats => self.answer(id, presence::presence_stats(shared, who)),
+            Verb::Refresh(token) => self.answer(id, refresh::refresh(shared, who, token, self.client())),
             Verb::Ping => self.conclude(id, Ok(Then::Reply(Reply::Pong))),
             Verb::Refused(refusal) => self.conclude(id, Err(Stop::Refused(*refusal))),
         }
     }
 
     /// The client that the connection counts for.
-    fn client(&self) -> Client {
+    pub(super) fn client(&self) -> Client {
         self.stay.as_ref().map_or(Client::default(), |stay| stay.client())
     }
 
@@ -92,19 +91,20 @@ impl Connection {
         Ok(())
     }
 
-    fn subscribe(&mut self, id: u32, asked: Subscribe, who: Arc<Identity>) -> Result<(), End> {
+    fn subscribe(&mut self, id: u32, mut asked: Subscribe, who: Arc<Identity>) -> Result<(), End> {
         let feed = asked.feed;
+        asked.numbered &= self.numbers;
         if self.channels.subscription(feed).is_some() {
             return self.conclude(id, Err(ErrorCode::AlreadySubscribed.into()));
         }
-        self.shared.node.touches.note(who.inbox(feed));
+        self.shared.reads.touches.note(who.inbox(feed));
         let start = subscribe::start_of(asked.from);
         self.subscribing = Some(Box::new(Subscribing { id, asked, start }));
         match start {
             Some(_) => Ok(()),
             None => {
                 let acked = self.channels.of(feed).acked;
-                self.answer(id, subscribe::stored(self.shared.node.clone(), who, feed, acked))
+                self.answer(id, subscribe::stored(self.shared.clone(), who, feed, acked))
             }
         }
     }
@@ -132,7 +132,7 @@ impl Connection {
             Err(Stop::Refused(refusal)) => {
                 // A subscribe that was refused before it had begun ends here.
                 self.subscribing = None;
-                self.socket.frame(|out| self.format.error(out, id, &refusal));
+                self.transport.frame(|out| self.format.error(out, id, &refusal));
                 return Ok(());
             }
         };
@@ -143,43 +143,45 @@ impl Connection {
     /// Sends a reply; the bytes of a large one stay counted until they are written.
     fn send(&mut self, id: u32, mut reply: Reply) {
         let held = reply.take_held();
-        self.socket.frame(|out| self.format.result(out, id, &reply));
+        self.transport.frame(|out| self.format.result(out, id, &reply));
         if let Some(held) = held {
-            self.socket.hold(held);
+            self.transport.link_mut().hold(held);
         }
     }
 
     fn connected(&mut self, who: Arc<Identity>, expires_at: u64) -> Reply {
-        self.shared.node.touches.note(who.inbox(FeedId::MAIN));
+        self.shared.reads.touches.note(who.inbox(FeedId::MAIN));
+        self.log_connected(&who);
         self.who = Some(who);
         if let Some(stay) = &mut self.stay {
             stay.known();
         }
-        self.socket.allow(self.shared.node.settings.message_max_bytes);
+        self.transport.allow(self.shared.settings.now().message_max_bytes);
         let ttl = self.expire_at(expires_at);
-        let settings = &self.shared.node.settings;
-        let now = self.shared.node.elapsed_ms();
+        let settings = &self.shared.settings.now();
+        let now = self.shared.uptime.elapsed_ms();
         // Devices that connect in one instant get different times, so that they are not pinged in one instant for ever.
         let spread = scattered(self.slot.connection) % 512;
         let part = |secs: u32| u64::from(secs) * 1000 * (512 + spread) / 1024;
         self.deadlines.connect = NEVER;
         self.deadlines.ping = now + part(settings.ping_interval_secs);
         self.deadlines.reread = now + part(settings.reread_interval_secs);
-        let client = client_name(&self.shared.node.name, self.slot.connection);
+        let client = client_name(&self.shared.local.node, self.slot.connection);
+        let id = |number| self.shared.verifier.keys().session_id(&self.shared.local.node, number);
         Reply::Connect(Connected {
-            session: client.to_string(),
+            session: self.transport.number().map_or_else(|| client.to_string(), id),
             client: client.into(),
             version: VERSION.to_owned(),
             ping: settings.ping_interval_secs,
-            pong: true,
+            pong: self.format != Format::OneWay,
             expires: true,
             ttl,
-            node: self.shared.node.name.clone(),
+            node: self.shared.local.node.clone(),
         })
     }
 
     fn refreshed(&mut self, expires_at: u64) -> Reply {
-        let client = client_name(&self.shared.node.name, self.slot.connection);
+        let client = client_name(&self.shared.local.node, self.slot.connection);
         Reply::Refresh(Refreshed {
             client: client.into(),
             version: VERSION.to_owned(),
@@ -191,8 +193,8 @@ impl Connection {
     /// Sets the deadline of expiry. Gives the seconds that the token has left, at least 1.
     fn expire_at(&mut self, expires_at: u64) -> u32 {
         let left_ms = expires_at.saturating_mul(1000).saturating_sub(clock::now().unsigned_abs());
-        let grace_ms = u64::from(self.shared.node.settings.refresh_grace_secs) * 1000;
-        self.deadlines.expiry = self.shared.node.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
+        let grace_ms = u64::from(self.shared.settings.now().refresh_grace_secs) * 1000;
+        self.deadlines.expiry = self.shared.uptime.elapsed_ms().saturating_add(left_ms).saturating_add(grace_ms);
         u32::try_from(left_ms / 1000).unwrap_or(u32::MAX).max(1)
     }
 }

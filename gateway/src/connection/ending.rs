@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::deadlines::{Deadlines, NEVER};
 use super::{Boxed, Connection, End, cleanup};
+use crate::net::transport::Transport;
+use crate::node::metrics::Ended;
 use crate::protocol::Close;
 
 /// The most milliseconds for the goodbye: to write what waits, and to receive what the peer still sends.
@@ -25,18 +27,31 @@ enum SocketEnd {
     Done,
 }
 
+impl End {
+    /// How this end is counted.
+    fn ended(&self) -> Ended {
+        match self {
+            Self::Close(close) => Ended::Closed(*close),
+            Self::BadToken(_) => Ended::Closed(Close::InvalidToken),
+            Self::Goodbye => Ended::Goodbye,
+            Self::Gone => Ended::Gone,
+        }
+    }
+}
+
 impl Connection {
     pub(super) fn end(&mut self, end: End) {
+        self.shared.metrics.ends.of(end.ended()).inc();
+        self.log_end(end.ended());
         let socket = match end {
             // What waits to be sent would arrive after the token has expired.
-            End::Close(Close::Expired) if self.socket.unsent() > 0 => SocketEnd::Done,
+            End::Close(Close::Expired) if self.transport.link().unsent() > 0 => SocketEnd::Done,
             End::Close(close) => {
-                self.socket.close(close.code(), close.text(), "");
+                self.say_goodbye(close, "");
                 SocketEnd::Flush
             }
             End::BadToken(why) => {
-                let close = Close::InvalidToken;
-                self.socket.close(close.code(), close.text(), why);
+                self.say_goodbye(Close::InvalidToken, why);
                 SocketEnd::Flush
             }
             End::Goodbye => SocketEnd::Flush,
@@ -46,10 +61,19 @@ impl Connection {
         let acked = std::mem::take(&mut self.channels).acked();
         self.waiting = VecDeque::new();
         self.deadlines = Deadlines::until_connect(NEVER);
-        self.deadlines.goodbye = self.shared.node.elapsed_ms() + GOODBYE_MS;
-        let (node, slot) = (self.shared.node.clone(), self.slot.clone());
-        let cleanup = cleanup::clean_up(node, slot, self.who.take(), acked, self.answering.take());
+        self.deadlines.goodbye = self.shared.uptime.elapsed_ms() + GOODBYE_MS;
+        let (shared, slot) = (self.shared.clone(), self.slot.clone());
+        let cleanup = cleanup::clean_up(shared, slot, self.who.take(), acked, self.answering.take());
         self.ending = Some(Box::new(Ending { cleanup: Some(Box::pin(cleanup)), socket }));
+    }
+
+    /// Tells the peer the code and the reason, which goes on with `why` unless that is empty. Nothing may follow it.
+    fn say_goodbye(&mut self, close: Close, why: &'static str) {
+        let reason = close.reason(why);
+        match &mut self.transport {
+            Transport::Socket(socket) => socket.close(close.code(), reason),
+            Transport::Stream(stream) => stream.frame(|out| self.format.disconnect(out, close, &reason)),
+        }
     }
 
     pub(super) fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -72,16 +96,16 @@ impl Connection {
         let ending = self.ending.as_mut().expect("only an ending connection gets here");
         loop {
             ending.socket = match ending.socket {
-                SocketEnd::Flush => match ready!(self.socket.poll_flush(cx, Duration::MAX, || 0)) {
+                SocketEnd::Flush => match ready!(self.transport.link_mut().poll_flush(cx, Duration::MAX, || 0)) {
                     Ok(()) => SocketEnd::Shutdown,
                     Err(_) => SocketEnd::Done,
                 },
                 SocketEnd::Shutdown => {
-                    ready!(self.socket.poll_shutdown(cx));
+                    ready!(self.transport.link_mut().poll_shutdown(cx));
                     SocketEnd::Listen
                 }
                 SocketEnd::Listen => {
-                    ready!(self.socket.poll_end(cx));
+                    ready!(self.transport.link_mut().poll_end(cx));
                     SocketEnd::Done
                 }
                 SocketEnd::Done => return Poll::Ready(()),

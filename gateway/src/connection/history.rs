@@ -19,15 +19,15 @@ use crate::protocol::{ErrorCode, Format, History, HistoryReply, Large, Reply};
 /// goes on from the last offset it got. May be dropped at any time.
 pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<History>, format: Format) -> Outcome {
     let key = who.inbox(asked.feed);
-    shared.node.touches.note(key);
-    let limit = asked.limit.min(shared.node.settings.batch);
+    shared.reads.touches.note(key);
+    let limit = asked.limit.min(shared.settings.now().batch);
     let mut held = shared.budget.of(&who.user.id).reserve(most(limit, REPLY_BYTES)).await?;
-    let _permit = shared.node.read_permit().await;
-    let Some((entries, head)) = stretch(&shared.node.changes, key, &asked, limit).await? else {
+    let _permit = shared.reads.permit().await;
+    let Some((entries, head)) = stretch(&shared.reads.changes, key, &asked, limit).await? else {
         return Err(ErrorCode::UnrecoverablePosition.into());
     };
     let mut bytes = Vec::new();
-    let write = |out: &mut Vec<u8>, offset, json: &[u8]| format.publication(out, offset, json);
+    let write = |out: &mut Vec<u8>, offset, _: &_, json: &[u8]| format.publication(out, offset, json);
     reading::encode(&shared, key.feed, &entries, REPLY_BYTES, &mut bytes, write, format.between_publications()).await?;
     held.shrink(bytes.capacity());
     let publications = Large { bytes, held: Some(held) };

@@ -1,9 +1,9 @@
-//! One connection: the task that moves bytes, wakes and deadlines between the socket, the stores and the rules.
+//! One connection: the task that moves bytes, wakes and deadlines between the transport, the stores and the rules.
 //!
 //! ```text
-//!   socket ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
+//!   transport ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
 //!   slot ──wake bits──▶ channels ──whose turn──▶ subscription (pure) ──Ask──▶ reading
-//!                                     reading ──Found──▶ subscription ──Push──▶ socket
+//!                                     reading ──Found──▶ subscription ──Push──▶ transport
 //!   timer ──▶ pings, pongs, expiry, a look at the log now and then
 //! ```
 //!
@@ -30,15 +30,18 @@ mod channels;
 mod cleanup;
 mod commands;
 mod connect;
+mod counting;
 mod deadlines;
 mod ending;
 mod history;
+mod log;
 mod outcome;
 mod presence;
 mod reading;
 mod refresh;
 mod rpc_ack;
 mod rpc_page;
+mod rpc_seen;
 mod shared;
 mod subscribe;
 mod turns;
@@ -50,7 +53,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 use self::channels::Channels;
@@ -62,8 +64,10 @@ pub(crate) use self::shared::Shared;
 use self::turns::Subscribing;
 use crate::limits::allowance::{Allowance, Rate};
 use crate::net::address::shares::Stay;
-use crate::net::socket::{Broken, Frames, Incoming, Socket};
+use crate::net::socket::{Broken, Incoming};
+use crate::net::transport::Transport;
 use crate::node::identity::Identity;
+use crate::node::metrics::Carrier;
 use crate::node::slot::{Slot, Wake};
 use crate::protocol::{Close, Command, Format, Malformed, Message, Verb, json, protobuf};
 
@@ -71,8 +75,8 @@ use crate::protocol::{Close, Command, Format, Malformed, Message, Verb, json, pr
 /// allowance.
 const WAITING_MAX: usize = 16;
 
-/// The largest message of a peer that is not yet authenticated, in bytes: a token, and what goes with it.
-const MESSAGE_MAX_BEFORE_CONNECT: usize = 4096;
+/// Of so many looks at the log, one also looks at what was seen, in case nobody could tell.
+const SEEN_EVERY: u64 = 16;
 
 /// The most rounds of work per poll before other tasks get their turn.
 const ROUNDS: usize = 32;
@@ -88,13 +92,11 @@ pub(crate) type Answering = Boxed<(u32, Outcome)>;
 
 /// The parts that a connection is made from.
 pub(crate) struct Arrival {
-    /// The stream, upgraded to a WebSocket.
-    pub(crate) tcp: TcpStream,
-    /// Bytes of frames that came before the upgrade was done.
-    pub(crate) early: Vec<u8>,
+    /// What carries the messages.
+    pub(crate) transport: Transport,
     /// How the messages are written.
     pub(crate) format: Format,
-    /// When the WebSocket was asked for, in milliseconds of the node's clock: the time for `connect` counts from here.
+    /// When the connection was asked for, in milliseconds of the node's clock: the time for `connect` counts from here.
     pub(crate) asked_ms: u64,
     /// The slot of the connection in the pool.
     pub(crate) slot: Arc<Slot>,
@@ -102,12 +104,14 @@ pub(crate) struct Arrival {
     pub(crate) stay: Option<Box<Stay>>,
 }
 
-/// One WebSocket connection, from its upgrade to its end.
+/// One connection of a device, from its upgrade to its end.
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
-    socket: Socket,
+    transport: Transport,
     format: Format,
+    /// Whether subscriptions that offer numbers for channels get them.
+    numbers: bool,
     who: Option<Arc<Identity>>,
     channels: Channels,
     subscribing: Option<Box<Subscribing>>,
@@ -139,16 +143,14 @@ enum End {
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, arrival: Arrival) -> Self {
-        let Arrival { tcp, early, format, asked_ms, slot, stay } = arrival;
-        let settings = &shared.node.settings;
+        let Arrival { transport, format, asked_ms, slot, stay } = arrival;
+        let settings = &shared.settings.now();
+        shared.metrics.connections.of(Carrier::of(&transport)).inc();
         let connect_at = asked_ms + u64::from(settings.connect_within_secs) * 1000;
-        let frames = match format {
-            Format::Json => Frames::Text,
-            Format::Protobuf => Frames::Binary,
-        };
         Self {
-            socket: Socket::new(tcp, &early, settings.message_max_bytes.min(MESSAGE_MAX_BEFORE_CONNECT), frames),
+            transport,
             format,
+            numbers: false,
             slot,
             who: None,
             channels: Channels::default(),
@@ -159,7 +161,7 @@ impl Connection {
             commands: Allowance::default(),
             reads: Allowance::default(),
             deadlines: Deadlines::until_connect(connect_at),
-            timer: Box::pin(tokio::time::sleep_until(shared.node.at(connect_at))),
+            timer: Box::pin(tokio::time::sleep_until(shared.uptime.at(connect_at))),
             ending: None,
             shared,
             stay,
@@ -169,7 +171,7 @@ impl Connection {
     /// Does rounds of work until nothing is left to do now. Ready when the connection is to end.
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.slot.register(cx.waker());
-        self.socket.begin_poll();
+        self.transport.link_mut().begin_poll();
         for _ in 0..ROUNDS {
             match self.round(cx) {
                 Ok(true) => {}
@@ -185,7 +187,7 @@ impl Connection {
     /// Ready when a deadline has come.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let due = self.deadlines.next();
-        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.shared.node.at(due) };
+        let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.shared.uptime.at(due) };
         if self.timer.deadline() != at {
             self.timer.as_mut().reset(at);
         }
@@ -225,7 +227,7 @@ impl Connection {
             Poll::Pending => {}
         }
         if self.waiting.len() < WAITING_MAX {
-            let incoming = self.socket.poll_read(cx);
+            let incoming = self.transport.poll_read(cx);
             self.charge_reads()?;
             if let Poll::Ready(incoming) = incoming {
                 self.heard(incoming)?;
@@ -236,20 +238,17 @@ impl Connection {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        let Shared { node, budget, .. } = &*self.shared;
-        let settings = &node.settings;
-        // A device that receives nothing is waited for as long as until its missing pong would end the connection.
-        let timeout = settings.ping_interval() + Duration::from_secs(settings.pong_within_secs.into());
-        let flushed = self.socket.poll_flush(cx, timeout, || node.elapsed_ms());
+        let Shared { settings, uptime, budget, .. } = &*self.shared;
+        let flushed = self.transport.link_mut().poll_flush(cx, settings.silence, || uptime.elapsed_ms());
         if let (Poll::Pending, Some(who)) = (&flushed, &self.who) {
-            self.socket.count(|| budget.of(&who.user.id));
+            self.transport.link_mut().count(|| budget.of(&who.user.id));
         }
-        self.deadlines.slow = self.socket.too_slow_at().unwrap_or(NEVER);
+        self.deadlines.slow = self.transport.link().too_slow_at().unwrap_or(NEVER);
         flushed
     }
 
     fn keep_deadlines(&mut self) -> Result<bool, End> {
-        let now = self.shared.node.elapsed_ms();
+        let now = self.shared.uptime.elapsed_ms();
         if now < self.deadlines.next() {
             return Ok(false);
         }
@@ -265,21 +264,26 @@ impl Connection {
         if now >= self.deadlines.slow {
             return Err(End::Close(Close::Slow));
         }
-        let settings = &self.shared.node.settings;
+        let settings = &self.shared.settings.now();
         if now >= self.deadlines.ping {
-            self.socket.frame(|out| out.extend_from_slice(self.format.ping()));
+            self.transport.frame(|out| out.extend_from_slice(self.format.ping()));
             self.deadlines.pinged(now, settings);
+            if self.format == Format::OneWay {
+                // Such a client cannot answer; the kernel finds out if it is gone.
+                self.deadlines.ponged(settings);
+            }
         }
         if now >= self.deadlines.reread {
             self.deadlines.reread = now + u64::from(settings.reread_interval_secs) * 1000;
-            self.channels.wake(Wake::LOOK);
+            let round = now / (u64::from(settings.reread_interval_secs) * 1000) + self.slot.connection;
+            self.channels.wake(if round.is_multiple_of(SEEN_EVERY) { Wake::MISSED } else { Wake::LOOK });
         }
         Ok(true)
     }
 
     fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {
         match incoming {
-            Ok(Incoming::Text(text)) if self.format == Format::Json => self.lines(&text),
+            Ok(Incoming::Text(text)) if self.format != Format::Protobuf => self.lines(&text),
             Ok(Incoming::Binary(bytes)) if self.format == Format::Protobuf => self.messages(&bytes),
             Ok(Incoming::Text(_) | Incoming::Binary(_)) => Err(End::Close(Close::Unsupported)),
             Ok(Incoming::Control) => {
@@ -302,7 +306,7 @@ impl Connection {
         for line in text.lines() {
             self.charge()?;
             if !line.trim().is_empty() {
-                self.message(json::decode(line, self.shared.node.feeds.named()))?;
+                self.message(json::decode(line, self.shared.reads.feeds.named()))?;
             }
         }
         Ok(())
@@ -315,14 +319,14 @@ impl Connection {
         }
         for message in protobuf::messages(frame) {
             self.charge()?;
-            self.message(message.and_then(|message| protobuf::decode(message, self.shared.node.feeds.named())))?;
+            self.message(message.and_then(|message| protobuf::decode(message, self.shared.reads.feeds.named())))?;
         }
         Ok(())
     }
 
     fn message(&mut self, message: Result<Message, Malformed>) -> Result<(), End> {
         match message {
-            Ok(Message::Pong) if self.deadlines.ponged(&self.shared.node.settings) => Ok(()),
+            Ok(Message::Pong) if self.deadlines.ponged(&self.shared.settings.now()) => Ok(()),
             Ok(Message::Send) if self.who.is_some() || self.is_connecting() => Ok(()),
             Ok(Message::Command(command)) => {
                 self.waiting.push_back(command);
@@ -338,31 +342,32 @@ impl Connection {
     }
 
     fn charge(&mut self) -> Result<(), End> {
-        let now = self.shared.node.elapsed_ms();
-        let fair = self.commands.take(1, now, Rate::twice(self.shared.node.settings.commands_per_sec));
+        let now = self.shared.uptime.elapsed_ms();
+        let fair = self.commands.take(1, now, Rate::twice(self.shared.settings.now().commands_per_sec));
         if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
     }
 
     /// Whether there is memory for the reply to such a command: for a large one only if nothing else waits to be sent.
     fn has_room_for(&self, verb: &Verb) -> bool {
         match verb {
-            Verb::Page(_) | Verb::History(_) => self.socket.unsent() == 0,
-            _ => !self.is_clogged() && !self.socket.is_uncounted(),
+            Verb::Page(_) | Verb::History(_) => self.transport.link().unsent() == 0,
+            _ => !self.is_clogged() && !self.transport.link().is_uncounted(),
         }
     }
 
     /// Charges what was read. Frames without a message, such as empty continuations, cost the peer only here.
     fn charge_reads(&mut self) -> Result<(), End> {
-        let (now, rate) = (self.shared.node.elapsed_ms(), self.shared.node.settings.reads());
-        match self.socket.take_reads() {
-            0 => Ok(()),
-            reads if self.reads.take(reads, now, rate) => Ok(()),
-            _ => Err(End::Close(Close::TooManyRequests)),
+        let reads = self.transport.link_mut().take_reads();
+        if reads == 0 {
+            return Ok(());
         }
+        let Shared { settings, uptime, .. } = &*self.shared;
+        let fair = self.reads.take(reads, uptime.elapsed_ms(), settings.now().reads());
+        if fair { Ok(()) } else { Err(End::Close(Close::TooManyRequests)) }
     }
 
     fn is_clogged(&self) -> bool {
-        self.socket.unsent() > self.shared.node.settings.write_buffer_max_bytes
+        self.transport.link().unsent() > self.shared.settings.now().write_buffer_max_bytes
     }
 }
 
@@ -382,9 +387,10 @@ impl Future for Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(who) = &self.who {
-            self.shared.node.pool.leave(who.user.no, self.slot.connection);
+            self.shared.local.pool.leave(who.user.no, self.slot.connection);
         }
-        self.shared.node.pool.depart(&self.slot);
+        self.shared.metrics.connections.of(Carrier::of(&self.transport)).dec();
+        self.shared.local.pool.depart(&self.slot);
     }
 }
 
@@ -395,6 +401,6 @@ mod tests {
     #[test]
     fn i18_what_an_idle_session_holds_is_small() {
         let sizes = (size_of::<Connection>(), size_of::<Slot>(), size_of::<Identity>(), size_of::<Sleep>());
-        assert!(sizes.0 <= 632 && sizes.1 <= 48 && sizes.2 <= 96 && sizes.3 <= 128, "{sizes:?}");
+        assert!(sizes.0 <= 632 && sizes.1 <= 48 && sizes.2 <= 104 && sizes.3 <= 128, "{sizes:?}");
     }
 }

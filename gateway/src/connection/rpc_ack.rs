@@ -7,12 +7,12 @@ use std::sync::Arc;
 use feedgate_common::{FeedId, Position};
 
 use super::outcome::{Outcome, Stop, Then, bad};
-use crate::node::Node;
+use super::shared::Shared;
 use crate::node::identity::Identity;
 
 /// Checks `at` against the feed's log. May be dropped at any time.
-pub(crate) async fn ack(node: Arc<Node>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {
-    let head = node.changes.head(who.inbox(feed)).await?;
+pub(crate) async fn ack(shared: Arc<Shared>, who: Arc<Identity>, feed: FeedId, at: Position) -> Outcome {
+    let head = shared.reads.changes.head(who.inbox(feed)).await?;
     within(at, head)?;
     Ok(Then::Acked(feed, at))
 }

@@ -7,11 +7,22 @@ use feedgate_common::archive::Names;
 use super::bodies::Bodies;
 use crate::auth::verifier::Verifier;
 use crate::limits::budget::Budget;
-use crate::node::Node;
+use crate::node::lease::Lease;
+use crate::node::metrics::Metrics;
+use crate::node::revocations::Revocations;
+use crate::node::uptime::Uptime;
+use crate::node::{LocalSessions, Node, Reads};
+use crate::settings::LiveSettings;
 
 /// What all connections of a node share; each command takes only the parts that it uses.
 pub(crate) struct Shared {
-    pub(super) node: Arc<Node>,
+    pub(super) settings: Arc<LiveSettings>,
+    pub(super) reads: Arc<Reads>,
+    pub(super) local: Arc<LocalSessions>,
+    pub(super) revocations: Arc<Revocations>,
+    pub(super) lease: Arc<Lease>,
+    pub(super) uptime: Uptime,
+    pub(super) metrics: Arc<Metrics>,
     /// The numbers of the users.
     pub(super) names: Arc<dyn Names>,
     pub(super) verifier: Arc<Verifier>,
@@ -22,12 +33,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        names: Arc<dyn Names>,
-        verifier: Arc<Verifier>,
-        budget: Arc<Budget>,
-    ) -> Arc<Self> {
-        Arc::new(Self { node, names, verifier, budget, bodies: Bodies::new() })
+    pub(crate) fn new(node: &Node, names: Arc<dyn Names>, verifier: Arc<Verifier>, budget: Arc<Budget>) -> Arc<Self> {
+        Arc::new(Self {
+            settings: node.settings.clone(),
+            reads: node.reads.clone(),
+            local: node.local.clone(),
+            revocations: node.revocations.clone(),
+            lease: node.lease.clone(),
+            uptime: node.uptime,
+            metrics: node.metrics.clone(),
+            names,
+            verifier,
+            budget,
+            bodies: Bodies::new(),
+        })
     }
 }

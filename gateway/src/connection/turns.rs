@@ -9,13 +9,15 @@
 //! - While anything is unsent, only a subscription that begins is read for: for a device that does not receive what one
 //!   channel brings, the others are not read either (I18).
 
+use feedgate_common::feed::Sight;
 use feedgate_common::{FeedId, Position, failpoint};
 
-use super::reading::{self, Reading};
+use super::reading::{self, Pushes, Reading, Wanted};
 use super::{Connection, End, TIMEOUT};
 use crate::node::bounded::within;
-use crate::protocol::{ErrorCode, Refusal, Reply, Subscribe};
-use crate::subscription::{Action, Deliver, Input, Start, Subscription};
+use crate::node::metrics::Reset;
+use crate::protocol::{Close, ErrorCode, Label, Refusal, Reply, Subscribe, number};
+use crate::subscription::{Action, Ask, Deliver, Input, Start, Subscription};
 
 /// A subscription that has not been answered yet.
 pub(super) struct Subscribing {
@@ -27,6 +29,14 @@ pub(super) struct Subscribing {
     pub(super) start: Option<Start>,
 }
 
+/// What was read for an input.
+#[derive(Debug, Default)]
+struct Brought {
+    /// The pushes of changes.
+    frame: Vec<u8>,
+    sight: Option<Sight>,
+}
+
 impl Connection {
     /// Begins the subscription in the making, if its start is known and nothing else is being read. Gives whether it
     /// did.
@@ -35,9 +45,9 @@ impl Connection {
         let Some(start) = subscribing.start.take() else { return Ok(false) };
         let Subscribe { feed, deliver, reject_unrecovered, .. } = subscribing.asked;
         let (subscription, first) = Subscription::open(deliver, start, reject_unrecovered);
-        self.channels.begin(feed, subscription);
+        self.channels.begin(&subscribing.asked, subscription);
         self.listen();
-        self.act(feed, first, &[])?;
+        self.act(feed, first, &Brought::default())?;
         Ok(true)
     }
 
@@ -64,11 +74,11 @@ impl Connection {
         {
             worked = true;
             if std::mem::take(&mut self.channels.of(feed).woken) {
-                self.drive(feed, Input::Wake, &[])?;
+                self.drive(feed, Input::Wake, &Brought::default())?;
             }
             if self.channels.subscription(feed).is_some_and(Subscription::awaits_writable) {
                 failpoint::hit("catch-up-batch");
-                self.drive(feed, Input::Writable, &[])?;
+                self.drive(feed, Input::Writable, &Brought::default())?;
             }
         }
         Ok(worked)
@@ -80,82 +90,125 @@ impl Connection {
         match read {
             // Another node may have claimed this device and told it more: what was read is dropped without being sent
             // (I17).
-            Ok(_) if !self.shared.node.may_push() => self.drive(feed, Input::Failed, &[]),
-            Ok(Reading { found, frame, held }) => {
+            Ok(_) if !self.shared.lease.may_push() => self.failed(feed),
+            Ok(Reading { found, frame, held, sight }) => {
                 let channel = self.channels.of(feed);
                 channel.backoff.succeeded();
                 channel.looking |= found.is_cut();
                 if let Some(held) = held {
-                    self.socket.hold(held);
+                    self.transport.link_mut().hold(held);
                 }
-                self.drive(feed, Input::Found(found), &frame)
+                self.drive(feed, Input::Found(found), &Brought { frame, sight })?;
+                self.tell(feed, sight);
+                Ok(())
             }
             Err(error) => {
                 tracing::debug!(%error, "a subscription could not read its log");
-                self.drive(feed, Input::Failed, &[])
+                self.failed(feed)
             }
         }
     }
 
-    /// Passes an input to the subscription of this feed, and does what it says. `frame` holds the pushes that were
-    /// read.
-    fn drive(&mut self, feed: FeedId, input: Input, frame: &[u8]) -> Result<(), End> {
-        let Some(subscription) = &mut self.channels.of(feed).subscription else { return Ok(()) };
-        subscription.on(input).into_iter().try_for_each(|action| self.act(feed, action, frame))
+    /// Nothing was read for this feed, nor what was seen of it.
+    fn failed(&mut self, feed: FeedId) -> Result<(), End> {
+        self.channels.of(feed).counting.look();
+        self.drive(feed, Input::Failed, &Brought::default())
     }
 
-    fn act(&mut self, feed: FeedId, action: Action, frame: &[u8]) -> Result<(), End> {
+    /// Tells the device what is seen, if it was not told before and the subscription goes on in that log.
+    fn tell(&mut self, feed: FeedId, sight: Option<Sight>) {
+        let Some(sight) = sight else { return };
+        let at = self.channels.subscription(feed).map(Subscription::position);
+        let channel = self.channels.of(feed);
+        if at.is_some_and(|at| at.epoch == sight.head.epoch) && channel.counting.tells(sight.seen) {
+            let label = Label::of(feed, self.shared.reads.channel(feed), channel.numbered);
+            self.transport.frame(|out| self.format.seen(out, label, sight));
+        }
+    }
+
+    /// Passes an input to the subscription of this feed, and does what it says with what was read.
+    fn drive(&mut self, feed: FeedId, input: Input, brought: &Brought) -> Result<(), End> {
+        let Some(subscription) = &mut self.channels.of(feed).subscription else { return Ok(()) };
+        subscription.on(input).into_iter().try_for_each(|action| self.act(feed, action, brought))
+    }
+
+    fn act(&mut self, feed: FeedId, action: Action, brought: &Brought) -> Result<(), End> {
         match action {
             Action::Read(ask) => {
                 let who = self.who.as_ref().expect("a subscription belongs to somebody");
                 let channel = self.channels.of(feed);
                 let begins = self.subscribing.as_ref().is_some_and(|begins| begins.asked.feed == feed);
+                let pushes = Pushes { format: self.format, numbered: channel.numbered };
                 let woken = !std::mem::take(&mut channel.looking) && !begins;
                 let live = channel.subscription.as_ref().filter(|_| woken).map(Subscription::position);
-                let read = reading::read(self.shared.clone(), who.clone(), self.format, feed, ask, live);
+                let looks = channel.counting.take_look();
+                let count = channel.counting.counts() && (looks || begins || ask == Ask::Head);
+                let wanted = Wanted { feed, ask, live, count };
+                let read = reading::read(self.shared.clone(), who.clone(), pushes, wanted);
                 debug_assert!(self.reading.is_none(), "one read at a time");
                 self.reading = Some(Box::pin(within(TIMEOUT, read)));
             }
             Action::Opened(opened) => {
+                if opened.was_recovering && !opened.recovered {
+                    self.resets(Reset::Subscribed);
+                }
                 let Subscribing { id, asked, .. } = *self.subscribing.take().expect("an opening follows a subscribe");
                 // In notify mode an SDK recovers from a position that it was told of; the app may not have fetched up
                 // to there.
                 if opened.recovered && asked.deliver == Deliver::Items {
                     self.acknowledge(feed, opened.position);
                 }
-                self.socket.frame(|out| self.format.result(out, id, &Reply::Subscribe(opened)));
+                self.channels.of(feed).counting.tells(brought.sight.and_then(|sight| sight.seen));
+                let number = asked.numbered.then(|| number(feed));
+                let reply = Reply::Subscribe(opened, brought.sight, number);
+                self.transport.frame(|out| self.format.result(out, id, &reply));
             }
-            Action::RefuseUnrecovered => self.refuse(feed, ErrorCode::UnrecoverablePosition.into()),
+            Action::RefuseUnrecovered => {
+                self.resets(Reset::Refused);
+                self.refuse(feed, ErrorCode::UnrecoverablePosition.into());
+            }
             Action::RefuseFailed => self.refuse(feed, ErrorCode::Internal.into()),
-            Action::Push => self.socket.frame(|out| out.extend_from_slice(frame)),
+            Action::Push => self.transport.frame(|out| out.extend_from_slice(&brought.frame)),
             Action::Behind(head) => {
-                self.socket.frame(|out| self.format.behind(out, self.shared.node.channel(feed), head));
+                let subscription = self.channels.subscription(feed).expect("only a subscription says so");
+                let head = Position { offset: head, ..subscription.position() };
+                let unread = brought.sight.map(|sight| sight.unread);
+                let label = Label::of(feed, self.shared.reads.channel(feed), self.channels.of(feed).numbered);
+                self.transport.frame(|out| self.format.behind(out, label, head, unread));
             }
             Action::Retry => {
                 let wait = self.channels.of(feed).backoff.failed(self.slot.connection);
-                self.deadlines.reread = self.deadlines.reread.min(self.shared.node.elapsed_ms() + wait);
+                self.deadlines.reread = self.deadlines.reread.min(self.shared.uptime.elapsed_ms() + wait);
             }
-            Action::Close(close) => return Err(End::Close(close)),
+            Action::Close(close) => {
+                if close == Close::InsufficientState {
+                    self.resets(Reset::Closed);
+                }
+                return Err(End::Close(close));
+            }
         }
         Ok(())
+    }
+
+    fn resets(&self, cause: Reset) {
+        self.shared.metrics.resets.of(cause).inc();
     }
 
     fn refuse(&mut self, feed: FeedId, refusal: Refusal) {
         self.unsubscribe(feed);
         let begun = self.subscribing.take().expect("a refusal answers a subscribe");
-        self.socket.frame(|out| self.format.error(out, begun.id, &refusal));
+        self.transport.frame(|out| self.format.error(out, begun.id, &refusal));
     }
 
     /// Notes that the device has all changes of this feed up to `position`, if that is after what was noted before.
     pub(super) fn acknowledge(&mut self, feed: FeedId, position: Position) {
-        let order = |position: Position| (position.epoch, position.offset);
         let acked = &mut self.channels.of(feed).acked;
-        if acked.is_some_and(|before| order(before) >= order(position)) {
+        if acked.is_some_and(|before| before >= position) {
             return;
         }
         *acked = Some(position);
         if let Some(saving) = self.who.as_ref().and_then(|who| who.saving(feed, position)) {
-            self.shared.node.positions.note(self.slot.connection, saving);
+            self.shared.local.positions.note(self.slot.connection, saving);
         }
     }
 }

@@ -40,6 +40,11 @@ impl Allowance {
         true
     }
 
+    /// Takes `count` at `now_ms`, even if that is more than `rate` allows; then the peer has to wait longer.
+    pub(crate) fn owe(&mut self, count: u32, now_ms: u64, rate: Rate) {
+        self.fair_at_us = self.fair_at_us.max(now_ms * 1000) + rate.us(count);
+    }
+
     /// Puts back `count` of those taken before.
     pub(crate) fn give_back(&mut self, count: u32, rate: Rate) {
         self.fair_at_us = self.fair_at_us.saturating_sub(rate.us(count));

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use feedgate_common::feed::FETCH;
+use feedgate_common::people::{AVATAR_MAX_BYTES, NAME_MAX};
 use feedgate_common::{Body, StoreError, UserId};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -49,6 +50,19 @@ const _: () = assert!(REPLY_BYTES + ITEM_MAX <= 1024 * 1024);
 /// bodies that are fetched at a time, and the answer.
 pub(crate) fn most(items: usize, cut: usize) -> usize {
     items.min(FETCH) * Body::MAX_BYTES + items.saturating_mul(ITEM_MAX).min(cut + ITEM_MAX)
+}
+
+/// The most bytes that one person takes on a page: the name of the user, the card, and what JSON puts around them.
+pub(crate) const CARD_MAX: usize = 64 + 4 * NAME_MAX + AVATAR_MAX_BYTES + 64;
+
+// A page of a hundred reposts, each of which and of whose originals has an author with the longest card, is no larger
+// than iOS takes. Only the last of them may exceed the cut, with its original.
+const _: () = assert!(REPLY_BYTES + 2 * ITEM_MAX + 2 * 101 * CARD_MAX <= 1024 * 1024);
+
+/// As [`most`], for an answer that also shows the originals of its items, and the authors of both. Originals are fetched
+/// when the items are in hand, into the room that these were fetched in.
+pub(crate) fn most_with_people(items: usize, cut: usize) -> usize {
+    most(items, cut) + ITEM_MAX + items.saturating_mul(2 * CARD_MAX)
 }
 
 /// An answer found no room in time. Nothing was read for it.

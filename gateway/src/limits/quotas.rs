@@ -26,12 +26,12 @@ pub(crate) enum TooMany {
 
 /// The reads of each key, and how many a key may have.
 pub(crate) struct Quotas<K> {
-    at_once: u32,
-    per_sec: u32,
     known: Mutex<Known<K>>,
 }
 
 struct Known<K> {
+    at_once: u32,
+    per_sec: u32,
     quotas: HashMap<K, Quota, RandomState>,
     /// When this many keys are known, the idle ones are forgotten.
     full: usize,
@@ -52,27 +52,45 @@ pub(crate) struct Ticket<K: Hash + Eq> {
 impl<K: Hash + Eq + Clone> Quotas<K> {
     /// Allows each key `at_once` reads at a time and `per_sec` new ones a second, twice as many of these after a pause.
     pub(crate) fn new(at_once: u32, per_sec: u32) -> Arc<Self> {
-        let known = Known { quotas: HashMap::default(), full: KNOWN_MIN };
-        Arc::new(Self { at_once, per_sec, known: Mutex::new(known) })
+        let known = Known { at_once, per_sec, quotas: HashMap::default(), full: KNOWN_MIN };
+        Arc::new(Self { known: Mutex::new(known) })
+    }
+
+    /// From now on allows each key so many reads; see [`Quotas::new`]. Reads that have begun go on and count.
+    pub(crate) fn allow(&self, at_once: u32, per_sec: u32) {
+        let mut known = self.known.lock();
+        (known.at_once, known.per_sec) = (at_once, per_sec);
     }
 
     /// Begins a read of `key` at `now_ms`, or says which limit is reached; then nothing is counted.
     pub(crate) fn begin(self: &Arc<Self>, key: K, now_ms: u64) -> Result<Ticket<K>, TooMany> {
         let mut known = self.known.lock();
+        let (at_once, per_sec) = (known.at_once, known.per_sec);
         if known.quotas.len() >= known.full {
             known.quotas.retain(|_, quota| quota.reading > 0 || !quota.allowance.is_full(now_ms));
             known.full = KNOWN_MIN.max(known.quotas.len() * 2);
         }
         let quota = known.quotas.entry(key.clone()).or_default();
-        if quota.reading >= self.at_once {
-            return Err(TooMany::AtOnce(self.at_once));
+        if quota.reading >= at_once {
+            return Err(TooMany::AtOnce(at_once));
         }
-        if !quota.allowance.take(1, now_ms, Rate::twice(self.per_sec)) {
-            return Err(TooMany::PerSec(self.per_sec));
+        if !quota.allowance.take(1, now_ms, Rate::twice(per_sec)) {
+            return Err(TooMany::PerSec(per_sec));
         }
         quota.reading += 1;
         drop(known);
         Ok(Ticket { quotas: self.clone(), key })
+    }
+}
+
+impl<K: Hash + Eq> Ticket<K> {
+    /// Counts this read as `more` further ones of its key, which takes them even if that is more than it may begin.
+    pub(crate) fn costs(&self, more: u32, now_ms: u64) {
+        let mut known = self.quotas.known.lock();
+        let rate = Rate::twice(known.per_sec);
+        if let Some(quota) = known.quotas.get_mut(&self.key) {
+            quota.allowance.owe(more, now_ms, rate);
+        }
     }
 }
 
@@ -99,6 +117,28 @@ mod tests {
         assert_eq!(begun, 7, "three of a burst of ten had begun");
         assert_eq!(quotas.begin("ann", 0).err(), Some(TooMany::PerSec(5)));
         assert_eq!((0..20).filter(|_| quotas.begin("ann", 1000).is_ok()).count(), 5);
+    }
+
+    #[test]
+    fn a_read_that_costs_more_leaves_fewer_to_begin() {
+        let quotas = Quotas::new(100, 10);
+        let begin = |now| quotas.begin("eve", now).inspect(|ticket| ticket.costs(9, now)).is_ok();
+        assert_eq!((0..20).filter(|_| begin(0)).count(), 2);
+        assert_eq!((0..20).filter(|_| begin(1000)).count(), 1);
+        assert!(quotas.begin("ann", 0).is_ok());
+    }
+
+    #[test]
+    fn another_limit_holds_at_once_and_for_reads_that_have_begun() {
+        let quotas = Quotas::new(1, 100);
+        let held = quotas.begin("ann", 0).ok().unwrap();
+        quotas.allow(2, 1);
+        let second = quotas.begin("ann", 0).ok().unwrap();
+        assert_eq!(quotas.begin("ann", 0).err(), Some(TooMany::AtOnce(2)));
+        drop((held, second));
+        assert_eq!(quotas.begin("ann", 0).err(), Some(TooMany::PerSec(1)));
+        quotas.allow(2, 100);
+        assert!(quotas.begin("ann", 1000).is_ok());
     }
 
     #[test]

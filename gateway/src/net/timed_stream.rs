@@ -1,4 +1,4 @@
-//! A TCP stream that ends if its peer receives nothing, or too little, or sends nothing for too long.
+//! A connection that ends if its peer receives nothing, or too little, or sends nothing for too long.
 //!
 //! ```text
 //!   silent ── first byte ──▶ a head ──▶ a request is being answered ──▶ silent again
@@ -10,7 +10,8 @@
 //! between two requests is longer than clients and load balancers keep a connection for, as [`Guest::may_rest`] says.
 //!
 //! An answer of the HTTP API stays in memory until its last byte has left; a peer that asks and does not read would
-//! keep it there for ever. A WebSocket has a [`Pace`] of its own and takes the bare stream.
+//! keep it there for ever. A session has a [`Pace`] of its own and takes the bare
+//! connection.
 
 use std::io;
 use std::pin::Pin;
@@ -19,15 +20,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 use crate::limits::pace::Pace;
 use crate::net::lobby::Guest;
+use crate::net::maybe_tls::MaybeTls;
 
-/// A TCP stream with limits of time for its reads and writes.
+/// A connection with limits of time for its reads and writes.
 pub(crate) struct TimedStream {
-    tcp: TcpStream,
+    stream: MaybeTls,
     timeout: Duration,
     /// The moment that times are counted from.
     born: Instant,
@@ -50,10 +51,10 @@ pub(crate) struct TimedStream {
 impl TimedStream {
     /// A write fails if the peer receives nothing for `timeout`, or too little for too long. A read ends if the head
     /// of a request takes as long as `timeout`, or if none begins for as long as `guest` may rest.
-    pub(crate) fn new(tcp: TcpStream, timeout: Duration, guest: Arc<Guest>) -> Self {
+    pub(crate) fn new(stream: MaybeTls, timeout: Duration, guest: Arc<Guest>) -> Self {
         let (born, requests) = (Instant::now(), guest.requests());
         let (pace, waiting, head, listening) = (None, None, None, None);
-        Self { tcp, timeout, born, pace, waiting, guest, requests, head, active: born, listening }
+        Self { stream, timeout, born, pace, waiting, guest, requests, head, active: born, listening }
     }
 
     /// When the peer must have sent more; `None` while a request is being answered.
@@ -64,9 +65,9 @@ impl TimedStream {
         Some(self.head.map_or_else(|| self.active + self.guest.may_rest(self.timeout), |head| head + self.timeout))
     }
 
-    /// Gives the stream without the limits of time.
-    pub(crate) fn into_inner(self) -> TcpStream {
-        self.tcp
+    /// Gives the connection without the limits of time.
+    pub(crate) fn into_inner(self) -> MaybeTls {
+        self.stream
     }
 
     /// Ready once the peer has sent nothing for too long.
@@ -108,7 +109,7 @@ impl TimedStream {
         };
         ready!(waiting.as_mut().poll(cx));
         // The kernel drops what it still holds for the peer, too.
-        let _ = self.tcp.set_zero_linger();
+        let _ = self.stream.tcp().set_zero_linger();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -120,7 +121,7 @@ impl AsyncRead for TimedStream {
             (this.requests, this.head) = (this.guest.requests(), None);
         }
         let before = buf.filled().len();
-        let read = Pin::new(&mut this.tcp).poll_read(cx, buf);
+        let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if read.is_ready() {
             this.active = Instant::now();
             if buf.filled().len() > before && !this.guest.is_answered() {
@@ -137,7 +138,7 @@ impl AsyncRead for TimedStream {
 impl AsyncWrite for TimedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.tcp).poll_write(cx, buf);
+        let written = Pin::new(&mut this.stream).poll_write(cx, buf);
         this.within(written, cx)
     }
 
@@ -147,17 +148,17 @@ impl AsyncWrite for TimedStream {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.tcp).poll_write_vectored(cx, bufs);
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
         this.within(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.tcp.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let flushed = Pin::new(&mut this.tcp).poll_flush(cx);
+        let flushed = Pin::new(&mut this.stream).poll_flush(cx);
         // A server that found nothing to read during the answer reads again only when something wakes it.
         if flushed.is_ready() && this.listen(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -166,7 +167,7 @@ impl AsyncWrite for TimedStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tcp).poll_shutdown(cx)
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
 }
 
@@ -186,7 +187,8 @@ mod tests {
         let peer = tokio::net::TcpSocket::new_v4().unwrap();
         peer.set_recv_buffer_size(4096).unwrap();
         let (peer, ours) = tokio::join!(peer.connect(to), listener.accept());
-        let mut patient = TimedStream::new(ours.unwrap().0, Duration::from_secs(10), Arc::new(Guest::new(None)));
+        let mut patient =
+            TimedStream::new(MaybeTls::Plain(ours.unwrap().0), Duration::from_secs(10), Arc::new(Guest::new(None)));
         let writing = tokio::spawn(async move { patient.write_all(&vec![0; 4 << 20]).await });
         let (peer, mut some) = (peer.unwrap(), vec![0; step]);
         for second in 0..3600 {

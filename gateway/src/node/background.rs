@@ -3,6 +3,7 @@
 //! ```text
 //!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes: made up for if lost
 //!   hot: news of authors who are pulled │ touches: inboxes that are read are kept │ ghosts: sessions left in the pool
+//!   revocations: sessions whose tokens are revoked end
 //! ```
 
 use std::time::Duration;
@@ -11,10 +12,10 @@ use futures_util::future::{join, join3};
 use tokio::time::{Instant, sleep};
 
 use super::{ghosts, keeper, positions, pull_news, touches, vitals};
-use crate::node::Node;
 use crate::node::paced::paced;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
+use crate::node::{LocalSessions, Node};
 
 /// The time over which all sessions are woken when any wake may have been lost.
 const REREAD: Duration = Duration::from_secs(2);
@@ -29,28 +30,35 @@ pub(crate) async fn run(node: &Node) {
     join3(keeper::begin(node), vitals::probe(node), pull_news::begin(node)).await;
     node.begun.cancel();
     join3(
-        join3(keeper::keep(node), ghosts::keep_sweeping(node), vitals::keep_probing(node)),
-        join(positions::keep_saving(node), touches::keep_touching(node)),
-        join(make_up_for_the_missed(node), pull_news::keep_joining(node)),
+        join3(keeper::keep(node), ghosts::keep_sweeping(&node.local), vitals::keep_probing(node)),
+        join(
+            positions::keep_saving(&node.local, &node.settings),
+            touches::keep_touching(&node.reads, &node.local.pool),
+        ),
+        join3(
+            make_up_for_the_missed(&node.local),
+            pull_news::keep_joining(node),
+            node.revocations.keep_following(&node.local.pool),
+        ),
     )
     .await;
 }
 
 /// Wakes every session and confirms it in the session pool, spread over time, whenever a wake or a close may have been
 /// lost.
-async fn make_up_for_the_missed(node: &Node) {
+async fn make_up_for_the_missed(local: &LocalSessions) {
     let mut rounds = Rounds::default();
     loop {
-        node.pool.until_missed().await;
+        local.pool.until_missed().await;
         let time = rounds.begin(Instant::now());
-        let seats = node.pool.seated();
-        let woken = paced(&seats, time, |Seat { slot, .. }| slot.wake(Wake::LOOK));
-        let ((), confirmed) = join(woken, keeper::confirm(node, time)).await;
+        let seats = local.pool.seated();
+        let woken = paced(&seats, time, |Seat { slot, .. }| _ = slot.wake(Wake::MISSED));
+        let ((), confirmed) = join(woken, keeper::confirm(local, time)).await;
         rounds.ended = Some(Instant::now());
         if let Err(error) = confirmed {
             tracing::debug!(%error, "sessions could not be confirmed after closes may have been lost; trying again");
             sleep(keeper::AGAIN).await;
-            node.pool.missed();
+            local.pool.missed();
         }
     }
 }

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::node::Node;
+use crate::node::LocalSessions;
 use crate::node::bounded::bounded;
 
 /// The most users that are noted; each takes 24 bytes.
@@ -47,7 +47,8 @@ pub(crate) struct Ghosts(Mutex<FxHashMap<UserNo, Instant>>);
 
 impl Ghosts {
     /// Notes that a claim, a release or a revocation of this user's session has no answer: it may have been carried
-    /// out, or may still be. A new user is not noted if there are [`NOTED_MAX`] already.
+    /// out, or may still be. Also notes that a node could not be told to close a session of this user. A new user is not
+    /// noted if there are [`NOTED_MAX`] already.
     pub(crate) fn note(&self, user: UserNo) {
         let mut noted = self.0.lock();
         if noted.len() < NOTED_MAX || noted.contains_key(&user) {
@@ -66,37 +67,37 @@ impl Ghosts {
 
 /// Asks the pool about the noted users, and every node to confirm its sessions of them, for ever. It may be dropped at
 /// any time.
-pub(crate) async fn keep_sweeping(node: &Node) {
+pub(crate) async fn keep_sweeping(local: &LocalSessions) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         due.tick().await;
-        let users: Vec<UserNo> = node.ghosts.0.lock().keys().copied().collect();
+        let users: Vec<UserNo> = local.ghosts.0.lock().keys().copied().collect();
         if users.is_empty() {
             continue;
         }
-        node.doorbell.confirm(&users).await;
-        stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(node, user)).await;
+        local.doorbell.confirm(&users).await;
+        stream::iter(users).for_each_concurrent(AT_ONCE, |user| look_at(local, user)).await;
     }
 }
 
-async fn look_at(node: &Node, user: UserNo) {
+async fn look_at(local: &LocalSessions, user: UserNo) {
     let asked = Instant::now();
-    match sweep(node, user).await {
-        Ok(()) => node.ghosts.looked_at(user, asked),
+    match sweep(local, user).await {
+        Ok(()) => local.ghosts.looked_at(user, asked),
         Err(error) => {
             tracing::debug!(%error, "sessions that may have been left in the pool could not be looked at");
-            node.ghosts.note(user);
+            local.ghosts.note(user);
         }
     }
 }
 
 /// Releases every session of the user that the pool lists for this node and that is not here. Sessions that are here
 /// may be in the middle of their claim, so they are left.
-async fn sweep(node: &Node, user: UserNo) -> Result<()> {
-    let sessions = &node.sessions;
+async fn sweep(local: &LocalSessions, user: UserNo) -> Result<()> {
+    let LocalSessions { node, sessions, pool, .. } = local;
     let mut listed = bounded(sessions.list(user)).await?;
-    listed.retain(|session| session.node == node.name && node.pool.seat(user, session.connection).is_none());
+    listed.retain(|session| session.node == *node && pool.seat(user, session.connection).is_none());
     for ghost in listed {
         bounded(sessions.release(user, &ghost.device, ghost.token)).await?;
         tracing::debug!(?user, connection = ghost.connection, "a session that was left in the pool is released");

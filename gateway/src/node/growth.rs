@@ -1,16 +1,16 @@
-//! Keeps what the doorbell told of how inboxes grew, so that a session that is nearly up to date needs no read of the
-//! store.
+//! Keeps how inboxes grew lately, as the doorbell told it or as this node did it, so that a session that is nearly up to
+//! date needs no read of the store.
 //!
 //! ```text
-//!   Growth ──▶ kept: inbox → head, and its last changes ──▶ wake ──▶ a live session one step behind: read from here
+//!   growth ──▶ kept: inbox → head, and its last changes ──▶ wake ──▶ a live session one step behind: read from here
 //!                                                               any other, and each look by itself: from the log
 //! ```
 //!
 //! This is only an optimisation: without it every device gets the same changes, some of them later.
 //!
 //! Invariants:
-//! - What is kept here is also in the log, since the doorbell rings after the append has committed: dense sequence ids
-//!   of one epoch that end at the head that was told.
+//! - What is kept here is also in the log, because nobody is told before the append has committed: dense sequence ids of
+//!   one epoch that end at the head that was told.
 //! - Growth is kept here before the session is woken.
 //! - A look at the log that is to find lost wakes is never answered from here. Nor is a catch-up: nothing is told of an
 //!   inbox that has no session here, so what is kept may be old.
@@ -30,11 +30,11 @@ const KEPT_MAX: usize = 32;
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The last changes of inboxes with a session here; `None` if nothing is kept.
-pub(crate) struct RecentGrowth(Option<Cache<InboxKey, Arc<Stretch>, ByBytes>>);
+pub(crate) struct RecentGrowth(Option<Cache<InboxKey, Arc<Run>, ByBytes>>);
 
 /// The end of one inbox's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stretch {
+struct Run {
     head: Position,
     /// The last changes up to `head`, without a hole; empty if the doorbell did not say what they are.
     entries: Vec<Numbered>,
@@ -43,9 +43,9 @@ struct Stretch {
 #[derive(Debug, Clone)]
 struct ByBytes;
 
-impl Weighter<InboxKey, Arc<Stretch>> for ByBytes {
-    fn weight(&self, _: &InboxKey, stretch: &Arc<Stretch>) -> u64 {
-        (size_of::<Stretch>() + stretch.entries.capacity() * size_of::<Numbered>() + 96) as u64
+impl Weighter<InboxKey, Arc<Run>> for ByBytes {
+    fn weight(&self, _: &InboxKey, run: &Arc<Run>) -> u64 {
+        (size_of::<Run>() + run.entries.capacity() * size_of::<Numbered>() + 96) as u64
     }
 }
 
@@ -60,8 +60,8 @@ impl RecentGrowth {
     pub(crate) fn record(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
         let Some(growth) = &self.0 else { return };
         let known = growth.get(&key);
-        if let Some(stretch) = Stretch::grown(known.as_deref(), head, entries) {
-            growth.insert(key, Arc::new(stretch));
+        if let Some(run) = Run::grown(known.as_deref(), head, entries) {
+            growth.insert(key, Arc::new(run));
         }
     }
 
@@ -74,18 +74,17 @@ impl RecentGrowth {
     /// Gives at least one and at most `limit` changes right after `own`, and the log's last sequence id; `None` if they
     /// are not kept.
     pub(crate) fn after(&self, key: InboxKey, own: Position, limit: usize) -> Option<(Vec<Numbered>, u64)> {
-        let stretch = self.0.as_ref()?.get(&key)?;
-        let at = stretch.entries.iter().position(|numbered| numbered.seq == own.offset + 1)?;
-        let some = stretch.entries[at..].iter().take(limit).copied().collect();
-        (stretch.head.epoch == own.epoch).then_some((some, stretch.head.offset))
+        let run = self.0.as_ref()?.get(&key)?;
+        let at = run.entries.iter().position(|numbered| numbered.seq == own.offset + 1)?;
+        let some = run.entries[at..].iter().take(limit).copied().collect();
+        (run.head.epoch == own.epoch).then_some((some, run.head.offset))
     }
 }
 
-impl Stretch {
+impl Run {
     /// `known` with `entries` added; `None` if `head` is not after that of `known`.
     fn grown(known: Option<&Self>, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) -> Option<Self> {
-        let order = |position: Position| (position.epoch, position.offset);
-        if known.is_some_and(|known| order(head) <= order(known.head)) {
+        if known.is_some_and(|known| head <= known.head) {
             return None;
         }
         let fresh = entries.len();

@@ -1,12 +1,16 @@
 //! The user and the device of a connection, known after its `connect`.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use compact_str::CompactString;
 use feedgate_common::sessions::{Claim, Held, SavePosition, Token, User};
 use feedgate_common::{DeviceId, FeedId, InboxKey, Millis, Position};
 
-/// The user and the device of a connected session; they never change. 96 bytes, shared by the connection's task and its
+/// Stands for the time at which a token was issued that does not say when: before any other time.
+const UNKNOWN: Millis = Millis::MIN;
+
+/// The user and the device of a connected session, which never change, and when its token was issued. 104 bytes, shared by the connection's task and its
 /// seat in the pool.
 #[derive(Debug)]
 pub(crate) struct Identity {
@@ -17,7 +21,9 @@ pub(crate) struct Identity {
     /// Whether the device has an id of its own: only then anything is stored for it.
     pub(crate) durable: bool,
     /// When the device connected.
-    since: Millis,
+    pub(crate) since: Millis,
+    /// When the newest token that the device has shown was issued, in Unix ms; [`UNKNOWN`] if it does not say.
+    issued_at: AtomicI64,
     /// The token that the session pool has answered the claim with; it goes with every later write to the pool.
     token: OnceLock<Token>,
 }
@@ -25,7 +31,17 @@ pub(crate) struct Identity {
 impl Identity {
     /// The identity of a device that has not claimed its session yet.
     pub(crate) fn new(user: User, device: DeviceId, durable: bool, since: Millis) -> Arc<Self> {
-        Arc::new(Self { user, device, durable, since, token: OnceLock::new() })
+        Arc::new(Self { user, device, durable, since, issued_at: AtomicI64::new(UNKNOWN), token: OnceLock::new() })
+    }
+
+    /// Keeps when the token was issued that the device has just shown, in Unix ms.
+    pub(crate) fn shows(&self, issued_at: Option<Millis>) {
+        self.issued_at.store(issued_at.unwrap_or(UNKNOWN), Ordering::Release);
+    }
+
+    /// Whether the device's token was issued before this time, in Unix ms, or does not say when.
+    pub(crate) fn is_revoked(&self, before: Millis) -> bool {
+        self.issued_at.load(Ordering::Acquire) < before
     }
 
     /// The claim of its session, for a connection of `node`.

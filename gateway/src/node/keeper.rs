@@ -17,10 +17,10 @@ use feedgate_common::error::Result;
 use futures_util::future::join3;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::node::Node;
 use crate::node::bounded::{CALL, bounded};
 use crate::node::paced::until_due;
 use crate::node::pool::Seat;
+use crate::node::{LocalSessions, Node};
 
 /// How many sessions are confirmed in one call.
 const CHUNK: usize = 500;
@@ -30,14 +30,14 @@ pub(crate) const AGAIN: Duration = Duration::from_millis(500);
 
 /// Renews the lease and confirms the sessions for ever. It may be dropped at any time.
 pub(crate) async fn keep(node: &Node) {
-    join3(renew_on_time(node), confirm_all(node), confirm_the_doubted(node)).await;
+    join3(renew_on_time(node), confirm_all(node), confirm_the_doubted(&node.local)).await;
 }
 
 /// Renews the lease once, and lets it stand if no session needs to be confirmed. A node calls this when it begins.
 pub(crate) async fn begin(node: &Node) {
     renew(node).await;
     if let Some(doubt) = node.lease.doubt()
-        && confirm(node, Duration::ZERO).await.is_ok()
+        && confirm(&node.local, Duration::ZERO).await.is_ok()
     {
         node.lease.settle(doubt);
     }
@@ -47,16 +47,16 @@ async fn renew_on_time(node: &Node) {
     loop {
         let asked = Instant::now();
         let renewed = renew(node).await;
-        node.vitals.kept(node.elapsed_ms());
+        node.vitals.kept(node.uptime.elapsed_ms());
         sleep_until(asked + if renewed { CALL } else { AGAIN }).await;
     }
 }
 
 /// Renews the lease; gives whether that was done.
 async fn renew(node: &Node) -> bool {
-    let asked = node.lease_ms();
-    match bounded(node.sessions.renew(&node.name)).await {
-        Ok(renewed) => node.lease.renewed(asked, node.lease_ms(), renewed),
+    let asked = node.lease.now_ms();
+    match bounded(node.local.sessions.renew(&node.local.node)).await {
+        Ok(renewed) => node.lease.renewed(asked, node.lease.now_ms(), renewed),
         Err(error) => {
             tracing::warn!(%error, "the node's lease could not be renewed; nothing is pushed once it has lapsed");
             return false;
@@ -66,20 +66,20 @@ async fn renew(node: &Node) -> bool {
 }
 
 async fn confirm_all(node: &Node) {
-    let interval = Duration::from_secs(node.settings.reread_interval_secs.into());
     loop {
+        let interval = Duration::from_secs(node.settings.now().reread_interval_secs.into());
         let doubt = node.lease.doubt();
         let confirmed = match doubt {
-            Some(_) => confirm(node, Duration::ZERO).await,
+            Some(_) => confirm(&node.local, Duration::ZERO).await,
             None => tokio::select! {
-                confirmed = confirm_in_turn(node, interval) => confirmed,
+                confirmed = confirm_in_turn(&node.local, interval) => confirmed,
                 () = node.lease.doubted() => continue,
             },
         };
         match (confirmed, doubt) {
             (Ok(()), Some(doubt)) => {
                 node.lease.settle(doubt);
-                node.pool.missed();
+                node.local.pool.missed();
             }
             (Ok(()), None) => {}
             (Err(error), _) => {
@@ -92,11 +92,11 @@ async fn confirm_all(node: &Node) {
 
 /// Confirms the sessions that another node doubts. Those that cannot be confirmed are left to that node, which goes on
 /// to doubt them for a while, and to the next round of all.
-async fn confirm_the_doubted(node: &Node) {
+async fn confirm_the_doubted(local: &LocalSessions) {
     loop {
-        let seats = node.pool.until_doubted().await;
+        let seats = local.pool.until_doubted().await;
         for chunk in seats.chunks(CHUNK) {
-            if let Err(error) = confirm_some(node, chunk).await {
+            if let Err(error) = confirm_some(local, chunk).await {
                 tracing::debug!(%error, "sessions that are in doubt could not be confirmed");
                 break;
             }
@@ -106,35 +106,35 @@ async fn confirm_the_doubted(node: &Node) {
 
 /// Confirms every session that is here now, spread over `time`. Ends with the last session, or with the first call that
 /// fails.
-pub(crate) async fn confirm(node: &Node, time: Duration) -> Result<()> {
+pub(crate) async fn confirm(local: &LocalSessions, time: Duration) -> Result<()> {
     let started = Instant::now();
-    let seats = node.pool.seated();
+    let seats = local.pool.seated();
     for (n, chunk) in seats.chunks(CHUNK).enumerate() {
         until_due(started, time, n * CHUNK, seats.len()).await;
-        confirm_some(node, chunk).await?;
+        confirm_some(local, chunk).await?;
     }
     Ok(())
 }
 
 /// Confirms every session that is here now, spread over `interval`, and ends when the next round is due.
-async fn confirm_in_turn(node: &Node, interval: Duration) -> Result<()> {
+async fn confirm_in_turn(local: &LocalSessions, interval: Duration) -> Result<()> {
     let started = Instant::now();
-    confirm(node, interval).await?;
+    confirm(local, interval).await?;
     until_due(started, interval, 1, 1).await;
     Ok(())
 }
 
 /// Asks the pool whether these are still their devices' sessions, and closes those that are not. One whose claim has no
 /// answer yet is left out.
-pub(crate) async fn confirm_some(node: &Node, seats: &[Seat]) -> Result<()> {
-    let held = |seat: &Seat| seat.who.held(&node.name, seat.slot.connection);
+pub(crate) async fn confirm_some(local: &LocalSessions, seats: &[Seat]) -> Result<()> {
+    let held = |seat: &Seat| seat.who.held(&local.node, seat.slot.connection);
     let (seats, held): (Vec<&Seat>, Vec<_>) = seats.iter().filter_map(|seat| Some((seat, held(seat)?))).unzip();
     if held.is_empty() {
         return Ok(());
     }
-    let kept = bounded(node.sessions.confirm(held)).await?;
+    let kept = bounded(local.sessions.confirm(held)).await?;
     for (seat, _) in seats.iter().zip(kept).filter(|(_, kept)| !kept) {
-        node.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
+        local.pool.end(seat.who.user.no, seat.slot.connection, Closing::Replaced);
     }
     Ok(())
 }
@@ -158,14 +158,15 @@ mod tests {
         let stores = Embedded::open(dir.path(), 4).unwrap();
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
         let mut node = fixture::node(&stores, feeds);
-        Arc::get_mut(&mut node).unwrap().suspended_ms = || SUSPENDED.load(Ordering::Relaxed);
+        let lease = &mut Arc::get_mut(&mut node).unwrap().lease;
+        Arc::get_mut(lease).unwrap().suspended_ms = || SUSPENDED.load(Ordering::Relaxed);
         begin(&node).await;
-        assert!(node.may_push());
+        assert!(node.lease.may_push());
         SUSPENDED.fetch_add(LEASE.as_millis() as u64, Ordering::Relaxed);
-        assert!(!node.may_push(), "the pool has let it go meanwhile");
+        assert!(!node.lease.may_push(), "the pool has let it go meanwhile");
         renew(&node).await;
-        assert!(!node.may_push(), "nothing was confirmed since");
+        assert!(!node.lease.may_push(), "nothing was confirmed since");
         begin(&node).await;
-        assert!(node.may_push());
+        assert!(node.lease.may_push());
     }
 }

@@ -9,16 +9,22 @@
 //!   only goes forward, also while the machine is suspended.
 //! - Once it has lapsed, it stands again only after every session was confirmed in a pass that began after a renewal.
 //!
-//! Times are those of `Node::lease_ms`, in milliseconds. Reading the lease takes no lock.
+//! Times are those of [`Lease::now_ms`]. Reading the lease takes no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use feedgate_common::sessions::{LEASE, Renewed};
 use tokio::sync::Notify;
 
+use crate::clock;
+use crate::node::uptime::Uptime;
+
 /// The lease of one node. A new one is in doubt, so it does not stand.
 #[derive(Debug)]
 pub(crate) struct Lease {
+    uptime: Uptime,
+    /// How long the machine was suspended since it was started, in milliseconds.
+    pub(super) suspended_ms: fn() -> u64,
     /// When the lease lapses.
     until: AtomicU64,
     /// How many doubts there were; the last one has this number.
@@ -29,12 +35,24 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new() -> Self {
-        Self { until: AtomicU64::new(0), doubts: AtomicU64::new(1), settled: AtomicU64::new(0), doubted: Notify::new() }
+    pub(crate) fn new(uptime: Uptime) -> Self {
+        let (until, doubts, settled) = (AtomicU64::new(0), AtomicU64::new(1), AtomicU64::new(0));
+        Self { uptime, suspended_ms: clock::suspended_ms, until, doubts, settled, doubted: Notify::new() }
+    }
+
+    /// Milliseconds on the clock of the lease: like that of the session pool, it goes on while the machine is
+    /// suspended.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.uptime.elapsed_ms() + (self.suspended_ms)()
+    }
+
+    /// Whether this node's sessions count now: only then may anything be pushed to them.
+    pub(crate) fn may_push(&self) -> bool {
+        self.stands(self.now_ms())
     }
 
     /// Whether the node's sessions count at `now`.
-    pub(crate) fn stands(&self, now: u64) -> bool {
+    fn stands(&self, now: u64) -> bool {
         now < self.until.load(Ordering::Acquire) && self.doubt().is_none()
     }
 
@@ -74,7 +92,7 @@ mod tests {
     const MS: u64 = LEASE.as_millis() as u64;
 
     fn standing(asked: u64) -> Lease {
-        let lease = Lease::new();
+        let lease = Lease::new(Uptime::begin());
         lease.renewed(asked, asked, Renewed::Kept);
         lease.settle(lease.doubt().unwrap());
         lease

@@ -1,4 +1,7 @@
 //! This node: the users who are online here, its lease in the session pool, and the work it does besides serving.
+//!
+//! [`Node`] only holds the parts together. A room above takes the parts that it uses: [`Reads`] what readers read from,
+//! [`LocalSessions`] the sessions, and so on. Only what runs the node, `serve` and [`background`], gets all of it.
 
 pub(crate) mod background;
 pub(crate) mod bounded;
@@ -9,36 +12,42 @@ pub(crate) mod growth;
 pub(crate) mod identity;
 pub(crate) mod keeper;
 pub(crate) mod lease;
+pub(crate) mod metrics;
 pub(crate) mod paced;
 pub(crate) mod pool;
 pub(crate) mod positions;
 pub(crate) mod pull_news;
+pub(crate) mod revocations;
 pub(crate) mod slot;
 pub(crate) mod touches;
+pub(crate) mod uptime;
 pub(crate) mod vitals;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use feedgate_common::archive::{Outboxes, Status};
-use feedgate_common::doorbell::{Closing, Heard, Listening};
-use feedgate_common::feed::{Changes, Feeds, Pages};
-use feedgate_common::{Doorbell, FeedId, Jobs, Sessions, UserNo};
+use axum::body::Bytes;
+use feedgate_common::doorbell::{Closing, Heard, Listening, Onlooker};
+use feedgate_common::error;
+use feedgate_common::feed::{Changes, Feeds, Pages, Saw};
+use feedgate_common::metrics::Counter;
+use feedgate_common::{Doorbell, FeedId, InboxKey, Jobs, Position, Sessions, UserNo};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
 use crate::limits::log_limit::LogLimit;
-use crate::settings::Settings;
+use crate::net::mailboxes::{Mailboxes, NotPut};
+use crate::settings::{LiveSettings, Settings};
 use bounded::bounded;
 use ghosts::Ghosts;
 use growth::RecentGrowth;
 use lease::Lease;
+use metrics::Metrics;
 use pool::Pool;
 use positions::Positions;
 use pull_news::PullNews;
+use revocations::Revocations;
 use touches::Touches;
+use uptime::Uptime;
 use vitals::Vitals;
 
 /// How many reads of the store run at once, also when many devices return in one second.
@@ -50,103 +59,100 @@ static UNTOLD: LogLimit = LogLimit::new();
 /// The stores that a node works with.
 pub(crate) struct Stores {
     pub(crate) feeds: Arc<Feeds>,
-    pub(crate) outboxes: Arc<dyn Outboxes>,
-    pub(crate) archive: Arc<dyn Status>,
     pub(crate) sessions: Arc<dyn Sessions>,
     pub(crate) doorbell: Arc<dyn Doorbell>,
     pub(crate) jobs: Arc<dyn Jobs>,
 }
 
-/// This node: its stores and what it knows of its own sessions. All tasks that serve a peer share it.
+/// This node: its parts, which the tasks that serve peers share.
 pub(crate) struct Node {
-    /// The node's name in the session pool.
-    pub(crate) name: String,
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) feeds: Arc<Feeds>,
-    pub(crate) changes: Arc<Changes>,
-    pub(crate) pages: Pages,
-    pub(crate) outboxes: Arc<dyn Outboxes>,
-    pub(crate) archive: Arc<dyn Status>,
-    pub(crate) sessions: Arc<dyn Sessions>,
-    pub(crate) doorbell: Arc<dyn Doorbell>,
+    pub(crate) settings: Arc<LiveSettings>,
+    pub(crate) reads: Arc<Reads>,
+    pub(crate) local: Arc<LocalSessions>,
     pub(crate) jobs: Arc<dyn Jobs>,
-    /// The sessions on this node.
-    pub(crate) pool: Arc<Pool>,
-    /// Acknowledged positions that are not stored yet.
-    pub(crate) positions: Positions,
-    /// Inboxes that are read, for the store to keep them.
-    pub(crate) touches: Touches,
-    /// Sessions that the session pool may hold and this node has not.
-    pub(crate) ghosts: Ghosts,
+    /// What is counted for operators.
+    pub(crate) metrics: Arc<Metrics>,
     /// Authors with news that their followers pull.
     pub(crate) hot: Arc<PullNews>,
+    /// Which tokens are revoked.
+    pub(crate) revocations: Arc<Revocations>,
     /// Whether this node's sessions count.
-    pub(crate) lease: Lease,
+    pub(crate) lease: Arc<Lease>,
     /// What `/readyz` and `/healthz` answer from.
-    pub(crate) vitals: Vitals,
-    /// Limits how many reads of the store run at once.
-    reads: Arc<Semaphore>,
+    pub(crate) vitals: Arc<Vitals>,
+    pub(crate) uptime: Uptime,
     /// Held by the call of `background::run` that does the work.
-    pub(crate) background: Mutex<()>,
+    background: Mutex<()>,
     /// Cancelled when the first renewal, the first probe and the first look at pull records are done.
     pub(crate) begun: CancellationToken,
-    started: Instant,
-    suspended_ms: fn() -> u64,
     _listening: Listening,
 }
 
 impl Node {
     /// Makes a node with this name. From now on wakes reach its sessions.
-    pub(crate) fn new(name: String, stores: Stores, settings: Arc<Settings>) -> Arc<Self> {
-        let Stores { feeds, outboxes, archive, sessions, doorbell, jobs } = stores;
+    pub(crate) fn new(name: String, stores: Stores, settings: Settings) -> Arc<Self> {
+        let Stores { feeds, sessions, doorbell, jobs } = stores;
+        let (archive, uptime) = (feeds.archive().clone(), Uptime::begin());
         let growth = RecentGrowth::new(settings.inline_changes);
-        let pool = Arc::new(Pool::new(settings.connections as usize, settings.connections_per_user as usize, growth));
-        let hot = Arc::new(PullNews::default());
-        let changes = Arc::new(Changes::new(feeds.clone()));
-        let (heard_changes, heard_pool, heard_hot) = (changes.clone(), pool.clone(), hot.clone());
-        let listening = doorbell.listen(Arc::new(move |heard| hear(heard, &heard_changes, &heard_pool, &heard_hot)));
+        let pool = Pool::new(settings.connections as usize, settings.connections_per_user as usize, growth);
+        let reads = Arc::new(Reads::new(feeds, doorbell.clone()));
+        let local = Arc::new(LocalSessions::new(name, sessions, doorbell.clone(), pool));
+        let hot = Arc::new(PullNews::new(archive.clone()));
+        let revocations = Arc::new(Revocations::new(archive));
+        let metrics = Arc::new(Metrics::default());
+        let ear = Ear {
+            missed: metrics.missed.clone(),
+            reads: reads.clone(),
+            local: local.clone(),
+            hot: hot.clone(),
+            revocations: revocations.clone(),
+        };
+        let listening = doorbell.listen(Arc::new(move |heard| ear.hear(heard)));
         Arc::new(Self {
-            name,
-            settings,
-            feeds,
-            pages: Pages::new(changes.clone()),
-            changes,
-            outboxes,
-            archive,
-            sessions,
-            doorbell,
+            settings: LiveSettings::new(settings),
+            reads,
+            local,
             jobs,
-            pool,
-            positions: Positions::default(),
-            touches: Touches::default(),
-            ghosts: Ghosts::default(),
+            metrics,
             hot,
-            lease: Lease::new(),
-            vitals: Vitals::new(),
-            reads: Arc::new(Semaphore::new(READS_MAX)),
+            revocations,
+            lease: Arc::new(Lease::new(uptime)),
+            vitals: Arc::new(Vitals::new()),
+            uptime,
             background: Mutex::new(()),
             begun: CancellationToken::new(),
-            started: Instant::now(),
-            suspended_ms: clock::suspended_ms,
             _listening: listening,
         })
     }
 
-    /// Ends a session on whichever node it is. Another node may not hear of it; it then ends the session when it
-    /// confirms its sessions.
-    pub(crate) async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
-        if node == self.name {
-            return self.pool.end(user, connection, why);
-        }
-        let call = async {
-            self.doorbell.close(node, user, connection, why).await;
-            Ok(())
-        };
-        if let Err(error) = bounded(call).await
-            && let Some(suppressed) = UNTOLD.admit()
-        {
-            tracing::warn!(%error, suppressed, node, "another node could not be told to close a connection");
-        }
+    /// From now on these limits and times hold, also for sessions that are open.
+    pub(crate) fn replace_settings(&self, settings: Settings) {
+        self.local.pool.allow_per_user(settings.connections_per_user as usize);
+        self.settings.replace(settings);
+    }
+}
+
+/// Reads of all feeds, by WebSocket and by HTTP.
+pub(crate) struct Reads {
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) pages: Pages,
+    /// Inboxes that are read, for the store to keep them.
+    pub(crate) touches: Touches,
+    permits: Arc<Semaphore>,
+    doorbell: Arc<dyn Doorbell>,
+}
+
+impl Reads {
+    pub(super) fn new(feeds: Arc<Feeds>, doorbell: Arc<dyn Doorbell>) -> Self {
+        let changes = Arc::new(Changes::new(feeds.clone()));
+        let (pages, permits) = (Pages::new(changes.clone()), Arc::new(Semaphore::new(READS_MAX)));
+        Self { feeds, changes, pages, touches: Touches::default(), permits, doorbell }
+    }
+
+    /// Waits until another read of the stores may begin; the read lasts until the permit is dropped. Cancel safe.
+    pub(crate) async fn permit(&self) -> OwnedSemaphorePermit {
+        self.permits.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
     /// The name of the feed's channel. The feed must be one that the protocol knows.
@@ -154,46 +160,105 @@ impl Node {
         self.feeds.named().name(feed).expect("the protocol knows no channel but those that are configured")
     }
 
-    /// Waits until another read of the stores may begin; the read lasts until the permit is dropped. Cancel safe.
-    pub(crate) async fn read_permit(&self) -> OwnedSemaphorePermit {
-        self.reads.clone().acquire_owned().await.expect("the semaphore is never closed")
-    }
-
-    /// Whether this node's sessions count now: only then may anything be pushed to them.
-    pub(crate) fn may_push(&self) -> bool {
-        self.lease.stands(self.lease_ms())
-    }
-
-    /// Milliseconds since this node was made: the clock of deadlines.
-    pub(crate) fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// Milliseconds on the clock of the lease: like that of the session pool, it goes on while the machine is
-    /// suspended.
-    pub(crate) fn lease_ms(&self) -> u64 {
-        self.elapsed_ms() + (self.suspended_ms)()
-    }
-
-    /// The instant at which [`Node::elapsed_ms`] will be `ms`.
-    pub(crate) fn at(&self, ms: u64) -> Instant {
-        self.started + Duration::from_millis(ms)
+    /// The reader has seen the feed up to `at`, as the connection `of` a node has said, or a request by HTTP. Tells the
+    /// reader's other devices, if that is more than before. May be dropped at any time; then it may be done and not told.
+    pub(crate) async fn see(&self, key: InboxKey, at: Position, of: Option<(&str, u64)>) -> error::Result<Saw> {
+        let saw = self.pages.see(key, at).await?;
+        if matches!(saw, Saw::More(_)) {
+            let (node, connection) = of.unwrap_or_default();
+            self.doorbell.seen(Onlooker { key, node, connection }).await;
+        }
+        Ok(saw)
     }
 }
 
-/// Handles a message of the doorbell. Never blocks.
-fn hear(heard: Heard<'_>, changes: &Changes, pool: &Pool, hot: &PullNews) {
-    match heard {
-        Heard::Growth(growth) => pool.grown(growth),
-        Heard::Hot(head) => {
-            changes.heard_pull(head.pull_seq);
-            hot.hear(head);
+/// The sessions of this node, in memory and in the session pool of all nodes.
+pub(crate) struct LocalSessions {
+    /// The node's name in the session pool.
+    pub(crate) node: String,
+    /// The session pool of all nodes.
+    pub(crate) sessions: Arc<dyn Sessions>,
+    pub(crate) doorbell: Arc<dyn Doorbell>,
+    /// The sessions on this node.
+    pub(crate) pool: Pool,
+    /// What devices send to sessions on this node by requests of their own.
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    /// Acknowledged positions that are not stored yet.
+    pub(crate) positions: Positions,
+    /// Sessions that the session pool may hold and this node has not.
+    pub(crate) ghosts: Ghosts,
+}
+
+impl LocalSessions {
+    pub(super) fn new(node: String, sessions: Arc<dyn Sessions>, doorbell: Arc<dyn Doorbell>, pool: Pool) -> Self {
+        let (mailboxes, positions, ghosts) = (Arc::default(), Positions::default(), Ghosts::default());
+        Self { node, sessions, doorbell, pool, mailboxes, positions, ghosts }
+    }
+
+    /// Ends a session on whichever node it is. Another node may not hear of it; it then ends the session when it
+    /// confirms its sessions. If it could not be told, every node is asked to confirm those of the user, for half a
+    /// minute.
+    pub(crate) async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+        if node == self.node {
+            return self.pool.end(user, connection, why);
         }
-        Heard::Missed => {
-            hot.missed();
-            pool.missed();
+        let call = async { Ok(self.doorbell.close(node, user, connection, why).await) };
+        if matches!(bounded(call).await, Ok(true)) {
+            return;
         }
-        Heard::Close { user, connection, why } => pool.end(user, connection, why),
-        Heard::Confirm(users) => pool.doubt(users),
+        self.ghosts.note(user);
+        if let Some(suppressed) = UNTOLD.admit() {
+            tracing::warn!(suppressed, node, "another node could not be told to close a connection; it is asked again");
+        }
+    }
+
+    /// Passes a device's message to the session of `node` that has this number. On another node it may be lost, or be
+    /// too much for the session, without a word; the device then gets no reply.
+    pub(crate) async fn pass(&self, node: &str, session: u128, message: Bytes) -> Result<(), NotPut> {
+        if node == self.node {
+            return self.mailboxes.put(session, message);
+        }
+        self.doorbell.pass(node, session, &message).await;
+        Ok(())
+    }
+}
+
+/// What the doorbell's messages are for.
+struct Ear {
+    /// How often wakes may have been lost.
+    missed: Counter,
+    reads: Arc<Reads>,
+    local: Arc<LocalSessions>,
+    hot: Arc<PullNews>,
+    revocations: Arc<Revocations>,
+}
+
+impl Ear {
+    /// Handles a message of the doorbell. Never blocks.
+    fn hear(&self, heard: Heard<'_>) {
+        let LocalSessions { node: own, pool, mailboxes, .. } = &*self.local;
+        match heard {
+            Heard::Growth(growth) => pool.grown(growth),
+            Heard::Hot(head) => {
+                self.reads.changes.heard_pull(head.pull_seq);
+                self.hot.hear(head);
+            }
+            Heard::Missed => {
+                self.missed.inc();
+                self.hot.missed();
+                self.revocations.hear();
+                pool.missed();
+            }
+            Heard::Seen(Onlooker { key, node, connection }) => pool.seen(key, (node == own).then_some(connection)),
+            Heard::Close { user, connection, why } => pool.end(user, connection, why),
+            Heard::Confirm(users) => {
+                self.revocations.hear();
+                pool.doubt(users);
+            }
+            Heard::Message { session, message } => {
+                // The device sends again what it gets no reply to.
+                let _ = mailboxes.put(session, Bytes::copy_from_slice(message));
+            }
+        }
     }
 }

@@ -13,18 +13,23 @@
 //! - The counts are exact: they change under the lock of the user they count.
 //! - No lock is held across an await; waking a task takes no lock of this module.
 
+use std::iter::once;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::{DashMap, Entry};
 use feedgate_common::doorbell::{Closing, Growth};
-use feedgate_common::{DeviceId, UserNo};
+use feedgate_common::inboxes::Numbered;
+use feedgate_common::metrics::{Counter, Series};
+use feedgate_common::named::NamedFeeds;
+use feedgate_common::{DeviceId, FeedId, InboxKey, Millis, Position, UserNo};
 use parking_lot::Mutex;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use tokio::sync::Notify;
 
 use crate::node::growth::RecentGrowth;
 use crate::node::identity::Identity;
+use crate::node::metrics::Woken;
 use crate::node::slot::{Slot, Wake};
 use crate::protocol::Close;
 
@@ -67,12 +72,14 @@ pub(crate) struct Pool {
     doubt: Notify,
     /// How the inboxes of the sessions on this node have grown lately.
     pub(crate) growth: RecentGrowth,
+    /// The wakes for growth of an inbox.
+    pub(crate) wakes: Series<Woken, Counter>,
     users: AtomicUsize,
     devices: AtomicUsize,
     sessions: AtomicUsize,
     connections: AtomicUsize,
     connections_max: usize,
-    per_user_max: usize,
+    per_user_max: AtomicUsize,
 }
 
 impl Pool {
@@ -85,12 +92,13 @@ impl Pool {
             doubted: Mutex::default(),
             doubt: Notify::new(),
             growth,
+            wakes: Series::default(),
             users: AtomicUsize::new(0),
             devices: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             connections_max,
-            per_user_max,
+            per_user_max: AtomicUsize::new(per_user_max),
         }
     }
 
@@ -125,7 +133,7 @@ impl Pool {
             }
         };
         let known = seats.iter().any(|seat| seat.who.device == who.device);
-        if !known && seats.len() >= self.per_user_max {
+        if !known && seats.len() >= self.per_user_max.load(Ordering::Relaxed) {
             return Err(Full);
         }
         if !known {
@@ -134,6 +142,11 @@ impl Pool {
         self.sessions.fetch_add(1, Ordering::AcqRel);
         seats.push(Seat { who: who.clone(), slot: slot.clone() });
         Ok(())
+    }
+
+    /// From now on a user may have so many seats. A user who has more keeps them, and gets no further one.
+    pub(crate) fn allow_per_user(&self, per_user_max: usize) {
+        self.per_user_max.store(per_user_max, Ordering::Relaxed);
     }
 
     /// Unseats a connection; false if it had no seat, or has none any more.
@@ -188,17 +201,52 @@ impl Pool {
         connections.len()
     }
 
+    /// Ends the user's sessions on this node whose tokens were issued before this time, in Unix ms, with 3005.
+    pub(crate) fn revoke(&self, user: UserNo, before: Millis) {
+        let revoked = self.seats_of(user).into_iter().filter(|seat| seat.who.is_revoked(before));
+        revoked.filter_map(|seat| self.unseat(user, seat.slot.connection)).for_each(|slot| slot.close(Close::Expired));
+    }
+
     /// Wakes the sessions that read these inboxes. Never blocks on a session.
     pub(crate) fn grown(&self, growth: &Growth) {
-        for grown in &growth.inboxes {
-            let Some(seats) = self.seats.get(&grown.key.reader) else { continue };
-            let listen = || seats.iter().filter(|seat| seat.slot.listens(grown.key.feed));
-            if listen().next().is_some() {
-                // The growth is kept before a session is woken that would ask for it.
-                self.growth.record(grown.key, grown.head, growth.entries(grown));
-                listen().for_each(|seat| seat.slot.wake(Wake::growth(grown.key.feed)));
+        growth.inboxes.iter().for_each(|grown| self.has_grown(grown.key, grown.head, growth.entries(grown)));
+    }
+
+    /// Wakes the sessions that read this inbox, which has grown up to `head`; `entries` are its last changes. Never
+    /// blocks on a session.
+    pub(crate) fn has_grown(&self, key: InboxKey, head: Position, entries: impl ExactSizeIterator<Item = Numbered>) {
+        let Some(seats) = self.seats.get(&key.reader) else { return };
+        let listen = || seats.iter().filter(|seat| seat.slot.listens(key.feed));
+        if listen().next().is_some() {
+            // The growth is kept before a session is woken that would ask for it.
+            self.growth.record(key, head, entries);
+            for seat in listen() {
+                let woken = if seat.slot.wake(Wake::growth(key.feed)) { Woken::Sent } else { Woken::Coalesced };
+                self.wakes.of(woken).inc();
             }
         }
+    }
+
+    /// Tells the sessions that read this inbox that their reader has seen more of it, but not the connection `but`.
+    /// Never blocks on a session.
+    pub(crate) fn seen(&self, key: InboxKey, but: Option<u64>) {
+        let Some(seats) = self.seats.get(&key.reader) else { return };
+        let others = seats.iter().filter(|seat| seat.slot.listens(key.feed) && Some(seat.slot.connection) != but);
+        others.for_each(|seat| _ = seat.slot.wake(Wake::SEEN));
+    }
+
+    /// Lets the sessions that read this inbox look at their logs. Never blocks on a session.
+    pub(crate) fn look_at(&self, key: InboxKey) {
+        let Some(seats) = self.seats.get(&key.reader) else { return };
+        seats.iter().filter(|seat| seat.slot.listens(key.feed)).for_each(|seat| _ = seat.slot.wake(Wake::LOOK));
+    }
+
+    /// The inboxes of this reader, of the main feed and those in `named`, that sessions on this node listen to.
+    pub(crate) fn listened(&self, reader: UserNo, named: &NamedFeeds) -> Vec<InboxKey> {
+        let Some(seats) = self.seats.get(&reader) else { return vec![] };
+        let listened = |feed: &FeedId| seats.iter().any(|seat| seat.slot.listens(*feed));
+        let feeds = once(FeedId::MAIN).chain(named.iter().map(|feed| feed.id)).filter(listened);
+        feeds.map(|feed| InboxKey { reader, feed }).collect()
     }
 
     /// Says that any inbox may have grown, so every session is to look at its log, spread over time. If this is said
@@ -344,6 +392,37 @@ mod tests {
         assert_eq!(grow(InboxKey::main(UserNo(7))), [woken_by_main, woken_by_main, None]);
         assert_eq!(grow(likes), [woken_by_likes, None, None]);
         assert_eq!(grow(InboxKey { feed: FeedId(4), ..likes }), [None; 3]);
+    }
+
+    #[test]
+    fn a_wake_that_finds_another_one_waiting_is_counted_as_coalesced() {
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
+        let (phone, _deaf) = (seated(&pool, 7, "phone"), seated(&pool, 7, "deaf"));
+        phone.listen(&[FeedId::MAIN]);
+        let grow = || {
+            let head = Position { epoch: Epoch(1), offset: 1 };
+            pool.grown(&Growth::of_one(InboxKey::main(UserNo(7)), UserNo(9), head));
+            [Woken::Sent, Woken::Coalesced].map(|outcome| pool.wakes.of(outcome).get())
+        };
+        assert_eq!([grow(), grow(), grow()], [[1, 0], [1, 1], [1, 2]]);
+        phone.take_wake();
+        assert_eq!(grow(), [2, 2]);
+    }
+
+    #[test]
+    fn what_was_seen_is_told_to_the_readers_other_devices_that_listen_and_to_nobody_else() {
+        let pool = Pool::new(10, 10, RecentGrowth::new(true));
+        let [phone, tablet, deaf, other] =
+            [(7, "phone"), (7, "tablet"), (7, "deaf"), (8, "phone")].map(|(user, name)| seated(&pool, user, name));
+        [&phone, &tablet, &other].into_iter().for_each(|slot| slot.listen(&[FeedId::MAIN]));
+        pool.seen(InboxKey::main(UserNo(7)), Some(phone.connection));
+        let told = [&phone, &tablet, &deaf, &other].map(|slot| slot.take_wake());
+        assert_eq!(told, [None, Some(Wake::SEEN), None, None]);
+        pool.seen(InboxKey::main(UserNo(7)), None);
+        let told = [&phone, &tablet].map(|slot| slot.take_wake());
+        assert_eq!(told, [Some(Wake::SEEN); 2], "it was said by HTTP");
+        pool.seen(InboxKey { reader: UserNo(7), feed: FeedId(3) }, None);
+        assert_eq!(tablet.take_wake(), None, "it does not listen to that feed");
     }
 
     #[test]

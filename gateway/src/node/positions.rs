@@ -16,11 +16,12 @@ use feedgate_common::sessions::SavePosition;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::Node;
 use super::keeper;
 use crate::clock;
+use crate::node::LocalSessions;
 use crate::node::bounded::bounded;
 use crate::node::pool::Seat;
+use crate::settings::LiveSettings;
 
 /// How many positions are saved in one call.
 const CHUNK: usize = 1000;
@@ -43,46 +44,95 @@ impl Positions {
         self.0.lock().remove(&(connection, feed));
     }
 
-    /// Saves all that waits, some per call. If a call fails, its positions and those after it wait on, unless a later
-    /// one has come for the same key. If the future is dropped, positions that it has not stored yet may be lost.
-    pub(crate) async fn save(&self, node: &Node) -> Result<()> {
-        let waiting: Vec<(Key, SavePosition)> = self.0.lock().drain().collect();
-        for (n, chunk) in waiting.chunks(CHUNK).enumerate() {
-            let positions = chunk.iter().map(|(_, position)| position.clone()).collect();
-            let done = match bounded(node.sessions.save(positions, clock::now())).await {
-                Ok(saved) => look_again(node, chunk, &saved).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = done {
-                let mut noted = self.0.lock();
-                for (key, position) in &waiting[n * CHUNK..] {
-                    noted.entry(*key).or_insert_with(|| position.clone());
-                }
-                return Err(error);
+    /// Drops the positions that are stored. One that came for the same key meanwhile waits on.
+    fn stored(&self, chunk: &[(Key, SavePosition)]) {
+        let mut noted = self.0.lock();
+        for (key, stored) in chunk {
+            if noted.get(key) == Some(stored) {
+                noted.remove(key);
             }
         }
-        Ok(())
     }
+}
+
+/// Saves all that waits, some per call. A position waits until it is stored: if a call fails, or if the future is
+/// dropped, what was not stored waits on.
+pub(crate) async fn save(local: &LocalSessions) -> Result<()> {
+    let waiting: Vec<(Key, SavePosition)> =
+        local.positions.0.lock().iter().map(|(key, noted)| (*key, noted.clone())).collect();
+    for chunk in waiting.chunks(CHUNK) {
+        let positions = chunk.iter().map(|(_, position)| position.clone()).collect();
+        let saved = bounded(local.sessions.save(positions, clock::now())).await?;
+        look_again(local, chunk, &saved).await?;
+        local.positions.stored(chunk);
+    }
+    Ok(())
 }
 
 /// Confirms the sessions whose position was refused: either a later position is stored, or the session was replaced,
 /// which is closed then.
-async fn look_again(node: &Node, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
+async fn look_again(local: &LocalSessions, chunk: &[(Key, SavePosition)], saved: &[bool]) -> Result<()> {
     let refused = chunk.iter().zip(saved).filter(|(_, saved)| !**saved);
     let seats: Vec<Seat> =
-        refused.filter_map(|(((connection, _), position), _)| node.pool.seat(position.user, *connection)).collect();
-    keeper::confirm_some(node, &seats).await
+        refused.filter_map(|(((connection, _), position), _)| local.pool.seat(position.user, *connection)).collect();
+    keeper::confirm_some(local, &seats).await
 }
 
-/// Saves for ever. It may be dropped at any time, and loses at most what it is saving then; [`Positions::save`] saves
-/// the rest.
-pub(crate) async fn keep_saving(node: &Node) {
-    let mut due = tokio::time::interval(Duration::from_secs(node.settings.save_interval_secs.into()));
+/// Saves for ever. It may be dropped at any time and loses nothing: what it had not stored, [`save`] saves.
+pub(crate) async fn keep_saving(local: &LocalSessions, settings: &LiveSettings) {
+    let mut due = tokio::time::interval(Duration::from_secs(settings.now().save_interval_secs.into()));
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         due.tick().await;
-        if let Err(error) = node.positions.save(node).await {
+        if let Err(error) = save(local).await {
             tracing::warn!(%error, "positions could not be saved; trying again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
+    use feedgate_common::sessions::Claim;
+    use feedgate_common::{Epoch, Position, UserNo};
+    use feedgate_embedded::Embedded;
+
+    use super::*;
+    use crate::node::fixture;
+
+    #[tokio::test]
+    async fn i12_a_save_that_is_dropped_in_the_middle_loses_no_position() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
+        let local = &fixture::node(&stores, feeds).local;
+        let (user, device) = (UserNo(1), "phone".parse::<feedgate_common::DeviceId>().unwrap());
+        let claim = Claim { user, device: device.clone(), durable: true, node: "node".into(), connection: 1, since: 0 };
+        let token = stores.sessions.claim(claim).await.unwrap().token;
+        let position = Position { epoch: Epoch(1), offset: 7 };
+        let noted = SavePosition { user, device: device.clone(), token, feed: FeedId::MAIN, position };
+        local.positions.note(1, noted);
+
+        fixture::drop_in_the_middle(save(local)).await;
+        assert_eq!(local.positions.0.lock().len(), 1, "what is not stored waits");
+        save(local).await.unwrap();
+        let stored = stores.sessions.position(user, &device, FeedId::MAIN, clock::now()).await.unwrap();
+        assert_eq!(stored, Some(position));
+        assert!(local.positions.0.lock().is_empty(), "what is stored waits no more");
+    }
+
+    #[test]
+    fn i12_a_position_that_comes_while_an_earlier_one_is_stored_waits_on() {
+        let of = |offset| SavePosition {
+            user: UserNo(1),
+            device: "phone".parse().unwrap(),
+            token: feedgate_common::sessions::Token { epoch: Epoch(1), counter: 1 },
+            feed: FeedId::MAIN,
+            position: Position { epoch: Epoch(1), offset },
+        };
+        let positions = Positions::default();
+        positions.note(1, of(8));
+        positions.stored(&[((1, FeedId::MAIN), of(7)), ((2, FeedId::MAIN), of(7))]);
+        assert_eq!(positions.0.lock().values().map(|noted| noted.position.offset).collect::<Vec<_>>(), [8]);
     }
 }

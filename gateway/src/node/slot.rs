@@ -1,11 +1,12 @@
-//! What the rest of the node can tell a connection: that it is behind, and in which feed; or that it is to close.
+//! What the rest of the node can tell a connection: that it is behind, and in which feed; that more was seen; or that it
+//! is to close.
 //!
 //! Invariants:
 //! - A connection is woken by growth of the feeds that it listens to, and by a look at all feeds. It listens before its
 //!   first read of a feed, so that no growth is lost in between.
 //! - A bit that is set stays until the connection takes it, when the read for it is about to start.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 
 use feedgate_common::FeedId;
 use futures_util::task::AtomicWaker;
@@ -21,21 +22,30 @@ pub(crate) struct Slot {
     bits: AtomicU32,
     /// The bits of the feeds whose growth wakes the connection.
     listens: AtomicU16,
+    /// Whether the peer has left while a command of it is still being carried out.
+    left: AtomicBool,
     task: AtomicWaker,
 }
 
 /// Why a connection is woken: a set of reasons, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wake(u16);
+pub(crate) struct Wake(u32);
 
 /// How many bits of [`Wake`] the named feeds share.
 const NAMED: u16 = 14;
 
-const CLOSE_SHIFT: u32 = 16;
+/// Above the bits of a wake. A close code has 13 bits.
+const CLOSE_SHIFT: u32 = 17;
 
 impl Wake {
     /// The log of every feed is to be read: wakes may have been lost, or there is something to pull.
     pub(crate) const LOOK: Self = Self(1 << 15);
+
+    /// The reader has seen more of a feed to which the connection listens.
+    pub(crate) const SEEN: Self = Self(1 << 16);
+
+    /// Wakes may have been lost, of whatever kind: every log is to be read, and what was seen is to be looked at.
+    pub(crate) const MISSED: Self = Self(Self::LOOK.0 | Self::SEEN.0);
 
     /// An inbox of this feed has grown. Named feeds whose numbers differ by a multiple of [`NAMED`] share a bit: then
     /// one is read in vain for the other.
@@ -48,6 +58,11 @@ impl Wake {
         self.0 & Self::LOOK.0 != 0
     }
 
+    /// Whether [`Wake::SEEN`] is among the reasons. Then what was seen is looked at, if the device wants to know it.
+    pub(crate) fn is_seen(self) -> bool {
+        self.0 & Self::SEEN.0 != 0
+    }
+
     /// Whether the feed is to be read.
     pub(crate) fn concerns(self, feed: FeedId) -> bool {
         self.is_look() || self.0 & Self::growth(feed).0 != 0
@@ -57,26 +72,29 @@ impl Wake {
 impl Slot {
     /// The slot of a connection that listens to nothing yet.
     pub(crate) fn new(connection: u64) -> Self {
-        Self { connection, bits: AtomicU32::new(0), listens: AtomicU16::new(0), task: AtomicWaker::new() }
+        let (bits, listens, left) = (AtomicU32::new(0), AtomicU16::new(0), AtomicBool::new(false));
+        Self { connection, bits, listens, left, task: AtomicWaker::new() }
     }
 
     /// From now on the connection is woken by growth of these feeds and of no others.
     pub(crate) fn listen(&self, feeds: &[FeedId]) {
-        let bits = feeds.iter().fold(0, |bits, feed| bits | Wake::growth(*feed).0);
+        let bits = feeds.iter().fold(0, |bits, feed| bits | listened(*feed));
         self.listens.store(bits, Ordering::SeqCst);
     }
 
     /// Whether growth of this feed wakes the connection.
     pub(crate) fn listens(&self, feed: FeedId) -> bool {
-        self.listens.load(Ordering::SeqCst) & Wake::growth(feed).0 != 0
+        self.listens.load(Ordering::SeqCst) & listened(feed) != 0
     }
 
-    /// Adds the reasons `why`, and wakes the task if one of them is new.
-    pub(crate) fn wake(&self, why: Wake) {
-        let bits = u32::from(why.0);
-        if self.bits.fetch_or(bits, Ordering::AcqRel) & bits != bits {
+    /// Adds the reasons `why`, and wakes the task if one of them is new. Gives whether one was.
+    pub(crate) fn wake(&self, why: Wake) -> bool {
+        let bits = why.0;
+        let is_new = self.bits.fetch_or(bits, Ordering::AcqRel) & bits != bits;
+        if is_new {
             self.task.wake();
         }
+        is_new
     }
 
     /// Asks the connection to close with this code, unless it was asked before.
@@ -86,6 +104,16 @@ impl Slot {
         if self.bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, first).is_ok() {
             self.task.wake();
         }
+    }
+
+    /// The peer has left: what a command still asks of the stores for it is to be given up.
+    pub(crate) fn leave(&self) {
+        self.left.store(true, Ordering::Release);
+    }
+
+    /// Whether the peer [has left](Self::leave).
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
     }
 
     /// From now on this task is woken. Call it before looking at the bits.
@@ -100,13 +128,18 @@ impl Slot {
             return None;
         }
         let taken = self.bits.fetch_and(!WAKES, Ordering::AcqRel) & WAKES;
-        (taken != 0).then_some(Wake(taken as u16))
+        (taken != 0).then_some(Wake(taken))
     }
 
     /// The code to close with, if the connection was asked to close.
     pub(crate) fn asked_to_close(&self) -> Option<Close> {
         Close::from_code((self.bits.load(Ordering::Acquire) >> CLOSE_SHIFT) as u16)
     }
+}
+
+/// The bit of a feed that a connection listens to.
+fn listened(feed: FeedId) -> u16 {
+    Wake::growth(feed).0 as u16
 }
 
 #[cfg(test)]
@@ -117,7 +150,7 @@ mod tests {
     fn a_wake_says_once_which_feeds_have_grown_or_that_all_are_to_be_looked_at() {
         let slot = Slot::new(1);
         let likes = FeedId(3);
-        [FeedId::MAIN, likes, likes].into_iter().for_each(|feed| slot.wake(Wake::growth(feed)));
+        [FeedId::MAIN, likes, likes].into_iter().for_each(|feed| _ = slot.wake(Wake::growth(feed)));
         let woken = slot.take_wake().unwrap();
         let concerned = [FeedId::MAIN, likes, FeedId(4)].map(|feed| woken.concerns(feed));
         assert_eq!((concerned, woken.is_look(), slot.take_wake()), ([true, true, false], false, None));
@@ -128,6 +161,19 @@ mod tests {
     }
 
     #[test]
+    fn that_more_was_seen_is_no_growth_and_what_was_missed_may_be_either() {
+        let slot = Slot::new(1);
+        slot.wake(Wake::growth(FeedId::MAIN));
+        assert!(!slot.take_wake().unwrap().is_seen());
+        slot.wake(Wake::SEEN);
+        let woken = slot.take_wake().unwrap();
+        assert!(woken.is_seen() && !woken.is_look() && !(0..100).any(|feed| woken.concerns(FeedId(feed))));
+        assert!(Wake::MISSED.is_seen() && Wake::MISSED.is_look() && !Wake::LOOK.is_seen());
+        slot.close(Close::Replaced);
+        assert_eq!((slot.take_wake(), slot.asked_to_close()), (None, Some(Close::Replaced)));
+    }
+
+    #[test]
     fn no_feed_takes_the_bit_of_the_main_one_or_of_a_look_or_of_a_close() {
         for feed in (1..1000).map(FeedId) {
             let slot = Slot::new(1);
@@ -135,6 +181,7 @@ mod tests {
             assert_eq!(slot.asked_to_close(), None);
             let woken = slot.take_wake().unwrap();
             assert!(woken.concerns(feed) && !woken.concerns(FeedId::MAIN) && !woken.is_look(), "{feed:?}");
+            assert!(!woken.is_seen(), "{feed:?}");
         }
     }
 }

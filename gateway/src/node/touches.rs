@@ -10,14 +10,16 @@
 
 use std::time::Duration;
 
+use feedgate_common::error::Result;
+use feedgate_common::feed::Feeds;
 use feedgate_common::{FeedId, InboxKey};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::node::Node;
+use crate::node::Reads;
 use crate::node::bounded::bounded;
-use crate::node::pool::Seat;
+use crate::node::pool::{Pool, Seat};
 
 /// The most inboxes that wait; each takes 16 bytes.
 const NOTED_MAX: usize = 1 << 20;
@@ -44,32 +46,42 @@ impl Touches {
             noted.insert(key);
         }
     }
+
+    /// Tells the store of all that wait, some per call. An inbox waits until the store knows: if a call fails, or if the
+    /// future is dropped, the others wait on. An inbox that is noted again while the store is being told of it counts as
+    /// told; the moments between the two do not matter beside a lifetime of days.
+    async fn tell(&self, feeds: &Feeds) -> Result<()> {
+        let waiting: Vec<InboxKey> = self.0.lock().iter().copied().collect();
+        for chunk in waiting.chunks(CHUNK) {
+            bounded(feeds.touch(chunk)).await?;
+            let mut noted = self.0.lock();
+            chunk.iter().for_each(|key| _ = noted.remove(key));
+        }
+        Ok(())
+    }
 }
 
-/// Tells the store for ever. It may be dropped at any time; inboxes that the store is being told of may be lost then.
-pub(crate) async fn keep_touching(node: &Node) {
+/// Tells the store for ever. It may be dropped at any time; the store is told of the rest when this is called again.
+pub(crate) async fn keep_touching(reads: &Reads, pool: &Pool) {
     let mut due = interval(EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for round in (0..ALL_EVERY).cycle() {
         due.tick().await;
-        touch(node, round == ALL_EVERY - 1).await;
+        touch(reads, pool, round == ALL_EVERY - 1).await;
     }
 }
 
 /// Tells the store of the inboxes that were noted and, if `all`, of every inbox with a session here.
-async fn touch(node: &Node, all: bool) {
+async fn touch(reads: &Reads, pool: &Pool, all: bool) {
     if all {
-        let named = node.feeds.named();
-        for Seat { who, slot } in node.pool.seated() {
+        let named = reads.feeds.named();
+        for Seat { who, slot } in pool.seated() {
             let listened = named.iter().map(|feed| feed.id).filter(|feed| slot.listens(*feed));
-            std::iter::once(FeedId::MAIN).chain(listened).for_each(|feed| node.touches.note(who.inbox(feed)));
+            std::iter::once(FeedId::MAIN).chain(listened).for_each(|feed| reads.touches.note(who.inbox(feed)));
         }
     }
-    let noted: Vec<InboxKey> = node.touches.0.lock().drain().collect();
-    for chunk in noted.chunks(CHUNK) {
-        if let Err(error) = bounded(node.feeds.touch(chunk)).await {
-            tracing::warn!(%error, "inboxes that are read could not be touched; some may be rebuilt early");
-        }
+    if let Err(error) = reads.touches.tell(&reads.feeds).await {
+        tracing::warn!(%error, "inboxes that are read could not be touched; trying again");
     }
 }
 
@@ -78,7 +90,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds};
+    use feedgate_common::feed::DEFAULT_BACKFILL;
     use feedgate_common::{Inboxes, UserNo};
     use feedgate_embedded::Embedded;
 
@@ -113,20 +125,39 @@ mod tests {
             in_feed(readers[0], STORIES),
         ];
         for key in &keys {
-            node.changes.head(*key).await.unwrap();
+            node.reads.changes.head(*key).await.unwrap();
         }
         let seated = fixture::seated(&node, "seated", 1).await;
         seated[0].1.listen(&[LIKES]);
 
         now.store(20 * HOUR, Ordering::Relaxed);
-        node.touches.note(keys[2]);
-        touch(&node, true).await;
+        node.reads.touches.note(keys[2]);
+        touch(&node.reads, &node.local.pool, true).await;
         assert_eq!(kept(&*stores.inboxes, &keys, 23 * HOUR).await, [true; 5]);
         assert_eq!(kept(&*stores.inboxes, &keys, 25 * HOUR).await, [true, true, true, false, false]);
 
         now.store(40 * HOUR, Ordering::Relaxed);
-        touch(&node, false).await;
+        touch(&node.reads, &node.local.pool, false).await;
         assert_eq!(kept(&*stores.inboxes, &keys, 45 * HOUR).await, [false; 5], "touched once, at 20");
+    }
+
+    #[tokio::test]
+    async fn a_round_that_is_dropped_in_the_middle_loses_no_inbox() {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = Embedded::open(dir.path(), 4).unwrap();
+        let now = Arc::new(AtomicI64::new(0));
+        let clock = now.clone();
+        let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL)
+            .with_retention(Duration::from_secs(24 * 3600), Arc::new(move || clock.load(Ordering::Relaxed)));
+        let node = fixture::node(&stores, feeds);
+        node.reads.changes.head(InboxKey::main(UserNo(1))).await.unwrap();
+        now.store(20 * HOUR, Ordering::Relaxed);
+        node.reads.touches.note(InboxKey::main(UserNo(1)));
+
+        fixture::drop_in_the_middle(node.reads.touches.tell(&node.reads.feeds)).await;
+        assert_eq!(node.reads.touches.0.lock().len(), 1, "what the store was not told of waits");
+        node.reads.touches.tell(&node.reads.feeds).await.unwrap();
+        assert!(node.reads.touches.0.lock().is_empty(), "what it was told of waits no more");
     }
 
     #[test]

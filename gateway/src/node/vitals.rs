@@ -91,11 +91,11 @@ pub(crate) async fn keep_probing(node: &Node) {
 pub(crate) async fn probe(node: &Node) {
     let vitals = &node.vitals;
     let answers = join5(
-        within(PROBE, node.archive.ping()),
-        within(PROBE, node.feeds.inboxes().ping()),
-        within(PROBE, node.sessions.ping()),
+        within(PROBE, node.reads.feeds.archive().ping()),
+        within(PROBE, node.reads.feeds.inboxes().ping()),
+        within(PROBE, node.local.sessions.ping()),
         within(PROBE, node.jobs.ping()),
-        within(PROBE, node.doorbell.ping()),
+        within(PROBE, node.local.doorbell.ping()),
     );
     let (archive, inboxes, sessions, jobs, doorbell) = answers.await;
     let all: [Result<()>; STORES.len()] = [archive, inboxes, sessions, jobs, doorbell];
@@ -115,10 +115,10 @@ pub(crate) async fn probe(node: &Node) {
         _ => None,
     });
     vitals.away.store(away, Ordering::Release);
-    vitals.probed_ms.store(node.elapsed_ms(), Ordering::Release);
+    vitals.probed_ms.store(node.uptime.elapsed_ms(), Ordering::Release);
     // Subscriptions whose reads have failed try again by themselves, but after longer and longer waits.
     if before & READ_FROM != 0 && away & READ_FROM == 0 {
-        node.pool.missed();
+        node.local.pool.missed();
     }
 }
 

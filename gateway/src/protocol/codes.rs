@@ -22,7 +22,7 @@ macro_rules! codes {
 
         impl $name {
             /// All variants, by ascending number.
-            #[cfg(test)]
+            #[allow(dead_code, reason = "only tests use that of `ErrorCode`")]
             pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The number that is sent.
@@ -55,7 +55,7 @@ codes! {
         Shutdown = 3001, "shutdown";
         /// Something failed on the server.
         ServerError = 3004, "server error";
-        /// The token has expired and was not refreshed.
+        /// The token has expired and was not refreshed, or it was revoked.
         Expired = 3005, "expired";
         /// The peer asks for more than it reads.
         Slow = 3008, "slow";
@@ -81,9 +81,16 @@ codes! {
 }
 
 impl Close {
+    /// What the client is told: the text of this code, which goes on with `why` unless that is empty.
+    pub(crate) fn reason(self, why: &'static str) -> Cow<'static, str> {
+        if why.is_empty() { self.text().into() } else { format!("{}: {why}", self.text()).into() }
+    }
+
     /// The close with this number, if it is one that another part of the gateway may ask a connection for.
     pub(crate) fn from_code(code: u16) -> Option<Self> {
-        [Self::Shutdown, Self::ForceDisconnect, Self::Replaced].into_iter().find(|close| close.code() == code)
+        [Self::Shutdown, Self::Expired, Self::ForceDisconnect, Self::Replaced]
+            .into_iter()
+            .find(|close| close.code() == code)
     }
 }
 

@@ -1,16 +1,20 @@
 //! What a device may send, with its arguments checked: the same for every [format](super::Format).
 //!
 //! A message that is no command at all breaks the protocol ([`Malformed`]: close 3501). A command whose contents make no
-//! sense is answered with a precise [`Refusal`].
+//! sense is answered with a precise [`Refusal`]. A command that waits for its turn holds a token of at most [`TOKEN_MAX`]
+//! bytes and else next to nothing, however large the message was (I18).
 //!
 //! A channel is the name of a feed, and stands for the inbox that the token's user has in that feed.
 
-use feedgate_common::{DeviceId, FeedId, Position};
+use feedgate_common::{DeviceId, DisplayKey, FeedId, Position};
 
 use super::codes::Refusal;
 
 #[cfg(test)]
 mod tests;
+
+/// The most bytes of a token that a device sends; the first message of a session has room for no larger one.
+pub(crate) const TOKEN_MAX: usize = 4096;
 
 /// The message is no command. The connection is closed with 3501.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,8 @@ pub(crate) enum Verb {
     Subscribe(Box<Subscribe>),
     Unsubscribe(FeedId),
     Ack(FeedId, Position),
+    /// What the user has seen of the feed: up to here; or a question, if nothing is said.
+    Seen(FeedId, Option<Position>),
     Page(Box<PageAsk>),
     History(Box<History>),
     Presence,
@@ -61,16 +67,22 @@ pub(crate) struct Connect {
     pub(crate) token: String,
     /// The field `data.device_id`, if it is there.
     pub(crate) device: Option<DeviceId>,
+    /// Whether the client is known to find a channel by its number in Protobuf too.
+    pub(crate) reads_numbers: bool,
 }
 
 /// The arguments of `subscribe`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Subscribe {
     pub(crate) feed: FeedId,
-    pub(crate) from: From,
+    pub(crate) from: StartFrom,
     pub(crate) deliver: Deliver,
+    /// Whether the device wants to know how much is unread.
+    pub(crate) unread: bool,
     /// Whether to refuse with error 112 rather than start at the head.
     pub(crate) reject_unrecovered: bool,
+    /// Whether pushes may have a number in place of the channel's name.
+    pub(crate) numbered: bool,
 }
 
 /// What a device is sent of a feed.
@@ -84,7 +96,7 @@ pub enum Deliver {
 
 /// The position that a device wants to start from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum From {
+pub(crate) enum StartFrom {
     Head,
     /// Its own, with `recover:true`; `None` if what it sent has no epoch of ours.
     Own(Option<Position>),
@@ -97,7 +109,8 @@ pub(crate) enum From {
 pub(crate) struct PageAsk {
     pub(crate) feed: FeedId,
     pub(crate) limit: Option<u64>,
-    pub(crate) cursor: Option<String>,
+    /// Where the page begins, strictly below; `None` for the first page.
+    pub(crate) before: Option<DisplayKey>,
 }
 
 /// The arguments of `history`.

@@ -1,8 +1,13 @@
 //! How messages are written on one connection: its upgrade has chosen the format by the name of a subprotocol.
 
-use super::codes::Refusal;
-use super::reply::Reply;
-use super::{json, protobuf};
+use feedgate_common::Position;
+use feedgate_common::feed::Sight;
+
+use super::codes::{Close, Refusal};
+use super::label::Label;
+use super::reply::{Reply, to_json};
+use super::sight_json::Told;
+use super::{json, one_way, protobuf};
 
 /// A format of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,19 +16,22 @@ pub(crate) enum Format {
     Json,
     /// Messages in binary frames, each after its length.
     Protobuf,
+    /// Objects as events, for a client that only listens.
+    OneWay,
 }
 
 impl Format {
     /// The format that a subprotocol of this name asks for.
     pub(crate) fn of(subprotocol: &str) -> Option<Self> {
-        [Self::Json, Self::Protobuf].into_iter().find(|format| format.subprotocol() == subprotocol)
+        [Self::Json, Self::Protobuf].into_iter().find(|format| format.subprotocol() == Some(subprotocol))
     }
 
-    /// The name of the subprotocol that asks for this format.
-    pub(crate) const fn subprotocol(self) -> &'static str {
+    /// The name of the subprotocol that asks for this format; `None` if no WebSocket speaks it.
+    pub(crate) const fn subprotocol(self) -> Option<&'static str> {
         match self {
-            Self::Json => "centrifuge-json",
-            Self::Protobuf => "centrifuge-protobuf",
+            Self::Json => Some("centrifuge-json"),
+            Self::Protobuf => Some("centrifuge-protobuf"),
+            Self::OneWay => None,
         }
     }
 
@@ -31,14 +39,14 @@ impl Format {
     pub(crate) fn between_pushes(self) -> &'static [u8] {
         match self {
             Self::Json => b"\n",
-            Self::Protobuf => b"",
+            Self::Protobuf | Self::OneWay => b"",
         }
     }
 
     /// What stands between two publications of one history.
     pub(crate) fn between_publications(self) -> &'static [u8] {
         match self {
-            Self::Json => b",",
+            Self::Json | Self::OneWay => b",",
             Self::Protobuf => b"",
         }
     }
@@ -48,6 +56,7 @@ impl Format {
         match self {
             Self::Json => json::PING,
             Self::Protobuf => protobuf::PING,
+            Self::OneWay => one_way::PING,
         }
     }
 
@@ -56,6 +65,7 @@ impl Format {
         match self {
             Self::Json => json::result(out, id, reply),
             Self::Protobuf => protobuf::result(out, id, reply),
+            Self::OneWay => one_way::result(out, reply),
         }
     }
 
@@ -64,27 +74,54 @@ impl Format {
         match self {
             Self::Json => json::error(out, id, refusal),
             Self::Protobuf => protobuf::error(out, id, refusal),
+            Self::OneWay => one_way::error(out, refusal),
         }
     }
 
     /// Appends a publication of a history: `change`, which is JSON, at its offset.
     pub(crate) fn publication(self, out: &mut Vec<u8>, offset: u64, change: &[u8]) {
         match self {
-            Self::Json => json::publication(out, offset, change),
+            Self::Json | Self::OneWay => json::publication(out, offset, change),
             Self::Protobuf => protobuf::publication(out, offset, change),
         }
     }
 
-    /// Appends a push of one publication in the feed that `channel` names.
-    pub(crate) fn push(self, out: &mut Vec<u8>, channel: &str, offset: u64, change: &[u8]) {
+    /// Appends a push of one publication in the channel that `label` names. A client that only listens offers no
+    /// numbers, so it gets the name.
+    pub(crate) fn push(self, out: &mut Vec<u8>, label: Label<'_>, at: Position, change: &[u8]) {
         match self {
-            Self::Json => json::push(out, channel, offset, change),
-            Self::Protobuf => protobuf::push(out, channel, offset, change),
+            Self::Json => json::push(out, label, at.offset, change),
+            Self::Protobuf => protobuf::push(out, label, at.offset, change),
+            Self::OneWay => one_way::push(out, label.name, at, change),
         }
     }
 
-    /// Appends the push of notify mode, which says that the log's last offset is `head`.
-    pub(crate) fn behind(self, out: &mut Vec<u8>, channel: &str, head: u64) {
-        self.push(out, channel, head, br#"{"op":"behind"}"#);
+    /// Appends the push that ends a session whose transport has no close frame.
+    pub(crate) fn disconnect(self, out: &mut Vec<u8>, close: Close, reason: &str) {
+        match self {
+            Self::Json => json::disconnect(out, close.code(), reason),
+            Self::Protobuf => protobuf::disconnect(out, close.code(), reason),
+            Self::OneWay => one_way::disconnect(out, close, reason),
+        }
+    }
+
+    /// Appends the push of notify mode, which says that the log's last position is `head`, and how much is unread if the
+    /// device wants to know it.
+    pub(crate) fn behind(self, out: &mut Vec<u8>, label: Label<'_>, head: Position, unread: Option<usize>) {
+        match unread {
+            None => self.push(out, label, head, br#"{"op":"behind"}"#),
+            Some(unread) => self.push(out, label, head, &to_json(&Told::Behind { unread })),
+        }
+    }
+
+    /// Appends the push that says what the reader has seen. It is no change of the log, so it has no offset: SDKs take
+    /// that as nothing to recover from.
+    pub(crate) fn seen(self, out: &mut Vec<u8>, label: Label<'_>, sight: Sight) {
+        let told = to_json(&Told::Seen(sight.into()));
+        match self {
+            Self::Json => json::push(out, label, 0, &told),
+            Self::Protobuf => protobuf::push(out, label, 0, &told),
+            Self::OneWay => one_way::publication(out, label.name, 0, &told),
+        }
     }
 }

@@ -17,8 +17,10 @@ use serde_json::value::RawValue;
 
 use super::codes::Refusal;
 use super::command::{Malformed, Message};
-use super::reply::{Empty, History, Present, Reply, Stats, Subscribed, Wrong};
+use super::label::Label;
+use super::reply::{Empty, History, Present, Reply, Stats, Subscribed, Wrong, to_json};
 use super::request::{Asked, Request, contents};
+use super::sight_json::SightJson;
 
 /// Our ping, and a device's pong.
 pub(super) const PING: &[u8] = b"{}";
@@ -72,9 +74,12 @@ fn asked<T: DeserializeOwned>(raw: Option<&RawValue>, verb: &str) -> Asked<T> {
 pub(super) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
     match reply {
         Reply::Connect(connected) => object(out, id, "connect", connected),
-        Reply::Subscribe(opened) => object(out, id, "subscribe", &Subscribed::from(opened)),
+        Reply::Subscribe(opened, sight, number) => {
+            object(out, id, "subscribe", &Subscribed::of(opened, *sight, *number));
+        }
         Reply::Unsubscribe => object(out, id, "unsubscribe", &Empty {}),
         Reply::Acked => around(out, id, r#""rpc":{"data":"#, b"{}", "}"),
+        Reply::Seen(sight) => around(out, id, r#""rpc":{"data":"#, &to_json(&SightJson::from(*sight)), "}"),
         Reply::Page(page) => around(out, id, r#""rpc":{"data":"#, &page.bytes, "}"),
         Reply::History(History { epoch, offset, publications }) => {
             let head = format!(r#""history":{{"epoch":"{epoch}","offset":{offset},"publications":["#);
@@ -100,11 +105,19 @@ pub(super) fn publication(out: &mut Vec<u8>, offset: u64, change: &[u8]) {
     out.push(b'}');
 }
 
-/// Appends a push of one publication. `channel` is the name of a feed: nothing in it needs an escape.
-pub(super) fn push(out: &mut Vec<u8>, channel: &str, offset: u64, change: &[u8]) {
-    let _ = write!(out, r#"{{"push":{{"channel":"{channel}","pub":"#);
+/// Appends a push of one publication.
+pub(super) fn push(out: &mut Vec<u8>, label: Label<'_>, offset: u64, change: &[u8]) {
+    let _ = match label.number {
+        Some(number) => write!(out, r#"{{"push":{{"id":{number},"pub":"#),
+        None => write!(out, r#"{{"push":{{"channel":"{}","pub":"#, label.name),
+    };
     publication(out, offset, change);
     out.extend_from_slice(b"}}");
+}
+
+/// Appends the push that ends a session. Nothing in `reason` needs an escape.
+pub(super) fn disconnect(out: &mut Vec<u8>, code: u16, reason: &str) {
+    let _ = write!(out, r#"{{"push":{{"disconnect":{{"code":{code},"reason":"{reason}"}}}}}}"#);
 }
 
 fn object(out: &mut Vec<u8>, id: u32, key: &str, value: &impl Serialize) {

@@ -12,20 +12,26 @@
 
 mod codes;
 mod command;
+pub(crate) mod emulation;
 mod format;
 pub(crate) mod json;
+mod label;
 pub(crate) mod one_line;
+mod one_way;
 pub(crate) mod page_json;
 pub(crate) mod protobuf;
 pub(crate) mod reply;
 #[cfg(test)]
 mod reply_tests;
 mod request;
+pub(crate) mod sealed;
+pub(crate) mod sight_json;
 
 pub use codes::Close;
 pub(crate) use codes::{ErrorCode, Refusal};
 pub use command::Deliver;
-pub(crate) use command::{Command, Connect, From, History, Malformed, Message, PageAsk, Subscribe, Verb};
+pub(crate) use command::{Command, Connect, History, Malformed, Message, PageAsk, StartFrom, Subscribe, Verb};
 pub(crate) use format::Format;
+pub(crate) use label::{Label, number};
 pub use reply::Opened;
 pub(crate) use reply::{Connected, History as HistoryReply, Large, Presence, PresenceInfo, Refreshed, Reply};

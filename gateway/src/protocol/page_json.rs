@@ -1,7 +1,11 @@
 //! A feed page as JSON, the same by HTTP and by `rpc page`, and the cursor that leads to the next page.
 //!
 //! ```text
-//!   {"items":[{…}], "next":"AQAAA…" | null, "position":{"epoch":"7","offset":12}}
+//!   {"items":[{…}], "next":"AQAAA…" | null, "position":{"epoch":"7","offset":12}, "unread":3,
+//!    "people":{"ann":{"name":"Ann","avatar":"/a.png"}}}   only if there is anything to show of an author
+//!
+//!   an item to which somebody has reacted: {…, "counts":{"like":3}, "own":["like"]}
+//!   a repost: {…, "ref":"7", "ref_item":{…}}, or "ref_gone":true in place of "ref_item"
 //!
 //!   cursor = base64url( version 1 | rank i64 | item u64 | first 4 bytes of a digest of these )
 //! ```
@@ -9,13 +13,13 @@
 //! A cursor is opaque: clients send it back as it came. The digest is no secret; it detects text that was never a
 //! cursor of ours, or was cut.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use feedgate_common::feed::Page;
-use feedgate_common::{DisplayKey, Item, ItemId, Position};
+use feedgate_common::around::Viewer;
+use feedgate_common::feed::{Cards, Page};
+use feedgate_common::{Archive, DisplayKey, ItemId, Position, error};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::sync::Arc;
+
+use super::sealed::{open, seal};
+use crate::around::{self, Shown};
 
 /// The most items on a page.
 pub(crate) const LIMIT_MAX: usize = 100;
@@ -26,17 +30,33 @@ pub(crate) const LIMIT_DEFAULT: usize = 20;
 const VERSION: u8 = 1;
 const KEY_LEN: usize = 17;
 
+/// What a cursor is sealed for.
+const PURPOSE: &str = "feedgate page cursor";
+
 /// A page as clients see it.
 #[derive(Debug, Serialize)]
 pub(crate) struct PageJson {
-    items: Vec<Arc<Item>>,
+    items: Vec<Shown>,
     next: Option<String>,
     position: Position,
+    unread: usize,
+    #[serde(skip_serializing_if = "Cards::is_empty")]
+    people: Cards,
 }
 
-impl From<Page> for PageJson {
-    fn from(page: Page) -> Self {
-        Self { items: page.items, next: page.next.map(cursor_text), position: page.position }
+impl PageJson {
+    /// The page as `viewer` sees it: its items are joined with what stands around them, and its people with the authors
+    /// of originals. A page that would hold more than about `cut` bytes with it is shorter.
+    pub(crate) async fn joined(page: Page, archive: &dyn Archive, viewer: Viewer, cut: usize) -> error::Result<Self> {
+        let Page { items, mut next, position, unread, mut people } = page;
+        let all = items.len();
+        let items = around::join(archive, viewer, items, cut).await?;
+        if items.len() < all {
+            next = items.last().map(|shown| shown.item().key());
+            people.retain(|author, _| items.iter().any(|shown| shown.item().author == *author));
+        }
+        people.extend(around::authors_of_originals(archive, &items).await?);
+        Ok(Self { items, next: next.map(cursor_text), position, unread, people })
     }
 }
 
@@ -46,25 +66,15 @@ pub(crate) fn cursor_text(key: DisplayKey) -> String {
     bytes.push(VERSION);
     bytes.extend(key.rank.to_be_bytes());
     bytes.extend(key.item.0.to_be_bytes());
-    bytes.extend(check(&bytes));
-    URL_SAFE_NO_PAD.encode(bytes)
+    seal(PURPOSE, bytes)
 }
 
 /// Reads a cursor; the error says what would be right.
 pub(crate) fn parse_cursor(text: &str) -> Result<DisplayKey, &'static str> {
     const FOREIGN: &str = "a cursor is the `next` of an earlier page, unchanged; this one is not";
-    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| FOREIGN)?;
-    let (key, digest) = bytes.split_at_checked(KEY_LEN).ok_or(FOREIGN)?;
-    if key[0] != VERSION || digest != check(key) {
-        return Err(FOREIGN);
-    }
+    let key = open(PURPOSE, text).filter(|key| key.len() == KEY_LEN && key[0] == VERSION).ok_or(FOREIGN)?;
     let number = |at: usize| <[u8; 8]>::try_from(&key[at..at + 8]).expect("the key has its length");
     Ok(DisplayKey { rank: i64::from_be_bytes(number(1)), item: ItemId(u64::from_be_bytes(number(9))) })
-}
-
-fn check(bytes: &[u8]) -> [u8; 4] {
-    let digest = Sha256::new().chain_update("feedgate page cursor").chain_update(bytes).finalize();
-    [digest[0], digest[1], digest[2], digest[3]]
 }
 
 #[cfg(test)]

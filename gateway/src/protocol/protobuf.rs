@@ -18,10 +18,12 @@ use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::codes::Refusal;
 use super::command::{Malformed, Message};
-use super::reply::{Empty, History, Present, Reply, Stats, Subscribed, Wrong};
+use super::label::Label;
+use super::reply::{Empty, History, Present, Reply, Stats, Subscribed, Wrong, to_json};
 use super::request::{
     ChannelRequest, ConnectRequest, HistoryRequest, RefreshRequest, Request, RpcRequest, SubscribeRequest,
 };
+use super::sight_json::SightJson;
 
 #[cfg(test)]
 mod phones;
@@ -65,6 +67,15 @@ struct Command {
     refresh: Option<RefreshRequest>,
     #[prost(message, optional, tag = "15")]
     sub_refresh: Option<Empty>,
+}
+
+/// `Disconnect` of the schema.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Disconnect {
+    #[prost(uint32, tag = "1")]
+    code: u32,
+    #[prost(string, tag = "2")]
+    reason: String,
 }
 
 /// The messages of a frame. Ends after the first that is cut.
@@ -129,8 +140,10 @@ mod field {
     pub(super) const PING: u8 = bytes(12);
     pub(super) const RPC: u8 = bytes(13);
     pub(super) const REFRESH: u8 = bytes(14);
+    pub(super) const PUSH_ID: u8 = number(1);
     pub(super) const PUSH_CHANNEL: u8 = bytes(2);
     pub(super) const PUSH_PUBLICATION: u8 = bytes(4);
+    pub(super) const PUSH_DISCONNECT: u8 = bytes(11);
     pub(super) const PUBLICATION_DATA: u8 = bytes(4);
     pub(super) const PUBLICATION_OFFSET: u8 = number(6);
     pub(super) const RPC_DATA: u8 = bytes(1);
@@ -143,9 +156,12 @@ mod field {
 pub(super) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
     match reply {
         Reply::Connect(connected) => message(out, id, field::CONNECT, connected),
-        Reply::Subscribe(opened) => message(out, id, field::SUBSCRIBE, &Subscribed::from(opened)),
+        Reply::Subscribe(opened, sight, number) => {
+            message(out, id, field::SUBSCRIBE, &Subscribed::of(opened, *sight, *number));
+        }
         Reply::Unsubscribe => message(out, id, field::UNSUBSCRIBE, &Empty {}),
         Reply::Acked => rpc(out, id, b"{}"),
+        Reply::Seen(sight) => rpc(out, id, &to_json(&SightJson::from(*sight))),
         Reply::Page(page) => rpc(out, id, &page.bytes),
         Reply::History(History { epoch, offset, publications }) => {
             let epoch = epoch.to_string();
@@ -175,12 +191,26 @@ pub(super) fn publication(out: &mut Vec<u8>, offset: u64, change: &[u8]) {
 }
 
 /// Appends a push of one publication.
-pub(super) fn push(out: &mut Vec<u8>, channel: &str, offset: u64, change: &[u8]) {
+pub(super) fn push(out: &mut Vec<u8>, label: Label<'_>, offset: u64, change: &[u8]) {
     let publication = bytes_len(change.len()) + number_len(offset);
-    open(out, 0, field::PUSH, bytes_len(channel.len()) + bytes_len(publication));
-    bytes(out, field::PUSH_CHANNEL, channel.as_bytes());
+    let id = label.number.map(|number| number.get().into());
+    let label_len = id.map_or(bytes_len(label.name.len()), number_len);
+    open(out, 0, field::PUSH, label_len + bytes_len(publication));
+    match id {
+        Some(id) => number(out, field::PUSH_ID, id),
+        None => bytes(out, field::PUSH_CHANNEL, label.name.as_bytes()),
+    }
     key(out, field::PUSH_PUBLICATION, publication);
     bare_publication(out, offset, change);
+}
+
+/// Appends the push that ends a session.
+pub(super) fn disconnect(out: &mut Vec<u8>, code: u16, reason: &str) {
+    let message = Disconnect { code: code.into(), reason: reason.to_owned() };
+    let len = message.encoded_len();
+    open(out, 0, field::PUSH, bytes_len(len));
+    key(out, field::PUSH_DISCONNECT, len);
+    message.encode(out).expect("a Vec takes all");
 }
 
 fn bare_publication(out: &mut Vec<u8>, offset: u64, change: &[u8]) {

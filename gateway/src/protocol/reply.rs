@@ -5,22 +5,29 @@
 //! and no field that an SDK looks at is ever empty or zero, because Protobuf leaves such fields out.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
+use feedgate_common::feed::Sight;
 use feedgate_common::{Epoch, Position};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::codes::{ErrorCode, Refusal};
+use super::sight_json::SightAt;
 use crate::limits::budget::Reservation;
 
 /// The result of a command, by its verb.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Connect(Connected),
-    Subscribe(Opened),
+    /// How a subscription began; what was seen and is unread, if the device wants to know it; and the number that stands
+    /// for the channel in pushes.
+    Subscribe(Opened, Option<Sight>, Option<NonZeroU32>),
     Unsubscribe,
     /// The result of `rpc ack`.
     Acked,
+    /// The result of `rpc seen`.
+    Seen(Sight),
     /// The result of `rpc page`.
     Page(Large),
     History(History),
@@ -132,10 +139,14 @@ pub(super) struct Subscribed {
     was_recovering: bool,
     #[prost(bool, tag = "8")]
     recovered: bool,
-    /// The position once more, as JSON: some SDKs show an app no other part of this reply.
+    /// The position once more, as JSON, and what was seen: some SDKs show an app no other part of this reply.
     #[prost(bytes = "vec", tag = "11")]
     #[serde(serialize_with = "as_json")]
     data: Vec<u8>,
+    /// What stands for the channel in pushes, if the device has offered that.
+    #[prost(int64, optional, tag = "14")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<i64>,
 }
 
 /// `PresenceResult` of the schema.
@@ -194,8 +205,17 @@ impl Stats {
     }
 }
 
-impl From<&Opened> for Subscribed {
-    fn from(opened: &Opened) -> Self {
+impl Subscribed {
+    /// `number` stands for the channel in pushes, if there is one.
+    pub(super) fn of(opened: &Opened, sight: Option<Sight>, number: Option<NonZeroU32>) -> Self {
+        #[derive(Serialize)]
+        struct Data {
+            #[serde(flatten)]
+            position: Position,
+            #[serde(flatten)]
+            sight: Option<SightAt>,
+        }
+        let data = Data { position: opened.position, sight: sight.map(SightAt::from) };
         Self {
             recoverable: true,
             positioned: true,
@@ -203,7 +223,8 @@ impl From<&Opened> for Subscribed {
             offset: opened.position.offset,
             was_recovering: opened.was_recovering,
             recovered: opened.recovered,
-            data: to_json(&opened.position),
+            data: to_json(&data),
+            id: number.map(|number| number.get().into()),
         }
     }
 }
@@ -214,7 +235,7 @@ impl From<&Refusal> for Wrong {
     }
 }
 
-fn to_json(value: &impl Serialize) -> Vec<u8> {
+pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("our own values serialize")
 }
 

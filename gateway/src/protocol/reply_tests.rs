@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use feedgate_common::{Epoch, Position};
+use feedgate_common::feed::Sight;
+use feedgate_common::{Epoch, FeedId, Position};
 
 use super::reply::{Connected, History, Large, Opened, Presence, PresenceInfo, Refreshed, Reply};
-use super::{ErrorCode, Format};
+use super::{Close, ErrorCode, Format, Label, number};
 
 use Format::Json;
 
@@ -20,6 +21,13 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     write(&mut out);
     String::from_utf8(out).unwrap()
 }
+
+fn at(offset: u64) -> Position {
+    Position { epoch: Epoch(3), offset }
+}
+
+/// The main channel, by its name.
+const NAMED: Label<'_> = Label { name: "feed", number: None };
 
 fn large(bytes: Vec<u8>) -> Large {
     Large { bytes, held: None }
@@ -47,8 +55,11 @@ fn every_reply_as_it_goes_over_the_wire() {
             session: "n-1".into(),
             node: "n".into(),
         }),
-        Reply::Subscribe(opened),
-        Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }),
+        Reply::Subscribe(opened, None, None),
+        Reply::Subscribe(opened, None, Some(number(FeedId(3)))),
+        Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }, None, None),
+        Reply::Subscribe(opened, Some(Sight { seen: None, unread: 999, head: at(9) }), None),
+        Reply::Seen(Sight { seen: Some(position), unread: 2, head: at(9) }),
         Reply::Unsubscribe,
         Reply::Acked,
         Reply::History(History { epoch: Epoch(3), offset: 9, publications: large(publications) }),
@@ -70,13 +81,20 @@ fn every_error_as_it_goes_over_the_wire() {
 
 #[test]
 fn pushes_as_they_go_over_the_wire() {
-    insta::assert_snapshot!(text(|out| Json.push(out, "feed", 7, br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
-    insta::assert_snapshot!(text(|out| Json.behind(out, "notifications", 16)), @r#"{"push":{"channel":"notifications","pub":{"offset":16,"data":{"op":"behind"}}}}"#);
+    insta::assert_snapshot!(text(|out| Json.push(out, NAMED, at(7), br#"{"op":"forget","author":"bob"}"#)), @r#"{"push":{"channel":"feed","pub":{"offset":7,"data":{"op":"forget","author":"bob"}}}}"#);
+    insta::assert_snapshot!(text(|out| Json.disconnect(out, Close::Expired, &Close::Expired.reason(""))), @r#"{"push":{"disconnect":{"code":3005,"reason":"expired"}}}"#);
+    let numbered = Label::of(FeedId(3), "notifications", true);
+    insta::assert_snapshot!(text(|out| Json.behind(out, numbered, at(16), None)), @r#"{"push":{"id":4,"pub":{"offset":16,"data":{"op":"behind"}}}}"#);
+    insta::assert_snapshot!(text(|out| Json.behind(out, NAMED, at(16), Some(3))), @r#"{"push":{"channel":"feed","pub":{"offset":16,"data":{"op":"behind","unread":3}}}}"#);
+    let sight = Sight { seen: Some(at(9)), unread: 3, head: at(16) };
+    insta::assert_snapshot!(text(|out| Json.seen(out, NAMED, sight)), @r#"{"push":{"channel":"feed","pub":{"offset":0,"data":{"op":"seen","seen":{"epoch":"3","offset":9},"unread":3,"head":16}}}}"#);
+    // A client that only listens would take an id for its position.
+    insta::assert_snapshot!(text(|out| Format::OneWay.seen(out, NAMED, sight)).trim_end(), @r#"data: {"channel":"feed","pub":{"offset":0,"data":{"op":"seen","seen":{"epoch":"3","offset":9},"unread":3,"head":16}}}"#);
 }
 
 #[test]
 fn every_message_is_one_line_of_json() {
-    for line in [text(|out| Json.behind(out, "feed", 1)), wire(Reply::Acked), wire(Reply::Pong)] {
+    for line in [text(|out| Json.behind(out, NAMED, at(1), None)), wire(Reply::Acked), wire(Reply::Pong)] {
         assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok_and(|value| value.is_object()), "{line}");
         assert!(!line.contains('\n'));
     }

@@ -4,14 +4,21 @@
 //! JSON, prost by their tags from Protobuf. Unknown fields are ignored in both. A field `data` holds JSON in either
 //! format, because that is what apps pass to their SDK.
 
+use std::borrow::Cow;
+
 use feedgate_common::named::NamedFeeds;
+use feedgate_common::position::BadEpoch;
 use feedgate_common::{DeviceId, Epoch, FeedId, Position};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::codes::{ErrorCode, Refusal};
-use super::command::{Command, Connect, Deliver, From, History, Malformed, Message, PageAsk, Subscribe, Verb};
+use super::command::{
+    Command, Connect, Deliver, History, Malformed, Message, PageAsk, StartFrom, Subscribe, TOKEN_MAX, Verb,
+};
+use super::label;
+use super::page_json::parse_cursor;
 
 /// A request that may stand in a command: `Err` if it is there and cannot be read.
 pub(super) type Asked<T> = Option<Result<T, Refusal>>;
@@ -46,6 +53,9 @@ pub(super) struct ConnectRequest {
     #[prost(bytes = "vec", tag = "2")]
     #[serde(deserialize_with = "as_written")]
     data: Vec<u8>,
+    #[prost(string, tag = "4")]
+    #[serde(deserialize_with = "or_default")]
+    name: String,
 }
 
 /// `SubscribeRequest` of the schema.
@@ -132,7 +142,7 @@ impl Request {
             // All feeds of a user have the same devices, so the feed does not matter.
             self.presence.map(|asked| on_channel(asked?, feeds).map(|_| Verb::Presence)),
             self.presence_stats.map(|asked| on_channel(asked?, feeds).map(|_| Verb::PresenceStats)),
-            self.refresh.map(|asked| Ok(Verb::Refresh(asked?.token.into()))),
+            self.refresh.map(|asked| refresh(asked?)),
             self.ping.then_some(Ok(Verb::Ping)),
             self.publish.then(|| {
                 Err(ErrorCode::PermissionDenied.because("devices do not publish: backends do, with POST /v1/items"))
@@ -170,10 +180,12 @@ fn connect(asked: ConnectRequest) -> Result<Connect, Refusal> {
         device_id: Option<DeviceId>,
     }
     let Data { device_id } = if_object(&asked.data, "connect.data")?;
-    Ok(Connect { token: asked.token, device: device_id })
+    Ok(Connect { token: asked.token, device: device_id, reads_numbers: label::reads_numbers(&asked.name) })
 }
 
 fn subscribe(asked: SubscribeRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
+    /// Bit 1 of `flag`: pushes may have a number in place of the channel's name.
+    const NUMBERED: i64 = 1;
     /// Bit 2 of `flag`: refuse instead of answering `recovered:false`.
     const REJECT_UNRECOVERED: i64 = 2;
     #[derive(Deserialize, Default)]
@@ -193,21 +205,24 @@ fn subscribe(asked: SubscribeRequest, feeds: &NamedFeeds) -> Result<Verb, Refusa
         #[serde(default)]
         deliver: Wants,
         resume: Option<Resume>,
+        #[serde(default)]
+        unread: bool,
     }
     let feed = feed_of(&asked.channel, feeds)?;
     let data: Data = if_object(&asked.data, "subscribe.data")?;
     let own = || Some(Position { epoch: asked.epoch.parse().ok()?, offset: asked.offset });
     let from = match (asked.recover, data.resume) {
-        (true, _) => From::Own(own()),
-        (false, Some(Resume::Stored)) => From::Stored,
-        (false, None) => From::Head,
+        (true, _) => StartFrom::Own(own()),
+        (false, Some(Resume::Stored)) => StartFrom::Stored,
+        (false, None) => StartFrom::Head,
     };
     let deliver = match data.deliver {
         Wants::Notify => Deliver::Notify,
         Wants::Items => Deliver::Items,
     };
-    let reject_unrecovered = asked.flag & REJECT_UNRECOVERED != 0;
-    Ok(Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, reject_unrecovered })))
+    let [numbered, reject_unrecovered] = [NUMBERED, REJECT_UNRECOVERED].map(|bit| asked.flag & bit != 0);
+    let unread = data.unread;
+    Ok(Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, unread, reject_unrecovered, numbered })))
 }
 
 /// The feed of a verb whose only argument is a channel.
@@ -240,15 +255,45 @@ fn rpc(asked: RpcRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
             let offset = offset.ok_or_else(|| ErrorCode::BadRequest.because("rpc ack: data needs an offset"))?;
             Ok(Verb::Ack(feed, Position { epoch, offset }))
         }
+        ("seen", no_data) => {
+            let asked = if no_data { Seen::default() } else { contents(&data, "rpc seen: data")? };
+            let feed = feed_of(asked.channel.as_deref())?;
+            Ok(Verb::Seen(feed, asked.position()?))
+        }
         ("ack", true) => Err(ErrorCode::BadRequest.because("rpc ack: data must be {\"offset\":N,\"epoch\":\"…\"}")),
         ("page", no_data) => {
             let asked = if no_data { Page::default() } else { contents(&data, "rpc page: data")? };
             let Page { channel, limit, cursor } = asked;
-            Ok(Verb::Page(Box::new(PageAsk { feed: feed_of(channel.as_deref())?, limit, cursor })))
+            let before = cursor.as_deref().map(parse_cursor).transpose();
+            let before = before.map_err(|why| ErrorCode::BadRequest.because(format!("rpc page: {why}")))?;
+            Ok(Verb::Page(Box::new(PageAsk { feed: feed_of(channel.as_deref())?, limit, before })))
         }
         (other, _) => {
             let named: String = other.chars().take(64).collect();
-            Err(ErrorCode::MethodNotFound.because(format!("there is no rpc {named:?}; there are \"ack\" and \"page\"")))
+            Err(ErrorCode::MethodNotFound
+                .because(format!("there is no rpc {named:?}; there are \"ack\", \"page\" and \"seen\"")))
+        }
+    }
+}
+
+/// The data of `rpc seen`: a channel, and a position or none.
+#[derive(Deserialize, Default)]
+struct Seen {
+    channel: Option<String>,
+    offset: Option<u64>,
+    epoch: Option<String>,
+}
+
+impl Seen {
+    fn position(&self) -> Result<Option<Position>, Refusal> {
+        let wrong = |why: String| ErrorCode::BadRequest.because(format!("rpc seen: {why}"));
+        match (self.offset, &self.epoch) {
+            (Some(offset), Some(epoch)) => {
+                let epoch = epoch.parse().map_err(|error: BadEpoch| wrong(error.to_string()))?;
+                Ok(Some(Position { epoch, offset }))
+            }
+            (None, None) => Ok(None),
+            _ => Err(wrong("offset and epoch go together: give both, or neither to ask what was seen".to_owned())),
         }
     }
 }
@@ -268,9 +313,27 @@ fn history(asked: HistoryRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
     Ok(Verb::History(Box::new(History { feed, since, limit, reverse: asked.reverse })))
 }
 
+fn refresh(asked: RefreshRequest) -> Result<Verb, Refusal> {
+    if asked.token.len() > TOKEN_MAX {
+        return Err(ErrorCode::BadRequest.because(format!("refresh: a token has at most {TOKEN_MAX} bytes")));
+    }
+    Ok(Verb::Refresh(asked.token.into()))
+}
+
 /// Reads JSON, or says what is wrong with it.
 pub(super) fn contents<T: DeserializeOwned>(json: &[u8], what: &str) -> Result<T, Refusal> {
-    serde_json::from_slice(json).map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {error}")))
+    serde_json::from_slice(json)
+        .map_err(|error| ErrorCode::BadRequest.because(format!("{what}: {}", without_its_middle(&error.to_string()))))
+}
+
+/// A text, or its beginning and its end if it is long: an error may quote the whole of what a device has sent.
+fn without_its_middle(text: &str) -> Cow<'_, str> {
+    const KEPT: usize = 100;
+    let (begin, end) = (text.char_indices().nth(KEPT), text.char_indices().rev().nth(KEPT));
+    match (begin, end) {
+        (Some((begin, _)), Some((end, _))) if begin < end => format!("{}…{}", &text[..begin], &text[end..]).into(),
+        _ => text.into(),
+    }
 }
 
 /// Reads `data`, into which an app may put any value; only an object says something to us.

@@ -1,8 +1,10 @@
 //! The way of a connection from an accepted socket to HTTP, and from there to a WebSocket or to the API.
 //!
 //! ```text
-//!   accept ──▶ is there room for its address? ──▶ the lobby ──▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
-//!                 └─▶ 429                                               └─▶ everything else ──▶ api
+//!   accept ──▶ is there room for its address? ──▶ the lobby ──▶ TLS, if the port has it
+//!                 └─▶ 429                                         └─▶ http1 ──┬─▶ /connection/websocket ──▶ upgrade
+//!                                                                             └─▶ everything else ──▶ api
+//!                                                          an answer of the api that goes on ──▶ stream ◀──┘
 //! ```
 
 use std::error::Error;
@@ -20,15 +22,23 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::Ports;
-use super::upgrade::{self, Door};
+use super::door::Door;
+use super::request_id::RequestId;
+use super::stream::{self, Takeover};
+use super::upgrade;
 use crate::net::address::shares::{Stay, TooMany};
 use crate::net::address::{Client, proxy_protocol};
 use crate::net::arrivals::Arrivals;
 use crate::net::lobby::{Admission, Lobby, Standing};
+use crate::net::maybe_tls::MaybeTls;
+use crate::net::surface::Surface;
 use crate::net::timed_stream::TimedStream;
+use crate::net::tls::Tls;
 
 /// The time for the head of a request on a connection that was accepted during the drain.
 const LATE: Duration = Duration::from_secs(1);
@@ -43,8 +53,12 @@ type Ended = Box<dyn Error + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Acceptor {
     pub(crate) ports: Arc<Ports>,
-    /// The routes of the API.
+    /// The routes of the API, and those of the console where it is served.
     pub(crate) router: Router,
+    /// What the port offers.
+    pub(crate) surface: Surface,
+    /// What the port serves TLS with, if it does.
+    pub(crate) tls: Option<Tls>,
     /// The HTTP connections of the port, which leave when they become a WebSocket.
     pub(crate) lobby: Arc<Lobby>,
 }
@@ -62,7 +76,7 @@ impl Acceptor {
     /// Admits a connection, and leaves the rest to a task of its own. If its address may have no more, refuses
     /// it.
     async fn receive(&self, stream: TcpStream, peer: IpAddr) {
-        let client = self.ports.proxies.client(peer);
+        let client = self.ports.proxies.load().client(peer);
         let stay = match self.count(client) {
             Ok(stay) => stay,
             Err(too_many) => return self.refuse(&stream, client, too_many),
@@ -76,12 +90,14 @@ impl Acceptor {
     }
 
     fn count(&self, client: Client) -> Result<Option<Stay>, TooMany> {
-        client.0.map(|key| self.ports.shares.enter(key, self.ports.node.elapsed_ms())).transpose()
+        client.0.map(|key| self.ports.shares.enter(key, self.ports.node.uptime.elapsed_ms())).transpose()
     }
 
-    /// Closes a connection, and says why, unless its address was told so too often lately.
+    /// Closes a connection, and says why, unless its address was told so too often lately. Before a TLS handshake
+    /// nothing can be said that a client would understand.
     fn refuse(&self, stream: &TcpStream, client: Client, too_many: TooMany) {
-        if client.0.is_some_and(|key| self.ports.shares.may_hear_why(key, self.ports.node.elapsed_ms())) {
+        let may_hear = |key| self.ports.shares.may_hear_why(key, self.ports.node.uptime.elapsed_ms());
+        if self.tls.is_none() && client.0.is_some_and(may_hear) {
             // The socket's buffer is still empty, so the answer fits without waiting.
             let _ = SockRef::from(stream).send(refusal(too_many).as_bytes());
         } else {
@@ -90,13 +106,13 @@ impl Acceptor {
         }
     }
 
-    /// Serves one HTTP connection, until it ends, has to make room, or becomes a WebSocket.
+    /// Serves one HTTP connection, until it ends, has to make room, or becomes a session's.
     async fn converse(self, mut stream: TcpStream, peer: IpAddr, admission: Admission) -> Result<(), Ended> {
         // This fails only if the peer has gone already, which the first read will tell.
         let _ = stream.set_nodelay(true);
         let (guest, stopping) = (admission.guest.clone(), self.ports.stopping.clone());
         let late = stopping.is_cancelled();
-        let connect_within = Duration::from_secs(self.ports.node.settings.connect_within_secs.into());
+        let connect_within = Duration::from_secs(self.ports.node.settings.now().connect_within_secs.into());
         let within = if late { LATE } else { connect_within };
         let named = tokio::select! {
             named = timeout(within, self.named(&mut stream, peer)) => named??,
@@ -111,40 +127,65 @@ impl Acceptor {
                 }
             }
         }
-        let connection = http1::Builder::new()
+        let stream = tokio::select! {
+            stream = timeout(within, self.encrypt(stream)) => stream??,
+            () = guest.asked_to_leave() => return Ok(()),
+        };
+        let (hand_over, mut handed_over) = mpsc::channel(1);
+        let mut connection = http1::Builder::new()
             .keep_alive(!late)
             // The stream limits this time: hyper counts the pause between two requests as part of the head.
             .header_read_timeout(None)
+            // A client may end its side of the connection after a request, and still gets the answer.
+            .half_close(true)
             .max_buf_size(HEAD_MAX)
             .serve_connection(
                 TokioIo::new(TimedStream::new(stream, within, admission.guest.clone())),
-                self.service(peer, named, &admission),
+                self.service(peer, named, &admission, hand_over),
             )
             .with_upgrades();
-        tokio::pin!(connection);
-        tokio::select! {
-            biased;
-            // The connection goes first, so that a request that has arrived is seen before its sender has to go.
-            ended = &mut connection => return Ok(ended?),
-            () = guest.asked_to_leave() => {
-                if guest.standing() < Standing::Reader {
+        let mut is_ending = false;
+        loop {
+            tokio::select! {
+                biased;
+                // The connection goes first, so that a request that has arrived is seen before its sender has to go.
+                ended = &mut connection => return Ok(ended?),
+                Some(takeover) = handed_over.recv() => {
+                    let parts = connection.into_parts().expect("it is no WebSocket, because its request has no answer");
+                    takeover.begin(parts.io);
                     return Ok(());
                 }
-                connection.as_mut().graceful_shutdown();
+                () = guest.asked_to_leave(), if !is_ending => {
+                    if guest.standing() < Standing::Reader {
+                        return Ok(());
+                    }
+                    std::pin::Pin::new(&mut connection).graceful_shutdown();
+                    is_ending = true;
+                }
+                // A connection that is accepted after that still gets the answer to one request.
+                () = stopping.cancelled(), if !late && !is_ending => {
+                    std::pin::Pin::new(&mut connection).graceful_shutdown();
+                    is_ending = true;
+                }
             }
-            // A connection that is accepted after that still gets the answer to one request.
-            () = stopping.cancelled(), if !late => connection.as_mut().graceful_shutdown(),
         }
-        Ok(connection.await?)
     }
 
     /// The client that the connection counts for, as far as that is known before the first request.
     async fn named(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<Client> {
-        let proxies = &self.ports.proxies;
+        let proxies = self.ports.proxies.load_full();
         if proxies.speak_proxy_protocol(peer) {
             proxy_protocol::read(stream, peer).await
         } else {
             Ok(proxies.client(peer))
+        }
+    }
+
+    /// Does the handshake of a port that serves TLS.
+    async fn encrypt(&self, stream: TcpStream) -> io::Result<MaybeTls> {
+        match &self.tls {
+            Some(tls) => tls.accept(stream).await,
+            None => Ok(MaybeTls::Plain(stream)),
         }
     }
 
@@ -154,6 +195,7 @@ impl Acceptor {
         peer: IpAddr,
         named: Client,
         admission: &Admission,
+        hand_over: mpsc::Sender<Takeover>,
     ) -> impl Service<
         Request<Incoming>,
         Response = axum::response::Response,
@@ -161,23 +203,33 @@ impl Acceptor {
         Future: Send,
     > + use<> {
         let (api, ports) = (TowerToHyperService::new(self.router.clone()), self.ports.clone());
-        let guest = admission.guest.clone();
+        let (guest, surface) = (admission.guest.clone(), self.surface);
         service_fn(move |mut request: Request<Incoming>| {
             let asking = guest.asks();
-            let client = if named.0.is_some() { named } else { ports.proxies.client_of(peer, request.headers()) };
+            let client =
+                if named.0.is_some() { named } else { ports.proxies.load().client_of(peer, request.headers()) };
             request.extensions_mut().insert(client);
             request.extensions_mut().insert(guest.clone());
-            let is_upgrade = request.uri().path() == upgrade::PATH;
-            let door = is_upgrade.then(|| Door { asked_ms: ports.node.elapsed_ms(), ports: ports.clone() });
-            let api = api.clone();
-            async move {
-                let answer = match door {
-                    Some(door) => Ok(upgrade::answer(&door, request)),
-                    None => api.call(request).await,
+            let asked_ms = ports.node.uptime.elapsed_ms();
+            let door = Door { asked_ms, ports: ports.clone(), surface, client, guest: guest.clone() };
+            let (api, hand_over) = (api.clone(), hand_over.clone());
+            let id = RequestId::of(request.headers());
+            let span = id.span();
+            let answering = async move {
+                let answer = if request.uri().path() == upgrade::PATH {
+                    let mut answer = upgrade::answer(&door, request);
+                    id.mark(answer.headers_mut());
+                    door.counts(answer.status());
+                    answer
+                } else {
+                    let mut answer = api.call(request).await?;
+                    id.mark(answer.headers_mut());
+                    stream::hand_over(door, answer, &hand_over).await
                 };
                 drop(asking);
-                answer
-            }
+                Ok(answer)
+            };
+            answering.instrument(span)
         })
     }
 }

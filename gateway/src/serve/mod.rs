@@ -4,6 +4,9 @@
 //! over `drain_ms` so that not all of them return in one instant; positions are saved; the lease is given back.
 
 mod accept;
+mod door;
+mod request_id;
+mod stream;
 mod upgrade;
 
 use std::future::Future;
@@ -12,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::{Extension, Router};
 use socket2::SockRef;
 use tokio::net::TcpListener;
@@ -20,17 +24,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection;
+use crate::console;
 use crate::net::address::Proxies;
 use crate::net::address::shares::Shares;
 use crate::net::arrivals::Arrivals;
 use crate::net::lobby::Lobby;
 use crate::net::refusals::Refusals;
 use crate::net::surface::Surface;
+use crate::net::tls::Tls;
 use crate::node::Node;
 use crate::node::background;
 use crate::node::bounded::bounded;
 use crate::node::paced::paced;
+use crate::node::positions;
 use crate::protocol::Close;
+use crate::settings::Settings;
 use accept::Acceptor;
 
 /// The most time that sessions may take to end after the drain has told all of them.
@@ -48,10 +56,10 @@ pub(crate) struct Ports {
     /// What every WebSocket is served with.
     pub(crate) connections: Arc<connection::Shared>,
     /// The trusted proxies, which say for whom a connection counts.
-    pub(crate) proxies: Proxies,
+    pub(crate) proxies: ArcSwap<Proxies>,
     /// The connections and upgrades that are counted for each address.
     pub(crate) shares: Arc<Shares>,
-    /// Bounds the log lines about refused requests for a WebSocket.
+    /// Bounds the log lines about refused requests for a session.
     pub(crate) refusals: Refusals,
     /// Every task that serves a peer; a drain waits for them.
     pub(crate) tasks: TaskTracker,
@@ -69,27 +77,40 @@ impl Ports {
         tasks: TaskTracker,
         stopping: CancellationToken,
     ) -> Arc<Self> {
-        let proxies = node.settings.proxies().expect("the settings were checked");
-        let shares = Shares::new(node.settings.shares());
-        let refusals = Refusals::of("a request for a WebSocket");
+        let proxies = ArcSwap::from_pointee(node.settings.now().proxies().expect("the settings were checked"));
+        let shares = Shares::new(node.settings.now().shares());
+        let refusals = Refusals::of("a request for a session");
         let served = AtomicUsize::new(0);
         Arc::new(Self { node, api, connections, proxies, shares, refusals, tasks, stopping, served })
     }
 
-    /// Serves one more port, which offers `surface`, until `shutdown` resolves; then drains all of them. Dropping the
+    /// From now on these limits and trusted proxies hold for connections that come, and these limits and times for
+    /// those that are here.
+    pub(crate) fn replace_settings(&self, settings: Settings, proxies: Proxies) {
+        self.shares.allow(settings.shares());
+        self.proxies.store(Arc::new(proxies));
+        self.node.replace_settings(settings);
+    }
+
+    /// Serves one more port, which offers `surface`, by TLS if there is one, until `shutdown` resolves; then drains all of them. Dropping the
     /// future closes the port, without a drain.
     pub(crate) async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
         surface: Surface,
+        tls: Option<Tls>,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
         self.served.fetch_add(1, Ordering::AcqRel);
         // Connections inherit this size from their listener.
         SockRef::from(&listener).set_send_buffer_size(SEND_BUFFER)?;
-        let router = self.api.clone().layer(Extension(surface));
-        let lobby = Lobby::new(self.node.settings.http_connections as usize);
-        let acceptor = Acceptor { ports: self.clone(), router, lobby };
+        let router = match surface {
+            Surface::All => self.api.clone().merge(console::router()),
+            Surface::Readers => self.api.clone(),
+        };
+        let router = router.layer(Extension(surface));
+        let lobby = Lobby::new(self.node.settings.now().http_connections as usize);
+        let acceptor = Acceptor { ports: self.clone(), router, surface, tls, lobby };
         let mut arrivals = Arrivals::of(listener);
         let (accepting, background) = (acceptor.accept_all(&mut arrivals), background::run(&self.node));
         tokio::pin!(accepting, background);
@@ -113,8 +134,8 @@ impl Ports {
     /// `/readyz` answers 503 and no new session is let in.
     async fn drain(&self) {
         self.stopping.cancel();
-        let spread = Duration::from_millis(self.node.settings.drain_ms.into());
-        paced(&self.node.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
+        let spread = Duration::from_millis(self.node.settings.now().drain_ms.into());
+        paced(&self.node.local.pool.all(), spread, |slot| slot.close(Close::Shutdown)).await;
         self.tasks.close();
         if timeout(GOODBYE, self.tasks.wait()).await.is_err() {
             tracing::warn!(left = self.tasks.len(), "connections did not end in time");
@@ -123,13 +144,13 @@ impl Ports {
 
     /// Saves the positions that are left; then, as the last port, gives the lease back.
     async fn leave(&self) {
-        let node = &self.node;
+        let local = &self.node.local;
         // Each connection has saved its own as it ended; this is for those that did not end.
-        if let Err(error) = node.positions.save(node).await {
+        if let Err(error) = positions::save(local).await {
             tracing::warn!(%error, "the last positions could not be saved; some devices will repeat a little");
         }
         if self.served.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Err(error) = bounded(node.sessions.retire(&node.name)).await
+            && let Err(error) = bounded(local.sessions.retire(&local.node)).await
         {
             tracing::warn!(%error, "the node's lease could not be given back; it lapses by itself");
         }

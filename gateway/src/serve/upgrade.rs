@@ -5,7 +5,7 @@
 //!              └──▶ a precise 4xx, 429 when its address has enough, 503 when the node is full
 //! ```
 //!
-//! The session task starts from the bare TCP stream, so that nothing of hyper stays in its memory.
+//! The session task starts from the bare connection, so that nothing of hyper stays in its memory.
 
 use std::sync::Arc;
 
@@ -18,58 +18,40 @@ use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::Ports;
+use super::door::{Door, Refused};
 use crate::connection::{Arrival, Connection};
-use crate::net::address::Client;
-use crate::net::address::shares::{Stay, TooMany};
-use crate::net::lobby::Guest;
+use crate::net::address::shares::Stay;
+use crate::net::socket::{Frames, Socket};
+use crate::net::surface::Surface;
 use crate::net::timed_stream::TimedStream;
+use crate::net::transport::Transport;
 use crate::node::slot::Slot;
 use crate::protocol::Format;
 
 /// The path at which sessions connect.
 pub(crate) const PATH: &str = "/connection/websocket";
 
-/// What an upgrade needs besides the request.
-#[derive(Clone)]
-pub(crate) struct Door {
-    pub(crate) ports: Arc<Ports>,
-    /// When the upgrade was asked for, in milliseconds of the node's clock. The time of accepting would be wrong, since
-    /// a proxy may upgrade a connection that is old.
-    pub(crate) asked_ms: u64,
-}
-
 /// Answers the request. After a 101, a task of its own begins the session.
 pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Body> {
-    let settings = &door.ports.node.settings;
-    let counted = match count(door, &request) {
+    let counted = match door.count() {
         Ok(counted) => counted,
-        Err(too_many) => return Refused::too_many(too_many).response(),
+        Err(refused) => return refused.response(),
     };
-    let key = match check(&request, &settings.allowed_origins) {
+    let key = match check(&request, &door.ports.node.settings.now().allowed_origins, door.surface) {
         Ok(key) => key,
         Err(refused) => {
-            door.ports.refusals.log(Client::of(request.extensions()), refused.why);
+            door.log(&refused);
             return refused.response();
         }
     };
-    let Ok(slot) = door.ports.node.pool.arrive() else {
-        return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node holds as many connections as it may")
-            .with(header::RETRY_AFTER, "1")
-            .response();
+    let slot = match door.slot() {
+        Ok(slot) => slot,
+        Err(refused) => return refused.response(),
     };
-    // This is looked at only after the slot was taken: a slot that was taken before the drain began is closed by it.
-    if door.ports.stopping.is_cancelled() {
-        door.ports.node.pool.depart(&slot);
-        return Refused::new(StatusCode::SERVICE_UNAVAILABLE, "this node is going away")
-            .with(header::RETRY_AFTER, "1")
-            .response();
-    }
     let agreed = offered(request.headers()).find_map(Format::of);
     let format = agreed.or_else(|| named(request.uri())).unwrap_or(Format::Json);
     let upgrade = hyper::upgrade::on(&mut request);
-    let own = Guest::of(request.extensions()).and_then(|guest| guest.take_stay());
-    let stay = own.or(counted).map(Box::new);
+    let stay = door.stay(counted);
     door.ports.tasks.spawn(begin(door.clone(), slot, stay, format, upgrade));
 
     let mut response = Response::new(Body::empty());
@@ -78,20 +60,10 @@ pub(crate) fn answer(door: &Door, mut request: Request<Incoming>) -> Response<Bo
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-    if let Some(format) = agreed {
-        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(format.subprotocol()));
+    if let Some(subprotocol) = agreed.and_then(Format::subprotocol) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol));
     }
     response
-}
-
-/// Counts the upgrade for the address that asks for it; and the connection too, unless it is counted already. One of a
-/// proxy is not, since it carries the connections of many.
-fn count(door: &Door, request: &Request<Incoming>) -> Result<Option<Stay>, TooMany> {
-    let Client(Some(key)) = Client::of(request.extensions()) else { return Ok(None) };
-    let (shares, now) = (&door.ports.shares, door.ports.node.elapsed_ms());
-    shares.upgrade(key, now)?;
-    let is_counted = Guest::of(request.extensions()).is_some_and(|guest| guest.is_counted());
-    if is_counted { Ok(None) } else { shares.enter(key, now).map(Some) }
 }
 
 /// Awaits the upgrade, then begins the session in a task of its own.
@@ -102,62 +74,30 @@ async fn begin(
     format: Format,
     upgrade: hyper::upgrade::OnUpgrade,
 ) {
-    let Door { ports, asked_ms } = door;
+    let Door { ports, asked_ms, .. } = door;
     let parts = match upgrade.await {
         Ok(upgraded) => upgraded.downcast::<TokioIo<TimedStream>>(),
         Err(error) => {
             tracing::debug!(%error, "an upgrade was not finished");
-            return ports.node.pool.depart(&slot);
+            return ports.node.local.pool.depart(&slot);
         }
     };
     let parts = parts.expect("the accept loop serves nothing else");
     // The parts keep kilobytes even for an empty buffer, which would stay for the life of the session.
     let early = parts.read_buf.to_vec();
     drop(parts.read_buf);
-    let arrival = Arrival { tcp: parts.io.into_inner().into_inner(), early, format, asked_ms, slot, stay };
+    let frames = match format {
+        Format::Json | Format::OneWay => Frames::Text,
+        Format::Protobuf => Frames::Binary,
+    };
+    let message_max = ports.node.settings.now().first_message_max();
+    let socket = Socket::new(parts.io.into_inner().into_inner(), &early, message_max, frames);
+    let arrival = Arrival { transport: Transport::Socket(socket), format, asked_ms, slot, stay };
     ports.tasks.spawn(Connection::new(ports.connections.clone(), arrival));
 }
 
-struct Refused {
-    status: StatusCode,
-    why: &'static str,
-    header: Option<(HeaderName, &'static str)>,
-}
-
-impl Refused {
-    fn new(status: StatusCode, why: &'static str) -> Self {
-        Self { status, why, header: None }
-    }
-
-    fn too_many(why: TooMany) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, why.text()).with(header::RETRY_AFTER, "1")
-    }
-
-    fn with(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.header = Some((name, value));
-        self
-    }
-
-    fn response(self) -> Response<Body> {
-        let problem = serde_json::json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "detail": self.why,
-        });
-        let mut response = Response::new(Body::from(problem.to_string()));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some((name, value)) = self.header {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        response
-    }
-}
-
 /// Gives the value of `Sec-WebSocket-Accept`, or what is wrong with the request.
-fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderValue, Refused> {
+fn check<B>(request: &Request<B>, allowed_origins: &[String], surface: Surface) -> Result<HeaderValue, Refused> {
     let headers = request.headers();
     if request.method() != Method::GET {
         return Err(
@@ -196,6 +136,7 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
     if let Some(origin) = headers.get(header::ORIGIN)
         && !allowed_origins.is_empty()
         && !allowed_origins.iter().any(|allowed| origin == allowed.as_str())
+        && !(surface == Surface::All && is_own(origin, headers))
     {
         return Err(Refused::new(StatusCode::FORBIDDEN, "this Origin is not in gateway.allowed_origins"));
     }
@@ -208,6 +149,13 @@ fn check<B>(request: &Request<B>, allowed_origins: &[String]) -> Result<HeaderVa
     }
     let accept = derive_accept_key(key.as_bytes());
     Ok(HeaderValue::from_str(&accept).expect("base64 is a legal header value"))
+}
+
+/// Whether a page of this very address asks, as the console does.
+fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let named = origin.as_bytes();
+    host.is_some() && [&b"http://"[..], b"https://"].into_iter().any(|scheme| named.strip_prefix(scheme) == host)
 }
 
 /// Whether a header is there twice: two proxies on the way might each use another one of the values.
@@ -252,7 +200,7 @@ mod tests {
 
     fn status(request: &Request<()>) -> u16 {
         let origins = ["https://app.example".to_owned()];
-        check(request, &origins).map_or_else(|refused| refused.status.as_u16(), |_| 101)
+        check(request, &origins, Surface::Readers).map_or_else(|refused| refused.status.as_u16(), |_| 101)
     }
 
     fn with(name: &'static str, value: &'static str) -> u16 {
@@ -263,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_good_request_gets_the_accept_key_of_the_rfc() {
-        let accept = check(&request(|_| ()), &[]).ok().unwrap();
+        let accept = check(&request(|_| ()), &[], Surface::Readers).ok().unwrap();
         assert_eq!(accept, "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
@@ -305,6 +253,23 @@ mod tests {
         assert_eq!(asked("/connection/websocket?a=1&cf_protocol=protobuf"), Some(Format::Protobuf));
         assert_eq!(asked("/connection/websocket?format=json"), None);
         assert_eq!(asked("/connection/websocket"), None);
+    }
+
+    #[test]
+    fn the_console_may_connect_to_its_own_port_and_no_other_page_may() {
+        let status = |origin: &'static str, surface| {
+            let asked = request(|r| {
+                r.headers_mut().insert("host", HeaderValue::from_static("127.0.0.1:8080"));
+                r.headers_mut().insert("origin", HeaderValue::from_static(origin));
+            });
+            check(&asked, &["https://app.example".to_owned()], surface)
+                .map_or_else(|refused| refused.status.as_u16(), |_| 101)
+        };
+        assert_eq!(status("http://127.0.0.1:8080", Surface::All), 101);
+        assert_eq!(status("https://127.0.0.1:8080", Surface::All), 101, "a proxy may have taken the TLS off");
+        assert_eq!(status("http://127.0.0.1:8080", Surface::Readers), 403, "no console is there");
+        assert_eq!(status("http://127.0.0.1:8081", Surface::All), 403);
+        assert_eq!(status("http://evil.example", Surface::All), 403);
     }
 
     #[test]

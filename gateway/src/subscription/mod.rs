@@ -131,14 +131,14 @@ impl IntoIterator for Actions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Opening(From),
+    Opening(Origin),
     Idle,
     Reading,
 }
 
 /// Where an opening subscription starts; an own position is in [`Subscription`] itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
+enum Origin {
     Head,
     Own,
     Lost,
@@ -161,10 +161,10 @@ impl Subscription {
     pub fn open(deliver: Deliver, start: Start, reject_unrecovered: bool) -> (Self, Action) {
         const NONE: Position = Position { epoch: Epoch(0), offset: 0 };
         let (from, position, ask) = match (start, deliver) {
-            (Start::Head, _) => (From::Head, NONE, Ask::Head),
-            (Start::Lost, _) => (From::Lost, NONE, Ask::Head),
-            (Start::At(own), Deliver::Items) => (From::Own, own, Ask::After(own)),
-            (Start::At(own), Deliver::Notify) => (From::Own, own, Ask::Serves(own)),
+            (Start::Head, _) => (Origin::Head, NONE, Ask::Head),
+            (Start::Lost, _) => (Origin::Lost, NONE, Ask::Head),
+            (Start::At(own), Deliver::Items) => (Origin::Own, own, Ask::After(own)),
+            (Start::At(own), Deliver::Notify) => (Origin::Own, own, Ask::Serves(own)),
         };
         let state = State::Opening(from);
         (Self { state, deliver, reject_unrecovered, behind: false, writable: true, position }, Action::Read(ask))
@@ -215,13 +215,13 @@ impl Subscription {
         }))
     }
 
-    fn opened(&mut self, from: From, found: Found) -> Actions {
+    fn opened(&mut self, from: Origin, found: Found) -> Actions {
         let (position, recovered) = match (from, found) {
-            (From::Own, Found::Changes { .. } | Found::Head(_)) => (self.position, true),
+            (Origin::Own, Found::Changes { .. } | Found::Head(_)) => (self.position, true),
             (_, Found::Head(head) | Found::Gone(head)) => (head, false),
-            (From::Head | From::Lost, Found::Changes { .. }) => return Actions::one(Action::RefuseFailed),
+            (Origin::Head | Origin::Lost, Found::Changes { .. }) => return Actions::one(Action::RefuseFailed),
         };
-        let was_recovering = from != From::Head;
+        let was_recovering = from != Origin::Head;
         if was_recovering && !recovered && self.reject_unrecovered {
             return Actions::one(Action::RefuseUnrecovered);
         }

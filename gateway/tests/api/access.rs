@@ -13,10 +13,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::document::operations;
-use crate::server::{API_KEY, Server, request};
+use crate::server::{API_KEY, Server, key_of, request};
 
 /// The routes that a reader's own token opens, with `{user}` the reader.
-const READERS: [&str; 8] = ["feed", "changes", "following", "outbox", "sessions", "muted", "hidden", "blocked"];
+const READERS: [&str; 9] = ["feed", "changes", "seen", "following", "outbox", "sessions", "muted", "hidden", "blocked"];
 
 #[tokio::test]
 async fn a_reader_who_asks_for_another_gets_403_on_every_route_and_changes_nothing() {
@@ -29,10 +29,16 @@ async fn a_reader_who_asks_for_another_gets_403_on_every_route_and_changes_nothi
     let mut asked = 0;
     for (method, path, operation) in operations(&server) {
         let open = operation["security"].as_array().unwrap().is_empty();
-        if open || (method == "GET" && path.starts_with("/v1/items")) {
+        // Another test says who may change a comment: that of another user may not even be seen.
+        let of_comment = path.ends_with("/comments/5");
+        if open || path == "/connection/uni_sse" || of_comment || (method == "GET" && is_of_all(&path)) {
             continue;
         }
-        let body = (method != "GET").then_some(r#"{"author":"ann","body":1,"ops":[]}"#);
+        let body = match path.ends_with("/comments") {
+            true => r#"{"author":"ann","body":1}"#,
+            false => r#"{"author":"ann","body":1,"ops":[]}"#,
+        };
+        let body = (method != "GET").then_some(body);
         let answer = server.send(request(&format!("{method} {path}"), Some(&token), body)).await;
         assert_eq!((answer.status, &answer.json["type"]), (403, &json!("/problems/forbidden")), "{method} {path}");
         assert!(!answer.text.contains("hers"), "{method} {path}");
@@ -48,21 +54,51 @@ async fn a_reader_opens_what_is_the_readers_own_and_writes_nothing() {
     let (server, _dir) = Server::start().await;
     let before = server.everything().await;
     for (method, path, operation) in operations(&server) {
-        let path = path.replace("/ann/", "/bob/");
-        let own = method == "GET" && READERS.iter().any(|last| path == format!("/v1/users/bob/{last}"));
+        let mut path = path.replace("/ann/", "/bob/");
+        if is_reaction(&path) {
+            path = path.replace("/ann", "/bob");
+        }
+        let named = READERS.iter().any(|last| path == format!("/v1/users/bob/{last}"));
+        let sees = what_is_seen(&method, &path);
+        let own = sees
+            || is_reaction(&path)
+            || path.contains("/comments")
+            || method == "GET" && (named || path == "/connection/uni_sse");
         let documented = operation["security"].as_array().unwrap().iter().any(|way| way.get("readerToken").is_some());
         let open = operation["security"].as_array().unwrap().is_empty();
-        let item = method == "GET" && path.starts_with("/v1/items");
-        assert_eq!(documented, own || item, "{method} {path}: the document tells who may");
-        if open || item {
+        let of_all = method == "GET" && is_of_all(&path);
+        assert_eq!(documented, own || of_all, "{method} {path}: the document tells who may");
+        if open || of_all {
             continue;
         }
         let body = (method != "GET").then_some("{}");
         let answer = server.send(request(&format!("{method} {path}"), Some(&server.token("bob")), body)).await;
-        assert_eq!(answer.status, if own { 200 } else { 403 }, "{method} {path}");
+        let status = match own {
+            true if is_reaction(&path) || path.ends_with("/comments") => 404, // There is no such item.
+            true if method == "DELETE" => 404,                                // Nor such a comment.
+            true if sees || is_of_all(&path) => 422,                          // The body says nothing.
+            true => 200,
+            false => 403,
+        };
+        assert_eq!(answer.status, status, "{method} {path}");
     }
     assert_eq!(server.everything().await, before);
     server.close().await;
+}
+
+/// Whether any reader may GET this: items, of which each reader sees some, and what is said of a user.
+fn is_of_all(path: &str) -> bool {
+    path.starts_with("/v1/items") || path == "/v1/users/ann"
+}
+
+/// Whether a reaction is given or taken back, which a reader may do in the reader's own name.
+fn is_reaction(path: &str) -> bool {
+    path.contains("/reactions/")
+}
+
+/// The one thing that a reader may say of what is the reader's own.
+fn what_is_seen(method: &str, path: &str) -> bool {
+    method == "PUT" && path.ends_with("/seen")
 }
 
 #[tokio::test]
@@ -123,11 +159,37 @@ async fn a_reader_sees_what_is_addressed_and_nothing_beyond_a_shield() {
 }
 
 #[tokio::test]
+async fn an_api_key_opens_what_its_roles_allow_and_nothing_else() {
+    let (server, _dir) = Server::start().await;
+    server.publish("ann", "hers").await;
+    server.settled().await;
+    let mut refused = 0;
+    for (method, path, operation) in operations(&server) {
+        let Some(takes) = operation["security"][0]["apiKey"][0].as_str() else { continue };
+        for role in ["read", "publish", "admin"] {
+            server.settled().await;
+            let before = server.everything().await;
+            let body = (method != "GET").then_some("{");
+            let answer = server.send(request(&format!("{method} {path}"), Some(&key_of(role)), body)).await;
+            let open = role == takes || role == "admin";
+            assert_eq!(answer.status != 403, open, "{method} {path} with the role {role}: {}", answer.text);
+            if !open {
+                assert!(answer.text.contains(&format!("takes the role {takes}")), "{}", answer.text);
+                assert_eq!(server.everything().await, before, "{method} {path}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused >= 30, "the document names the roles: {refused}");
+    server.close().await;
+}
+
+#[tokio::test]
 async fn without_good_credentials_every_route_is_401_with_a_challenge() {
     let (server, _dir) = Server::start().await;
     let now = u64::try_from(clock::now()).unwrap() / 1000;
     let expired = format!("Bearer {}", server.token_until("ann", now - 1));
-    let forged = format!("Bearer {}", Keys::new("x", b"another key").mint(&"ann".parse().unwrap(), None, now + 60));
+    let forged = format!("Bearer {}", Keys::new("x", b"another key").mint(&"ann".parse().unwrap(), None, 0, now + 60));
     let bad = [
         (None, "Bearer realm=\"feedgate\""),
         (Some("Bearer"), "invalid_token"),
@@ -175,10 +237,13 @@ async fn on_a_readers_port_the_api_key_opens_nothing_and_its_routes_are_not_ther
         let with_key = server.on_a_readers_port(request(&what, Some(API_KEY), body)).await;
         let with_token = server.on_a_readers_port(request(&what, Some(&server.token("ann")), body)).await;
         if ways.is_empty() {
-            assert_eq!((with_key, with_token), (200, 200), "{what}");
+            assert!(with_key == with_token && [200, 400].contains(&with_key), "{what}: {with_key}, {with_token}");
         } else if ways.iter().any(|way| way.get("readerToken").is_some()) {
             assert_eq!(with_key, 401, "{what}");
-            assert!([200, 400, 404].contains(&with_token), "{what}: {with_token}");
+            // What is seen, or a comment is to say, is not in the body.
+            let says_nothing = what_is_seen(&method, &path) || method == "PATCH";
+            let well = if says_nothing { [422; 3] } else { [200, 400, 404] };
+            assert!(well.contains(&with_token), "{what}: {with_token}");
         } else {
             assert_eq!((with_key, with_token), (404, 404), "{what}");
         }

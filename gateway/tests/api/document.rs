@@ -18,6 +18,8 @@ pub(crate) fn filled(template: &str) -> String {
         ("{device}", "d"),
         ("{other}", "eve"),
         ("{name}", "gone"),
+        ("{kind}", "like"),
+        ("{comment}", "5"),
     ];
     fill.into_iter().fold(template.to_owned(), |path, (open, value)| path.replace(open, value))
 }
@@ -96,7 +98,7 @@ async fn every_problem_type_explains_itself_and_an_unknown_path_is_a_problem() {
         assert_eq!(about.json["type"], *path);
     }
     server.get("/problems/none").await.expect(404);
-    for path in ["/", "/v1", "/v1/items/", "/v1/items/1/2", "/v1/users/ann/likes/bob", "/metrics"] {
+    for path in ["/", "/v1", "/v1/items/", "/v1/items/1/2", "/v1/users/ann/likes/bob", "/metric"] {
         let answer = server.send(Request::get(path).header("authorization", API_KEY).body("".into()).unwrap()).await;
         assert_eq!((answer.status, &answer.json["type"]), (404, &"/problems/no-such-route".into()), "{path}");
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, header};
-use feedgate_common::Sessions;
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
+use feedgate_common::intake;
 use feedgate_common::named::{NamedFeed, NamedFeeds};
+use feedgate_common::{Archive, InboxKey, Sessions};
 use feedgate_embedded::Embedded;
-use feedgate_gateway::{Gateway, Keys, Parts, Settings, Surface, clock, serve};
+use feedgate_gateway::{ApiKey, Gateway, Keys, Parts, Role, Roles, Settings, Surface, clock, serve};
 use feedgate_timeline::{FanOut, Worker};
 use http_body_util::BodyExt;
 use hyper::service::Service;
@@ -21,9 +22,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const API_KEY: &str = "the-api-key";
-const TOKEN_KEY: &[u8] = b"0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN_KEY: &[u8] = b"0123456789abcdef0123456789abcdef";
 const BUCKETS: u16 = 4;
 const UNREAD: Duration = Duration::from_secs(3600);
+
+/// An API key that has this role alone.
+pub(crate) fn key_of(role: &str) -> String {
+    format!("the key of the role {role}").replace(' ', "-")
+}
 
 /// What a request got.
 #[derive(Debug, Clone)]
@@ -52,6 +58,7 @@ impl Answer {
 pub(crate) struct Server {
     stores: Embedded,
     router: axum::Router,
+    messages: Arc<dyn intake::Backend>,
     keys: Keys,
     document: Value,
     stop: CancellationToken,
@@ -70,7 +77,7 @@ impl Server {
         Self::open_with(dir, vec![]).await
     }
 
-    /// With feeds that have names; their numbers are the Archive's to give.
+    /// Starts a server with these named feeds. The Archive gives them their numbers.
     pub(crate) async fn open_with(dir: &Path, mut named: Vec<NamedFeed>) -> Self {
         let stores = Embedded::open(dir, BUCKETS).unwrap();
         let names: Vec<_> = named.iter().map(|feed| feed.name.clone()).collect();
@@ -85,7 +92,10 @@ impl Server {
             Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), Default::default());
         let stopping = stop.clone();
         let worker = tokio::spawn(async move { worker.run(stopping).await });
-        let keys = Keys::new(API_KEY, TOKEN_KEY);
+        let keys = Role::ALL.iter().fold(Keys::new(API_KEY, TOKEN_KEY), |keys, role| {
+            let key = ApiKey::new(role.name(), Roles::from_iter([*role]), &key_of(role.name())).unwrap();
+            keys.with_api_key(key).unwrap()
+        });
         let gateway = Gateway::new(Parts {
             feeds,
             publisher: Arc::new(Publisher::new(stores.archive.clone(), stores.jobs.clone())),
@@ -95,13 +105,15 @@ impl Server {
             keys: keys.clone(),
             settings: Settings::default(),
             node: "n1".to_owned(),
+            registry: feedgate_common::metrics::registry(),
+            shown: Arc::new(Vec::new),
         });
         let document = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
-        let router = gateway.api();
+        let (router, messages) = (gateway.api(), gateway.messages());
         // Requests go to the router; the port is there for what a gateway does besides.
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let served = tokio::spawn(serve(gateway, listener, Surface::All, stop.clone().cancelled_owned()));
-        let server = Self { stores, router, keys, document, stop, worker, served };
+        let served = tokio::spawn(serve(gateway, listener, Surface::All, None, stop.clone().cancelled_owned()));
+        let server = Self { stores, router, messages, keys, document, stop, worker, served };
         server.begun().await;
         server
     }
@@ -119,12 +131,22 @@ impl Server {
         &*self.stores.sessions
     }
 
+    /// Lets the store lose this user's inbox of the main feed, as it does when nobody reads it for long.
+    pub(crate) async fn forget_inbox(&self, user: &str) {
+        let numbers = self.stores.archive.intern(&[user.parse().unwrap()]).await.unwrap();
+        self.stores.inboxes.discard(InboxKey::main(numbers[0])).await.unwrap();
+    }
+
+    pub(crate) fn archive(&self) -> &dyn Archive {
+        &*self.stores.archive
+    }
+
     /// Ends the worker and lets go of the directory.
     pub(crate) async fn close(self) {
         self.stop.cancel();
         self.worker.await.unwrap();
         self.served.await.unwrap().unwrap();
-        drop(self.router);
+        drop((self.router, self.messages));
         self.stores.close().await.unwrap();
     }
 
@@ -135,7 +157,7 @@ impl Server {
 
     /// A reader's token that expires at this Unix second.
     pub(crate) fn token_until(&self, user: &str, exp: u64) -> String {
-        self.keys.mint(&user.parse().unwrap(), None, exp)
+        self.keys.mint(&user.parse().unwrap(), None, clock::now(), exp)
     }
 
     pub(crate) fn document(&self) -> &Value {
@@ -147,8 +169,17 @@ impl Server {
         let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
         let response = self.begin(request).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let is_endless =
+            headers.get("content-type").is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"));
+        let mut body = response.into_body();
+        let bytes = if is_endless {
+            let first = body.frame().await;
+            first.map(|frame| frame.unwrap().into_data().unwrap()).unwrap_or_default()
+        } else {
+            body.collect().await.unwrap().to_bytes()
+        };
+        // What is no text, such as a backup, is text as far as it can be.
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
         let answer = Answer { status, headers, text, json };
         self.hold_against_the_document(&method, &path, &answer);
@@ -164,6 +195,16 @@ impl Server {
     pub(crate) async fn on_a_readers_port(&self, request: Request<Body>) -> u16 {
         let router = self.router.clone().layer(axum::Extension(Surface::Readers));
         TowerToHyperService::new(router).call(request).await.unwrap().status().as_u16()
+    }
+
+    /// What a backend gets for a message with this subject, without its root.
+    pub(crate) async fn message(&self, subject: &str, headers: &[(&str, &str)], body: &str) -> intake::Answer {
+        let header =
+            |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        match intake::read(subject, header, body.into()) {
+            Ok(call) => self.messages.carry_out(call).await,
+            Err(wrong) => self.messages.refuse(wrong),
+        }
     }
 
     /// With the API key. `what` is `"METHOD /path"`.

@@ -31,8 +31,18 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
         classify(&from, author, class).await;
     }
     let gone = from.publish("ann", "1").await;
-    from.publish("ann", "2").await;
+    let liked = from.publish("ann", "2").await;
     from.follow("bob", "ann").await;
+    for (item, kind, user) in [(&gone, "like", "bob"), (&liked, "like", "bob"), (&liked, "a:b", "eve")] {
+        from.call(&format!("PUT /v1/items/{item}/reactions/{kind}/{user}"), None).await.expect(200);
+    }
+    let path = format!("/v1/items/{liked}/comments");
+    let first = json!({"author": "bob", "body": {"a" : "first"}, "id": "9"});
+    from.post(&path, first).await.expect(201);
+    from.post(&path, json!({"author": "eve", "body": "reply", "reply_to": "9"})).await.expect(201);
+    from.post(&path, json!({"author": "eve", "body": "edited", "id": "10"})).await.expect(201);
+    from.call(&format!("PATCH {path}/10"), Some(r#"{"body":"edited since"}"#)).await.expect(200);
+    from.call(&format!("DELETE {path}/9"), None).await.expect(204);
     from.publish("ann", "3").await;
     from.call(&format!("DELETE /v1/items/{gone}"), None).await.expect(204);
     from.call("DELETE /v1/users/eve/following/ann", None).await.expect(204);
@@ -50,6 +60,15 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
     ours.sort_unstable();
     theirs.sort_unstable();
     assert_eq!(ours, theirs);
+    assert_eq!(ours.iter().filter(|line| line.contains("\"reaction\"")).count(), 2, "those of the living item");
+    let counts = to.get(&format!("/v1/items/{liked}")).await.expect(200).json["counts"].clone();
+    assert_eq!(counts, json!({"a:b": 1, "like": 1, "comments": 2}));
+    let [ours, theirs] = [from.get(&path).await.expect(200).json, to.get(&path).await.expect(200).json];
+    assert_eq!(ours["comments"], theirs["comments"], "each in its place, with its version");
+    assert_eq!(theirs["comments"].as_array().unwrap().len(), 3);
+    let again = to.call("POST /v1/import", Some(&exported(&from).await.join("\n"))).await.expect(200).text;
+    let again: serde_json::Value = again.lines().last().unwrap().parse().unwrap();
+    assert_eq!((&again["new"], &again["refused"]), (&json!(0), &json!(0)));
     for (author, class) in [("news", "everyone"), ("star", "pull"), ("shop", "push")] {
         let about = to.get(&format!("/v1/authors/{author}")).await.expect(200).json;
         assert_eq!(about["class"], class, "{author} has published nothing yet");

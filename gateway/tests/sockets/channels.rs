@@ -54,6 +54,46 @@ fn from(channel: &str, own: &Position) -> Value {
 }
 
 #[tokio::test]
+async fn a_subscription_that_offers_numbers_gets_the_channels_number_in_pushes_and_any_other_gets_its_name() {
+    let rig = Rig::start().await;
+    rig.follow("ann", "bob").await;
+    rig.post("bob", 2).await;
+    let head = rig.grown("ann", 2).await;
+    let mut phone = rig.connected("ann", "phone").await;
+    let mut number_of = async |channel: &str, deliver: &str, flag: u8| {
+        let asked = json!({"channel": channel, "flag": flag, "data": {"deliver": deliver}});
+        phone.subscribe(asked).await["subscribe"]["id"].take()
+    };
+    let numbers = [number_of("feed", "notify", 1).await, number_of("notifications", "items", 3).await];
+    assert!(numbers.iter().all(|number| number.as_u64().is_some_and(|number| number > 0)), "{numbers:?}");
+    assert_ne!(numbers[0], numbers[1]);
+    rig.post("bob", 1).await;
+    assert_eq!(phone.line().await["push"]["id"], numbers[0]);
+    rig.like("bob", 1).await;
+    let pushed = phone.line().await["push"].take();
+    assert!(
+        pushed["id"] == numbers[1] && pushed.get("channel").is_none() && pushed["pub"]["data"]["op"] == "add",
+        "{pushed}"
+    );
+
+    for (channel, flag) in [("feed", 0), ("notifications", 2)] {
+        phone.ask("unsubscribe", json!({"channel": channel})).await;
+        let reply = phone.subscribe(json!({"channel": channel, "flag": flag})).await;
+        assert!(reply["subscribe"].get("id").is_none(), "{reply}");
+    }
+    rig.post("bob", 1).await;
+    assert_eq!(phone.pushed().await.0, "feed");
+    phone.ask("unsubscribe", json!({"channel": "feed"})).await;
+    let again =
+        phone.subscribe(json!({"flag": 1, "recover": true, "offset": 1, "epoch": head.epoch.to_string()})).await;
+    assert_eq!(again["subscribe"]["id"], numbers[0], "it is the same after each subscribe");
+    for _ in 0..3 {
+        assert_eq!(phone.line().await["push"]["id"], numbers[0]);
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn i9_two_channels_live_side_by_side_and_each_recovers_from_its_own_position() {
     let rig = Rig::start().await;
     rig.follow("ann", "bob").await;

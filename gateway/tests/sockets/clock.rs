@@ -15,10 +15,13 @@ impl Clock {
         Self(Some(stays))
     }
 
-    /// A second at a time, so that whatever is due in between happens in between; and a little more, for timers
-    /// are due to the millisecond.
+    /// Moves the clock by `secs` and 4 ms, a second at a time, so that whatever is due in between happens in between.
+    ///
+    /// The 4 ms are there because a timer fires in the first whole millisecond after it is due. Without the two at the
+    /// beginning, a timer of one second that was set within the last millisecond fires only after the second step.
     pub(crate) async fn advance(&self, secs: u64) {
-        for step in std::iter::repeat_n(1000, secs as usize).chain([2]) {
+        let seconds = std::iter::repeat_n(1000, secs as usize);
+        for step in std::iter::once(2).chain(seconds).chain([2]) {
             tokio::time::advance(Duration::from_millis(step)).await;
             for _ in 0..100 {
                 tokio::task::yield_now().await;

@@ -225,6 +225,21 @@ async fn i17_what_a_claim_or_a_kick_without_an_answer_has_ended_on_another_node_
 }
 
 #[tokio::test]
+async fn i17_what_another_node_could_not_be_told_to_close_ends_within_seconds_once_it_can_be_told() {
+    let two = two(|settings| settings.reread_interval_secs = 3600).await;
+    let mut older = two.rig.connected_at(two.other, "ann", "phone").await;
+    two.lines.dead.store(true, Ordering::Release);
+    let mut newer = two.rig.connected("ann", "phone").await;
+    two.lines.dead.store(false, Ordering::Release);
+    let clock = Clock::stop();
+    clock.advance(6).await;
+    assert_eq!(older.closed().await, Next::Closed(4500));
+    assert_eq!(newer.ask("ping", json!({})).await["ping"], json!({}));
+    drop(clock);
+    two.rig.stop().await;
+}
+
+#[tokio::test]
 async fn i17_a_claim_that_was_given_up_and_is_carried_out_later_leaves_no_session() {
     let Two { rig, sessions, .. } = two(|_| ()).await;
     let user = rig.number("ann").await;

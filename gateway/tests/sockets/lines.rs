@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
+use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard, Onlooker};
 use feedgate_common::error::Result;
 use feedgate_common::{Doorbell, UserNo};
 use parking_lot::Mutex;
@@ -18,6 +18,8 @@ pub(crate) struct Lines {
     ears: Mutex<HashMap<String, Vec<OnHeard>>>,
     /// Whether what is said now is lost.
     pub(crate) cut: AtomicBool,
+    /// Whether nobody can be told to close anything, and who tells knows that.
+    pub(crate) dead: AtomicBool,
     /// Whether it is lost that authors who are pulled have news.
     pub(crate) cold: AtomicBool,
     /// If there, wakes end here instead of at their node.
@@ -36,6 +38,7 @@ impl Lines {
             wakes,
             ears: Mutex::default(),
             cut: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
             cold: AtomicBool::new(false),
             caught: Mutex::default(),
         })
@@ -65,10 +68,24 @@ impl Doorbell for Line {
         self.lines.wakes.hot(head).await;
     }
 
-    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) -> bool {
+        if self.lines.dead.load(Ordering::Acquire) {
+            return false;
+        }
         if !self.lines.is_cut() {
             self.lines.tell(node, Heard::Close { user, connection, why });
         }
+        true
+    }
+
+    async fn pass(&self, node: &str, session: u128, message: &[u8]) {
+        if !self.lines.is_cut() {
+            self.lines.tell(node, Heard::Message { session, message });
+        }
+    }
+
+    async fn seen(&self, by: Onlooker<'_>) {
+        self.lines.wakes.seen(by).await;
     }
 
     async fn confirm(&self, users: &[UserNo]) {

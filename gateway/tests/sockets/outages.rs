@@ -49,6 +49,20 @@ async fn ready(rig: &Rig) -> (u16, String) {
 }
 
 #[tokio::test]
+async fn a_scrape_tells_the_rest_when_a_store_is_away_and_says_which() {
+    let Shaky { rig, jobs, .. } = shaky(50).await;
+    for (weather, up) in [(Weather::Fair, 1), (Weather::Failing, 0), (Weather::Hanging, 0), (Weather::Fair, 1)] {
+        jobs.gate.set(weather);
+        let (status, text) = rig.http("GET /metrics").await;
+        let says = |line: &str| text.contains(line);
+        assert!(status == 200 && says(&format!("feedgate_store_up{{store=\"jobs\"}} {up}\n")), "{weather:?} {text}");
+        assert_eq!(says("\nfeedgate_jobs_pending "), up == 1, "what is not known is not told");
+        assert!(says("feedgate_store_up{store=\"archive\"} 1\n") && says("\nfeedgate_archive_items 0"), "{text}");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn readiness_fails_within_two_seconds_and_names_the_store_while_liveness_does_not() {
     let Shaky { rig, inboxes, sessions, jobs } = shaky(50).await;
     assert_eq!(ready(&rig).await.0, 200);

@@ -104,12 +104,14 @@ impl Rig {
             keys: self.keys.clone(),
             settings: Settings { commands_per_sec: 10_000, drain_ms: 50, ..Settings::default() },
             node: node.to_owned(),
+            registry: feedgate_common::metrics::registry(),
+            shown: Arc::new(Vec::new),
         };
         change(&mut parts, &self.stores);
         let stop = self.stop.clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let serving = serve(Gateway::new(parts), listener, Surface::All, async move { stop.cancelled().await });
+        let serving = serve(Gateway::new(parts), listener, Surface::All, None, async move { stop.cancelled().await });
         self.served.push(tokio::spawn(serving));
         addr
     }
@@ -129,7 +131,7 @@ impl Rig {
     pub(crate) fn token(&self, user: &str, device: Option<&str>, ttl_secs: i64) -> String {
         let device = device.map(|device| device.parse().unwrap());
         let expires_at = clock::now() / 1000 + ttl_secs;
-        self.keys.mint(&user.parse().unwrap(), device.as_ref(), expires_at.unsigned_abs())
+        self.keys.mint(&user.parse().unwrap(), device.as_ref(), clock::now(), expires_at.unsigned_abs())
     }
 
     /// A WebSocket that has said nothing yet.
@@ -206,6 +208,11 @@ impl Rig {
     pub(crate) async fn follow(&self, reader: &str, author: &str) {
         let (reader, author) = (reader.parse().unwrap(), author.parse().unwrap());
         self.write(vec![Write::Follow { reader, author }]).await;
+    }
+
+    /// Revokes the user's tokens, as a node does that ends before it has told the others.
+    pub(crate) async fn revoke_in_silence(&self, user: &str) {
+        self.stores.archive.revoke(self.number(user).await, clock::now() + 1).await.unwrap();
     }
 
     pub(crate) async fn number(&self, user: &str) -> UserNo {

@@ -128,6 +128,21 @@ async fn what_is_sent_right_behind_the_upgrade_is_heard() {
 }
 
 #[tokio::test]
+async fn a_client_that_ends_its_side_after_a_request_gets_the_answer() {
+    let rig = Rig::start().await;
+    let item = r#"{"author":"ann","body":1}"#;
+    let head = "POST /v1/items HTTP/1.1\r\nhost: x\r\nauthorization: Bearer api-key\r\ncontent-type: application/json";
+    let request = format!("{head}\r\ncontent-length: {}\r\n\r\n{item}", item.len());
+    let mut client = tokio::net::TcpStream::connect(rig.addr).await.unwrap();
+    client.write_all(request.as_bytes()).await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut answer = String::new();
+    within(client.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer:?}");
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn a_token_that_runs_out_closes_with_3005_after_its_grace_and_a_refresh_prevents_it() {
     let set = |settings: &mut Settings| {
         (settings.refresh_grace_secs, settings.ping_interval_secs) = (1, 3600);

@@ -52,7 +52,7 @@ async fn post(store: Arc<EmbeddedInboxes>, readers: u32, n: u64) -> anyhow::Resu
         (0..u64::from(FOLLOWERS)).map(|i| UserNo(((i * 997 + n * 7919) % u64::from(readers)) as u32)).collect();
     followers.sort_unstable();
     for reader in followers {
-        let recipient = Recipient { reader, generation: 1, from: 0, counter: COUNTER };
+        let recipient = Recipient { reader, generation: 1, from: 0, counter: COUNTER, listens: false };
         to[usize::from(reader.bucket(store.buckets()).0)].push(recipient);
     }
     let steps = to.into_iter().zip(0..).map(|(recipients, bucket)| Advance {

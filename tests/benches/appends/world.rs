@@ -58,6 +58,7 @@ impl World {
             generation: generation.into(),
             from: 0,
             counter: COUNTER,
+            listens: false,
         };
         Advance {
             author: UserNo(AUTHORS + author),

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use feedgate_tests::load::{Deliver, Fleet, Plan, milliseconds};
+use feedgate_tests::load::{Deliver, Fleet, Plan, Wire, milliseconds};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
@@ -28,8 +28,14 @@ pub(crate) async fn run(address: SocketAddr, tokens: &Path) -> anyhow::Result<()
     let text = std::fs::read_to_string(tokens)?;
     let tokens: Vec<String> = text.lines().map(str::to_owned).collect();
     let all = 0..tokens.len();
-    let fleet =
-        Fleet::connect(Plan { addresses: &[address], deliver: Deliver::Items, tokens: &tokens, stalled: 0..0 }).await?;
+    let fleet = Fleet::connect(Plan {
+        addresses: &[address],
+        deliver: Deliver::Items,
+        wire: Wire::Json,
+        tokens: &tokens,
+        stalled: 0..0,
+    })
+    .await?;
     say("connected")?;
     let mut words = lines(std::io::stdin());
     while let Some(word) = words.recv().await {

@@ -20,7 +20,7 @@ pub(crate) struct Engines {
     monitor: Backend,
 }
 
-/// How often something was asked, by its name.
+/// How often each command was sent to an engine, by the name of the command.
 pub(crate) type Calls = BTreeMap<String, u64>;
 
 impl Engines {

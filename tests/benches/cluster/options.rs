@@ -18,7 +18,7 @@ pub(crate) struct Options {
     /// Posts to all followers
     #[arg(long, default_value_t = 20, value_parser = Count::<usize>::new().range(1..))]
     pub(crate) rounds: usize,
-    /// Instead: posts to so many followers online, at as many gateways as that takes
+    /// Measures only posts to so many followers who are online, at as many gateways as that takes
     #[arg(long, value_parser = Count::<usize>::new().range(1000..=200_000))]
     pub(crate) crowd: Option<usize>,
     /// The directory of the programs to measure; else the release build, made first

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use feedgate_tests::load::{Backend, Deliver, Fleet, Home, Plan, Server};
+use feedgate_tests::load::{Backend, Deliver, Fleet, Home, Plan, Server, Wire};
 
 use crate::engines::Engines;
 
@@ -131,14 +131,21 @@ impl World {
 
     /// Connects every reader, one half at each gateway: neighbours in the order of readers lie in different buckets.
     pub(crate) async fn connect_all(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
-        Fleet::connect(Plan { addresses: &self.doors(), deliver, tokens: &self.tokens, stalled: 0..0 }).await
+        Fleet::connect(Plan {
+            addresses: &self.doors(),
+            deliver,
+            wire: Wire::Json,
+            tokens: &self.tokens,
+            stalled: 0..0,
+        })
+        .await
     }
 
     /// Connects the reader of [`QUIET`] where the backend is not, if there is such a place.
     pub(crate) async fn connect_one(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
         let doors = self.doors();
         let addresses = &doors[doors.len() - 1..];
-        Fleet::connect(Plan { addresses, deliver, tokens: &self.tokens[..1], stalled: 0..0 }).await
+        Fleet::connect(Plan { addresses, deliver, wire: Wire::Json, tokens: &self.tokens[..1], stalled: 0..0 }).await
     }
 
     fn doors(&self) -> Vec<SocketAddr> {

@@ -35,7 +35,9 @@ impl Ears {
             match heard {
                 Heard::Growth(growth) => count.grown.fetch_add(growth.inboxes.len() as u64, Ordering::Relaxed),
                 Heard::Hot(head) => count.hot.fetch_max(head.pull_seq, Ordering::Relaxed),
-                Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) => return,
+                Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) | Heard::Message { .. } | Heard::Seen(_) => {
+                    return;
+                }
             };
             count.told.notify_waiters();
         }));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use feedgate_tests::load::{Backend, Deliver, Fleet, Plan};
+use feedgate_tests::load::{Backend, Deliver, Fleet, Plan, Wire};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -138,5 +138,5 @@ pub(crate) async fn reconnects(target: &Target, count: Count, prepared: &Semapho
 async fn online(target: &Target, count: &Count) -> anyhow::Result<Fleet> {
     add(count, target.reader_tokens.len() as u64, 0);
     let (addresses, tokens) = (&[target.address], &target.reader_tokens);
-    Fleet::connect(Plan { addresses, deliver: Deliver::Items, tokens, stalled: 0..0 }).await
+    Fleet::connect(Plan { addresses, deliver: Deliver::Items, wire: Wire::Json, tokens, stalled: 0..0 }).await
 }

@@ -38,9 +38,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let binaries = options.binaries.clone().map_or_else(|| load::build(&["--package", "feedgate"]), Ok)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, measure(options, &binaries))
+    load::run(options.binaries.clone(), async |binaries| measure(options, binaries).await)
 }
 
 async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result<()> {
@@ -54,21 +52,14 @@ async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result
     }
     table.print(&report);
 
-    report.heading("this run");
-    report.figure("seconds", started.elapsed().as_secs_f64(), "s");
-    report.text("load average before, 1 min", &load);
-    report.origin("neighbour", options.binaries.as_deref());
-    if let Some(path) = &options.json {
-        report.write(path)?;
-    }
-    Ok(())
+    report.finish("neighbour", (started, &load), options.binaries.as_deref(), options.json.as_deref())
 }
 
 /// What the neighbour sees of one attack, or of none, on a server that has just started.
 async fn suffer(world: &mut World, options: &Options, attack: Option<Attack>) -> anyhow::Result<Row> {
     world.server.restart().await?;
     let mut neighbour = Neighbour::connect(&world.server, &world.neighbour_token, QUIET).await?;
-    // The first posts find cold caches.
+    // The first posts are not measured, because they find empty caches.
     neighbour.posts(&world.server.backend, Duration::from_secs(1)).await?;
     let running = attack.map(|attack| Running::begin(attack, world.target())).transpose()?;
     if let Some(running) = &running {

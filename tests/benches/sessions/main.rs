@@ -8,8 +8,9 @@
 //!   world ─▶ notify: memory, posts, bursts, latency ─▶ appends alone ─▶ items: the same ─▶ stalled readers
 //! ```
 //!
-//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--pull` it
-//! measures something else: a post that all readers pull, compared with a post that is pushed.
+//! Run it: `cargo bench -p feedgate-tests --bench sessions [-- --json FILE]`, one to three minutes. With `--protobuf` it
+//! measures sessions and deliveries over Protobuf too. With `--pull` it measures something else: a post that all readers
+//! pull, compared with a post that is pushed.
 //!
 //! Absolute times do not carry to another machine. What counts is the ratio to the bare loop of the
 //! same run: as many raw sockets on the same machine, the same bytes, the same receiving side. On
@@ -27,7 +28,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use feedgate_tests::load::{self, Deliver, Report, Tally};
+use feedgate_tests::load::{self, Deliver, Report, Tally, Wire};
 use feedgate_tests::process::load_average;
 
 use crate::options::Options;
@@ -39,22 +40,20 @@ fn main() -> anyhow::Result<()> {
         return floor::run(words.next().context("how many sockets?")?.parse()?);
     }
     let options = Options::parse();
-    let binaries = options.binaries.clone().map_or_else(|| load::build(&["--package", "feedgate"]), Ok)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    tokio::task::LocalSet::new().block_on(&runtime, measure(options, &binaries))
+    load::run(options.binaries.clone(), async |binaries| measure(options, binaries).await)
 }
 
 async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result<()> {
     let (started, load) = (Instant::now(), load_average()?);
     let mut report = Report::default();
-    let world = World::make(options, binaries).await?;
+    let mut world = World::make(options, binaries).await?;
     let seen = if world.options.pull {
         vec![
             pulled::measure(&world, Deliver::Notify, &mut report).await?,
             pulled::measure(&world, Deliver::Items, &mut report).await?,
         ]
     } else {
-        pushed(&world, &mut report).await?
+        pushed(&mut world, &mut report).await?
     };
 
     report.heading("this run");
@@ -74,21 +73,33 @@ async fn measure(options: Options, binaries: &std::path::Path) -> anyhow::Result
 }
 
 /// Everything of posts that are pushed, and of sessions that are idle or stalled.
-async fn pushed(world: &World, report: &mut Report) -> anyhow::Result<Vec<Tally>> {
-    report.heading("idle, then one notification to each, in notify mode");
-    let fleet = idle::measure(world, Deliver::Notify, Some(report)).await?;
-    let notify = delivery::measure(world, fleet, "notify", report).await?;
+async fn pushed(world: &mut World, report: &mut Report) -> anyhow::Result<Vec<Tally>> {
+    let formats = [(Wire::Json, ""), (Wire::Protobuf, " over Protobuf")];
+    let mut delivered = vec![];
+    for (wire, over) in formats.into_iter().take(if world.options.protobuf { 2 } else { 1 }) {
+        if wire != Wire::Json {
+            // The sessions before have left room in the heap, which would be counted as no memory at all.
+            world.server.restart().await?;
+        }
+        report.heading(&format!("idle, then one notification to each, in notify mode{over}"));
+        let fleet = idle::measure(world, Deliver::Notify, wire, Some((report, over))).await?;
+        let name = format!("notify{over}");
+        let notify = delivery::measure(world, fleet, &name, report).await?;
+        delivered.push((name, notify));
+        report.heading(&format!("the same with items{over}"));
+        let fleet = idle::measure(world, Deliver::Items, wire, None).await?;
+        let name = format!("items{over}");
+        let items = delivery::measure(world, fleet, &name, report).await?;
+        delivered.push((name, items));
+    }
     report.heading("the appends alone, nobody online");
     let appends = delivery::appends(world, report).await?;
-    report.heading("the same with items");
-    let fleet = idle::measure(world, Deliver::Items, None).await?;
-    let items = delivery::measure(world, fleet, "items", report).await?;
     report.heading("beside the bare send loop");
-    for (name, cost) in [("notify", &notify), ("items", &items)] {
+    for (name, cost) in &delivered {
         delivery::compare(world, name, cost, &appends, report).await?;
     }
     report.heading("readers that stopped reading");
     let stalled = stalled::measure(world, report).await?;
 
-    Ok(vec![notify.tally, items.tally, stalled])
+    Ok(delivered.iter().map(|(_, delivered)| delivered.tally).chain([stalled]).collect())
 }

@@ -18,6 +18,9 @@ pub(crate) struct Options {
     /// Measures a post that readers pull beside one that is pushed to them, and nothing else
     #[arg(long)]
     pub(crate) pull: bool,
+    /// Measures idle sessions and deliveries over Protobuf too, beside those over JSON
+    #[arg(long, conflicts_with = "pull")]
+    pub(crate) protobuf: bool,
     /// The directory of the server to measure; else the release build, made first
     #[arg(long)]
     pub(crate) binaries: Option<PathBuf>,

@@ -8,7 +8,7 @@
 //! Pull appends only to inboxes whose readers are online. Here all readers are online, so pull appends as much as push,
 //! one inbox at a time. The benchmark `followers` shows what pull saves for readers who are not online.
 
-use feedgate_tests::load::{Deliver, Report, Tally, Times};
+use feedgate_tests::load::{Deliver, Report, Tally, Times, Wire};
 
 use crate::delivery::to_all;
 use crate::world::{IDOL, STAR, World};
@@ -20,7 +20,7 @@ const WAYS: [(&str, &str); 2] = [("pushed", STAR), ("pulled", IDOL)];
 pub(crate) async fn measure(world: &World, deliver: Deliver, report: &mut Report) -> anyhow::Result<Tally> {
     let mode = if deliver == Deliver::Items { "items" } else { "notify" };
     report.heading(&format!("one post to all, pushed and pulled, with {mode}"));
-    let (fleet, backend) = (world.connect(deliver).await?, &world.server.backend);
+    let (fleet, backend) = (world.connect(deliver, Wire::Json).await?, &world.server.backend);
     for (_, author) in WAYS {
         // The first post finds cold caches.
         to_all(world, &fleet, author, 1, &mut Times::default()).await?;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use feedgate_tests::load::{Deliver, Fleet, Home, Plan, Server};
+use feedgate_tests::load::{Deliver, Fleet, Home, Plan, Server, Wire};
 
 use crate::options::Options;
 
@@ -34,7 +34,7 @@ pub(crate) const LOUD_READERS: Range<usize> = 0..201;
 /// How often the measured server pings. Shorter than the default of 25 s, so that a run is short.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Inboxes made at a time.
+/// How many inboxes are made at a time.
 const READING: usize = 64;
 
 /// The server that is measured, and a token for each reader.
@@ -77,20 +77,27 @@ impl World {
     }
 
     /// Connects every reader to the server.
-    pub(crate) async fn connect(&self, deliver: Deliver) -> anyhow::Result<Fleet> {
-        let plan = Plan { addresses: &[self.server.address()], deliver, tokens: &self.tokens, stalled: 0..0 };
+    pub(crate) async fn connect(&self, deliver: Deliver, wire: Wire) -> anyhow::Result<Fleet> {
+        let plan = Plan { addresses: &[self.server.address()], deliver, wire, tokens: &self.tokens, stalled: 0..0 };
         Fleet::connect(plan).await
     }
 
     /// Connects the readers of [`LOUD`], of whom those in `stalled` stop reading.
     pub(crate) async fn connect_loud(&self, stalled: Range<usize>) -> anyhow::Result<Fleet> {
         let (addresses, tokens) = (&[self.server.address()], &self.tokens[LOUD_READERS]);
-        Fleet::connect(Plan { addresses, deliver: Deliver::Items, tokens, stalled }).await
+        Fleet::connect(Plan { addresses, deliver: Deliver::Items, wire: Wire::Json, tokens, stalled }).await
     }
 
     /// Opens as many raw sockets to `address`.
     pub(crate) async fn connect_raw(&self, address: SocketAddr) -> anyhow::Result<Fleet> {
         let tokens = vec![String::new(); self.sessions()];
-        Fleet::connect(Plan { addresses: &[address], deliver: Deliver::Raw, tokens: &tokens, stalled: 0..0 }).await
+        Fleet::connect(Plan {
+            addresses: &[address],
+            deliver: Deliver::Raw,
+            wire: Wire::Json,
+            tokens: &tokens,
+            stalled: 0..0,
+        })
+        .await
     }
 }

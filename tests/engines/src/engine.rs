@@ -13,14 +13,29 @@ use std::fs::{self, File};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::OnceLock;
 
-use crate::kinds::Kind;
 use crate::launcher::{run, script, wait_until};
 use crate::port::{PortTaken, free_port, on_free_ports};
 
 const LOG_LINES_SHOWN: usize = 30;
 /// How each of the engines says, in small or capital letters, that it cannot listen on a port.
 const TAKEN: &str = "address already in use";
+
+/// A kind of engine.
+pub trait Kind: Sized + 'static {
+    /// The script in `tests/engines`.
+    const LAUNCHER: &str;
+    /// The signal that asks for a proper end.
+    const STOP: &str = "TERM";
+
+    /// The URL by which a client connects.
+    fn url(port: u16) -> String;
+    /// Whether process `pid`, and no other, serves clients on the port.
+    fn answers(port: u16, directory: &Path, pid: u32) -> bool;
+    /// The place of [`Engine::shared`].
+    fn shared() -> &'static OnceLock<Engine<Self>>;
+}
 
 /// A running server: [`Redis`](crate::Redis), [`Nats`](crate::Nats) or [`Postgres`](crate::Postgres).
 ///
@@ -102,9 +117,11 @@ impl<K: Kind> Engine<K> {
         self.end(K::STOP);
     }
 
-    /// Lets it hang, connections open: SIGSTOP to all its processes.
+    /// Lets it hang, connections open: SIGSTOP to all its processes. Its first process has stopped when this is done.
     pub fn pause(&mut self) {
         self.signal("STOP");
+        let (threads, log) = (PathBuf::from(format!("/proc/{}/task", self.pid())), self.log());
+        wait_until("all its threads have stopped", || have_stopped(&threads), || log.clone());
     }
 
     /// Lets it go on after [`pause`](Self::pause): SIGCONT.
@@ -190,6 +207,13 @@ impl<K: Kind> Drop for Engine<K> {
         // A failure here must not hide the test's.
         let _ = (self.child.kill(), self.child.wait(), self.sweeper.wait());
     }
+}
+
+/// Whether all threads in this folder of `/proc` have stopped. One that has ended meanwhile has not: look again.
+fn have_stopped(threads: &Path) -> bool {
+    let stopped =
+        |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).is_ok_and(|stat| stat.contains(") T "));
+    fs::read_dir(threads).is_ok_and(|threads| threads.flatten().all(stopped))
 }
 
 fn launch<K: Kind>(port: u16, directory: &Path, arguments: &[String]) -> Child {

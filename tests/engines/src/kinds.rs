@@ -10,23 +10,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Kind};
 use crate::launcher::{run, script};
-
-/// A kind of engine.
-pub trait Kind: Sized + 'static {
-    /// The script in `tests/engines`.
-    const LAUNCHER: &str;
-    /// The signal that asks for a proper end.
-    const STOP: &str = "TERM";
-
-    /// The URL by which a client connects.
-    fn url(port: u16) -> String;
-    /// Whether process `pid`, and no other, serves clients on the port.
-    fn answers(port: u16, directory: &Path, pid: u32) -> bool;
-    /// The place of [`Engine::shared`].
-    fn shared() -> &'static OnceLock<Engine<Self>>;
-}
 
 /// A single Redis; its append-only file survives a kill.
 pub type Redis = Engine<RedisServer>;

@@ -21,6 +21,6 @@ mod losses;
 mod port;
 
 pub use cluster::RedisCluster;
-pub use engine::Engine;
-pub use kinds::{Kind, Nats, NatsServer, Postgres, PostgresServer, Redis, RedisServer};
+pub use engine::{Engine, Kind};
+pub use kinds::{Nats, NatsServer, Postgres, PostgresServer, Redis, RedisServer};
 pub use port::{PortTaken, free_port, on_free_ports};

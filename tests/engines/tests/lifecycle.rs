@@ -144,9 +144,9 @@ fn postgres_keeps_what_it_committed_over_a_kill_and_leaves_nothing_behind() {
 #[test]
 fn postgres_starts_again_while_backends_of_a_killed_postmaster_still_work() {
     let mut postgres = Postgres::start();
-    // A backend that looks up only when its query is done.
-    let spin = "do $$ declare until timestamptz := clock_timestamp() + interval '1 s'; \
-                begin while clock_timestamp() < until loop end loop; end $$";
+    let directory = postgres.directory().to_owned();
+    // A backend that looks up only when its query is done: once there is this file.
+    let spin = "do $$ begin while (pg_stat_file('done', true)).size is null loop end loop; end $$";
     let port = postgres.port().to_string();
     let mut client = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/psql"));
     let mut client = client.args([&port, "postgres", spin]).stderr(Stdio::null()).spawn().unwrap();
@@ -156,8 +156,17 @@ fn postgres_starts_again_while_backends_of_a_killed_postmaster_still_work() {
     assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
     let zombie = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ");
     wait_until("the postmaster has ended", zombie);
-    assert!(!processes_in(postgres.directory()).is_empty(), "the backend is still there");
+    assert!(!processes_in(&directory).is_empty(), "the backend is still there");
+    let ends = thread::spawn(move || {
+        // The launcher waits for the backend in many short sleeps.
+        let sleeps = |process: &PathBuf| {
+            std::fs::read_to_string(process.join("cmdline")).is_ok_and(|it| it.starts_with("sleep"))
+        };
+        wait_until("the launcher waits", || processes_in(&directory).iter().any(sleeps));
+        std::fs::write(directory.join("data/done"), "").unwrap();
+    });
     postgres.restart();
+    ends.join().unwrap();
     assert_eq!(postgres.psql("postgres", &["select 1"]), "1\n");
     client.wait().unwrap();
 }

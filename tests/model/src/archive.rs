@@ -3,9 +3,9 @@
 //! [`feedgate_common::rules`] decides which reader sees which record, and [`feedgate_common::graph`] what a row of an
 //! edge means.
 //!
-//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. `Truth::wanted` is independent on purpose: it
-//! is computed in every state of the model, from the few numbers of that state. It takes the product's rules, since the
-//! model is about the order of steps; whether the rules are right is what the oracle of `tests/src/oracle` checks.
+//! Three more places compute what a feed holds; CONTRIBUTING.md lists them. `Truth::wanted` is independent on purpose:
+//! it is computed in every state of the model, from the few numbers of that state. It takes the product's rules, since
+//! the model is about the order of steps; whether the rules are right is what the oracle of `tests/src/oracle` checks.
 
 use feedgate_common::archive::{Edge, FeedAdd};
 use feedgate_common::change::{Entry, Op, Record, route_of};
@@ -15,7 +15,7 @@ use feedgate_common::{FeedId, PullSeq, UserNo};
 
 use crate::Fanout;
 use crate::state::{
-    ADDRESSED_MAX, AUTHORS, Author, Item, Marks, OUTBOX_MAX, Posted, Seen, Truth, View, addressed_item, author_no,
+    ADDRESSED_MAX, AUTHORS, Author, Item, OUTBOX_MAX, Posted, Seen, Taken, Truth, View, addressed_item, author_no,
 };
 use crate::variants::Variant;
 
@@ -74,8 +74,8 @@ impl Truth {
     }
 
     /// The store's pull number, and the direct number of `reader`.
-    pub(crate) fn counters(&self, reader: usize) -> Marks {
-        Marks { pull: self.pull_seq, direct: self.readers[reader].direct.len() as u8 }
+    pub(crate) fn counters(&self, reader: usize) -> Taken {
+        Taken { pull: self.pull_seq, direct: self.readers[reader].direct.len() as u8 }
     }
 
     /// What the inbox, under these edges, has not taken in beyond `after`, up to `upto`: what is pulled in the order of
@@ -85,8 +85,8 @@ impl Truth {
         model: &Fanout,
         log: usize,
         edges: [Seen; AUTHORS],
-        after: Marks,
-        upto: Marks,
+        after: Taken,
+        upto: Taken,
     ) -> [Vec<(u8, Entry)>; 2] {
         let (mut pulled, feed, reader) = (vec![], model.feed_of(log), model.reader_of(log));
         for (author, edge) in edges.into_iter().enumerate().map(|(author, seen)| (author, Edge::from(seen))) {
@@ -146,7 +146,7 @@ impl Truth {
         for author in 0..model.bounds.authors {
             let outbox = self.records_of(model, author, feed, self.head(author));
             let edge = Edge { from: self.since(reader, author), ..self.edge(reader, author) };
-            for add in shown(&outbox, edge, model.bounds.backfill, |_| true) {
+            for add in shown(&outbox, (edge, edge.from), model.bounds.backfill, |_| true) {
                 let item = add.key.item.0 as Item;
                 view.set(item, self.version(item));
             }

@@ -56,7 +56,7 @@ pub struct Bounds {
     pub news_limit: usize,
     /// How many entries a rebuilt log holds at most.
     pub keep: usize,
-    /// How many notes a build token keeps.
+    /// How many notes a placeholder keeps.
     pub notes: usize,
     /// How the display order of items relates to the order of posts.
     pub ranks: Ranks,

@@ -3,17 +3,16 @@
 
 use crate::state::{Rebuild, State, Store, Taker};
 
-/// Numbers the epochs of `state` from 1, in order; 0 is none.
+/// Numbers the epochs of `state` from 1, in order; 0 is none. An epoch is below 128: after each step they are small.
 pub(crate) fn renumber(state: &mut State) {
-    let mut used: [bool; 256] = [false; 256];
-    each(state, &mut |epoch| used[usize::from(*epoch)] = true);
-    let mut next = 0;
-    let mut numbers: [u8; 256] = [0; 256];
-    for (number, _) in numbers.iter_mut().zip(used).skip(1).filter(|(_, used)| *used) {
-        next += 1;
-        *number = next;
+    let mut used: u128 = 0;
+    each(state, &mut |epoch| used |= 1 << *epoch);
+    // The bit of "none" counts as used, so that the number of an epoch is how many bits stand below its own.
+    used |= 1;
+    if (used + 1).is_power_of_two() {
+        return;
     }
-    each(state, &mut |epoch| *epoch = numbers[usize::from(*epoch)]);
+    each(state, &mut |epoch| *epoch = (used & ((1 << *epoch) - 1)).count_ones() as u8);
 }
 
 fn each(state: &mut State, visit: &mut impl FnMut(&mut u8)) {
@@ -34,8 +33,8 @@ fn each(state: &mut State, visit: &mut impl FnMut(&mut u8)) {
     for rebuild in &mut state.rebuilds {
         match rebuild {
             Rebuild::Idle => {}
-            Rebuild::Looked { token, .. } | Rebuild::Begun { token, .. } => visit(token),
-            Rebuild::Read(read) => visit(&mut read.token),
+            Rebuild::Looked { placeholder, .. } | Rebuild::Begun { placeholder, .. } => visit(placeholder),
+            Rebuild::Read(read) => visit(&mut read.placeholder),
         }
     }
     for device in &mut state.devices {
@@ -45,6 +44,6 @@ fn each(state: &mut State, visit: &mut impl FnMut(&mut u8)) {
 }
 
 fn each_of_store(store: &mut Store, visit: &mut impl FnMut(&mut u8)) {
-    store.tokens.iter_mut().for_each(|token| visit(&mut token.epoch));
+    store.placeholders.iter_mut().for_each(|placeholder| visit(&mut placeholder.epoch));
     store.inboxes.iter_mut().flatten().for_each(|inbox| visit(&mut inbox.epoch));
 }

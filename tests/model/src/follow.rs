@@ -47,7 +47,7 @@ fn cut(model: &Fanout, state: &mut State, slot: usize, of: Work) {
     let head = if early { state.truth.head(author) } else { 0 };
     let progress = state.store.progress[author];
     let building =
-        model.variant == Some(Variant::BuildsLookedForFirst) && state.store.tokens[usize::from(of.log)].epoch > 0;
+        model.variant == Some(Variant::BuildsLookedForFirst) && state.store.placeholders[usize::from(of.log)].epoch > 0;
     state.follow_workers[slot] = FollowWorker::Cut { of, progress, pull, head, building };
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn step(model: &Fanout, state: &mut State, slot: usize, crash: bool) 
     let outbox = state.truth.records_of(model, of, key.feed, head);
     let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(of, add));
     let reached = |add: &Record| add.seq <= edge.from.into() || past(add);
-    let adds = shown(&outbox, edge.door(), model.bounds.backfill, reached);
+    let adds = shown(&outbox, (edge.door(), edge.door().from), model.bounds.backfill, reached);
     let step = EdgeStep {
         key,
         author: author_no(of),

@@ -7,7 +7,7 @@ use feedgate_common::marks::{Mark, Verdict, edge_step_acts, note_belongs, push_v
 use feedgate_common::{Entry, Generation};
 
 use crate::Fanout;
-use crate::state::{AUTHORS, Inbox, Line, Marks, Note, State, Store, Token, author_no, reader_no};
+use crate::state::{AUTHORS, Inbox, Line, Note, Placeholder, State, Store, Taken, author_no, reader_no};
 use crate::variants::Variant;
 
 /// What became of a step.
@@ -60,7 +60,7 @@ impl State {
 
     /// What a step answers where no inbox is.
     fn missing(&self, log: usize) -> Outcome {
-        if self.store.tokens[log].epoch > 0 { Outcome::Building } else { Outcome::Done }
+        if self.store.placeholders[log].epoch > 0 { Outcome::Building } else { Outcome::Done }
     }
 
     /// What push has brought while the inbox was built, if it belongs there.
@@ -105,7 +105,7 @@ impl State {
         for to in &step.recipients {
             let log = log_of(to);
             if self.inbox(log).is_none() {
-                self.store.tokens[log].note(model, step, to);
+                self.store.placeholders[log].note(model, step, to);
             }
         }
         for (log, to, _) in verdicts.into_iter().filter(|(.., verdict)| *verdict == Verdict::Append) {
@@ -165,7 +165,7 @@ impl State {
     pub(crate) fn take(&mut self, model: &Fanout, log: usize, step: &Take) -> Outcome {
         let Some(inbox) = self.inbox(log) else { return self.missing(log) };
         let same_epoch = u64::from(inbox.epoch) == step.epoch.0;
-        let expected = Marks::from(step.expected);
+        let expected = Taken::from(step.expected);
         if !same_epoch || inbox.taken != expected && model.variant != Some(Variant::TakeWithoutCompare) {
             return Outcome::Again;
         }
@@ -186,7 +186,7 @@ impl State {
             }
         }
         let Some(inbox) = &mut self.store.inboxes[log] else { return Outcome::Done };
-        let next = Marks::from(step.next);
+        let next = Taken::from(step.next);
         self.went_back |= next.pull < inbox.taken.pull || next.direct < inbox.taken.direct;
         inbox.taken = next;
         Outcome::Done
@@ -195,13 +195,13 @@ impl State {
     /// `Inboxes::finish_build`: whether it was swapped in.
     pub(crate) fn finish_build(&mut self, model: &Fanout, log: usize, build: &Build) -> Outcome {
         let epoch = build.epoch.0 as u8;
-        let own = self.store.tokens[log].epoch == epoch && self.inbox(log).is_none()
-            || model.variant == Some(Variant::SwapWithoutToken) && self.inbox(log).is_none()
+        let own = self.store.placeholders[log].epoch == epoch && self.inbox(log).is_none()
+            || model.variant == Some(Variant::SwapWithoutPlaceholder) && self.inbox(log).is_none()
             || model.variant == Some(Variant::ServeBeforeSwap);
         if !own || epoch < self.least_epoch {
             return Outcome::Again;
         }
-        let Token { notes, .. } = std::mem::take(&mut self.store.tokens[log]);
+        let Placeholder { notes, .. } = std::mem::take(&mut self.store.placeholders[log]);
         let lines: Vec<Line> = build.entries.iter().copied().map(Line::of).collect();
         if model.variant == Some(Variant::ServeBeforeSwap)
             && let Some(inbox) = &mut self.store.inboxes[log]
@@ -243,7 +243,7 @@ impl Inbox {
     }
 }
 
-impl Token {
+impl Placeholder {
     /// Notes what a push step would append; one note too many, and there is no build any more.
     fn note(&mut self, model: &Fanout, step: &Advance, to: &Recipient) {
         if self.epoch == 0 {
@@ -263,9 +263,9 @@ impl Token {
 impl Store {
     /// Drops what lies below the epoch that counts.
     pub(crate) fn drop_below(&mut self, least_epoch: u8) {
-        for token in &mut self.tokens {
-            if token.epoch < least_epoch {
-                *token = Token::default();
+        for placeholder in &mut self.placeholders {
+            if placeholder.epoch < least_epoch {
+                *placeholder = Placeholder::default();
             }
         }
         for inbox in &mut self.inboxes {

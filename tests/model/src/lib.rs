@@ -6,9 +6,9 @@
 //!   processes:  executors   progress, records ─▶ recipients ─▶ step (─▶ finish)
 //!               follow      cut ─▶ edge and outbox ─▶ step and finish
 //!               takers      where the inbox stands, news ─▶ step (and finish)
-//!               rebuilds    progress ─▶ token ─▶ snapshot (─▶ reopen) ─▶ swap, with what push noted beside the token
+//!               rebuilds    progress ─▶ placeholder ─▶ snapshot (─▶ reopen) ─▶ swap, with what push noted beside it
 //!               │ atomic steps
-//!             Store (progress, inboxes, tokens)                   may be rolled back
+//!             Store (progress, inboxes, placeholders)                   may be rolled back
 //!               │ read after a position, or Gone and page one
 //!             devices                                             what is shown
 //! ```
@@ -47,7 +47,7 @@
 //! | `follow_imported` | 2 changes of the follow, which brings the past whole; two follow workers, two executors | 140 284 |
 //! | `pull_imported` | pulled, updates too, the same, a node that remembers | 37 045 |
 //! | `rebuild` | two rebuilds at once, an unfollow, a sleep, a crash | 358 318 |
-//! | `rebuild_overflows` | 3 records, a token keeps one note, two rebuilds at once, an unfollow, a sleep | 1 442 521 |
+//! | `rebuild_overflows` | 3 records, a placeholder keeps one note, two rebuilds at once, an unfollow, a sleep | 1 442 521 |
 //! | `trim` | not followed at first, 3 records in reversed display order, a follow, 2 cuts | 5 716 |
 //! | `trim_two` | one pulled and one pushed author, 3 records in mixed display order, a rebuilt log holds one, a sleep, a cut | 105 387 |
 //! | `trim_and_refollow` | pulled, 3 records in mixed display order, 2 changes of the follow, a cut; no deletes | 217 865 |
@@ -82,7 +82,8 @@
 //!
 //! # What is not covered
 //!
-//! - Larger worlds: more than two authors or readers, more than three records of one author, more than two processes of a
+//! - Larger worlds: more than two authors or readers, more than three records of one author, more than two processes of
+//!   a
 //!   kind, K beyond 1, and more things at once than the table says. In particular no configuration has everything.
 //! - Confused states: states are compared by 64 bits. In a million states two look alike with a chance of 1 in 37
 //!   million, and then one of them is not continued.
@@ -106,6 +107,7 @@ mod executor;
 mod follow;
 mod inbox;
 mod news;
+mod numbers;
 mod processes;
 mod properties;
 mod rebuild;
@@ -184,7 +186,7 @@ pub enum Action {
     TakeFinish { slot: usize },
     // The calls of a node that rebuilds.
     RebuildBegin { slot: usize, log: usize },
-    RebuildToken { slot: usize },
+    RebuildPlaceholder { slot: usize },
     RebuildRead { slot: usize },
     RebuildReopen { slot: usize },
     RebuildSwap { slot: usize },
@@ -273,7 +275,7 @@ impl Fanout {
             Action::NameFeed => state.truth.feeds += 1,
             Action::Sleep { log } => {
                 state.store.inboxes[log] = None;
-                state.store.tokens[log] = Default::default();
+                state.store.placeholders[log] = Default::default();
                 state.spent.sleeps += 1;
             }
             Action::Trim { log, upto } => {
@@ -314,7 +316,7 @@ impl Fanout {
             Action::TakeNext { slot } => news::next(self, state, slot),
             Action::TakeFinish { slot } => news::finish_all(state, slot),
             Action::RebuildBegin { slot, log } => rebuild::begin(self, state, slot, log),
-            Action::RebuildToken { slot } => rebuild::token(self, state, slot),
+            Action::RebuildPlaceholder { slot } => rebuild::placeholder(self, state, slot),
             Action::RebuildRead { slot } => rebuild::read(self, state, slot),
             Action::RebuildReopen { slot } => rebuild::reopen(state, slot),
             Action::RebuildSwap { slot } => rebuild::swap(self, state, slot),
@@ -358,7 +360,7 @@ impl Model for Fanout {
             built_at: counter,
             taken_in: [0; AUTHORS],
             ahead: [0; AUTHORS],
-            taken: state::Marks::default(),
+            taken: state::Taken::default(),
         };
         let feeds = if self.bounds.named_meanwhile { 1 } else { self.bounds.feeds as u8 };
         let present = |log| (log < self.logs() && self.feed_of(log).0 < u16::from(feeds)).then(|| inbox.clone());
@@ -374,7 +376,7 @@ impl Model for Fanout {
             store: Store {
                 progress: [Progress::default(); AUTHORS],
                 inboxes: [present(0), present(1)],
-                tokens: Default::default(),
+                placeholders: Default::default(),
             },
             least_epoch: 1,
             snapshot: None,

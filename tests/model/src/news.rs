@@ -9,7 +9,7 @@ use feedgate_common::inboxes::Take;
 use feedgate_common::{Entry, Epoch, FeedId, Op};
 
 use crate::inbox::Outcome;
-use crate::state::{Marks, News, State, Taker};
+use crate::state::{News, State, Taken, Taker};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -55,9 +55,9 @@ fn nothing_up_to(state: &State, log: usize) -> u8 {
 /// them.) A worker that has served another feed already finishes no more than `least`.
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize, worker: bool, least: u8) {
     let stand = state.inbox(log);
-    let (epoch, expected) = stand.map_or((0, Marks::default()), |inbox| (inbox.epoch, inbox.taken));
+    let (epoch, expected) = stand.map_or((0, Taken::default()), |inbox| (inbox.epoch, inbox.taken));
     let pull = if worker { expected.pull } else { expected.pull.max(nothing_up_to(state, log)) };
-    let after = Marks { pull, ..expected };
+    let after = Taken { pull, ..expected };
     let mut news = News { log: log as u8, worker, epoch, expected, after, ..News::default() };
     read(model, state, &mut news);
     news.least = least;
@@ -78,7 +78,7 @@ fn read(model: &Fanout, state: &State, news: &mut News) {
     let limit = model.bounds.news_limit;
     news.upto = all;
     if pulled.len() > limit {
-        news.upto = Marks { pull: pulled[limit - 1].0, direct: news.after.direct };
+        news.upto = Taken { pull: pulled[limit - 1].0, direct: news.after.direct };
     } else if pulled.len() + direct.len() > limit {
         news.upto.direct = if limit == pulled.len() { news.after.direct } else { direct[limit - pulled.len() - 1].0 };
     }

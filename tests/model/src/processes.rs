@@ -3,7 +3,7 @@
 use feedgate_common::archive::{Edge, Recipient};
 use feedgate_common::{Cut, Progress};
 
-use crate::state::{AUTHORS, Marks, READERS, View, reader_no};
+use crate::numbers::{AUTHORS, READERS, Taken, View, reader_no};
 
 /// An edge as somebody read it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -47,6 +47,7 @@ impl To {
             generation: self.generation.into(),
             from: self.from.into(),
             counter: self.counter.into(),
+            listens: false,
         }
     }
 }
@@ -126,10 +127,10 @@ pub struct News {
     pub worker: bool,
     /// 0 if there was no inbox.
     pub epoch: u8,
-    pub expected: Marks,
+    pub expected: Taken,
     /// What was asked: beyond `expected` if more is known to hold nothing.
-    pub after: Marks,
-    pub upto: Marks,
+    pub after: Taken,
+    pub upto: Taken,
     /// The events this finishes.
     pub finishes: u8,
     /// Those that the main feed finishes, if this is another.
@@ -144,9 +145,9 @@ pub enum Rebuild {
     #[default]
     Idle,
     /// Has taken an epoch, then read the progress.
-    Looked { log: u8, token: u8, reached: [Progress; AUTHORS] },
-    /// Has written the epoch as the token, or found one, and so many notes beside it.
-    Begun { log: u8, token: u8, notes: u8, reached: [Progress; AUTHORS], counter: u8 },
+    Looked { log: u8, placeholder: u8, reached: [Progress; AUTHORS] },
+    /// Has written the epoch as the placeholder, or found one, and so many notes beside it.
+    Begun { log: u8, placeholder: u8, notes: u8, reached: [Progress; AUTHORS], counter: u8 },
     /// Then everything else, in one snapshot; what is `ahead` may have to be reopened.
     Read(Snapshot),
 }
@@ -155,13 +156,13 @@ pub enum Rebuild {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Snapshot {
     pub log: u8,
-    pub token: u8,
+    pub placeholder: u8,
     pub notes: u8,
     pub reached: [Progress; AUTHORS],
     pub edges: [Seen; AUTHORS],
     pub heads: [u8; AUTHORS],
     pub counter: u8,
-    pub taken: Marks,
+    pub taken: Taken,
     /// Up to which record, of whom push is behind; else 0.
     pub ahead: [u8; AUTHORS],
     /// Push that is behind has been looked after.

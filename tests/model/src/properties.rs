@@ -151,7 +151,7 @@ fn no_mark_is_ahead(model: &Fanout, state: &State, log: usize, inbox: &Inbox) ->
         let cut = Cut { progress: state.store.progress[author], pull: PullSeq::from(inbox.taken.pull) };
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let past = |add: &Record| add.seq <= seen.from.into() || past(add);
-        shown(&outbox, edge, model.bounds.backfill, past).iter().all(|add| {
+        shown(&outbox, (edge, edge.from), model.bounds.backfill, past).iter().all(|add| {
             let item = add.key.item.0 as Item;
             let holds = |line: &Line| (line.op, line.item, line.generation.into()) == (Op::Add, item, edge.generation);
             let below = inbox.floor.is_some_and(|floor| model.bounds.rank(item) <= floor);
@@ -174,7 +174,7 @@ fn page_shows_what_is_finished(model: &Fanout, state: &State, log: usize, inbox:
         let outbox = state.truth.records_of(model, author, model.feed_of(log), state.truth.head(author));
         let finished =
             |add: &Record| add.seq <= seen.from.into() || add.route == Route::Push && add.seq <= of.finished.into();
-        let shown = shown(&outbox, seen.door(), model.bounds.backfill, finished);
+        let shown = shown(&outbox, (seen.door(), seen.door().from), model.bounds.backfill, finished);
         shown.iter().all(|add| page.version(add.key.item.0 as Item) > 0)
     })
 }

@@ -1,5 +1,5 @@
-//! The rebuild of an inbox that is missing: an epoch and the progress, then the token, then everything else in one
-//! snapshot, then push that is behind is made outstanding again, then the swap.
+//! The rebuild of an inbox that is missing: an epoch and the progress, then the placeholder, then everything else in
+//! one snapshot, then push that is behind is made outstanding again, then the swap.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use feedgate_common::rules::{is_past, shown};
 use feedgate_common::{Cut, Entry, Epoch, Op, PullSeq, Record};
 
 use crate::executor::{self, cut_at};
-use crate::state::{AUTHORS, Inbox, Rebuild, Reopened, Snapshot, State, Token, author_no, reader_no};
+use crate::state::{AUTHORS, Inbox, Placeholder, Rebuild, Reopened, Snapshot, State, author_no, reader_no};
 use crate::variants::Variant;
 use crate::{Action, Fanout};
 
@@ -23,7 +23,7 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
                 let named = missing.filter(|log| model.feed_of(*log).0 < u16::from(state.truth.feeds));
                 actions.extend(named.map(|log| Action::RebuildBegin { slot, log }));
             }
-            Rebuild::Looked { .. } => actions.push(Action::RebuildToken { slot }),
+            Rebuild::Looked { .. } => actions.push(Action::RebuildPlaceholder { slot }),
             Rebuild::Begun { .. } => actions.push(Action::RebuildRead { slot }),
             Rebuild::Read(read) if !read.reopened => actions.push(Action::RebuildReopen { slot }),
             Rebuild::Read(_) => actions.push(Action::RebuildSwap { slot }),
@@ -35,44 +35,44 @@ pub(crate) fn actions(model: &Fanout, state: &State, actions: &mut Vec<Action>) 
 /// those that count, whatever was read.)
 pub(crate) fn begin(model: &Fanout, state: &mut State, slot: usize, log: usize) {
     state.truth.epoch += 1;
-    let (token, reached) = (state.truth.epoch, state.store.progress.map(|progress| cut_at(model, progress)));
-    state.rebuilds[slot] = Rebuild::Looked { log: log as u8, token, reached };
+    let (placeholder, reached) = (state.truth.epoch, state.store.progress.map(|progress| cut_at(model, progress)));
+    state.rebuilds[slot] = Rebuild::Looked { log: log as u8, placeholder, reached };
 }
 
-/// Writes the epoch as the token, unless the inbox exists by now. A token that stands stays, and all builders share it;
-/// but a builder that read the progress before the store lost it does not join.
-pub(crate) fn token(model: &Fanout, state: &mut State, slot: usize) {
-    let Rebuild::Looked { log, mut token, reached } = std::mem::take(&mut state.rebuilds[slot]) else { return };
+/// Writes the epoch as the placeholder, unless the inbox exists by now. A placeholder that stands stays, and all
+/// builders share it; but a builder that read the progress before the store lost it does not join.
+pub(crate) fn placeholder(model: &Fanout, state: &mut State, slot: usize) {
+    let Rebuild::Looked { log, mut placeholder, reached } = std::mem::take(&mut state.rebuilds[slot]) else { return };
     let (log, reader) = (usize::from(log), model.reader_of(log.into()));
     if state.inbox(log).is_some() {
         return;
     }
-    let stands = &state.store.tokens[log];
-    let joins = token >= state.least_epoch || model.variant == Some(Variant::JoinsAfterALoss);
+    let stands = &state.store.placeholders[log];
+    let joins = placeholder >= state.least_epoch || model.variant == Some(Variant::JoinsAfterALoss);
     let mut notes = 0;
-    if stands.epoch > 0 && joins && model.variant != Some(Variant::TokenTaken) {
-        token = stands.epoch;
+    if stands.epoch > 0 && joins && model.variant != Some(Variant::PlaceholderTaken) {
+        placeholder = stands.epoch;
         if model.variant != Some(Variant::JoinerTakesAllNotes) {
             notes = stands.notes.len() as u8;
         }
-    } else if token >= state.least_epoch {
-        state.store.tokens[log] = Token { epoch: token, notes: vec![] };
+    } else if placeholder >= state.least_epoch {
+        state.store.placeholders[log] = Placeholder { epoch: placeholder, notes: vec![] };
     }
     let early = model.variant == Some(Variant::RebuildCounterBefore);
     let counter = if early { state.truth.readers[reader].counter } else { 0 };
-    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, token, notes, reached, counter };
+    state.rebuilds[slot] = Rebuild::Begun { log: log as u8, placeholder, notes, reached, counter };
     if model.variant == Some(Variant::ServeBeforeSwap) {
         let built_at = state.truth.readers[reader].counter;
         let taken = state.truth.counters(reader);
         let (taken_in, ahead) = ([0; AUTHORS], [0; AUTHORS]);
         state.store.inboxes[log] =
-            Some(Inbox { epoch: token, log: vec![], cut: 0, floor: None, built_at, taken_in, ahead, taken });
+            Some(Inbox { epoch: placeholder, log: vec![], cut: 0, floor: None, built_at, taken_in, ahead, taken });
     }
 }
 
 /// Reads edges, outboxes and counters in one snapshot.
 pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
-    let Rebuild::Begun { log, token, notes, reached, counter } = state.rebuilds[slot] else { return };
+    let Rebuild::Begun { log, placeholder, notes, reached, counter } = state.rebuilds[slot] else { return };
     let of = model.reader_of(log.into());
     let truth = &state.truth;
     let mut edges = truth.edges(of);
@@ -94,7 +94,7 @@ pub(crate) fn read(model: &Fanout, state: &mut State, slot: usize) {
     let reopens = model.tracks_events() && ahead != [0; AUTHORS] && model.variant != Some(Variant::NothingReopened);
     let reopened = !reopens;
     state.rebuilds[slot] =
-        Rebuild::Read(Snapshot { log, token, notes, reached, edges, heads, counter, taken, ahead, reopened });
+        Rebuild::Read(Snapshot { log, placeholder, notes, reached, edges, heads, counter, taken, ahead, reopened });
 }
 
 /// Push that is behind becomes outstanding again.
@@ -127,7 +127,7 @@ pub(crate) fn swap(model: &Fanout, state: &mut State, slot: usize) {
     };
     let build = Build {
         key: model.key_of(log),
-        epoch: Epoch(read.token.into()),
+        epoch: Epoch(read.placeholder.into()),
         built_at: if late { state.truth.readers[model.reader_of(log)].counter } else { read.counter }.into(),
         entries: adds.into_iter().map(entry).collect(),
         floor,
@@ -153,12 +153,14 @@ fn adds(model: &Fanout, state: &State, read: &Snapshot) -> Vec<FeedAdd> {
         let past = |add: &_| is_past(cut, reader_no(reader), add, state.truth.pull_seq_of(author, add));
         let cuts = model.variant == Some(Variant::RebuildCutAtTheProgress);
         let reached = |add: &Record| !cuts || add.seq <= edge.from.into() || past(add);
-        adds.extend(shown(&outbox, edge.door(), model.bounds.backfill, reached).into_iter().map(|add| FeedAdd {
-            author: author_no(author),
-            outbox_seq: add.seq,
-            generation: edge.generation.into(),
-            key: add.key,
-        }));
+        adds.extend(shown(&outbox, (edge.door(), edge.door().from), model.bounds.backfill, reached).into_iter().map(
+            |add| FeedAdd {
+                author: author_no(author),
+                outbox_seq: add.seq,
+                generation: edge.generation.into(),
+                key: add.key,
+            },
+        ));
     }
     adds
 }

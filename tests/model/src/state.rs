@@ -4,73 +4,14 @@
 //! rule of the product is asked. Nothing here decides anything.
 
 use feedgate_common::change::{Class, Entry, Op, Route};
-use feedgate_common::{DisplayKey, ItemId, Progress, UserNo, Watermarks};
+use feedgate_common::{DisplayKey, ItemId, Progress};
 
+pub(crate) use crate::numbers::{
+    ADDRESSED_MAX, AUTHORS, Item, LOGS, OUTBOX_MAX, READERS, Taken, View, addressed_item, author_no, item_of, reader_no,
+};
 pub(crate) use crate::processes::{
     Device, Executor, FollowWorker, HalfPage, News, Rebuild, Seen, Snapshot, Taker, To, Work,
 };
-
-/// Authors are 0 and 1.
-pub(crate) const AUTHORS: usize = 2;
-/// Readers are 0 and 1, both of one bucket.
-pub(crate) const READERS: usize = 2;
-/// Inboxes are 0 and 1: those of the readers, or, where there are two feeds, those of the one reader.
-pub(crate) const LOGS: usize = 2;
-/// How many records an outbox can hold.
-pub(crate) const OUTBOX_MAX: u8 = 6;
-/// How many items can be addressed to readers.
-pub(crate) const ADDRESSED_MAX: u8 = 3;
-
-/// An item: 1 to 6 are the adds of author 0 by their place in the outbox, 7 to 12 those of author 1, 13 to 15 the
-/// addressed ones.
-pub(crate) type Item = u8;
-
-/// The item that record `seq` of `author` adds.
-pub(crate) fn item_of(author: usize, seq: u8) -> Item {
-    author as u8 * OUTBOX_MAX + seq
-}
-
-/// The `n`-th addressed item, from 0.
-pub(crate) fn addressed_item(n: usize) -> Item {
-    AUTHORS as u8 * OUTBOX_MAX + 1 + n as u8
-}
-
-/// Authors as the product numbers users.
-pub(crate) fn author_no(author: usize) -> UserNo {
-    UserNo(author as u32 + 11)
-}
-
-/// Readers as the product numbers users.
-pub(crate) fn reader_no(reader: usize) -> UserNo {
-    UserNo(reader as u32 + 1)
-}
-
-/// What somebody sees: the version of each item, 0 where it is not seen. A nibble an item.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct View(u64);
-
-impl View {
-    /// The version of `item`; 0 if it is not seen.
-    pub fn version(self, item: Item) -> u8 {
-        (self.0 >> (4 * item)) as u8 & 15
-    }
-
-    /// Shows `item` in `version`, or no longer if that is 0.
-    pub fn set(&mut self, item: Item, version: u8) {
-        self.0 = self.0 & !(15 << (4 * item)) | u64::from(version) << (4 * item);
-    }
-
-    /// All items of this set of seen items.
-    pub fn items(self) -> impl Iterator<Item = Item> {
-        (1..16).filter(move |item| self.version(*item) > 0)
-    }
-}
-
-impl std::fmt::Debug for View {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.items().map(|item| (item, self.version(item)))).finish()
-    }
-}
 
 /// A record of an outbox; its place is its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -205,25 +146,6 @@ impl Line {
     }
 }
 
-/// How far an inbox has taken in what no push brings.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Marks {
-    pub pull: u8,
-    pub direct: u8,
-}
-
-impl From<Marks> for Watermarks {
-    fn from(marks: Marks) -> Self {
-        Self { pull: marks.pull.into(), direct: marks.direct.into() }
-    }
-}
-
-impl From<Watermarks> for Marks {
-    fn from(marks: Watermarks) -> Self {
-        Self { pull: marks.pull as u8, direct: marks.direct as u8 }
-    }
-}
-
 /// One inbox with its log.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Inbox {
@@ -238,10 +160,10 @@ pub struct Inbox {
     pub taken_in: [u8; AUTHORS],
     /// The record up to which the rebuild was ahead of push; 0 if push had come that far, or has since.
     pub ahead: [u8; AUTHORS],
-    pub taken: Marks,
+    pub taken: Taken,
 }
 
-/// A change that a push step left beside a build token.
+/// A change that a push step left beside a placeholder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Note {
     pub line: Line,
@@ -251,7 +173,7 @@ pub struct Note {
 
 /// A build in flight, and what push has brought since it began.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-pub struct Token {
+pub struct Placeholder {
     /// 0 if there is none.
     pub epoch: u8,
     pub notes: Vec<Note>,
@@ -262,7 +184,7 @@ pub struct Token {
 pub struct Store {
     pub progress: [Progress; AUTHORS],
     pub inboxes: [Option<Inbox>; LOGS],
-    pub tokens: [Token; LOGS],
+    pub placeholders: [Placeholder; LOGS],
 }
 
 /// How much of what may happen has happened.

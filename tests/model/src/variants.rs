@@ -40,11 +40,11 @@ pub enum Variant {
     StaleActivity,
     /// An inbox is served while it is being rebuilt.
     ServeBeforeSwap,
-    /// A rebuild takes the token of another one in its place.
-    TokenTaken,
+    /// A rebuild takes the placeholder of another one in its place.
+    PlaceholderTaken,
     /// A rebuild swaps in wherever no inbox is.
-    SwapWithoutToken,
-    /// What a push step has noted beside a build token is not taken in at the swap.
+    SwapWithoutPlaceholder,
+    /// What a push step has noted beside a placeholder is not taken in at the swap.
     NotesIgnored,
     /// A note is taken in whatever the rebuild has brought of the author.
     NotesForgetAhead,
@@ -52,9 +52,9 @@ pub enum Variant {
     StaleNotesAppended,
     /// A note under an edge that the rebuild has not seen yet is taken in.
     SkippedNotesAppended,
-    /// A rebuild that joins the token of another takes in what was noted before it did.
+    /// A rebuild that joins the placeholder of another takes in what was noted before it did.
     JoinerTakesAllNotes,
-    /// A rebuild that read the progress before a loss joins a token of after it.
+    /// A rebuild that read the progress before a loss joins a placeholder of after it.
     JoinsAfterALoss,
     /// A step that finds no inbox is done, though one is being built.
     StepsPassBuildsBy,

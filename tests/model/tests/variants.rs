@@ -34,7 +34,7 @@ variants! {
     no_progress_compare: NoProgressCompare in push breaks i3_an_add_stands_once;
     a_stale_snapshot_of_activity: StaleActivity in push breaks i10_no_mark_passes_what_was_not_appended;
     serving_before_the_swap: ServeBeforeSwap in push breaks i10_no_mark_passes_what_was_not_appended;
-    a_swap_without_its_token: SwapWithoutToken in rebuild_overflows breaks i10_no_mark_passes_what_was_not_appended;
+    a_swap_without_its_placeholder: SwapWithoutPlaceholder in rebuild_overflows breaks i10_no_mark_passes_what_was_not_appended;
     notes_that_are_not_taken_in: NotesIgnored in push breaks i10_no_mark_passes_what_was_not_appended;
     notes_that_forget_what_the_rebuild_brought: NotesForgetAhead in push breaks i3_an_add_stands_once;
     a_note_that_knows_less_of_the_edges: StaleNotesAppended in push breaks i5_nothing_of_an_author_that_was_left;
@@ -44,7 +44,7 @@ variants! {
     a_follow_that_passes_a_build_by: StepsPassBuildsBy in rebuild breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_direct_item_that_passes_a_build_by: StepsPassBuildsBy in direct_asleep breaks i4_at_rest_a_device_shows_what_is_wanted;
     a_follow_that_looks_for_builds_first: BuildsLookedForFirst in follow_two breaks i4_at_rest_a_device_shows_what_is_wanted;
-    a_rebuild_that_takes_the_token_of_another: TokenTaken in cross_classes_asleep breaks comes_to_rest;
+    a_rebuild_that_takes_the_placeholder_of_another: PlaceholderTaken in cross_classes_asleep breaks comes_to_rest;
     a_cut_that_ignores_the_last_reader: CutIgnoresLastReader in follow_inside_a_record breaks i10_no_mark_passes_what_was_not_appended;
     a_rebuild_that_skips_an_edge_whose_follow_is_pending: RebuildSkipsPendingFollow in pull_asleep breaks i10_no_mark_passes_what_was_not_appended;
     a_rebuild_that_is_cut_at_the_progress: RebuildCutAtTheProgress in roll_back breaks i8_a_page_shows_all_that_was_accepted_and_finished;

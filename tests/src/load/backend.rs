@@ -49,6 +49,12 @@ impl Backend {
         Ok(())
     }
 
+    /// Registers a device of `user` for push notifications of the main feed.
+    pub async fn register(&self, user: &str, device: &str) -> anyhow::Result<()> {
+        let registered = json!({"platform": "fcm", "push_token": format!("token of {device} of {user}")});
+        self.request(Method::PUT, &format!("/v1/users/{user}/devices/{device}"), Some(registered)).await.map(|_| ())
+    }
+
     /// Gives an author a class, which counts from the next item on.
     pub async fn classify(&self, author: &str, class: &str) -> anyhow::Result<()> {
         self.request(Method::PUT, &format!("/v1/authors/{author}"), Some(json!({ "class": class }))).await.map(|_| ())

@@ -21,7 +21,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::frame;
-use super::phone::{Deliver, Heard, Phone};
+use super::phone::{Heard, Phone};
+use super::wire::{Deliver, Wire};
 
 /// Devices at a time that are not yet subscribed. Fewer than any listener's backlog holds, and so few that no store
 /// behind the server gets more calls at once than it answers in a second.
@@ -42,6 +43,8 @@ pub struct Plan<'a> {
     pub addresses: &'a [SocketAddr],
     /// What they ask for.
     pub deliver: Deliver,
+    /// The format that they speak.
+    pub wire: Wire,
     /// A token for each device; empty ones for the bare loop.
     pub tokens: &'a [String],
     /// These never read again once they are subscribed.
@@ -58,6 +61,7 @@ pub struct Fleet {
 
 struct Shared {
     deliver: Deliver,
+    wire: Wire,
     phones: RefCell<Vec<Phone>>,
     scratch: RefCell<Vec<u8>>,
     /// Subscriptions or arrivals that are still to come.
@@ -98,6 +102,7 @@ impl Fleet {
         let count = plan.tokens.len();
         let shared = Rc::new(Shared {
             deliver: plan.deliver,
+            wire: plan.wire,
             phones: RefCell::new((0..count).map(|_| Phone::default()).collect()),
             scratch: RefCell::new(vec![0; 256 * 1024]),
             left: Cell::new(if plan.deliver == Deliver::Raw { 0 } else { count }),
@@ -115,10 +120,10 @@ impl Fleet {
             if stalled {
                 socket.set_recv_buffer_size(STALLED_BUFFER)?;
             }
-            let hello = shared.deliver.hello(token);
+            let (wire, hello) = (plan.wire, plan.wire.hello(plan.deliver, token));
             let address = plan.addresses[index * plan.addresses.len() / count];
             tasks.spawn_local(async move {
-                let ended = match timeout(PATIENCE, upgrade(socket, address, hello)).await {
+                let ended = match timeout(PATIENCE, upgrade(socket, address, wire, hello)).await {
                     Ok(Ok((stream, early))) => shared.follow(index, &stream, early, stalled, turn).await,
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(anyhow!("a connection took too long")),
@@ -175,24 +180,11 @@ impl Fleet {
     }
 }
 
-impl Deliver {
-    /// What to send first: `connect` and `subscribe`, in one frame, as the SDKs do.
-    pub(super) fn hello(self, token: &str) -> Option<Vec<u8>> {
-        let deliver = match self {
-            Self::Raw => return None,
-            Self::Notify => "notify",
-            Self::Items => "items",
-        };
-        let connect = format!(r#"{{"id":1,"connect":{{"token":"{token}","data":{{"device_id":"phone"}}}}}}"#);
-        let subscribe = format!(r#"{{"id":2,"subscribe":{{"channel":"feed","data":{{"deliver":"{deliver}"}}}}}}"#);
-        Some(frame::text(format!("{connect}\n{subscribe}").as_bytes()))
-    }
-}
-
 /// A socket that has been upgraded and has said hello, and what came with the answer.
 pub(super) async fn upgrade(
     socket: TcpSocket,
     address: SocketAddr,
+    wire: Wire,
     hello: Option<Vec<u8>>,
 ) -> anyhow::Result<(TcpStream, Vec<u8>)> {
     let mut stream = socket.connect(address).await?;
@@ -203,7 +195,8 @@ pub(super) async fn upgrade(
     };
     let request = format!(
         "GET /connection/websocket HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{}\r\n",
+        wire.subprotocol()
     );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::with_capacity(512);
@@ -287,10 +280,10 @@ impl Shared {
         let phone = &mut self.phones.borrow_mut()[index];
         let (mut used, mut subscribed) = (0, false);
         while let Some(frame) = frame::first(&bytes[used..]) {
-            match phone.hear(frame.opcode, frame.payload, self.deliver)? {
+            match phone.hear(frame.opcode, frame.payload, self.deliver, self.wire)? {
                 Heard::Nothing => {}
                 Heard::Ping => {
-                    let pong = frame::text(b"{}");
+                    let pong = self.wire.pong();
                     ensure!(stream.try_write(&pong)? == pong.len(), "a pong did not fit");
                 }
                 heard @ (Heard::Subscribed | Heard::Arrived) => {

@@ -12,6 +12,8 @@ pub struct Frame<'a> {
 
 /// Opcode of a text frame.
 pub const TEXT: u8 = 1;
+/// Opcode of a binary frame.
+pub const BINARY: u8 = 2;
 /// Opcode of a close frame.
 pub const CLOSE: u8 = 8;
 
@@ -32,7 +34,12 @@ pub fn first(bytes: &[u8]) -> Option<Frame<'_>> {
 
 /// A text frame as a client must send it. At most 65,535 bytes.
 pub fn text(payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x80 | TEXT];
+    masked(TEXT, payload)
+}
+
+/// A frame of this opcode as a client must send it. At most 65,535 bytes.
+pub fn masked(opcode: u8, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x80 | opcode];
     match u16::try_from(payload.len()).expect("commands are short") {
         len @ 0..=125 => out.push(0x80 | len as u8),
         len => {

@@ -13,11 +13,12 @@ mod phone;
 mod report;
 mod server;
 mod times;
+mod wire;
 
 pub use backend::Backend;
 pub use fleet::{Arrivals, Fleet, GREETING, Plan, Tally};
 pub use neighbour::{Neighbour, Seen};
-pub use phone::Deliver;
 pub use report::Report;
-pub use server::{Home, Server, build};
+pub use server::{Home, Server, build, run};
 pub use times::{Times, milliseconds, quantile};
+pub use wire::{Deliver, Wire};

@@ -12,7 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, sleep_until, timeout};
 
-use super::{Backend, Deliver, Server, fleet, frame};
+use super::{Backend, Deliver, Server, Wire, fleet, frame};
 
 /// The time between two posts.
 const EVERY: Duration = Duration::from_millis(25);
@@ -43,8 +43,8 @@ pub struct Seen {
 impl Neighbour {
     /// Connects the device of a reader who follows `author`, and subscribes it. Needs a `LocalSet`.
     pub async fn connect(server: &Server, token: &str, author: &str) -> anyhow::Result<Self> {
-        let hello = Deliver::Items.hello(token);
-        let (stream, early) = fleet::upgrade(TcpSocket::new_v4()?, server.address(), hello).await?;
+        let hello = Wire::Json.hello(Deliver::Items, token);
+        let (stream, early) = fleet::upgrade(TcpSocket::new_v4()?, server.address(), Wire::Json, hello).await?;
         let arrived = Arrived::default();
         let subscribed = Rc::new(tokio::sync::Notify::new());
         let reading = tokio::task::spawn_local(read(stream, early, arrived.clone(), subscribed.clone())).abort_handle();

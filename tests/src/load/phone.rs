@@ -5,21 +5,10 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, anyhow, bail};
-use serde_json::Value;
+use anyhow::bail;
 
 use super::frame;
-
-/// What a device asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deliver {
-    /// `"deliver":"notify"`: offsets may jump.
-    Notify,
-    /// `"deliver":"items"`: offsets rise by one.
-    Items,
-    /// No protocol at all: frames of the bare loop, counted.
-    Raw,
-}
+use super::wire::{Deliver, Said, Wire};
 
 /// What one device of a fleet has been told of.
 #[derive(Debug, Default)]
@@ -34,8 +23,6 @@ pub(super) struct Phone {
     pub(super) repeated: u64,
     pub(super) missing: u64,
     pub(super) pings: u64,
-    /// Replies to `connect` and `subscribe` so far.
-    pub(super) replies: u8,
 }
 
 /// What a frame asks of the one who reads it.
@@ -59,32 +46,42 @@ impl Phone {
     }
 
     /// Takes in one frame.
-    pub(super) fn hear(&mut self, opcode: u8, payload: &[u8], deliver: Deliver) -> anyhow::Result<Heard> {
+    pub(super) fn hear(&mut self, opcode: u8, payload: &[u8], deliver: Deliver, wire: Wire) -> anyhow::Result<Heard> {
         match opcode {
-            frame::TEXT => {}
             frame::CLOSE => bail!("closed: {:?}", String::from_utf8_lossy(payload.get(2..).unwrap_or_default())),
+            opcode if opcode == wire.opcode() || deliver == Deliver::Raw => {}
             other => bail!("a frame with opcode {other}"),
         }
         self.frames += 1;
         let before = self.position;
         let mut heard = Heard::Nothing;
-        for line in payload.split(|byte| *byte == b'\n') {
-            if deliver == Deliver::Raw {
-                self.position += 1;
-            } else if line == b"{}" {
-                self.pings += 1;
-                heard = Heard::Ping;
-            } else if let Some(offset) = offset_of_push(line)? {
-                self.told(offset, deliver);
-            } else if self.reply(line)? {
-                heard = Heard::Subscribed;
-            }
+        if deliver == Deliver::Raw {
+            self.position += 1;
+        } else {
+            wire.each(payload, |said| self.take(said, deliver, &mut heard))?;
         }
-        if before < self.target && self.position >= self.target {
+        // A subscription may begin beyond zero, which is no arrival.
+        if heard != Heard::Subscribed && before < self.target && self.position >= self.target {
             self.arrived = Some(Instant::now());
             heard = Heard::Arrived;
         }
         Ok(heard)
+    }
+
+    fn take(&mut self, said: Said, deliver: Deliver, heard: &mut Heard) -> anyhow::Result<()> {
+        match said {
+            Said::Ping => {
+                self.pings += 1;
+                *heard = Heard::Ping;
+            }
+            Said::Push(offset) => self.told(offset, deliver),
+            Said::Reply => {}
+            Said::Subscribed(offset) => {
+                (self.position, self.target) = (offset, offset);
+                *heard = Heard::Subscribed;
+            }
+        }
+        Ok(())
     }
 
     fn told(&mut self, offset: u64, deliver: Deliver) {
@@ -97,26 +94,4 @@ impl Phone {
         }
         self.position = offset;
     }
-
-    /// True if this is the reply to `subscribe`.
-    fn reply(&mut self, line: &[u8]) -> anyhow::Result<bool> {
-        let value: Value = serde_json::from_slice(line)?;
-        let said = || anyhow!("the server said {value}");
-        self.replies += 1;
-        if self.replies == 1 {
-            return value.get("connect").map(|_| false).with_context(said);
-        }
-        let offset = value["subscribe"]["offset"].as_u64().with_context(said)?;
-        (self.position, self.target) = (offset, offset);
-        Ok(true)
-    }
-}
-
-/// The offset of a push; `None` if the line is something else. Reads no further than it must: the
-/// load side shares the machine with what it measures.
-fn offset_of_push(line: &[u8]) -> anyhow::Result<Option<u64>> {
-    let Some(push) = line.strip_prefix(br#"{"push":{"channel":"feed","pub":{"offset":"#) else { return Ok(None) };
-    let digits = push.iter().take_while(|byte| byte.is_ascii_digit());
-    let offset = digits.fold(0u64, |n, digit| n.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
-    if offset == 0 { bail!("a push without an offset") } else { Ok(Some(offset)) }
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
@@ -44,6 +45,22 @@ impl Report {
             None => self.text("commit", &commit()),
         }
         self.text("command", &command(bench));
+    }
+
+    /// Ends the report of `bench`, which began at `started` with this load average, with what was measured. Writes all of
+    /// it as JSON, if there is a file for it.
+    pub fn finish(
+        mut self,
+        bench: &str,
+        (started, load): (Instant, &str),
+        brought: Option<&Path>,
+        json: Option<&Path>,
+    ) -> anyhow::Result<()> {
+        self.heading("this run");
+        self.figure("seconds", started.elapsed().as_secs_f64(), "s");
+        self.text("load average before, 1 min", load);
+        self.origin(bench, brought);
+        json.map_or(Ok(()), |path| self.write(path))
     }
 
     /// Writes the whole report into a file, as JSON.

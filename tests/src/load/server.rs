@@ -37,6 +37,14 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(target.to_owned())
 }
 
+/// Runs a benchmark on this thread with the release binaries in `brought`, or else with those of the package `feedgate`,
+/// which are built first. `measure` gets the directory of the binaries.
+pub fn run(brought: Option<PathBuf>, measure: impl AsyncFnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let binaries = brought.map_or_else(|| build(&["--package", "feedgate"]), Ok)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio::task::LocalSet::new().block_on(&runtime, measure(&binaries))
+}
+
 fn is_of_a_package(variable: &OsStr) -> bool {
     ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| variable.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
@@ -76,7 +84,7 @@ impl Home {
     /// A token for each user, good for an hour.
     pub fn tokens(&self, users: impl Iterator<Item = String>) -> anyhow::Result<Vec<String>> {
         let expires_at = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 3600;
-        users.map(|user| Ok(self.keys.mint(&user.parse()?, None, expires_at))).collect()
+        users.map(|user| Ok(self.keys.mint(&user.parse()?, None, 0, expires_at))).collect()
     }
 
     /// Starts a process called `name` (no other server of this home has that name) and waits until it is ready:

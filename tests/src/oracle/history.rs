@@ -69,7 +69,7 @@ impl Op {
     }
 }
 
-/// Under which names a schedule lives in a store.
+/// The names of users that a schedule takes in a store.
 #[derive(Debug, Clone)]
 pub struct World {
     /// The name of each user of the schedule.
@@ -164,7 +164,7 @@ pub const BACKFILL: usize = 2;
 /// An author with more followers than this is pulled.
 pub const PULL_ABOVE: u64 = 2;
 
-/// Of one step: fewer than some authors have followers, so that a step may stop within a record.
+/// The size of one step. Some authors have more followers than that, so a step may stop within a record.
 pub const STEP_MAX: usize = 3;
 
 /// Makes histories up: few users and few ranks, so that everything collides.

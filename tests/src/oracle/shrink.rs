@@ -26,10 +26,10 @@ pub fn seeds(usual: u64) -> Range<u64> {
     }
 }
 
-/// Runs the schedule of a seed.
+/// Runs `run` on the steps of a seed's schedule.
 ///
 /// # Panics
-/// If it panics; before that the least part of it that does is printed.
+/// If `run` panics. It first looks for the fewest steps with which `run` still panics, and prints these.
 pub fn hold<S: Clone + Serialize>(seed: u64, steps: Vec<S>, run: impl Fn(&[S])) {
     let fails = |steps: &[S]| catch_unwind(AssertUnwindSafe(|| run(steps))).is_err();
     if !fails(&steps) {

@@ -40,22 +40,25 @@ pub struct Round {
 /// What is left to do after a [`Round`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// Nothing: every record up to here has reached every bucket.
+    /// Nothing: every record up to this one has reached every bucket.
     Nothing(OutboxSeq),
-    /// More of the same: every bucket has passed the records up to here.
+    /// Another round: every bucket has passed the records up to this one, and there are more.
     AnotherRound(OutboxSeq),
-    /// More followers than one step takes, others work on the same, or a bucket failed: go bucket by
-    /// bucket, with [`FanOut::advance`].
+    /// Each bucket must be advanced by itself, with [`FanOut::advance`]: there are more followers than one step takes,
+    /// another worker does the same, or a bucket has failed.
     BucketByBucket,
 }
 
 /// What one call of [`FanOut::advance`] has reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// These inboxes, if any, have grown, and are to be told; there may be more to do.
-    Moved(Growth),
-    /// Records of route pull were passed by; as [`Round::hot`]. There may be more to do.
-    Passed(Option<PullHead>),
+    /// The bucket has moved; there may be more to do.
+    Moved {
+        /// The inboxes that have grown and are to be told, if any.
+        growth: Growth,
+        /// The author, if the step passed by records of route pull; as [`Round::hot`].
+        hot: Option<PullHead>,
+    },
     /// Nothing was left: every record up to here has reached the bucket.
     AtHead(OutboxSeq),
 }
@@ -71,8 +74,7 @@ impl FanOut {
             if outbox.records.is_empty() {
                 return Ok(Step::AtHead(expected.done));
             }
-            let passed = pulled(expected, &outbox.records);
-            let recipients = if passed > 0 {
+            let recipients = if pulled(expected, &outbox.records) > 0 {
                 vec![]
             } else {
                 let (buckets, most) = (self.inboxes().buckets(), self.step.recipients);
@@ -80,15 +82,15 @@ impl FanOut {
             };
             let step = plan((author, bucket), expected, &outbox.records, recipients, self.step);
             failpoint::hit("step-decided");
-            let records = step.records.clone();
+            self.note([&step].into_iter(), outbox.live).await?;
+            let (records, passed) = (step.records.clone(), (step.next.done - expected.done) as usize);
             match self.inboxes().advance(step).await? {
                 Advanced::Moved(inboxes) => {
                     failpoint::hit("step-answered");
-                    if passed > 0 {
-                        return Ok(Step::Passed(hot(author, &outbox, &outbox.records[..passed])));
-                    }
+                    // A step that brings pushed records may pass by pulled ones behind them.
+                    let hot = hot(author, &outbox, &outbox.records[..passed]);
                     let inboxes = if loud(&records, outbox.live) { inboxes } else { vec![] };
-                    return Ok(Step::Moved(Growth { author, records, inboxes }));
+                    return Ok(Step::Moved { growth: Growth { author, records, inboxes }, hot });
                 }
                 Advanced::Overtaken(_) | Advanced::Stale => {}
             }
@@ -129,22 +131,34 @@ impl FanOut {
         let steps = all.into_iter().zip(progress).zip(shares).map(|((of, expected), share)| {
             let ahead = ahead(expected);
             let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, beyond(share, expected), self.step));
-            async move {
-                match step {
-                    Some(step) => self.take(step).await.unwrap_or_else(|error| {
-                        tracing::debug!(?of, %error, "a step of a round failed");
-                        (None, None)
-                    }),
-                    None => (None, Some(expected.done)),
-                }
-            }
+            (expected.done, step)
+        });
+        let steps: Vec<(OutboxSeq, Option<Advance>)> = steps.collect();
+        self.note(steps.iter().filter_map(|(_, step)| step.as_ref()), outbox.live).await?;
+        let steps = steps.into_iter().map(|(done, step)| async move {
+            let Some(step) = step else { return (None, Some(done)) };
+            let of = (step.author, step.bucket);
+            self.take(step).await.unwrap_or_else(|error| {
+                tracing::debug!(?of, %error, "a step of a round failed");
+                (None, None)
+            })
         });
         let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
         let told = grown.into_iter().flatten().filter(|growth| loud(&growth.records, outbox.live));
         Ok(Round { grown: told.collect(), hot, left: left(&reached, outbox.head) })
     }
 
-    /// What has grown by the step, and how far it has come; neither if it was not taken.
+    /// Notes what these steps bring to readers who are away. This comes before the steps, because records of a step that
+    /// was taken are not read again after a crash.
+    async fn note(&self, steps: impl Iterator<Item = &Advance>, live: OutboxSeq) -> Result<()> {
+        match &self.noter {
+            Some(noter) => noter.note_steps(steps, live).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the step. Gives what has grown by it, and the last record that it has passed; neither if the inboxes refused
+    /// the step.
     async fn take(&self, step: Advance) -> Result<(Option<Growth>, Option<OutboxSeq>)> {
         let (author, records, done) = (step.author, step.records.clone(), step.next.done);
         match self.inboxes().advance(step).await? {
@@ -158,25 +172,26 @@ impl FanOut {
     }
 }
 
-/// The author, if readers who are online are to be told of some of `records` and pull them.
+/// The author, if some of `records` are pulled and are news, so that readers who are online must be told.
 fn hot(author: UserNo, outbox: &Outbox, records: &[Record]) -> Option<PullHead> {
     let pulled_loudly = |record: &Record| record.route == Route::Pull && record.seq <= outbox.live;
     records.iter().any(pulled_loudly).then_some(PullHead { pull_seq: outbox.last_pull, author })
 }
 
-/// Whether anybody is to be told of these records: not if they are history with nothing behind them that is not.
+/// Whether anybody is told of these records. Records after `live` are history without news behind it. If the oldest one is
+/// among them, all are, and nobody is told.
 fn loud(records: &[Record], live: OutboxSeq) -> bool {
     records.first().is_some_and(|oldest| oldest.seq <= live)
 }
 
-/// Those whom the record in progress has not reached yet, by number.
+/// The recipients whom the record in progress has not reached yet, by number.
 fn beyond(mut share: Vec<Recipient>, expected: Progress) -> Vec<Recipient> {
     share.retain(|recipient| expected.last.is_none_or(|last| recipient.reader > last));
     share.sort_unstable_by_key(|recipient| recipient.reader);
     share
 }
 
-/// What is left of a round, from where each bucket stands now; `None` where a step was not taken.
+/// What is left of a round. `reached` has the last record that each bucket has passed; `None` where no step was taken.
 fn left(reached: &[Option<OutboxSeq>], head: OutboxSeq) -> Left {
     match reached.iter().copied().collect::<Option<Vec<_>>>() {
         None => Left::BucketByBucket,
@@ -201,7 +216,7 @@ mod tests {
     #[test]
     fn a_record_in_progress_goes_to_the_readers_beyond_the_last_one_reached() {
         let half = Progress { done: 4, last: Some(UserNo(2)) };
-        let of = |reader| Recipient { reader: UserNo(reader), generation: 1, from: 0, counter: 1 };
+        let of = |reader| Recipient { reader: UserNo(reader), generation: 1, from: 0, counter: 1, listens: false };
         assert_eq!(beyond([4, 3, 2, 1].map(of).to_vec(), half), [3, 4].map(of));
     }
 }

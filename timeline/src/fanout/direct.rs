@@ -6,7 +6,7 @@
 //!       └── a feed was unknown here, or an inbox has come ──┘
 //! ```
 //!
-//! A take brings what is pulled along with it: one step moves both watermarks.
+//! A take also brings items that the reader pulls: one step moves both watermarks.
 
 use feedgate_common::archive::Event;
 use feedgate_common::doorbell::Growth;
@@ -17,35 +17,47 @@ use feedgate_common::{DirectSeq, FeedId, InboxKey, PullSeq, UserNo, Watermarks, 
 use futures_util::future::{try_join, try_join_all};
 
 use super::FanOut;
+use crate::push::Noter;
 
-/// Where there is no inbox, nothing is read but how far the news go.
+/// Stands for a place after all news. A read from here gives no items, and says how far the news go.
 const NOTHING: Watermarks = Watermarks { pull: PullSeq::MAX, direct: DirectSeq::MAX };
 
 const DELIVERY: &str = "the delivery of what is addressed to a reader";
 
+/// What was brought to one inbox.
+struct Brought {
+    feed: FeedId,
+    /// The number up to which the inbox now has what is addressed.
+    upto: DirectSeq,
+    growth: Option<Growth>,
+    /// The number of [`News::noted`](feedgate_common::archive::News::noted), and whether items after it are told to nobody.
+    noted: Option<(DirectSeq, bool)>,
+}
+
 impl FanOut {
-    /// Brings what is addressed to the reader to each of the reader's inboxes. Answers what is thereby finished, and
-    /// where the logs stand: whether one has grown now or by a read of one device just before, the others are to be
-    /// told.
+    /// Brings items that are addressed to the reader to each of the reader's inboxes. Gives the event that is finished by
+    /// this, and where the logs end now. A log may have grown by this call, or by a read of one device just before it; in
+    /// both cases the other devices must be told.
     ///
     /// Safe to repeat and to run twice at once. Cancelling loses nothing.
     pub async fn take_direct(&self, reader: UserNo) -> Result<(Event, Vec<Growth>)> {
-        let (mut seq, mut grown) = (DirectSeq::MAX, vec![]);
+        let (mut seq, mut grown, mut listens) = (DirectSeq::MAX, vec![], None);
         let (mut served, mut left) = (vec![], self.known.all());
         for _ in 0..TRIES {
             let keys: Vec<InboxKey> = left.iter().map(|feed| InboxKey { reader, feed: *feed }).collect();
             let stands = self.inboxes().stands(&keys).await?;
             let (mut takes, mut missing) = (vec![], vec![]);
             for (key, stand) in keys.into_iter().zip(stands) {
-                // Somebody must say how far the news go.
+                // The main feed is always read, because the event needs to know how far the news go.
                 match stand.is_some() || key.feed == FeedId::MAIN {
                     true => takes.push(self.take_direct_of(key, stand)),
                     false => missing.push(key),
                 }
             }
-            for (feed, upto, growth) in try_join_all(takes).await? {
+            for Brought { feed, upto, growth, noted } in try_join_all(takes).await? {
                 served.push(feed);
                 seq = seq.min(upto);
+                listens = listens.max(noted);
                 grown.extend(growth);
             }
             let (all, come) = try_join(self.archive().feeds(), self.inboxes().present(&missing)).await?;
@@ -53,28 +65,49 @@ impl FanOut {
             for key in come {
                 self.feeds.rebuild(key).await?;
             }
+            let feeds = all.clone();
             left = self.known.learn(all, &served);
             if left.is_empty() {
+                if let Some((noter, noted)) = self.noter.as_ref().zip(listens) {
+                    self.note_direct(noter, reader, (noted, seq), &feeds).await?;
+                }
                 return Ok((Event::Direct { reader, seq }, grown));
             }
         }
         Err(contended(DELIVERY))
     }
 
-    /// Brings one inbox what is addressed to its reader; `stand` is where the inbox was seen to stand. Answers its
-    /// feed, the number up to which the inbox now has what is addressed, and how it has grown.
-    async fn take_direct_of(
+    /// Notes items that are addressed to a reader who listens: those after the number `noted`, up to `upto`.
+    async fn note_direct(
         &self,
-        key: InboxKey,
-        mut stand: Option<Stand>,
-    ) -> Result<(FeedId, DirectSeq, Option<Growth>)> {
+        noter: &Noter,
+        reader: UserNo,
+        ((noted, quiet), upto): ((DirectSeq, bool), DirectSeq),
+        feeds: &[FeedId],
+    ) -> Result<()> {
+        if noted >= upto {
+            return Ok(());
+        }
+        let after = Watermarks { pull: PullSeq::MAX, direct: noted };
+        let told = if quiet { &[] } else { feeds };
+        let news = told.iter().map(|&feed| async move {
+            let news = self.archive().news(InboxKey { reader, feed }, after, self.take_max).await?;
+            Ok::<_, feedgate_common::StoreError>((feed, news.entries))
+        });
+        noter.note_direct(reader, upto, &try_join_all(news).await?).await
+    }
+
+    /// Brings items that are addressed to the reader to one inbox. `stand` is the state in which the inbox was read; `None`
+    /// if there was no inbox.
+    async fn take_direct_of(&self, key: InboxKey, mut stand: Option<Stand>) -> Result<Brought> {
         let InboxKey { reader, feed } = key;
-        let mut grown = None;
+        let (mut growth, mut noted) = (None, None);
         let mut overtaken = 0;
         while overtaken < TRIES {
             let after = stand.map_or(NOTHING, |stand| stand.taken);
             let news = self.archive().news(key, after, self.take_max).await?;
-            let finished = news.upto.direct;
+            let upto = news.upto.direct;
+            noted = noted.max(news.noted.map(|noted| (noted, news.quiet)));
             let whole = news.entries.len() < self.take_max;
             let (epoch, expected) = stand.map_or_else(Default::default, |stand| (stand.head.epoch, stand.taken));
             let step = Take { key, epoch, expected, next: news.upto, entries: news.entries, counter: news.counter };
@@ -84,16 +117,16 @@ impl FanOut {
             match taken {
                 Taken::Moved { head, .. } => {
                     if !news.quiet {
-                        grown = Some(Growth::of_one(key, reader, head));
+                        growth = Some(Growth::of_one(key, reader, head));
                     }
                     if whole {
-                        return Ok((feed, finished, grown));
+                        return Ok(Brought { feed, upto, growth, noted });
                     }
                 }
-                // A build that begins from now on brings all that was read here.
-                Taken::Missing => return Ok((feed, finished, grown)),
+                // There is no inbox. If one is built later, the build brings these items.
+                Taken::Missing => return Ok(Brought { feed, upto, growth, noted }),
                 Taken::Overtaken => overtaken += 1,
-                // It may have read before the item was there.
+                // An inbox is being built, and the build may have read the Archive before these items were there.
                 Taken::Building => {
                     self.feeds.rebuild(key).await?;
                     overtaken += 1;

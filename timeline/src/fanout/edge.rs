@@ -7,15 +7,16 @@
 //!       └── none is in all inboxes: overtaken, an inbox has come, a feed was unknown here ──┘
 //! ```
 //!
-//! A build in flight may have read before the edge changed, and the step cannot act on an inbox that is not there. A
-//! build that begins later reads the edge as it is by then. So whether there is one is asked after the snapshot.
+//! A step cannot change an inbox that is still being built, and that build may have read the edge before it changed. A
+//! build that begins later reads the edge as it is then. So the step asks after its snapshot whether an inbox is being
+//! built.
 //!
-//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. In a step each is compared by itself, so one
-//! that is overtaken holds up no other: it stays outstanding, and comes with the next.
+//! All outstanding edges of a reader go together, [`EDGES_MAX`] at most. A step compares each edge by itself. An edge that
+//! is overtaken holds up no other: it stays outstanding, and the next step takes it.
 //!
-//! Most readers have opened one feed: the others cost a name in a call.
+//! Most readers have opened one feed. Each other feed costs such a reader only its key in a call.
 //!
-//! The work names only the reader, so repeated and reordered follows and unfollows merge by themselves (I15).
+//! The job names only the reader, so repeated and reordered follows and unfollows merge by themselves (I15).
 
 use feedgate_common::archive::{EDGE_ADDS_MAX, EDGES_MAX, EdgeState, Event, FeedAdd};
 use feedgate_common::doorbell::Growth;
@@ -33,9 +34,9 @@ const NOWHERE: PullSeq = (1 << 53) - 1;
 /// An edge that is not in all inboxes yet.
 struct Due {
     author: UserNo,
-    /// The least that any inbox has taken in.
+    /// The least generation of this edge that any inbox has taken in.
     generation: Generation,
-    /// The feeds whose inboxes have it, or have none to take it in.
+    /// The feeds that are done: their inbox has taken in the edge, or they have no inbox.
     served: Vec<FeedId>,
 }
 
@@ -53,15 +54,15 @@ struct Stepped {
 }
 
 impl FanOut {
-    /// Takes in the edges of the reader that are outstanding now, the first of them if they are many, in each of the
-    /// reader's inboxes. Answers what is thereby finished, at least one unless nothing is outstanding, and where those
-    /// logs stand that have grown.
+    /// Brings the outstanding edges of the reader, or the first of them if they are many, to each of the reader's inboxes.
+    /// Gives the events that are finished by this, at least one unless no edge is outstanding, and where the logs that
+    /// have grown end now.
     pub async fn step_edges(&self, reader: UserNo) -> Result<(Vec<Event>, Vec<Growth>)> {
         let authors = self.archive().edges_due(reader, EDGES_MAX).await?;
         self.bring(reader, authors.into_iter().map(Due::new).collect()).await
     }
 
-    /// Takes in one edge, whether it is outstanding or not.
+    /// Brings one edge to the reader's inboxes, whether it is outstanding or not.
     pub async fn step_edge(&self, reader: UserNo, author: UserNo) -> Result<(Event, Vec<Growth>)> {
         let (mut finished, grown) = self.bring(reader, vec![Due::new(author)]).await?;
         Ok((finished.pop().ok_or_else(|| contended("a follow step"))?, grown))
@@ -84,8 +85,8 @@ impl FanOut {
         Err(contended("a follow step"))
     }
 
-    /// One step of each inbox that lacks any of these edges. Those that are too many for it are taken out. Answers all
-    /// the feeds that there are.
+    /// Takes one step for each inbox that lacks any of these edges. Removes from `due` the edges that are too many for one
+    /// step. Gives all feeds that there are.
     async fn round(&self, reader: UserNo, due: &mut Vec<Due>, grown: &mut Vec<Growth>) -> Result<Vec<FeedId>> {
         let mut left = self.known.all();
         left.retain(|feed| due.iter().any(|due| !due.served.contains(feed)));
@@ -124,7 +125,7 @@ impl FanOut {
         Ok(self.known.learn(now.feeds, &[]))
     }
 
-    /// Brings one inbox, which stood there, to `states`, which were read with these cuts.
+    /// Brings the edges `states` to one inbox. The inbox was read as `stand`, and the states were read with these cuts.
     async fn step_inbox(
         &self,
         (key, stand): (InboxKey, Stand),
@@ -149,9 +150,9 @@ impl FanOut {
             told.map(|at| edges[at].0)
         };
         if full {
-            // More than a step brings, or than the inbox remembers: a rebuild brings all of it.
+            // This is more than a step may bring, or than the inbox can remember. A rebuild will bring all of it.
             self.inboxes().discard(key).await?;
-            // Who is online reads again, and is told to start over.
+            // Devices that are online are woken. They read again, and are told to load the feed anew.
             let acted = last(&|stepped| !matches!(stepped, EdgeStepped::Nothing));
             let growth = acted.map(|author| Growth::of_one(key, author, stand.head));
             return Ok(Stepped { took: vec![true; stepped.len()], growth });

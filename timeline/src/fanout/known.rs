@@ -1,12 +1,13 @@
 //! The feeds that this node knows of.
 //!
-//! Invariant: others may have got a name since, so what is read to be finished is read with the list of all, or before
-//! it. The inbox of a feed that is named later is built later too, from no less.
+//! Other feeds may get a name at any time. So a step reads the list of all feeds after its work on the feeds that it knows,
+//! and finishes its event only if the list has no other feed. A feed that gets its name later needs nothing of that step:
+//! its inbox is built later, and then it is built with everything.
 
 use feedgate_common::FeedId;
 use parking_lot::Mutex;
 
-/// Every feed of which this node has heard; at first the main one.
+/// Every feed that this node knows; at first only the main one.
 pub(super) struct KnownFeeds(Mutex<Vec<FeedId>>);
 
 impl Default for KnownFeeds {
@@ -20,7 +21,7 @@ impl KnownFeeds {
         self.0.lock().clone()
     }
 
-    /// Takes `all` as the feeds that are known from now on. Answers those that are not among `served`.
+    /// Knows `all` feeds from now on. Gives those of them that are not among `served`.
     pub(super) fn learn(&self, all: Vec<FeedId>, served: &[FeedId]) -> Vec<FeedId> {
         let left = all.iter().filter(|feed| !served.contains(feed)).copied().collect();
         *self.0.lock() = all;

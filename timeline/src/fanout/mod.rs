@@ -29,6 +29,8 @@ pub use advance::{Left, Round, Step};
 use known::KnownFeeds;
 pub use plan::{StepSize, plan};
 
+use crate::push::Noter;
+
 /// The steps of fan-out over the stores of some feeds. It holds no state that matters.
 pub struct FanOut {
     feeds: Arc<Feeds>,
@@ -36,12 +38,13 @@ pub struct FanOut {
     step: StepSize,
     /// Entries that one take brings at most.
     take_max: usize,
+    noter: Option<Noter>,
 }
 
 impl FanOut {
     /// Into the inboxes of `feeds`, by steps as large as the stores take them.
     pub fn new(feeds: Arc<Feeds>) -> Self {
-        Self { feeds, known: KnownFeeds::default(), step: StepSize::default(), take_max: STEP_MAX }
+        Self { feeds, known: KnownFeeds::default(), step: StepSize::default(), take_max: STEP_MAX, noter: None }
     }
 
     /// Bounds a push step to `step_max` recipients and as many appends, and a take to `step_max` entries; at least 1,
@@ -49,6 +52,11 @@ impl FanOut {
     pub fn with_step_max(self, step_max: usize) -> Self {
         let most = step_max.clamp(1, STEP_MAX);
         Self { step: StepSize { recipients: most, appends: most }, take_max: most, ..self }
+    }
+
+    /// Lets the steps note what readers who are away are to be told.
+    pub fn with_noter(self, noter: Noter) -> Self {
+        Self { noter: Some(noter), ..self }
     }
 
     pub(crate) fn archive(&self) -> &Arc<dyn Archive> {

@@ -1,16 +1,16 @@
-//! What one push step brings to whom: the pure rule of [`FanOut::advance`](super::FanOut::advance).
+//! Which records one push step brings, and to which readers: the pure rule of [`FanOut::advance`](super::FanOut::advance).
 
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{APPENDS_MAX, Advance, STEP_MAX};
 use feedgate_common::{Bucket, FeedId, Progress, Record, UserNo};
 
-/// How much a push step takes on at most.
+/// The most that one push step does.
 #[derive(Debug, Clone, Copy)]
 pub struct StepSize {
-    /// Readers; one more than it has read of them is another step.
+    /// The most readers. Further readers are for the next step.
     pub recipients: usize,
-    /// Records times readers, but for one record at least.
+    /// The most appends: records times readers. A step takes at least one record, even if that is more.
     pub appends: usize,
 }
 
@@ -20,7 +20,8 @@ impl Default for StepSize {
     }
 }
 
-/// How many records ahead only have to be passed by: those of route pull before the first that is pushed.
+/// How many records at the start of `ahead` reach no inbox and are skipped: those of route pull before the first that is
+/// pushed.
 pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     match expected.last {
         Some(_) => 0,
@@ -28,8 +29,9 @@ pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     }
 }
 
-/// The largest step within `size`, or one record to one page of readers. `ahead` is not empty; `recipients` are the
-/// first of those whom the record in progress has not reached, or all.
+/// The largest step within `size`: several whole records, or one record for one page of readers. `ahead` is not empty.
+/// `recipients` are the first readers whom the record in progress has not reached, by number. If they are fewer than
+/// `size.recipients`, they are all of these readers.
 pub fn plan(
     (author, bucket): (UserNo, Bucket),
     expected: Progress,
@@ -39,12 +41,12 @@ pub fn plan(
 ) -> Advance {
     let passed = pulled(expected, ahead);
     if passed > 0 {
-        // It reaches no inbox, of whatever feed.
+        // These records reach no inbox, so any feed will do.
         let (feed, next) = (FeedId::MAIN, Progress::at(expected.done + passed as u64));
         return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![] };
     }
     let feed = ahead[0].feed;
-    // What is pulled is passed by, whatever its feed.
+    // Records of route pull reach no inbox, so their feed does not matter.
     let same_feed = ahead.iter().take_while(|record| record.route == Route::Pull || record.feed == feed).count();
     let last_page = recipients.len() < size.recipients;
     let whole_records = if expected.last.is_none() && last_page {
@@ -82,7 +84,7 @@ mod tests {
     }
 
     fn readers(n: u32) -> Vec<Recipient> {
-        (1..=n).map(|i| Recipient { reader: UserNo(i), generation: 1, from: 0, counter: 1 }).collect()
+        (1..=n).map(|i| Recipient { reader: UserNo(i), generation: 1, from: 0, counter: 1, listens: false }).collect()
     }
 
     #[test]

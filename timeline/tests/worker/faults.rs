@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::town::{NOW, Town, eventually, settings};
 use async_trait::async_trait;
 use feedgate_common::archive::{Publish, PullHead, Write};
-use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
+use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::{Archive, Doorbell, Jobs, UserNo};
@@ -45,7 +45,13 @@ impl Doorbell for Broken {
 
     async fn hot(&self, _head: PullHead) {}
 
-    async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
+    async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) -> bool {
+        true
+    }
+
+    async fn pass(&self, _node: &str, _session: u128, _message: &[u8]) {}
+
+    async fn seen(&self, _by: Onlooker<'_>) {}
 
     async fn confirm(&self, _users: &[UserNo]) {}
 

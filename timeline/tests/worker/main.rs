@@ -6,6 +6,7 @@ mod drain;
 mod fan_out;
 mod faults;
 mod pull;
+mod push;
 mod resume;
 mod shares;
 mod town;

@@ -8,12 +8,13 @@ use crate::town::{BACKFILL, NOW, Town, eventually, settings};
 use async_trait::async_trait;
 use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::change::Class;
-use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard};
+use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard, Onlooker};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::import::Import;
 use feedgate_common::{Archive, Doorbell, InboxKey, Op, UserNo, Watermarks};
 use feedgate_timeline::Settings;
+use feedgate_timeline::fanout::Step;
 
 /// What a node was told, in order.
 #[derive(Default)]
@@ -30,7 +31,7 @@ impl Told {
             Heard::Growth(growth) => {
                 told.grown.lock().expect("no test panics with it").extend(growth.inboxes.iter().map(|grown| grown.key));
             }
-            Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) => {}
+            Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) | Heard::Message { .. } | Heard::Seen(_) => {}
         }))
     }
 }
@@ -56,8 +57,16 @@ impl Doorbell for Meanwhile {
         self.inner.hot(head).await;
     }
 
-    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
-        self.inner.close(node, user, connection, why).await;
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) -> bool {
+        self.inner.close(node, user, connection, why).await
+    }
+
+    async fn pass(&self, node: &str, session: u128, message: &[u8]) {
+        self.inner.pass(node, session, message).await;
+    }
+
+    async fn seen(&self, by: Onlooker<'_>) {
+        self.inner.seen(by).await;
     }
 
     async fn confirm(&self, users: &[UserNo]) {
@@ -188,6 +197,22 @@ async fn what_is_addressed_to_a_reader_comes_at_once_and_stays_when_its_author_i
     town.delete(200).await;
     town.deliver().await;
     assert_eq!((town.shown(1).await, town.shown(2).await), (BTreeSet::new(), BTreeSet::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn i4_a_step_that_brings_what_is_pushed_also_tells_of_what_it_passes_by() {
+    let dir = tempfile::tempdir().unwrap();
+    let town = followers_of_user_0(dir.path(), 2).await;
+    town.publish(0, 100).await;
+    town.classify(0, Class::Pull).await;
+    town.publish(0, 101).await;
+    let fan_out = town.fan_out();
+    let bucket = town.no(1).bucket(town.stores.inboxes.buckets());
+    let step = fan_out.advance(town.no(0), bucket).await.unwrap();
+    let Step::Moved { growth, hot } = step else { panic!("{step:?}") };
+    assert_eq!((growth.records.len(), hot.map(|head| head.pull_seq)), (1, Some(1)));
+    let left = fan_out.advance(town.no(0), bucket).await.unwrap();
+    assert!(matches!(left, Step::AtHead(_)), "one step has passed both: {left:?}");
 }
 
 /// The inboxes were read last in 1970.

@@ -149,6 +149,10 @@ impl Town {
         living(&self.log(reader).await.entries).iter().map(|key| key.item.0).collect()
     }
 
+    pub(crate) fn feeds(&self) -> Arc<Feeds> {
+        self.feeds.clone()
+    }
+
     pub(crate) fn fan_out(&self) -> FanOut {
         FanOut::new(self.feeds.clone()).with_step_max(STEP_MAX)
     }
@@ -159,7 +163,18 @@ impl Town {
     }
 
     pub(crate) fn worker_on(&self, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Running {
-        let worker = Worker::new(self.fan_out(), jobs, doorbell, settings);
+        self.worker_of(self.fan_out(), jobs, doorbell, settings)
+    }
+
+    /// A worker that takes these steps.
+    pub(crate) fn worker_of(
+        &self,
+        fan_out: FanOut,
+        jobs: Arc<dyn Jobs>,
+        doorbell: Arc<dyn Doorbell>,
+        settings: Settings,
+    ) -> Running {
+        let worker = Worker::new(fan_out, jobs, doorbell, settings);
         let shutdown = CancellationToken::new();
         let (stop, pulse) = (shutdown.clone(), worker.pulse());
         Running { shutdown, pulse, task: tokio::spawn(async move { worker.run(stop).await }) }

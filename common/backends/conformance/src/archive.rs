@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a suite is a test: what fails says where")]
 
+mod announcements;
+mod comments;
 mod direct;
 mod events;
 mod everyone;
@@ -12,8 +14,14 @@ mod items;
 mod news;
 pub mod oracle;
 mod outbox;
+mod people;
+mod push;
+pub mod reactions;
+mod reposts;
 mod retries;
+mod revocations;
 mod shields;
+mod sights;
 mod window;
 
 use std::sync::Arc;
@@ -90,6 +98,63 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     events::reopened_work_is_finished_by_whoever_has_gone_through_it_since(open("redo").await).await;
     events::epochs_only_grow(&open).await;
     events::counts_follow_what_happens(open("counts").await).await;
+
+    revocations::a_revocation_only_moves_forward_and_outlives_a_restart(&open).await;
+    revocations::who_follows_the_list_misses_no_revocation(open("revocations").await).await;
+
+    announcements::an_accepted_write_is_announced_with_what_it_did(open("announced").await).await;
+    announcements::what_is_refused_or_repeated_or_changes_nothing_is_not_announced(open("unannounced").await).await;
+    announcements::i6_announcements_outlive_a_restart_until_they_are_forgotten(&open).await;
+    announcements::what_one_user_does_is_announced_in_its_order(open("announced-order").await).await;
+
+    sights::what_is_seen_only_moves_forward_and_outlives_a_restart(&open).await;
+    sights::of_devices_that_race_the_furthest_wins(open("sights").await).await;
+    sights::when_an_item_was_published_is_known_even_after_it_was_deleted(open("published").await).await;
+    people::s7_a_person_is_replaced_as_a_whole_and_outlives_a_restart(&open).await;
+    people::s7_cards_come_in_the_order_asked(open("cards").await).await;
+    people::s7_of_a_user_named_twice_one_counts_and_what_is_known_may_be_kept(open("kept-people").await).await;
+    people::s7_people_are_walked_by_number(open("walked").await).await;
+    people::s7_what_is_said_of_a_user_enters_no_log(open("no-log").await).await;
+    people::s7_calls_that_name_the_same_users_at_once_do_not_stop_each_other(open("same-users").await).await;
+
+    push::a_registered_device_is_listed_until_it_is_taken_away(&open).await;
+    push::a_user_has_so_many_devices_and_no_more(open("so-many").await).await;
+    push::a_push_step_is_told_who_listens(&open).await;
+    push::notes_of_one_reader_and_feed_are_one_notice(open("notes").await).await;
+    push::a_notice_that_was_sent_rests_and_a_newer_note_makes_it_due_again(open("rests").await).await;
+    push::a_notice_is_tried_again_until_it_is_dead(&open).await;
+    push::a_newer_note_outlives_the_end_of_the_one_before(open("outlives").await).await;
+    push::notes_that_come_at_the_same_time_are_all_counted(open("at-once").await).await;
+    push::due_notices_are_taken_by_one_each(open("takers").await).await;
+    push::what_is_addressed_is_noted_from_the_first_device_on(open("noted").await).await;
+
+    reactions::s1_a_reaction_is_in_the_set_once_or_not_at_all(open("reaction-set").await).await;
+    reactions::s1_one_call_answers_each_reaction_in_its_place(open("reaction-call").await).await;
+    reactions::s1_an_item_takes_so_many_kinds(open("reaction-kinds").await).await;
+    reactions::s1_a_count_is_the_size_of_its_set_after_any_race(open("reaction-race").await).await;
+    reactions::s1_the_list_of_who_reacted_pages_without_gap_or_repeat_while_others_react(open("reactors").await).await;
+    reactions::s1_with_its_item_all_of_it_is_gone_from_sight_at_once(open("reaction-ends").await).await;
+    reactions::s1_reactions_outlive_a_restart(&open).await;
+
+    comments::s3_comments_page_in_both_directions_without_gap_or_repeat_while_others_write(open("comments").await)
+        .await;
+    comments::s3_a_comment_says_what_was_written_and_what_it_was_edited_to(open("comment-says").await).await;
+    comments::s1_one_call_answers_each_comment_in_its_place(open("comment-call").await).await;
+    comments::s3_a_deleted_comment_leaves_a_placeholder_only_before_replies(open("placeholders").await).await;
+    comments::s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(open("comment-blocks").await).await;
+    comments::s3_a_page_that_meets_too_many_unseen_comments_goes_on(open("comment-flood").await).await;
+    comments::s3_with_its_item_every_comment_is_gone_from_sight_at_once(open("comment-ends").await).await;
+    comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
+    comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
+    comments::s1_comments_outlive_a_restart(&open).await;
+
+    reposts::s8_a_repost_keeps_what_it_names_through_edits_and_a_restart(&open).await;
+    reposts::s8_what_does_not_live_is_not_reposted(open("not-reposted").await).await;
+    reposts::s8_one_call_may_publish_an_item_and_repost_it(open("repost-call").await).await;
+    reposts::s8_history_may_bring_a_repost_before_its_original(open("repost-history").await).await;
+    reposts::s8_an_original_is_shown_as_it_is_now_to_who_may_see_it(open("originals").await).await;
+    reposts::s8_an_original_for_named_readers_stays_theirs(open("originals-direct").await).await;
+    reposts::s8_originals_answer_in_the_order_asked(open("originals-asked").await).await;
 
     news::an_author_with_too_many_followers_is_pulled(open_with("above", 2).await).await;
     news::i11_a_class_counts_from_the_next_item_and_what_follows_an_add_takes_its_route(open("class").await).await;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
-use feedgate_common::{Doorbell, Epoch, InboxKey, Position, UserNo};
+use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard, Onlooker};
+use feedgate_common::{Doorbell, Epoch, FeedId, InboxKey, Position, UserNo};
 use tokio::sync::Notify;
 
 /// Runs all tests of the doorbell. `open` gives a doorbell that nobody else rings, at a node called [`NODE`] that holds
@@ -20,6 +20,8 @@ pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     a_node_is_told_what_to_close(open().await).await;
     whoever_listens_hears_of_a_hot_author(open().await).await;
     everybody_is_told_whose_sessions_to_confirm(open().await).await;
+    a_node_is_told_that_its_reader_has_seen_more(open().await).await;
+    a_node_is_passed_what_devices_send(open().await).await;
     ringing_without_listeners_is_fine(open().await).await;
 }
 
@@ -33,6 +35,8 @@ struct Ear {
     closed: Mutex<Vec<(UserNo, u64, Closing)>>,
     hot: Mutex<BTreeSet<PullHead>>,
     confirm: Mutex<Vec<UserNo>>,
+    messages: Mutex<BTreeSet<(u128, Vec<u8>)>>,
+    seen: Mutex<BTreeSet<(InboxKey, String, u64)>>,
     news: Notify,
 }
 
@@ -49,6 +53,12 @@ impl Ear {
                 }
                 Heard::Hot(head) => drop(ear.hot.lock().expect("no test panics with it").insert(head)),
                 Heard::Confirm(users) => *ear.confirm.lock().expect("no test panics with it") = users.to_vec(),
+                Heard::Message { session, message } => {
+                    ear.messages.lock().expect("no test panics with it").insert((session, message.to_vec()));
+                }
+                Heard::Seen(Onlooker { key, node, connection }) => {
+                    ear.seen.lock().expect("no test panics with it").insert((key, node.to_owned(), connection));
+                }
                 Heard::Missed => {}
             }
             ear.news.notify_one();
@@ -120,6 +130,27 @@ async fn a_node_is_told_what_to_close(doorbell: Arc<dyn Doorbell>) {
     }
 }
 
+async fn a_node_is_told_that_its_reader_has_seen_more(doorbell: Arc<dyn Doorbell>) {
+    let ear = Arc::new(Ear::default());
+    let _listening = doorbell.listen(ear.on_heard());
+    let likes = InboxKey { feed: FeedId(2), ..inbox(4) };
+    for by in
+        [Onlooker { key: inbox(3), node: NODE, connection: 7 }, Onlooker { key: likes, node: "", connection: u64::MAX }]
+    {
+        let wanted = (by.key, by.node.to_owned(), by.connection);
+        let hear = async {
+            while !ear.seen.lock().expect("no test panics with it").contains(&wanted) {
+                doorbell.seen(by).await;
+                tokio::select! {
+                    () = ear.news.notified() => {}
+                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                }
+            }
+        };
+        crate::in_time(hear).await.expect("a node that is told again and again hears it");
+    }
+}
+
 async fn whoever_listens_hears_of_a_hot_author(doorbell: Arc<dyn Doorbell>) {
     let ears = [Arc::new(Ear::default()), Arc::new(Ear::default())];
     let _listening = ears.each_ref().map(|ear| doorbell.listen(ear.on_heard()));
@@ -159,9 +190,28 @@ async fn everybody_is_told_whose_sessions_to_confirm(doorbell: Arc<dyn Doorbell>
     }
 }
 
+async fn a_node_is_passed_what_devices_send(doorbell: Arc<dyn Doorbell>) {
+    let ear = Arc::new(Ear::default());
+    let _listening = doorbell.listen(ear.on_heard());
+    let passed = [(1, vec![]), (u128::MAX, b"{\"id\":2}".repeat(8000))];
+    let hear = async {
+        while *ear.messages.lock().expect("no test panics with it") != BTreeSet::from(passed.clone()) {
+            for (session, message) in &passed {
+                doorbell.pass(NODE, *session, message).await;
+            }
+            tokio::select! {
+                () = ear.news.notified() => {}
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            }
+        }
+    };
+    crate::in_time(hear).await.expect("a node is passed what is sent again and again, whole");
+}
+
 async fn ringing_without_listeners_is_fine(doorbell: Arc<dyn Doorbell>) {
     doorbell.ring(&growth(inbox(1))).await;
     doorbell.hot(PullHead { pull_seq: 1, author: UserNo(1) }).await;
     doorbell.close("nobody", UserNo(1), 1, Closing::Kicked).await;
     doorbell.confirm(&[UserNo(1)]).await;
+    doorbell.pass("nobody", 1, b"{}").await;
 }

@@ -56,7 +56,7 @@ pub async fn inboxes(open: impl AsyncFn() -> Arc<dyn Inboxes>) {
     builds::i3_a_builder_that_joins_takes_in_what_is_pushed_from_then_on(open().await).await;
     builds::i18_a_build_keeps_so_many_notes_and_no_more(open().await).await;
     builds::i10_what_was_noted_is_cut_as_what_is_pushed(open().await).await;
-    a_swap_needs_its_own_token(open().await).await;
+    a_swap_needs_its_own_placeholder(open().await).await;
     i3_what_a_rebuild_was_ahead_of_push_with_is_not_pushed_again(open().await).await;
     a_missing_inbox_says_so_everywhere(open().await).await;
     counts_follow_what_is_kept(open().await).await;
@@ -97,7 +97,7 @@ fn add(seq: u64, generation: u64) -> Entry {
 }
 
 fn follower(reader: UserNo, generation: u64) -> Recipient {
-    Recipient { reader, generation, from: 0, counter: 1000 }
+    Recipient { reader, generation, from: 0, counter: 1000, listens: false }
 }
 
 /// A step of `AUTHOR` in `READER`'s bucket that brings record `seq` alone.
@@ -142,12 +142,12 @@ async fn build(store: &Arc<dyn Inboxes>, reader: UserNo, epoch: u64, entries: Ve
 }
 
 /// The answer to a call that begins a build or joins it.
-fn begun(token: u64, notes: u64) -> Option<Begun> {
-    Some(Begun { token: life(token), notes })
+fn begun(placeholder: u64, notes: u64) -> Option<Begun> {
+    Some(Begun { placeholder: life(placeholder), notes })
 }
 
 async fn swap_in(store: &Arc<dyn Inboxes>, build: Build) {
-    let begun = Begun { token: build.epoch, notes: 0 };
+    let begun = Begun { placeholder: build.epoch, notes: 0 };
     assert_eq!(store.begin_build(build.key, build.epoch).await.unwrap(), Some(begun));
     assert!(store.finish_build(build).await.unwrap());
 }
@@ -333,14 +333,15 @@ pub async fn a_reader_gets_records_beyond_its_edge_alone(store: Arc<dyn Inboxes>
     assert!(entries(&store, place(2)).await.is_empty());
 }
 
-/// Neither a push that passes the reader nor a step of an edge takes the token away.
-pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
-    let begin = async |token| assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), begun(token, 0));
-    let finish = async |token| store.finish_build(built(READER, token, vec![add(1, 5)])).await.unwrap();
+/// Neither a push that passes the reader nor a step of an edge takes the placeholder away.
+pub async fn a_swap_needs_its_own_placeholder(store: Arc<dyn Inboxes>) {
+    let begin =
+        async |placeholder| assert_eq!(store.begin_build(KEY, life(placeholder)).await.unwrap(), begun(placeholder, 0));
+    let finish = async |placeholder| store.finish_build(built(READER, placeholder, vec![add(1, 5)])).await.unwrap();
     assert!(!finish(1).await, "never begun");
     begin(2).await;
     assert_eq!(store.begin_build(KEY, life(3)).await.unwrap(), begun(2, 0), "the one that stands is everybody's");
-    assert!(!finish(3).await, "a token that does not stand");
+    assert!(!finish(3).await, "a placeholder that does not stand");
     store.advance(step(&store, 1, vec![follower(READER, 11)])).await.unwrap();
     let follow = edge(12, true, Progress::at(1), vec![]);
     assert_eq!(store.step_edge(follow).await.unwrap(), EdgeStepped::Building);
@@ -353,7 +354,7 @@ pub async fn a_swap_needs_its_own_token(store: Arc<dyn Inboxes>) {
     begin(5).await;
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [None], "nothing is served before the swap");
     assert!(finish(5).await);
-    assert!(!finish(5).await, "a token is good for one swap");
+    assert!(!finish(5).await, "a placeholder is good for one swap");
     assert_eq!(store.begin_build(KEY, life(6)).await.unwrap(), None, "the inbox exists");
     assert_eq!(store.heads(&[KEY]).await.unwrap(), [Some(Position { epoch: life(5), offset: 1 })]);
 }

@@ -7,7 +7,9 @@
 //!   it stands last.
 
 use compact_str::CompactString;
-use feedgate_common::{Bucket, DisplayKey, Epoch, FeedId, InboxKey, ItemId, UserNo};
+use feedgate_common::change::{Class, Op, Route};
+use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::{Bucket, DisplayKey, Epoch, FeedId, InboxKey, ItemId, Position, UserNo};
 
 /// A value that is written as bytes and read back. The format on disk is made of these.
 pub trait Code: Sized {
@@ -88,29 +90,46 @@ macro_rules! newtypes {
     )*};
 }
 
-newtypes!(UserNo, ItemId, FeedId, Bucket, Epoch);
+newtypes!(UserNo, ItemId, FeedId, Bucket, Epoch, Shields);
 
-impl Code for DisplayKey {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.rank.put(out);
-        self.item.put(out);
-    }
+/// Implements [`Code`] for a struct as its fields in the order named.
+macro_rules! fields {
+    ($row:ident { $($field:ident),+ }) => {
+        impl $crate::codec::Code for $row {
+            fn put(&self, out: &mut Vec<u8>) {
+                $(self.$field.put(out);)+
+            }
 
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        Some(Self { rank: Code::take(from)?, item: Code::take(from)? })
-    }
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                Some(Self {
+                    $($field: $crate::codec::Code::take(from)?,)+
+                })
+            }
+        }
+    };
+}
+pub(crate) use fields;
+
+fields!(DisplayKey { rank, item });
+fields!(InboxKey { reader, feed });
+fields!(Position { epoch, offset });
+
+/// Implements [`Code`] for types of numbered values as their numbers.
+macro_rules! numbered {
+    ($($name:ty),*) => {$(
+        impl Code for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.push(*self as u8);
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                Self::from_u8(u8::take(from)?)
+            }
+        }
+    )*};
 }
 
-impl Code for InboxKey {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.reader.put(out);
-        self.feed.put(out);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        Some(Self { reader: Code::take(from)?, feed: Code::take(from)? })
-    }
-}
+numbered!(Op, Route, Class, Shield);
 
 impl Code for [u8; 16] {
     fn put(&self, out: &mut Vec<u8>) {
@@ -150,7 +169,7 @@ impl Code for CompactString {
     }
 }
 
-/// A text of at most 255 bytes that other fields of a row may follow; not for keys.
+/// A text of at most 65,535 bytes that other fields of a row may follow; not for keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Short(pub CompactString);
 

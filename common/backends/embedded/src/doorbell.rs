@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use feedgate_common::UserNo;
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Doorbell, Growth, Heard, Listening, OnHeard};
+use feedgate_common::doorbell::{Closing, Doorbell, Growth, Heard, Listening, OnHeard, Onlooker};
 use feedgate_common::error::Result;
 
 /// Listeners by the number they were given.
@@ -42,8 +42,17 @@ impl Doorbell for EmbeddedDoorbell {
         self.tell(Heard::Hot(head));
     }
 
-    async fn close(&self, _node: &str, user: UserNo, connection: u64, why: Closing) {
+    async fn close(&self, _node: &str, user: UserNo, connection: u64, why: Closing) -> bool {
         self.tell(Heard::Close { user, connection, why });
+        true
+    }
+
+    async fn pass(&self, _node: &str, session: u128, message: &[u8]) {
+        self.tell(Heard::Message { session, message });
+    }
+
+    async fn seen(&self, by: Onlooker<'_>) {
+        self.tell(Heard::Seen(by));
     }
 
     async fn confirm(&self, users: &[UserNo]) {

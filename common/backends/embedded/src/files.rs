@@ -7,6 +7,7 @@ use std::sync::Arc;
 use fjall::{KeyspaceCreateOptions, PersistMode, SingleWriterTxDatabase};
 use parking_lot::Mutex;
 
+use crate::answered::Answered;
 use crate::table::Space;
 use crate::view::{Spaces, View};
 use crate::{disk, fjall_log};
@@ -42,6 +43,8 @@ pub(crate) struct Files {
 pub(crate) struct Store {
     pub(crate) db: SingleWriterTxDatabase,
     pub(crate) spaces: Spaces,
+    /// Up to where the journals were answered.
+    pub(crate) answered: Answered,
 }
 
 impl Store {
@@ -102,6 +105,6 @@ impl Files {
         let open = |space: Space| db.keyspace(space.name(), options);
         let [archive, items, positions] = Space::ALL;
         let spaces = Arc::new([open(archive)?, open(items)?, open(positions)?]);
-        Ok(Store { db, spaces })
+        Ok(Store { db, spaces, answered: Answered::open(&self.dir)? })
     }
 }

@@ -31,10 +31,13 @@ use crate::inboxes::{EmbeddedInboxes, Settings};
 use crate::manifest::{Counters, Manifest};
 use crate::request::Durability;
 use crate::vital::Vital;
-use crate::{EmbeddedArchive, EmbeddedDoorbell, EmbeddedJobs, EmbeddedSessions};
+use crate::{EmbeddedArchive, EmbeddedDoorbell, EmbeddedJobs, EmbeddedSessions, Kept, answered};
 
 /// How often it is checked whether the Archive has begun a new journal.
 const NOTED_EVERY: Duration = Duration::from_secs(1);
+
+/// The file in a data directory that is being restored. No server opens such a directory.
+pub(crate) const UNFINISHED: &str = "restoring";
 
 /// The options with which a data directory is opened.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +48,8 @@ pub struct Opening {
     pub pull_above: u64,
     /// Whether to go on with what is left if the Archive has lost files or records.
     pub accept_loss: bool,
+    /// How long what other programs are told is kept.
+    pub kept: Kept,
 }
 
 /// The open stores of one data directory. They stay open, and the directory cannot be opened again, until the last
@@ -77,7 +82,10 @@ impl Embedded {
     /// `Unavailable`, naming `dir`, if it cannot be used or another process has it open; `Corrupt` if what it holds is
     /// damaged. No stored data is changed then.
     pub fn open(dir: &Path, buckets: u16) -> Result<Self> {
-        Self::open_with(dir, Opening { buckets, pull_above: DEFAULT_PULL_ABOVE, accept_loss: false })
+        Self::open_with(
+            dir,
+            Opening { buckets, pull_above: DEFAULT_PULL_ABOVE, accept_loss: false, kept: Kept::default() },
+        )
     }
 
     /// Opens or creates the stores in `dir` as `opening` says. Blocks as [`Embedded::open`] does.
@@ -86,16 +94,19 @@ impl Embedded {
     /// The errors of [`Embedded::open`]. With `accept_loss` a lost file or record is no error; what is left is opened.
     pub fn open_with(dir: &Path, opening: Opening) -> Result<Self> {
         let lock = lock(dir)?;
+        finished(dir)?;
         let place = dir.join("archive");
         let found = Manifest::read(dir)?;
         let missing = found.as_ref().and_then(|found| found.missing(&place));
         let missing = missing.map(|file| format!("{} is missing", file.display()));
         let mut lost = accept(opening, dir, missing)?;
+        lost |= accept(opening, dir, answered::lost(&place).map_err(|error| unread(&place, error))?)?;
         let database = Database::open(&place).map_err(|error| unopened(&place, error))?;
-        let Opening { buckets, pull_above, .. } = opening;
+        let Opening { buckets, pull_above, kept, .. } = opening;
         let settings = Settings { buckets, ..Settings::default() };
         let (archive, inboxes, epoch) = wait(async {
-            let archive = EmbeddedArchive::open(database.clone(), buckets).await?.with_pull_above(pull_above);
+            let archive = EmbeddedArchive::open(database.clone(), buckets).await?;
+            let archive = archive.with_pull_above(pull_above).with_kept(kept);
             if let Some(found) = &found {
                 let behind = found.ahead_of(&archive.counters()?);
                 let behind = behind.map(|what| format!("a part of {} is missing: {what}", place.display()));
@@ -168,7 +179,7 @@ impl Embedded {
 }
 
 /// Writes a manifest of the Archive as it is now, and answers it.
-fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
+pub(crate) fn note(dir: &Path, counters: Counters) -> Result<Manifest> {
     let place = dir.join("archive");
     let manifest = Manifest::of(&place, counters).map_err(|error| {
         StoreError::unavailable(format_args!("cannot list {}: {error}", place.display())).with_source(error)
@@ -211,6 +222,21 @@ fn accept(opening: Opening, dir: &Path, lost: Option<String>) -> Result<bool> {
     }
 }
 
+/// `Corrupt` if `dir` is being restored, or was to be.
+fn finished(dir: &Path) -> Result<()> {
+    if !dir.join(UNFINISHED).exists() {
+        return Ok(());
+    }
+    Err(StoreError::corrupt(format_args!(
+        "the data directory {} was to be restored, and that did not come to its end: empty it, and restore it again",
+        dir.display()
+    )))
+}
+
+fn unread(place: &Path, error: std::io::Error) -> StoreError {
+    StoreError::unavailable(format_args!("cannot read {}: {error}", place.display())).with_source(error)
+}
+
 /// The error of an Archive that cannot be opened, with its directory and what to do.
 fn unopened(place: &Path, error: StoreError) -> StoreError {
     let place = place.display();
@@ -229,7 +255,7 @@ fn unopened(place: &Path, error: StoreError) -> StoreError {
 
 /// Makes the names of the stores' directories survive a loss of power. The stores sync what is in their directories,
 /// not the names of the directories themselves.
-fn make_names_durable(dir: &Path) -> Result<()> {
+pub(crate) fn make_names_durable(dir: &Path) -> Result<()> {
     let sync = |dir: &Path| File::open(dir).and_then(|dir| dir.sync_all());
     // A parent directory that may not be opened existed before.
     _ = dir.canonicalize().map(|dir| dir.parent().map(sync));
@@ -238,7 +264,7 @@ fn make_names_durable(dir: &Path) -> Result<()> {
     })
 }
 
-fn lock(dir: &Path) -> Result<File> {
+pub(crate) fn lock(dir: &Path) -> Result<File> {
     let unusable = |error: std::io::Error| {
         let unusable = format_args!("the data directory {} cannot be used: {error}", dir.display());
         StoreError::unavailable(unusable).with_source(error)
@@ -256,7 +282,7 @@ fn lock(dir: &Path) -> Result<File> {
 }
 
 /// Waits on this thread, without a runtime, for a future that the stores' own threads complete.
-fn wait<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
 
     impl Wake for Unpark {

@@ -7,6 +7,7 @@
 //!   Inboxes ───▶ a log of their own, and memory
 //!   Jobs ──────▶ memory, filled from the Archive
 //!   Doorbell ──▶ a call within the process          [`Embedded`] opens all five
+//!                                                   [`backup`] copies the database, and makes it again
 //! ```
 //!
 //! Invariant: whatever a caller reads of the Archive and the inboxes has already survived a crash (see [`database`]).
@@ -18,7 +19,9 @@
 //! [`inboxes`] are kept apart, in files of their own. The stores of a cluster come next, beginning with
 //! [`feedgate_postgres`](../feedgate_postgres/index.html).
 
+mod answered;
 pub mod archive;
+pub mod backup;
 pub mod codec;
 pub mod database;
 mod disk;
@@ -28,15 +31,17 @@ mod fjall_log;
 mod home;
 pub mod inboxes;
 pub mod jobs;
+mod journal;
 mod manifest;
 mod request;
+mod rows;
 pub mod sessions;
 pub mod table;
 pub mod view;
 mod vital;
 mod writer;
 
-pub use archive::EmbeddedArchive;
+pub use archive::{EmbeddedArchive, Kept};
 pub use database::Database;
 pub use doorbell::EmbeddedDoorbell;
 pub use home::{Embedded, Opening};

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Without this file a store whose files were removed would look like a new one, or like one in which nothing has
-//! happened for long. The file notes only what never shrinks; at the next opening none of it may be less. Two losses
-//! are not found: that of a journal which is not the newest, and, after a crash, that of a journal's end.
+//! happened for long. The file notes only what never shrinks; at the next opening none of it may be less. What is
+//! damaged within a journal, or lost between two, is found by other means (the files `journal.rs` and `answered.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use feedgate_common::error::{Result, StoreError};
 use serde::{Deserialize, Serialize};
 
-use crate::disk;
+use crate::{answered, disk, journal};
 
 /// The name of the file in the data directory.
 const NAME: &str = "manifest";
@@ -74,6 +74,9 @@ impl Manifest {
                 files.push(current);
             }
         }
+        if archive.join(answered::NAME).exists() {
+            files.push(answered::NAME.to_owned());
+        }
         files.sort_unstable();
         Ok(Self { format: FORMAT, journal: newest_journal(archive)?.unwrap_or(0), files, counters })
     }
@@ -100,7 +103,7 @@ impl Manifest {
         let file = self.files.iter().map(|file| archive.join(file)).find(|path| !path.exists());
         let has_journal =
             newest_journal(archive).is_ok_and(|newest| newest.is_some_and(|newest| newest >= self.journal));
-        file.or_else(|| (!has_journal).then(|| archive.join(format!("{}.jnl", self.journal))))
+        file.or_else(|| (!has_journal).then(|| journal::path(archive, self.journal)))
     }
 
     /// Describes a counter that was noted with a greater value than it has in `now`; `None` if there is none.
@@ -119,11 +122,7 @@ impl Manifest {
 }
 
 fn newest_journal(archive: &Path) -> io::Result<Option<u64>> {
-    let number = |entry: io::Result<fs::DirEntry>| {
-        entry.map(|entry| entry.file_name().to_str()?.strip_suffix(".jnl")?.parse().ok())
-    };
-    let numbers: Vec<Option<u64>> = fs::read_dir(archive)?.map(number).collect::<io::Result<_>>()?;
-    Ok(numbers.into_iter().flatten().max())
+    Ok(journal::range(archive)?.map(|journals| *journals.end()))
 }
 
 #[cfg(test)]

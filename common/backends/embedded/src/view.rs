@@ -123,6 +123,12 @@ impl<'a> Tx<'a> {
         self.inner.insert(&self.spaces[T::SPACE as usize], key_bytes::<T>(key), row_bytes::<T>(row));
     }
 
+    /// Sets the bytes of a row as another store has them.
+    pub(crate) fn put_raw(&mut self, space: Space, key: Vec<u8>, row: Vec<u8>) {
+        self.wrote = true;
+        self.inner.insert(&self.spaces[space as usize], key, row);
+    }
+
     /// Removes the row at `key`, if there is one.
     pub fn remove<T: Table>(&mut self, key: &T::Key) {
         self.wrote = true;

@@ -30,7 +30,7 @@ use crate::files::{Files, Store};
 use crate::request::{Durability, Request};
 use crate::view::{Spaces, Tx, View};
 use crate::vital::{LOOK, Vital};
-use crate::{disk, fjall_log};
+use crate::{answered, disk, fjall_log};
 
 /// The most operations that one sync covers. With more, the first one would wait longer.
 const GROUP_MAX: usize = 256;
@@ -188,9 +188,10 @@ impl Writer {
 
     /// Makes the group as durable as `strictest` says, and publishes the view that shows it.
     fn settle(&mut self, strictest: Durability, wrote: bool, ops: usize) -> fjall::Result<u64> {
-        let Some(store) = &self.store else { return Err(Error::Poisoned) };
+        let Some(store) = &mut self.store else { return Err(Error::Poisoned) };
         if self.unsynced && strictest == Durability::Synced {
             store.db.persist(PersistMode::SyncData)?;
+            store.answered.follow()?;
             self.unsynced = false;
             self.group += 1;
             tracing::debug!(target: "feedgate::durable", group = self.group, ops, "synced");
@@ -244,6 +245,11 @@ impl Writer {
         }
         self.published.store(None);
         self.store = None;
+        match answered::lost(self.files.dir()) {
+            Ok(None) => {}
+            Ok(Some(lost)) => return self.vital.dies(lost),
+            Err(error) => return self.vital.fails("it cannot be read", &error),
+        }
         match self.files.open().and_then(Store::proven) {
             Ok(store) => {
                 self.files.tell_reopened();

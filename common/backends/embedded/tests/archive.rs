@@ -9,6 +9,7 @@ use feedgate_common::archive::Archive;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_conformance::archive::oracle::{History, Step, i4_feeds_agree_with_the_naive_rule};
+use feedgate_conformance::archive::reactions::s1_counts_are_the_sizes_of_the_sets_after_any_schedule;
 use feedgate_embedded::{Database, EmbeddedArchive};
 use proptest::prelude::*;
 
@@ -46,6 +47,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn s1_counts_are_the_sizes_of_the_sets(
+        schedule in proptest::collection::vec((0usize..3, 0usize..3, 0usize..4, any::<bool>()), 0..40),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        runtime.block_on(async {
+            let archive = open(dir.path(), 10).await;
+            s1_counts_are_the_sizes_of_the_sets_after_any_schedule(archive, &schedule).await;
+        });
+    }
 
     #[test]
     fn i4_feeds_agree_with_the_naive_rule_for_any_history(

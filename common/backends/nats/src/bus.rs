@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
 use async_nats::connection::State;
-use async_nats::jetstream::context::{AccountError, Context, ContextBuilder};
+use async_nats::jetstream::context::{AccountError, AccountErrorKind, Context, ContextBuilder};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
@@ -87,6 +87,17 @@ pub enum BusError {
         #[source]
         why: AccountError,
     },
+}
+
+impl BusError {
+    /// Whether waiting may help: nobody answers yet, or JetStream has not answered in time.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::NoJetStream { why, .. } => matches!(why.kind(), AccountErrorKind::TimedOut),
+            _ => false,
+        }
+    }
 }
 
 /// One connection to NATS, shared by its clones. Cloning it is cheap.

@@ -4,6 +4,8 @@
 //!   NatsJobs ─────▶ JetStream: FEED_WORK, the queue of fan-out work
 //!          └──────▶ JetStream: FEED, what was accepted, for programs outside Feedgate
 //!   NatsDoorbell ─▶ core NATS: feed.node.<node>, wakes, feed.all.>, what every node is told; nothing is kept
+//!   NatsIntake ───▶ JetStream: FEED_IN, calls of backends; FEED_REFUSED, those that were refused
+//!          └──────▶ core NATS: feed.call.>, calls that are answered; nothing is kept
 //!        Bus ─────── one connection under all of it, which connects again by itself
 //! ```
 //!
@@ -15,21 +17,20 @@
 //!
 //! # What outsiders get
 //!
-//! Stream `FEED` holds a message per accepted event, under `feed.event.fan-out.<author>` (the author's outbox has
-//! grown), `feed.event.edge.<reader>.<author>` (an edge has changed) and `feed.event.direct.<reader>` (something was
-//! addressed to the reader), with the same in JSON: `{"v":1,"kind":"fan-out","author":7}`,
-//! `{"v":1,"kind":"edge","reader":3,"author":7}` or `{"v":1,"kind":"direct","reader":3}`. It says *that* something
-//! changed, not what; the HTTP API says what. The numbers are Feedgate's own for its users. An event may be there
-//! several times, and may be missing if NATS was away: nothing in Feedgate reads this stream. It is kept for an hour and
-//! holds at most 256 MiB; beyond that the oldest events go first.
+//! Stream `FEED` holds a message for each accepted write, under `feed.event.<kind>.<user>`, with names, item id and
+//! version as JSON ([`PublicEvent`](feedgate_common::announce::PublicEvent)). A relay in each worker takes them from the
+//! Archive, so none is missing, whatever happens to NATS meanwhile. One may be there twice, under one id. Nothing in
+//! Feedgate reads this stream. By default it is kept for a day and holds at most 256 MiB; the oldest events go first.
 //!
 //! Invariants: no call waits for NATS longer than its bound; whatever NATS loses comes again from the Archive
-//! (jobs) or was allowed to be lost (wakes, events for outsiders).
+//! (jobs, events until they are acknowledged) or was allowed to be lost (wakes).
 
 mod bus;
 mod doorbell;
+mod intake;
 mod jobs;
 
 pub use bus::{Bus, BusError};
 pub use doorbell::NatsDoorbell;
+pub use intake::{IntakeSettings, NatsIntake};
 pub use jobs::{NatsJobs, Settings};

@@ -57,7 +57,9 @@ fn ear() -> (OnHeard, mpsc::Receiver<Word>) {
             Heard::Hot(head) => Word::Hot(head),
             Heard::Missed => Word::Missed,
             Heard::Close { connection, .. } => Word::Close(connection),
+            Heard::Seen(by) => Word::Seen(by.key, by.node.to_owned(), by.connection),
             Heard::Confirm(users) => Word::Confirm(users.to_vec()),
+            Heard::Message { message, .. } => Word::Message(message.to_vec()),
         };
         _ = tell.try_send(word);
     };
@@ -71,6 +73,8 @@ enum Word {
     Missed,
     Close(u64),
     Confirm(Vec<UserNo>),
+    Message(Vec<u8>),
+    Seen(InboxKey, String, u64),
 }
 
 /// Everything up to `wanted`.
@@ -233,14 +237,16 @@ async fn i18_a_listener_that_is_too_slow_loses_wakes_and_is_told_so() {
     for _ in 0..RUNG {
         doorbell.ring(&growth(&[1])).await;
     }
-    // All of them have reached the listener's connection when this one is answered.
+    // The server keeps the order of messages. So when it answers this, it has sent all rings to the listener.
     doorbell.ping().await.unwrap();
     drop(go_on);
     let mut wakes = 0;
     loop {
         match timeout(SOON, heard.recv()).await.unwrap().unwrap() {
             Word::Missed => break,
-            Word::Growth(_) | Word::Hot(_) | Word::Close(_) | Word::Confirm(_) => wakes += 1,
+            Word::Growth(_) | Word::Hot(_) | Word::Close(_) | Word::Confirm(_) | Word::Message(_) | Word::Seen(..) => {
+                wakes += 1
+            }
         }
     }
     assert!(wakes < RUNG, "{wakes} of {RUNG} waited in memory");

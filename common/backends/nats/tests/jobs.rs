@@ -1,5 +1,5 @@
 //! The job queue on a real nats-server against the promises of its trait, and what is its own: several workers,
-//! what outsiders see, two versions side by side.
+//! what other programs get, two versions side by side.
 
 mod support;
 
@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream;
-use feedgate_common::jobs::{Job, Lane};
-use feedgate_common::{Jobs, UserNo};
+use feedgate_common::announce::{Act, Announcement, Outlet, PublicEvent};
+use feedgate_common::jobs::Lane;
+use feedgate_common::{ItemId, Jobs, UserNo};
 use feedgate_engines::Nats;
 use feedgate_nats::{NatsJobs, Settings};
 use futures_util::StreamExt;
@@ -136,25 +137,34 @@ async fn a_job_of_a_newer_version_waits_for_a_newer_worker_and_garbage_does_not(
     assert!(work.get_last_raw_message_by_subject("feed.work.news.1").await.is_ok(), "the newer one is there");
 }
 
+fn event(number: u64, act: Act, (user, other): (&str, Option<&str>)) -> PublicEvent {
+    let item = other.is_none().then_some(ItemId(7));
+    let told = Announcement { act, user: UserNo(1), other: None, item, version: None, at: 5, detail: None };
+    PublicEvent::new((number, told), user.parse().expect("a name"), other.map(|name| name.parse().expect("a name")))
+}
+
 #[tokio::test]
-async fn outsiders_see_every_event_as_documented() {
+async fn other_programs_get_every_event_once_as_documented() {
     let server = Nats::start();
     let jobs = jobs(&server, &Settings::default()).await;
-    let outside = async_nats::connect(server.url()).await.unwrap();
-    let mut live = outside.subscribe("feed.event.>").await.unwrap();
-    // A flush only sends; once this is answered, that nobody is there, the subscription stands.
-    assert!(outside.request("nobody", "".into()).await.is_err());
-    let (reader, author) = (UserNo(3), UserNo(7));
-    jobs.put(&[fan_out(7), Job::Edge { reader, author }, fan_out(7), Job::Direct { reader }]).await.unwrap();
-    let fan_out = ("feed.event.fan-out.7", r#"{"v":1,"kind":"fan-out","author":7}"#);
-    let edge = ("feed.event.edge.3.7", r#"{"v":1,"kind":"edge","reader":3,"author":7}"#);
-    let direct = ("feed.event.direct.3", r#"{"v":1,"kind":"direct","reader":3}"#);
-    for (subject, payload) in [fan_out, edge, fan_out, direct] {
-        let message = timeout(SOON, live.next()).await.unwrap().unwrap();
-        assert_eq!((&*message.subject, std::str::from_utf8(&message.payload).unwrap()), (subject, payload));
+    let jetstream = jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let events = [event(1, Act::Publish, ("ann.smith", None)), event(2, Act::Follow, ("bob", Some("ann.smith")))];
+    jobs.publish(&events).await.unwrap();
+    jobs.publish(&events).await.unwrap();
+    jetstream.delete_stream("FEED").await.unwrap();
+    jobs.publish(&events).await.expect("a stream that was lost is made anew");
+    jobs.publish(&events).await.unwrap();
+
+    let stream = jetstream.get_stream("FEED").await.unwrap();
+    assert_eq!(stream.cached_info().state.messages, 2, "what is published again is kept once");
+    let published = (
+        "feed.event.publish.ann%2Esmith",
+        r#"{"v":1,"id":"5-1","kind":"publish","author":"ann.smith","item":"7","at":5}"#,
+    );
+    let followed =
+        ("feed.event.follow.bob", r#"{"v":1,"id":"5-2","kind":"follow","author":"ann.smith","reader":"bob","at":5}"#);
+    for (sequence, wanted) in (1..).zip([published, followed]) {
+        let message = stream.get_raw_message(sequence).await.unwrap();
+        assert_eq!((&*message.subject, std::str::from_utf8(&message.payload).unwrap()), wanted);
     }
-    let jetstream = jetstream::new(outside);
-    let kept = async || jetstream.get_stream("FEED").await.unwrap().cached_info().state.messages == 4;
-    eventually("they are kept for who comes later", kept).await;
-    assert_eq!(jobs.pending().await.unwrap(), 3, "equal work is merged, events are not");
 }

@@ -139,7 +139,7 @@ async fn the_jobs_of_a_killed_worker_go_to_another_within_two_seconds_or_so_at_d
         runtime.block_on(async {
             let jobs = NatsJobs::open(Bus::connect(&url).await.unwrap(), Settings::default()).await.unwrap();
             let taken = take(&jobs).await;
-            // Not dropped: that would give everything back.
+            // The queue is not dropped, because a drop would give all of its jobs back.
             std::mem::forget(jobs);
             taken.job
         })

@@ -62,7 +62,7 @@ async fn read(archive: Arc<PostgresArchive>, item: ItemId, calls: usize) -> Outc
     Ok(took)
 }
 
-/// An item of 200 bytes.
+/// Publishes an item of 200 bytes, and answers its id.
 async fn publish(archive: &PostgresArchive) -> Outcome<ItemId> {
     let publish = Publish::new("ann".parse()?, Body::parse(format!("{{\"text\":\"{}\"}}", "x".repeat(189)))?);
     match archive.write(vec![Write::Publish(publish)], 1_800_000_000_000).await?.remove(0) {

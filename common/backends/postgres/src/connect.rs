@@ -30,12 +30,15 @@ const MIGRATION: Duration = Duration::from_secs(3600);
 
 /// The settings of every connection. Sequential scans are off, so each statement reads along indexes and does not get
 /// slower with the size of the tables. A planner without statistics, as on a new store, might choose otherwise.
-const SESSION: [(&str, &str); 8] = [
+const SESSION: [(&str, &str); 9] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("jit", "off"),
+    // A statement is planned once for each connection. Its plan does not depend on what is asked, and planning some of
+    // them takes longer than carrying them out.
+    ("plan_cache_mode", "force_generic_plan"),
     // No statement runs longer than its caller waits.
     ("statement_timeout", "5s"),
     ("lock_timeout", "4s"),
@@ -43,7 +46,17 @@ const SESSION: [(&str, &str); 8] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 1] = [(1, "archive", include_str!("../migrations/0001_archive.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 9] = [
+    (1, "archive", include_str!("../migrations/0001_archive.sql")),
+    (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
+    (3, "sights", include_str!("../migrations/0003_sights.sql")),
+    (4, "push", include_str!("../migrations/0004_push.sql")),
+    (5, "announcements", include_str!("../migrations/0005_announcements.sql")),
+    (6, "reactions", include_str!("../migrations/0006_reactions.sql")),
+    (7, "people", include_str!("../migrations/0007_people.sql")),
+    (8, "reposts", include_str!("../migrations/0008_reposts.sql")),
+    (9, "comments", include_str!("../migrations/0009_comments.sql")),
+];
 
 /// The options with which an Archive connects.
 #[derive(Debug, Clone, Copy)]

@@ -25,39 +25,57 @@
 //! and loads the rows of a write, asks [`feedgate_common::accept`] for the decision, and stores the result. In a cluster
 //! the inboxes lie elsewhere: see [`feedgate_redis`](../feedgate_redis/index.html).
 
+mod announcements;
+mod comments;
 mod connect;
 mod epochs;
 mod events;
 mod fault;
 mod feeds;
 mod groups;
+mod people;
 mod pool;
+mod push;
+mod reactions;
 mod read;
+mod revocations;
 mod rows;
+mod sights;
 mod users;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use compact_str::CompactString;
+use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    self, ArchiveCounts, Author, Content, EdgeStates, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items,
-    Names, News, Outbox, Outboxes, Outstanding, PullHead, Recipient, Refused, Status, Transfer, Write, Writes, Written,
-    may_be_foreign_id,
+    self, Announcements, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Event, Events,
+    FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes, Outstanding,
+    People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Revocation, Revocations,
+    Settled, Sights, Status, Transfer, Write, Writes, Written, may_be_foreign_id,
+};
+use feedgate_common::around::{
+    Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
+    ReactionKind, Uncommented, Unreacted, Viewer,
 };
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
+use feedgate_common::people::{Card, Person};
 use feedgate_common::{
-    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo,
-    Watermarks,
+    Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
+    PullSeq, Seen, UserId, UserNo, Watermarks,
 };
+
+use futures_util::stream::BoxStream;
 
 pub use connect::Options;
 use epochs::Epochs;
 use pool::{Pool, work};
+use push::{devices, notices};
 use read::lists::List;
-use read::{Lows, SharedItems, SharedNews, counts, door, export, graph, items, lists, push};
+use read::{Lows, SharedItems, SharedNews, content, counts, export, graph, items, lists, push as recipients};
 use users::Users;
 use write::{Queue, Settings};
 
@@ -137,6 +155,17 @@ impl Items for PostgresArchive {
         self.items.get(ids).await
     }
 
+    async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
+        match viewer {
+            Viewer::Backend => self.items.get(ids).await,
+            Viewer::User(user) => self.pool.read(work!(|connection| items::originals(connection, ids, user))).await,
+        }
+    }
+
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+        self.pool.read(work!(|connection| sights::published(connection, ids))).await
+    }
+
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
         if !may_be_foreign_id(foreign_id) {
             return Ok(None);
@@ -151,7 +180,7 @@ impl Items for PostgresArchive {
         before: Option<DisplayKey>,
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
-        self.pool.snapshot(work!(|connection| door::profile(connection, author, feed, before, limit))).await
+        self.pool.snapshot(work!(|connection| content::profile(connection, author, feed, before, limit))).await
     }
 
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
@@ -162,7 +191,7 @@ impl Items for PostgresArchive {
 #[async_trait]
 impl Outboxes for PostgresArchive {
     async fn outbox(&self, author: UserNo, after: OutboxSeq, limit: usize) -> Result<Outbox> {
-        self.pool.read(work!(|connection| push::outbox(connection, author, after, limit))).await
+        self.pool.read(work!(|connection| recipients::outbox(connection, author, after, limit))).await
     }
 
     async fn author(&self, author: UserNo) -> Result<Author> {
@@ -177,12 +206,12 @@ impl Outboxes for PostgresArchive {
         after: Option<UserNo>,
         limit: usize,
     ) -> Result<Vec<Recipient>> {
-        let share = push::Share { author, bucket, buckets, layout: self.buckets };
-        self.pool.read(work!(|connection| push::recipients(connection, share, after, limit))).await
+        let share = recipients::Share { author, bucket, buckets, layout: self.buckets };
+        self.pool.read(work!(|connection| recipients::recipients(connection, share, after, limit))).await
     }
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
-        self.pool.read(work!(|connection| push::all_recipients(connection, author, limit))).await
+        self.pool.read(work!(|connection| recipients::all_recipients(connection, author, limit))).await
     }
 
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
@@ -190,11 +219,11 @@ impl Outboxes for PostgresArchive {
     }
 
     async fn pull_head(&self) -> Result<PullSeq> {
-        self.pool.read(work!(|connection| push::pull_head(connection))).await
+        self.pool.read(work!(|connection| recipients::pull_head(connection))).await
     }
 
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
-        self.pool.read(work!(|connection| push::pull_heads(connection, after, limit))).await
+        self.pool.read(work!(|connection| recipients::pull_heads(connection, after, limit))).await
     }
 }
 
@@ -236,9 +265,12 @@ impl Content for PostgresArchive {
     ) -> Result<EdgeStates> {
         let (lows, of) = (&self.lows, (reader, edges));
         if pulled.is_empty() {
-            return self.pool.read(work!(|connection| door::edge_states(connection, lows, of, pulled, backfill))).await;
+            return self
+                .pool
+                .read(work!(|connection| content::edge_states(connection, lows, of, pulled, backfill)))
+                .await;
         }
-        self.pool.snapshot(work!(|connection| door::edge_states(connection, lows, of, pulled, backfill))).await
+        self.pool.snapshot(work!(|connection| content::edge_states(connection, lows, of, pulled, backfill))).await
     }
 
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
@@ -253,19 +285,12 @@ impl Content for PostgresArchive {
         limit: usize,
     ) -> Result<FeedState> {
         let lows = &self.lows;
-        self.pool.snapshot(work!(|connection| door::build(connection, lows, key, progress, backfill, limit))).await
+        self.pool.snapshot(work!(|connection| content::build(connection, lows, key, progress, backfill, limit))).await
     }
 
-    async fn feed_below(
-        &self,
-        key: InboxKey,
-        before: Option<DisplayKey>,
-        least_rank: Option<i64>,
-        backfill: usize,
-        limit: usize,
-    ) -> Result<Vec<FeedAdd>> {
-        let (lows, stretch) = (&self.lows, door::Stretch { before, least_rank, limit });
-        self.pool.snapshot(work!(|connection| door::feed_below(connection, lows, key, stretch, backfill))).await
+    async fn feed_below(&self, key: InboxKey, below: Below, backfill: usize) -> Result<Vec<FeedAdd>> {
+        let lows = &self.lows;
+        self.pool.snapshot(work!(|connection| content::feed_below(connection, lows, key, below, backfill))).await
     }
 }
 
@@ -301,6 +326,182 @@ impl archive::Epochs for PostgresArchive {
 }
 
 #[async_trait]
+impl Revocations for PostgresArchive {
+    async fn revoke(&self, user: UserNo, before: Millis) -> Result<()> {
+        self.pool.write(work!(|connection| revocations::revoke(connection, user, before))).await
+    }
+
+    async fn revoked(&self, user: UserNo) -> Result<Option<Millis>> {
+        self.pool.read(work!(|connection| revocations::revoked(connection, user))).await
+    }
+
+    async fn last_revocation(&self) -> Result<u64> {
+        self.pool.read(work!(|connection| revocations::last(connection))).await
+    }
+
+    async fn revocations(&self, after: u64, limit: usize) -> Result<Vec<Revocation>> {
+        self.pool.read(work!(|connection| revocations::beyond(connection, after, limit))).await
+    }
+}
+
+#[async_trait]
+impl Sights for PostgresArchive {
+    async fn seen(&self, key: InboxKey) -> Result<Option<Seen>> {
+        self.pool.read(work!(|connection| sights::seen(connection, key))).await
+    }
+
+    async fn see(&self, key: InboxKey, seen: Seen) -> Result<bool> {
+        self.pool.write(work!(|connection| sights::see(connection, key, seen))).await
+    }
+}
+
+#[async_trait]
+impl People for PostgresArchive {
+    async fn put_people(&self, people: Vec<(UserNo, Person)>, known: Known) -> Result<Vec<bool>> {
+        let people = &people[..];
+        self.pool.write(work!(|connection| people::put(connection, people, known))).await
+    }
+
+    async fn remove_person(&self, user: UserNo) -> Result<bool> {
+        self.pool.write(work!(|connection| people::remove(connection, user))).await
+    }
+
+    async fn person(&self, user: UserNo) -> Result<Option<Person>> {
+        self.pool.read(work!(|connection| people::person(connection, user))).await
+    }
+
+    async fn cards(&self, users: &[UserNo]) -> Result<Vec<Option<Card>>> {
+        self.pool.read(work!(|connection| people::cards(connection, users))).await
+    }
+
+    async fn people(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, Person)>> {
+        self.pool.read(work!(|connection| people::people(connection, after, limit))).await
+    }
+}
+
+#[async_trait]
+impl Reactions for PostgresArchive {
+    async fn react(&self, asked: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
+        self.pool.write(work!(|connection| reactions::change(connection, asked, true))).await
+    }
+
+    async fn unreact(&self, asked: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
+        self.pool.write(work!(|connection| reactions::change(connection, asked, false))).await
+    }
+
+    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
+        self.pool.read(work!(|connection| reactions::around(connection, items, viewer))).await
+    }
+
+    async fn reactions(
+        &self,
+        item: ItemId,
+        kind: Option<&ReactionKind>,
+        before: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Reacted>> {
+        self.pool.read(work!(|connection| reactions::listed(connection, item, kind, before, limit))).await
+    }
+
+    async fn reacted_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
+        self.pool.read(work!(|connection| reactions::reacted_item(connection, after))).await
+    }
+}
+
+#[async_trait]
+impl Comments for PostgresArchive {
+    async fn comment(
+        &self,
+        writes: Vec<CommentWrite>,
+        now: Millis,
+    ) -> Result<Vec<std::result::Result<Commented, Uncommented>>> {
+        let writes = &writes[..];
+        self.pool.write(work!(|connection| comments::change(connection, writes, now))).await
+    }
+
+    async fn comments(
+        &self,
+        item: ItemId,
+        viewer: Option<UserNo>,
+        order: CommentOrder,
+        from: Option<CommentPlace>,
+        limit: usize,
+    ) -> Result<CommentPage> {
+        self.pool.read(work!(|connection| comments::page(connection, item, viewer, order, from, limit))).await
+    }
+
+    async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
+        self.pool.read(work!(|connection| comments::one(connection, item, id, viewer))).await
+    }
+
+    async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
+        self.pool.read(work!(|connection| comments::commented_item(connection, after))).await
+    }
+}
+
+#[async_trait]
+impl PushDevices for PostgresArchive {
+    async fn register(&self, user: UserNo, device: PushDevice) -> Result<bool> {
+        let device = &device;
+        self.pool.write(work!(|connection| devices::register(connection, user, device))).await
+    }
+
+    async fn unregister(&self, user: UserNo, device: &DeviceId, token: Option<&str>) -> Result<bool> {
+        self.pool.write(work!(|connection| devices::unregister(connection, user, device, token))).await
+    }
+
+    async fn push_devices(&self, users: &[UserNo]) -> Result<Vec<Vec<PushDevice>>> {
+        self.pool.read(work!(|connection| devices::devices(connection, users))).await
+    }
+}
+
+#[async_trait]
+impl PushNotices for PostgresArchive {
+    async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
+        self.pool.write(work!(|connection| notices::note(connection, notes, due, noted))).await
+    }
+
+    async fn take_due(&self, now: Millis, lease_until: Millis, limit: usize) -> Result<Vec<Notice>> {
+        self.pool.write(work!(|connection| notices::take_due(connection, now, lease_until, limit))).await
+    }
+
+    async fn settle(&self, settled: &[Settled], now: Millis) -> Result<()> {
+        self.pool.write(work!(|connection| notices::settle(connection, settled, now))).await
+    }
+
+    async fn dead(&self, after: Option<InboxKey>, limit: usize) -> Result<Vec<DeadNotice>> {
+        self.pool.read(work!(|connection| notices::dead(connection, after, limit))).await
+    }
+
+    async fn retry_dead(&self, reader: Option<UserNo>, now: Millis, limit: usize) -> Result<usize> {
+        self.pool.write(work!(|connection| notices::retry_dead(connection, reader, now, limit))).await
+    }
+
+    async fn forget_dead(&self, reader: Option<UserNo>, limit: usize) -> Result<usize> {
+        self.pool.write(work!(|connection| notices::forget_dead(connection, reader, limit))).await
+    }
+}
+
+#[async_trait]
+impl Announcements for PostgresArchive {
+    async fn announced(&self, after: u64, limit: usize) -> Result<Vec<Numbered>> {
+        self.pool.read(work!(|connection| announcements::beyond(connection, after, limit))).await
+    }
+
+    async fn forget_announced(&self, numbers: &[u64]) -> Result<()> {
+        self.pool.write(work!(|connection| announcements::forget(connection, numbers))).await
+    }
+
+    async fn may_publish(&self, relay: &str, lease: Duration) -> Result<bool> {
+        self.pool.write(work!(|connection| announcements::lease(connection, relay, lease))).await
+    }
+
+    fn growth(&self) -> Option<BoxStream<'static, u64>> {
+        None
+    }
+}
+
+#[async_trait]
 impl Transfer for PostgresArchive {
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
         self.pool.read(work!(|connection| export::users(connection, after, limit))).await
@@ -312,6 +513,11 @@ impl Transfer for PostgresArchive {
 
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
         self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
+    }
+
+    /// PostgreSQL has tools of its own for this.
+    fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>> {
+        None
     }
 }
 

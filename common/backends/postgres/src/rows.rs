@@ -3,7 +3,6 @@
 //! Invariant: `a < b` exactly when the converted numbers are in this order.
 
 use feedgate_common::change::{Class, Route};
-use feedgate_common::graph::Shield;
 use feedgate_common::{DisplayKey, FeedId, ItemId, Op, UserNo};
 use sqlx::Error;
 
@@ -55,30 +54,25 @@ pub(crate) fn feed_of(column: i16) -> Result<FeedId, Error> {
     u16::try_from(column).map(FeedId).map_err(|_| corrupt(format_args!("{column} where a feed's number stands")))
 }
 
+/// The value with this number. `what` says what stands in the column.
+fn numbered<T>(column: i16, from_u8: fn(u8) -> Option<T>, what: &str) -> Result<T, Error> {
+    let value = u8::try_from(column).ok().and_then(from_u8);
+    value.ok_or_else(|| corrupt(format_args!("{column} where {what} stands")))
+}
+
 pub(crate) fn op_of(column: i16) -> Result<Op, Error> {
-    let op = u8::try_from(column).ok().and_then(Op::from_u8);
-    op.ok_or_else(|| corrupt(format_args!("{column} where the op of a record stands")))
+    numbered(column, Op::from_u8, "the op of a record")
 }
 
 pub(crate) fn route_of(column: i16) -> Result<Route, Error> {
-    let route = [Route::Push, Route::Pull].into_iter().find(|route| *route as i16 == column);
-    route.ok_or_else(|| corrupt(format_args!("{column} where the route of a record stands")))
+    numbered(column, Route::from_u8, "the route of a record")
 }
 
 /// The value of the column for the route that says an item is direct.
 pub(crate) const DIRECT: i16 = 0;
 
 pub(crate) fn class_of(column: i16) -> Result<Class, Error> {
-    let class = u8::try_from(column).ok().and_then(Class::from_u8);
-    class.ok_or_else(|| corrupt(format_args!("{column} where the class of an author stands")))
-}
-
-pub(crate) fn shield(kind: Shield) -> i16 {
-    match kind {
-        Shield::Mute => 1,
-        Shield::Hide => 2,
-        Shield::Block => 3,
-    }
+    numbered(column, Class::from_u8, "the class of an author")
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! How the server carries out what is asked most: along indexes, without a sort, however big the tables are.
 //!
 //! The server itself logs the plan of every statement that the Archive sends (`auto_explain`), with the parameters it was
-//! sent with, for the first callers and once it has made one plan for all.
+//! sent with.
 
 #![allow(clippy::unwrap_used, reason = "a test: what fails says where")]
 
 mod server;
 
-use feedgate_common::archive::{Content, Graph, Items, Outboxes};
+use feedgate_common::archive::{Below, Comments, Content, Graph, Items, Outboxes};
+use feedgate_common::around::{CommentOrder, CommentPlace, Viewer};
 use feedgate_common::graph::Shield;
 use feedgate_common::{Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
 use feedgate_conformance::archive::OneEdge;
@@ -143,7 +144,10 @@ async fn read_everything(archive: &PostgresArchive) {
     for n in 0..8 {
         let before = Some(DisplayKey { rank: 900 - n, item: ItemId(5) });
         assert_eq!(archive.profile(author, FeedId::MAIN, before, 20).await.unwrap().len(), 20);
-        assert_eq!(archive.feed_below(InboxKey::main(reader), before, None, 100, 20).await.unwrap().len(), 20);
+        assert_eq!(
+            archive.feed_below(InboxKey::main(reader), Below { before, ..Below::newest(20) }, 100).await.unwrap().len(),
+            20
+        );
         let built = archive.build(InboxKey::main(reader), &cuts, 100, 500).await.unwrap();
         assert_eq!(built.adds.len(), 500);
         assert!(!archive.edge_state(InboxKey::main(reader), author, cut, 100).await.unwrap().adds.is_empty());
@@ -170,6 +174,70 @@ async fn pages_walk_along_indexes_without_a_sort() {
         assert_with(&plans, wanted);
     }
     assert_with(&plans, "Backward using edges_follows");
+}
+
+/// A hundred thousand items of a thousand authors, each tenth addressed to one of a hundred readers, who have an edge to
+/// each author.
+const FILL_ORIGINALS: &str = "
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1000) n;
+INSERT INTO items (id, author, seq, published_at, rank, version, feed, route, fingerprint, body)
+    SELECT n, 1 + n % 1000, n, n, n, 1, 0, CASE WHEN n % 10 = 0 THEN 0 ELSE 1 END, '\\x00112233445566778899aabbccddeeff', '1'
+    FROM generate_series(1, 100000) n;
+INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
+    SELECT 1 + n / 10 % 100, n, n, n, n, 1 + n % 1000, 0, 1, false FROM generate_series(10, 100000, 10) n;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on, shields)
+    SELECT r, a, a, 500, 0, nextval('follows'), r % 16, a % 7 <> 0, CASE WHEN a % 7 = 0 THEN 1 ELSE 0 END
+    FROM generate_series(1, 100) r, generate_series(1, 1000) a;
+ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s8_originals_of_a_page_are_read_by_their_keys_alone() {
+    let plans = plans("originals", FILL_ORIGINALS, async |archive| {
+        for n in 0..8 {
+            let ids: Vec<ItemId> = (1..=20).map(|nth| ItemId(1 << 63 | (nth * 4001 + n))).collect();
+            let found = archive.originals(&ids, Viewer::User(Some(UserNo(7)))).await.unwrap();
+            assert!((1..20).contains(&found.iter().flatten().count()), "some are behind a mute, or for others");
+        }
+    })
+    .await;
+    assert_eq!(plans.len(), 8);
+    assert_without(&plans, &["Seq Scan", "Hash", "Materialize"]);
+    for plan in plans {
+        assert!(touched(&plan) < 20 * 15, "{} pages:\n{plan}", touched(&plan));
+    }
+}
+
+/// Five items with ten thousand comments each, of two hundred authors, each tenth of whom is behind a block for reader 7.
+const FILL_COMMENTS: &str = "
+INSERT INTO users SELECT n, 'u' || n FROM generate_series(1, 1000) n;
+INSERT INTO authors (author, head) SELECT n, 10 FROM generate_series(1, 1000) n;
+INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, body, feed)
+    SELECT n, n, 1, 1, 1, 1, 1, '\\x00', '1', 0 FROM generate_series(1, 5) n;
+INSERT INTO talks SELECT n, 10000, 10000, 10000 FROM generate_series(1, 5) n;
+INSERT INTO comments (id, item, at, author, replies, version, fingerprint, body)
+    SELECT i * 100000 + n, i, n, n % 200 + 1, 0, 1, '\\x00', '1' FROM generate_series(1, 5) i, generate_series(1, 10000) n;
+INSERT INTO edges (reader, author, generation, from_seq, since, listed, bucket, is_on, shields)
+    SELECT 7, n * 10, 1, 0, 0, nextval('follows'), 7, false, 4 FROM generate_series(1, 20) n;
+ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_a_page_of_comments_is_read_along_its_index_however_long_the_talk_is() {
+    let plans = plans("comments", FILL_COMMENTS, async |archive| {
+        for order in [CommentOrder::Newest, CommentOrder::Oldest] {
+            for n in 0..4 {
+                let from = (n > 0).then_some(CommentPlace { at: n * 2000, id: ItemId(1 << 63 | 1) });
+                let page = archive.comments(ItemId(1 << 63 | 3), Some(UserNo(7)), order, from, 20).await.unwrap();
+                assert!(page.comments.len() == 20 && page.next.is_some());
+            }
+        }
+    })
+    .await;
+    assert_eq!(plans.len(), 8);
+    assert_without(&plans, &["Seq Scan", "Sort", "Bitmap", "Hash"]);
+    assert_with(&plans, "using comments_listed");
+    for plan in plans {
+        assert!(touched(&plan) < 200, "{} pages:\n{plan}", touched(&plan));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -225,7 +293,7 @@ async fn read_both_feeds(archive: &PostgresArchive) {
             let key = InboxKey { reader, feed };
             let built = archive.build(key, &cuts, 50, 300).await.unwrap();
             assert_eq!(built.adds.len(), 300);
-            assert_eq!(archive.feed_below(key, before, None, 50, 100).await.unwrap().len(), 100);
+            assert_eq!(archive.feed_below(key, Below { before, ..Below::newest(100) }, 50).await.unwrap().len(), 100);
             let after = Watermarks { pull: pulled, direct: 19_990 };
             assert!(archive.news(key, after, 50).await.unwrap().upto.pull > pulled);
         }

@@ -100,7 +100,7 @@ impl Link {
         matches!(self.route, Route::Cluster(_))
     }
 
-    /// Whether anybody answers; in a cluster, any master.
+    /// Asks whether the server answers; in a cluster, whether any master does.
     pub(crate) async fn ping(&self) -> Result<()> {
         let ping = cmd("PING");
         self.within(None, self.send(&ping, None)).await.map(drop)

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{Audience, Publish, PullHead, Write};
-use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard};
+use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::{Body, Doorbell, InboxKey, Millis, OutboxSeq, UserId, UserNo};
@@ -124,7 +124,13 @@ impl Doorbell for Bell {
 
     async fn hot(&self, _head: PullHead) {}
 
-    async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) {}
+    async fn close(&self, _node: &str, _user: UserNo, _connection: u64, _why: Closing) -> bool {
+        true
+    }
+
+    async fn pass(&self, _node: &str, _session: u128, _message: &[u8]) {}
+
+    async fn seen(&self, _by: Onlooker<'_>) {}
 
     async fn confirm(&self, _users: &[UserNo]) {}
 

@@ -5,15 +5,15 @@
 //!                                           └─ no ─▶ the rest from below the floor ─▶ the end, if there are so many
 //! ```
 
-use super::window::Reading;
 use crate::DisplayKey;
+use crate::archive::Below;
 
 /// Where a feed that shows a limited number of adds ends.
 pub(super) enum End {
     /// This is the last add that is shown; `None`: the feed ends by itself.
     At(Option<DisplayKey>),
     /// The last of these is, if there are as many as are asked for.
-    Below(Reading),
+    Below(Below),
 }
 
 impl End {
@@ -25,7 +25,7 @@ impl End {
             (None, None) => Self::At(None),
             (None, Some(floor)) => {
                 let (before, limit) = (floor.just_above(), most - shown.len());
-                Self::Below(Reading { before, least_rank: None, limit })
+                Self::Below(Below { before, least_rank: None, limit })
             }
         }
     }

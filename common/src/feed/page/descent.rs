@@ -7,10 +7,10 @@
 //!
 //! Invariant: the keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
 
-use super::living;
-use super::window::{Reading, Window};
+use super::Shown;
+use super::window::Window;
 use crate::DisplayKey;
-use crate::archive::FeedAdd;
+use crate::archive::{Below, FeedAdd};
 use crate::inboxes::Log;
 
 /// The next part of the way down through a feed.
@@ -18,7 +18,7 @@ pub(super) enum Leg {
     /// These, newest first; at least one.
     Keys(Vec<DisplayKey>),
     /// A read of the Archive, to be [told](Descent::told).
-    Read(Reading),
+    Read(Below),
     /// Nothing: the feed ends here.
     End,
 }
@@ -93,14 +93,15 @@ impl<'a> Descent<'a> {
     }
 }
 
-/// What lives in the log above its floor, oldest first.
-pub(super) fn above_floor(log: &Log) -> Vec<DisplayKey> {
-    let mut shown = living(&log.entries);
-    shown.retain(|key| log.floor.is_none_or(|floor| *key > floor));
+/// The keys of `adds`, which live in a log, above its floor; oldest first.
+pub(super) fn above_floor(adds: &[Shown], floor: Option<DisplayKey>) -> Vec<DisplayKey> {
+    let above = adds.iter().map(|add| add.key).filter(|key| floor.is_none_or(|floor| *key > floor));
+    let mut shown: Vec<DisplayKey> = above.collect();
     shown.sort_unstable();
     shown
 }
 
-fn is_within(end: Option<DisplayKey>, key: &DisplayKey) -> bool {
+/// Whether a feed that ends at `end`, if it has such an end, shows this key.
+pub(super) fn is_within(end: Option<DisplayKey>, key: &DisplayKey) -> bool {
     end.is_none_or(|end| *key >= end)
 }

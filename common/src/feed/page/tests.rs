@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::cap::End;
 use super::descent::{Descent, Leg, above_floor};
-use super::window::{Reading, Window};
+use super::window::Window;
 use super::*;
-use crate::archive::FeedAdd;
+use crate::archive::{Below, FeedAdd};
 use crate::inboxes::{Log, floor_of_cut};
 use crate::{Entry, Epoch};
 
@@ -200,7 +200,7 @@ impl Feed {
         self.log.entries.push(Numbered { seq: self.log.head.offset, entry });
     }
 
-    fn archive(&self, reading: Reading) -> Vec<FeedAdd> {
+    fn archive(&self, reading: Below) -> Vec<FeedAdd> {
         let below = |key: &DisplayKey| reading.before.is_none_or(|before| *key < before);
         let above = |key: &DisplayKey| reading.least_rank.is_none_or(|least| key.rank >= least);
         let adds = self.truth.iter().rev().filter(|(key, _)| below(key) && above(key)).take(reading.limit);
@@ -215,7 +215,7 @@ impl Feed {
 
     /// Where the feed ends if it shows so many, as [`Pages::page`] finds it.
     fn end(&self, most: usize) -> Option<DisplayKey> {
-        match End::of(&above_floor(&self.log), self.log.floor, most) {
+        match End::of(&shown_of(&self.log), self.log.floor, most) {
             End::At(end) => end,
             End::Below(reading) => self.archive(reading).get(reading.limit - 1).map(|add| add.key),
         }
@@ -232,7 +232,7 @@ impl Feed {
         let log = self.log.clone();
         let mut meanwhile = meanwhile.iter();
         let end = cap.and_then(|most| self.end(most));
-        let mut descent = Descent::new(&log, above_floor(&log), before, end, MOST);
+        let mut descent = Descent::new(&log, shown_of(&log), before, end, MOST);
         let mut page = vec![];
         while page.len() <= limit {
             let leg = descent.next(limit + 1, || self.kept.take());
@@ -253,6 +253,10 @@ impl Feed {
         page.truncate(limit);
         (page, more)
     }
+}
+
+fn shown_of(log: &Log) -> Vec<DisplayKey> {
+    above_floor(&living_adds(&log.entries), log.floor)
 }
 
 fn add(author: u32, key: DisplayKey, direct: bool) -> Entry {

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::archive::FeedAdd;
+use crate::archive::{Below, FeedAdd};
 use crate::inboxes::Log;
 use crate::{DisplayKey, Entry, ItemId, Millis, Op, Position, UserNo};
 
@@ -58,14 +58,6 @@ struct Add {
     direct: bool,
 }
 
-/// What to read of the Archive; see [`Content::feed_below`](crate::archive::Content::feed_below).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reading {
-    pub(super) before: Option<DisplayKey>,
-    pub(super) least_rank: Option<i64>,
-    pub(super) limit: usize,
-}
-
 /// A stretch of a feed below the floor of its log, as it was read from the Archive.
 #[derive(Debug, Clone)]
 pub(super) struct Window {
@@ -101,9 +93,9 @@ impl Window {
     }
 
     /// What to read where it ends; `None` if it tells of all.
-    pub(super) fn next(&self) -> Option<Reading> {
+    pub(super) fn next(&self) -> Option<Below> {
         let least_rank = self.stage.least_rank(self.begun);
-        Some(Reading { before: self.next?.just_above(), least_rank, limit: self.most })
+        Some(Below { before: self.next?.just_above(), least_rank, limit: self.most })
     }
 
     /// Takes in the answer to [`Window::next`], and lets go of what lies far above it.

@@ -16,12 +16,16 @@ pub(crate) mod programs;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use feedgate_common::Archive;
+use feedgate_common::announce::Outlet;
 use feedgate_common::archive::Epochs;
-use feedgate_nats::{Bus, NatsDoorbell, NatsJobs, Settings as JobSettings};
+use feedgate_gateway::Gateway;
+use feedgate_nats::{Bus, NatsDoorbell, NatsIntake, NatsJobs};
 use feedgate_postgres::PostgresArchive;
 use feedgate_redis::{Link, RedisInboxes, RedisSessions, Spans, Timeouts};
 
+use crate::life::Parts;
 use crate::settings::Settings;
 use crate::stores::Stores;
 use patience::{Engine, Patience};
@@ -48,9 +52,28 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let sessions = Arc::new(RedisSessions::new(link, epochs, buckets, Spans::default()));
 
     let bus = patience.until_there(&nats, || Bus::connect(nats.url.reveal())).await?;
-    let jobs = patience.until_there(&nats, || NatsJobs::open(bus.clone(), JobSettings::default())).await?;
-    let doorbell = Arc::new(NatsDoorbell::open(bus, &node, sessions.clone()));
-    Ok(Stores { archive, inboxes, sessions, jobs: Arc::new(jobs), doorbell, node, embedded: None })
+    let jobs = patience.until_there(&nats, || NatsJobs::open(bus.clone(), settings.events.streams())).await?;
+    let jobs = Arc::new(jobs);
+    let outlet: Option<Arc<dyn Outlet>> = Some(jobs.clone());
+    let doorbell = Arc::new(NatsDoorbell::open(bus.clone(), &node, sessions.clone()));
+    Ok(Stores { archive, inboxes, sessions, jobs, doorbell, outlet, node, bus: Some(bus), embedded: None })
+}
+
+/// Takes calls of backends from NATS, as the settings say, until the parts of this process stop.
+pub(crate) async fn add_intake(
+    parts: &mut Parts,
+    stores: &Stores,
+    settings: &Settings,
+    gateway: &Gateway,
+) -> anyhow::Result<()> {
+    let Some(bus) = stores.bus.clone().filter(|_| settings.intake.open) else { return Ok(()) };
+    let intake = NatsIntake::open(bus, settings.intake.settings(), &stores.node, gateway.messages());
+    let (intake, stop) = (intake.await.context("the intake (intake.open)")?, parts.stop());
+    parts.add(async move {
+        intake.run(stop).await;
+        Ok(())
+    });
+    Ok(())
 }
 
 /// The name of this node, `<name>.<start>-<pid>`: a process that starts again is another node, so that nothing that is

@@ -38,7 +38,7 @@ impl Failure for StoreError {
 
 impl Failure for BusError {
     fn is_hopeless(&self) -> bool {
-        !matches!(self, Self::Unreachable { .. })
+        !self.may_pass()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Parser;
@@ -9,8 +10,8 @@ use clap::Parser;
 use crate::cli::{self, Serve};
 use crate::kind::{EMBEDDED, Kind};
 use crate::layers::Given;
+use crate::reload::Source;
 use crate::serve::{self, Role};
-use crate::settings::Settings;
 use crate::{commands, effective};
 
 const GATEWAY: Role = Role { name: "gateway", gateway: true, worker: false };
@@ -54,7 +55,8 @@ pub(crate) struct Timeline {
 impl Gateway {
     /// Serves until a signal; fails if it could not start, or could not go on.
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        run(GATEWAY, effective::server_settings(&self.serve)?, self.check_config)
+        let check_config = self.check_config;
+        run(GATEWAY, Arc::new(move || effective::server_settings(&self.serve)), check_config)
     }
 }
 
@@ -64,11 +66,13 @@ impl Timeline {
         let mut flags: Vec<Given> = Vec::new();
         flags.extend(self.health_listen.map(|a| cli::text("--health-listen", "health_listen", a.to_string())));
         flags.extend(self.node.map(|node| cli::text("--node", "node", node)));
-        run(TIMELINE, effective::effective(self.config.as_deref(), flags)?, self.check_config)
+        let (config, check_config) = (self.config, self.check_config);
+        run(TIMELINE, Arc::new(move || effective::effective(config.as_deref(), flags.clone())), check_config)
     }
 }
 
-fn run(role: Role, settings: Settings, check_config: bool) -> anyhow::Result<()> {
+fn run(role: Role, source: Source, check_config: bool) -> anyhow::Result<()> {
+    let settings = source()?;
     if settings.kind() == Ok(Kind::Embedded) {
         bail!(
             "`{}` shares its stores with other processes, and \"{EMBEDDED}\" belongs to one process alone: set \
@@ -77,7 +81,7 @@ fn run(role: Role, settings: Settings, check_config: bool) -> anyhow::Result<()>
             role.name
         );
     }
-    if check_config { commands::show(&settings) } else { serve::run(role, settings, false) }
+    if check_config { commands::show(&settings) } else { serve::run(role, source, false) }
 }
 
 #[cfg(test)]

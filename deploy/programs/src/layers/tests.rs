@@ -1,6 +1,7 @@
 //! Tests of settings from every layer, right and wrong.
 
 use super::*;
+use crate::log::LogFormat;
 
 fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> + use<> {
     pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<Vec<_>>().into_iter()
@@ -156,6 +157,22 @@ fn a_file_that_is_missing_or_not_toml_says_so() {
     let broken = file("listen =");
     let problems = settings(Some(broken.path()), env(&[]), vec![]).unwrap_err();
     assert!(problems[0].contains("is not TOML") && problems[0].contains("line 1"), "{problems:?}");
+}
+
+#[test]
+fn the_format_of_the_log_is_one_of_two_and_another_one_is_refused_with_both() {
+    let json = file("log_format = \"json\"\n");
+    assert_eq!(settings(Some(json.path()), env(&[]), vec![]).unwrap().log_format, LogFormat::Json);
+    let over_it = env(&[("FEEDGATE_LOG_FORMAT", "text")]);
+    assert_eq!(settings(Some(json.path()), over_it, vec![]).unwrap().log_format, LogFormat::Text);
+    for wrong in ["JSON", "xml", ""] {
+        let problems = settings(None, env(&[("FEEDGATE_LOG_FORMAT", wrong)]), vec![]).unwrap_err();
+        let right = format!("FEEDGATE_LOG_FORMAT: log_format must be \"text\" or \"json\", it is {wrong:?}");
+        assert_eq!(problems, [right]);
+    }
+    let number = file("log_format = 1\n");
+    let problems = settings(Some(number.path()), env(&[]), vec![]).unwrap_err();
+    assert!(problems[0].ends_with(": log_format must be \"text\" or \"json\", it is 1"), "{problems:?}");
 }
 
 #[test]

@@ -277,6 +277,7 @@ fn check_config_prints_what_is_in_effect_or_everything_that_is_wrong() {
     std::fs::write(here.join("feedgate.toml"), &config).unwrap();
     let effective = ok(&here, &["check-config", "--config", "feedgate.toml", "--listen", "127.0.0.1:9"]);
     assert!(effective.contains("listen = \"127.0.0.1:9\"") && effective.contains("[gateway]"), "{effective}");
+    assert!(effective.contains("log_format = \"text\""), "{effective}");
     let plain = ok(&here, &["check-config"]);
     assert_eq!(plain, ok(&here, &["check-config", "--config", "feedgate.toml"]));
 
@@ -353,12 +354,31 @@ fn secrets_are_made_where_they_are_asked_for_and_stay() {
     let key = std::fs::read_to_string(here.join("shared/secrets/api_key")).unwrap();
     ok(&here, &["secrets", "shared/secrets"]);
     assert_eq!(std::fs::read_to_string(here.join("shared/secrets/api_key")).unwrap(), key);
+    // One key in 64 begins so; the command line takes it all the same.
+    let key = format!("-{}", &key[1..]);
+    std::fs::write(here.join("shared/secrets/api_key"), &key).unwrap();
     std::fs::write(here.join("feedgate.toml"), "secrets = \"shared/secrets\"\n").unwrap();
     let server = Server::start_with(&here, &["--config", "feedgate.toml", "--listen", "127.0.0.1:0"]);
     assert_eq!(server.place("Secrets"), "shared/secrets");
     ok(&here, &["follow", "bob", "ann", "--key", &key]);
     ok(&here, &["follow", "bob", "ann", "--config", "feedgate.toml"]);
     assert!(!here.join("data/secrets").exists());
+}
+
+#[test]
+fn an_api_key_is_printed_once_and_does_what_its_roles_say() {
+    let (_kept, here) = directory();
+    assert!(Server::start(&here).stop().0.success());
+    let key = ok(&here, &["api-key", "shop", "--role", "publish"]);
+    let key = key.trim();
+    let _server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann", "--key", key]);
+    let (code, said) = refused(&here, &["feed", "--user", "bob", "--key", key]);
+    assert!(code == 1 && said.contains("takes the role read"), "{said}");
+    let (code, said) = refused(&here, &["api-key", "shop", "--role", "read"]);
+    assert!(code == 1 && said.contains("there is a key shop already"), "{said}");
+    let (code, said) = refused(&here, &["api-key", "more", "--role", "write"]);
+    assert!(code == 2 && said.contains("read, publish or admin"), "{said}");
 }
 
 #[test]

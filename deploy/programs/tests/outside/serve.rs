@@ -96,16 +96,53 @@ fn ctrl_c_closes_devices_with_3001_and_exits_with_0() {
     let server = Server::start(&here);
     ok(&here, &["follow", "bob", "ann"]);
     ok(&here, &["publish", "--author", "ann", "1"]);
-    let tail = tail(&here, &["--user", "bob"]);
+    let mut tail = tail(&here, &["--user", "bob"]);
     tail.line().unwrap();
     let (status, stderr) = server.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
     assert!(!stderr.contains("WARN") && !stderr.contains("ERROR"), "{stderr}");
     assert!(!here.join("data/server.url").exists());
+    tail.says("(3001)");
     tail.signal(Signal::INT);
-    let (status, stderr) = tail.end();
-    assert_eq!(status.code(), Some(0));
-    assert!(stderr.contains("(3001)"), "{stderr}");
+    assert_eq!(tail.end().0.code(), Some(0));
+}
+
+#[test]
+fn a_link_to_the_console_is_printed_on_request_and_is_in_no_log() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    let console = server.place("Console");
+    let (page, hint) = console.split_once(' ').unwrap();
+    assert_eq!(hint, "(for a link that opens it: feedgate console)", "stdout is no terminal here");
+    assert_eq!(page, server.place("HTTP API").replace("/v1", "/"));
+    let links = [ok(&here, &["console"]), ok(&here, &["console"])];
+    for link in &links {
+        let ticket = link.trim().strip_prefix(page).and_then(|rest| rest.strip_prefix("#ticket=")).unwrap();
+        assert_eq!(ticket.len(), 43, "{link}");
+    }
+    assert_ne!(links[0], links[1]);
+}
+
+#[test]
+fn as_json_every_line_of_the_log_is_one_object_and_stdout_stays_as_it_is() {
+    let (_kept, here) = directory();
+    let mut command = feedgate(&here);
+    command.args(["--listen", "127.0.0.1:0"]).envs([("FEEDGATE_LOG_FORMAT", "json"), ("FEEDGATE_LOG", "debug")]);
+    let server = Server::of(Running::start(command));
+    ok(&here, &["follow", "bob", "ann"]);
+    let url = server.place("HTTP API").replace("/v1", "");
+    refused(&here, &["feed", "--user", "bob", "--key", "a.b.c", "--url", &url]);
+    let (status, stderr) = server.stop();
+    assert!(status.success(), "{stderr}");
+    let lines: Vec<serde_json::Value> =
+        stderr.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect();
+    for line in &lines {
+        let is_text = ["time", "level", "target", "message"].iter().all(|name| line[name].is_string());
+        assert!(is_text && line["fields"].is_object() && line.as_object().unwrap().len() == 5, "{line}");
+    }
+    let refused = lines.iter().find(|line| line["message"] == "a token was refused").expect(&stderr);
+    assert_eq!((&refused["level"], &refused["fields"]["suppressed"]), (&"INFO".into(), &0.into()));
+    assert_eq!(refused["target"], "feedgate_gateway::net::refusals");
 }
 
 #[test]

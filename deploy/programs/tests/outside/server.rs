@@ -93,7 +93,6 @@ impl Running {
     }
 
     /// Waits until a line of stderr contains `text`.
-    #[cfg(feature = "cluster")]
     pub(crate) fn says(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {

@@ -5,6 +5,9 @@
 //!   2  direct items, by id, with their readers
 //!   3  follows, by reader's number, with their place in the outbox
 //!   4  shields, by user's number: behind the follows, for they act on what is held
+//!   5  reactions, by item's id, newest first
+//!   6  people, by user's number
+//!   7  comments, by item's id, oldest first: replies behind what they answer
 //! ```
 //!
 //! A cursor line says how far the export is; `?cursor=` goes on from there. Only one piece is in memory at a time.
@@ -17,19 +20,22 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Outboxes, Transfer};
+use feedgate_common::archive::{Outboxes, Reactions, Transfer};
+use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Place, Reacted};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
-use feedgate_common::feed::Feeds;
 use feedgate_common::graph::{Shield, Shields};
-use feedgate_common::import::Place;
+use feedgate_common::import;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 use futures_util::stream;
+use tracing::Span;
 
-use super::super::access::Backend;
+use super::super::access::AdminKey;
+use super::super::comments;
 use super::super::problem::Problem;
 use super::super::query::Query;
+use super::super::reactions::cursor;
 use super::NDJSON;
 use super::line::{Out, place_text};
 use crate::protocol::one_line::one_line;
@@ -37,11 +43,14 @@ use crate::protocol::one_line::one_line;
 /// How many records, items or edges are read at a time, and how many users without any are skipped at a time.
 const PIECE: usize = 500;
 
+/// How many comments are read at a time.
+const COMMENTS: usize = 100;
+
 /// How many records one read looks back for the one after which an edge begins.
 const LOOK_BACK: OutboxSeq = 64;
 
 /// How far an export is: what comes next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Cursor {
     /// The records of this author after this one.
     Outbox(UserNo, OutboxSeq),
@@ -51,6 +60,16 @@ enum Cursor {
     Follows(UserNo, UserNo),
     /// The shields of this user.
     Shields(UserNo),
+    /// The reactions to items after this one.
+    Reactions(Option<ItemId>),
+    /// The reactions to this item below this place of its list.
+    Below(ItemId, Place),
+    /// The people after this user.
+    People(UserNo),
+    /// The comments on items after this one.
+    Comments(Option<ItemId>),
+    /// The comments on this item behind this place.
+    Behind(ItemId, CommentPlace),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -63,6 +82,13 @@ impl std::fmt::Display for Cursor {
             Self::Direct(Some(id)) => write!(f, "2:{id}"),
             Self::Follows(reader, author) => write!(f, "3:{}:{}", reader.0, author.0),
             Self::Shields(user) => write!(f, "4:{}", user.0),
+            Self::Reactions(None) => f.write_str("5"),
+            Self::Reactions(Some(id)) => write!(f, "5:{id}"),
+            Self::Below(id, place) => write!(f, "5:{id}:{}", cursor::text(place)),
+            Self::People(user) => write!(f, "6:{}", user.0),
+            Self::Comments(None) => f.write_str("7"),
+            Self::Comments(Some(id)) => write!(f, "7:{id}"),
+            Self::Behind(id, place) => write!(f, "7:{id}:{}", comments::cursor::text(*place)),
         }
     }
 }
@@ -79,6 +105,13 @@ impl FromStr for Cursor {
             ["2", id] => Ok(Self::Direct(Some(id.parse().map_err(drop)?))),
             ["3", reader, author] => Ok(Self::Follows(number(reader)?, number(author)?)),
             ["4", user] => Ok(Self::Shields(number(user)?)),
+            ["5"] => Ok(Self::Reactions(None)),
+            ["5", id] => Ok(Self::Reactions(Some(id.parse().map_err(drop)?))),
+            ["5", id, place] => Ok(Self::Below(id.parse().map_err(drop)?, cursor::parse(place).ok_or(())?)),
+            ["6", user] => Ok(Self::People(number(user)?)),
+            ["7"] => Ok(Self::Comments(None)),
+            ["7", id] => Ok(Self::Comments(Some(id.parse().map_err(drop)?))),
+            ["7", id, place] => Ok(Self::Behind(id.parse().map_err(drop)?, comments::cursor::parse(place).ok_or(())?)),
             _ => Err(()),
         }
     }
@@ -86,9 +119,9 @@ impl FromStr for Cursor {
 
 /// Answers `GET /v1/export` with a stream of lines.
 pub(in super::super) async fn export(
-    _: Backend,
+    _: AdminKey,
     State(archive): State<Arc<dyn Archive>>,
-    State(feeds): State<Arc<Feeds>>,
+    State(named): State<Arc<NamedFeeds>>,
     query: Query,
 ) -> std::result::Result<Response, Problem> {
     let cursor = match query.only(&["cursor"])?.get("cursor") {
@@ -97,14 +130,16 @@ pub(in super::super) async fn export(
             Problem::parameter("cursor", format!("must be a cursor that an export has given, not {text:?}"))
         })?,
     };
-    let pieces = stream::unfold((archive, feeds, Some(cursor)), |(archive, feeds, cursor)| async move {
+    // The body is made after the request's own future has ended, so it takes the span of the request along.
+    let state = (archive, named, Span::current(), Some(cursor));
+    let pieces = stream::unfold(state, |(archive, named, span, cursor)| async move {
         let cursor = cursor?;
-        match piece(&*archive, feeds.named(), cursor).await {
-            Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (archive, feeds, next))),
+        match piece(&*archive, &named, cursor.clone()).await {
+            Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (archive, named, span, next))),
             // The error breaks the body off, so that the client does not take it for a complete one.
             Err(error) => {
-                tracing::warn!(%error, %cursor, "an export was broken off");
-                Some((Err(std::io::Error::other(error)), (archive, feeds, None)))
+                tracing::warn!(parent: &span, %error, %cursor, "an export was broken off");
+                Some((Err(std::io::Error::other(error)), (archive, named, span, None)))
             }
         }
     });
@@ -113,21 +148,32 @@ pub(in super::super) async fn export(
 
 /// Gives some lines from `cursor` on, and where to go on; `None` at the end. Users without any lines are skipped, up to
 /// [`PIECE`] of them: a client that receives nothing for long would give up.
-async fn piece(archive: &dyn Transfer, named: &NamedFeeds, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
+async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Result<(Vec<u8>, Option<Cursor>)> {
     let (mut lines, mut next) = (Lines(vec![]), Some(cursor));
     for _ in 0..PIECE {
         next = match next {
             Some(Cursor::Outbox(author, after)) => Some(outbox(archive, named, author, after, &mut lines).await?),
             Some(Cursor::Direct(after)) => Some(direct(archive, after, &mut lines).await?),
             Some(Cursor::Follows(reader, after)) => Some(follows(archive, reader, after, &mut lines).await?),
-            Some(Cursor::Shields(user)) => shields(archive, user, &mut lines).await?,
+            Some(Cursor::Shields(user)) => Some(shields(archive, user, &mut lines).await?),
+            Some(Cursor::Reactions(after)) => match archive.reacted_item(after).await? {
+                Some(item) => Some(reactions(archive, item, None, &mut lines).await?),
+                None => Some(Cursor::People(UserNo(0))),
+            },
+            Some(Cursor::Below(item, place)) => Some(reactions(archive, item, Some(&place), &mut lines).await?),
+            Some(Cursor::People(after)) => Some(people(archive, after, &mut lines).await?),
+            Some(Cursor::Comments(after)) => match archive.commented_item(after).await? {
+                Some(item) => Some(talk(archive, item, None, &mut lines).await?),
+                None => None,
+            },
+            Some(Cursor::Behind(item, place)) => Some(talk(archive, item, Some(place), &mut lines).await?),
             None => break,
         };
         if !lines.0.is_empty() {
             break;
         }
     }
-    if let Some(next) = next {
+    if let Some(next) = &next {
         lines.put(&Out::Cursor { cursor: next.to_string() });
     }
     Ok((lines.0, next))
@@ -228,8 +274,8 @@ async fn follows(archive: &dyn Transfer, reader: UserNo, after: UserNo, lines: &
         if edge.follows {
             let from = match edge.generation {
                 // The edge begins anew when its last shield is taken down.
-                _ if edge.shields != Shields(0) => Place::Head,
-                0 => Place::Everyone,
+                _ if edge.shields != Shields(0) => import::Place::Head,
+                0 => import::Place::Everyone,
                 _ => place(archive, edge.author, edge.past).await?,
             };
             let from = place_text(from);
@@ -242,7 +288,7 @@ async fn follows(archive: &dyn Transfer, reader: UserNo, after: UserNo, lines: &
 }
 
 /// Writes a line for every shield that the user has up.
-async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Result<Option<Cursor>> {
+async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Result<Cursor> {
     for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
         let mut cursor = None;
         loop {
@@ -256,25 +302,59 @@ async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Res
         }
     }
     let next = archive.users(Some(user), 1).await?;
-    Ok(next.first().map(|(next, _)| Cursor::Shields(*next)))
+    Ok(next.first().map_or(Cursor::Reactions(None), |(next, _)| Cursor::Shields(*next)))
+}
+
+/// Writes a line for the next reactions to an item.
+async fn reactions(archive: &dyn Reactions, item: ItemId, before: Option<&Place>, lines: &mut Lines) -> Result<Cursor> {
+    let listed = archive.reactions(item, None, before, PIECE).await?;
+    for Reacted { user, place } in &listed {
+        lines.put(&Out::Reaction { id: item, kind: &place.kind, user, since: place.at });
+    }
+    Ok(match listed.into_iter().nth(PIECE - 1) {
+        Some(last) => Cursor::Below(item, last.place),
+        None => Cursor::Reactions(Some(item)),
+    })
+}
+
+async fn people(archive: &dyn Archive, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
+    let found = archive.people(Some(after), PIECE).await?;
+    let Some((last, _)) = found.last() else { return Ok(Cursor::Comments(None)) };
+    let numbers: Vec<UserNo> = found.iter().map(|(user, _)| *user).collect();
+    for ((_, person), user) in found.iter().zip(archive.user_ids(&numbers).await?) {
+        lines.put(&Out::Person { user: &user, person });
+    }
+    Ok(Cursor::People(*last))
+}
+
+/// Writes a line for the next comments on an item, and for placeholders, since replies name them.
+async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, lines: &mut Lines) -> Result<Cursor> {
+    let page = archive.comments(item, None, CommentOrder::Oldest, from, COMMENTS).await?;
+    for comment in &page.comments {
+        let Comment { place, author, reply_to, version, body, .. } = comment;
+        let (id, created_at, deleted) = (place.id, place.at, body.is_none());
+        let (reply_to, version, body) = (*reply_to, *version, body.as_ref());
+        lines.put(&Out::Comment { id, item, author, created_at, reply_to, version, body, deleted });
+    }
+    Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
 }
 
 /// The newest add or delete at or below `from`, since updates are not exported.
-async fn place(outboxes: &dyn Outboxes, author: UserNo, from: OutboxSeq) -> Result<Place> {
+async fn place(outboxes: &dyn Outboxes, author: UserNo, from: OutboxSeq) -> Result<import::Place> {
     let mut end = from;
     while end > 0 {
         let after = end.saturating_sub(LOOK_BACK);
         let records = outboxes.outbox(author, after, (end - after) as usize).await?.records;
         for record in records.iter().rev() {
             match record.op {
-                Op::Add => return Ok(Place::Add(record.key.item)),
-                Op::Delete => return Ok(Place::Delete(record.key.item)),
+                Op::Add => return Ok(import::Place::Add(record.key.item)),
+                Op::Delete => return Ok(import::Place::Delete(record.key.item)),
                 Op::Update | Op::Forget => {}
             }
         }
         end = after;
     }
-    Ok(Place::Start)
+    Ok(import::Place::Start)
 }
 
 #[cfg(test)]
@@ -290,10 +370,19 @@ mod tests {
             Cursor::Direct(Some(ItemId(u64::MAX))),
             Cursor::Follows(UserNo(u32::MAX), UserNo(3)),
             Cursor::Shields(UserNo(7)),
+            Cursor::Reactions(None),
+            Cursor::Reactions(Some(ItemId(7))),
+            Cursor::Below(ItemId(7), Place { at: 5, user: UserNo(3), kind: ":a\"b".parse().unwrap() }),
+            Cursor::People(UserNo(7)),
+            Cursor::Comments(None),
+            Cursor::Comments(Some(ItemId(7))),
+            Cursor::Behind(ItemId(7), CommentPlace { at: 5, id: ItemId(8) }),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
-        for bad in ["", "1", "1:2", "2:x", "3:1", "4:1:1", "5:1", "1:-1:0", "1:1:1:1"] {
+        for bad in
+            ["", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "1:-1:0", "1:1:1:1"]
+        {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
     }

@@ -10,7 +10,7 @@
 //! at a time, counted in the budget of all request bodies. If a store is away for long, or no more lines come, the
 //! report ends with the number of the line from which to go on.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::State;
@@ -18,21 +18,25 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
 use feedgate_common::import::Import;
-use feedgate_common::{StoreError, error};
+use feedgate_common::{Archive, error};
+use futures_util::future::try_join;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::super::access::Backend;
+use super::super::access::AdminKey;
 use super::super::deadline::BODY_TIMEOUT;
 use super::super::payload::Memory;
 use super::super::problem::Problem;
 use super::super::publish::BATCH_READERS_MAX;
 use super::super::query::NoQuery;
 use super::super::writer::Writer;
-use super::NDJSON;
 use super::line::{self, Line};
+use super::patience::patiently;
+use super::people::take_in;
+use super::reactions::give;
+use super::{NDJSON, comments};
 
 /// The most lines in one commit.
 const LINES_MAX: usize = 500;
@@ -45,12 +49,6 @@ const LINE_MAX: usize = 256 * 1024;
 
 /// The KiB of the budget that an import holds: for a group as it came, and twice for what is to be written.
 const HELD_KIB: u32 = 4 * 1024;
-
-/// How often a group is tried while a store is away or busy.
-const TRIES: u32 = 5;
-
-/// The first pause between two tries; each further one is twice as long.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// One line of the report.
 #[derive(Debug, Serialize)]
@@ -83,14 +81,16 @@ struct Totals {
 
 /// Answers `POST /v1/import` with a stream of report lines.
 pub(in super::super) async fn import(
-    _: Backend,
+    _: AdminKey,
     State(memory): State<Memory>,
     State(writer): State<Writer>,
+    State(archive): State<Arc<dyn Archive>>,
     _: NoQuery,
     body: Body,
 ) -> Result<Response, Problem> {
     let held = memory.hold(HELD_KIB)?;
-    let importer = Importer { writer, lines: Lines::of(body), totals: Totals::default(), over: false, _held: held };
+    let (lines, totals) = (Lines::of(body), Totals::default());
+    let importer = Importer { writer, archive, lines, totals, over: false, _held: held };
     let reports = stream::unfold(importer, |mut importer| async move {
         let report = importer.next().await?;
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(report)), importer))
@@ -100,6 +100,7 @@ pub(in super::super) async fn import(
 
 struct Importer {
     writer: Writer,
+    archive: Arc<dyn Archive>,
     lines: Lines,
     totals: Totals,
     over: bool,
@@ -122,24 +123,50 @@ impl Importer {
             }
             return Some(report);
         }
-        let (mut writes, mut numbers) = (vec![], vec![]);
+        let (mut writes, mut numbers, mut people, mut reactions, mut comments) =
+            (vec![], vec![], vec![], vec![], vec![]);
         for (number, text) in &group.lines {
             match text.as_deref().map_err(|why| Problem::at_pointer(String::new(), why.clone())).and_then(line::read) {
                 Ok(Line::Import(import)) => {
                     writes.push(Write::Import(import));
                     numbers.push(*number);
                 }
+                Ok(Line::Person(user, person)) => people.push((user, person)),
+                Ok(Line::Reaction { item, kind, user, since }) => reactions.push((*number, item, kind, user, since)),
+                Ok(Line::Comment(author, new)) => comments.push((*number, author, new)),
                 Ok(Line::Cursor) => {}
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
-        match write(&self.writer, writes).await {
-            Ok(written) => {
+        // Reactions and comments go to items of this group too, so they come behind all of its writes.
+        let written = async {
+            let written = write(&self.writer, writes).await?;
+            let given = give(&*self.archive, &reactions).await?;
+            Ok((written, given, comments::take_in(&*self.archive, &comments).await?))
+        };
+        match try_join(written, take_in(&*self.archive, &people)).await {
+            Ok(((written, given, said), new_people)) => {
+                self.totals.new += new_people;
+                self.totals.unchanged += people.len() as u64 - new_people;
                 for (number, written) in numbers.into_iter().zip(written) {
                     match written {
                         Ok(written) if written.is_fresh() => self.totals.new += 1,
                         Ok(_) => self.totals.unchanged += 1,
                         Err(refused) => self.refuse(&mut report, number, refused.into()),
+                    }
+                }
+                for ((number, ..), given) in reactions.iter().zip(given) {
+                    match given {
+                        Ok(true) => self.totals.new += 1,
+                        Ok(false) => self.totals.unchanged += 1,
+                        Err(refused) => self.refuse(&mut report, *number, refused.into()),
+                    }
+                }
+                for ((number, ..), said) in comments.iter().zip(said) {
+                    match said {
+                        Ok(done) if done.changed => self.totals.new += 1,
+                        Ok(_) => self.totals.unchanged += 1,
+                        Err(refused) => self.refuse(&mut report, *number, refused.into()),
                     }
                 }
                 self.totals.lines = group.lines.last().map_or(self.totals.lines, |(number, _)| *number);
@@ -169,7 +196,7 @@ impl Importer {
 async fn write(writer: &Writer, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
     let mut written = Vec::with_capacity(writes.len());
     for commit in commits(writes) {
-        written.extend(write_one(writer, commit).await?);
+        written.extend(patiently(|| writer.write(commit.clone())).await?);
     }
     Ok(written)
 }
@@ -193,23 +220,6 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
         }
     }
     commits
-}
-
-/// Makes one commit. It is tried again while a store is away, since an import is long, and writing a line twice is
-/// harmless.
-async fn write_one(writer: &Writer, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-    let mut pause = PAUSE;
-    for _ in 1..TRIES {
-        match writer.write(writes.clone()).await {
-            Err(StoreError::Overloaded { retry_after_ms }) => {
-                sleep(Duration::from_millis(retry_after_ms.into()).max(pause)).await;
-            }
-            Err(StoreError::Unavailable(_) | StoreError::Misconfigured(_) | StoreError::Down(_)) => sleep(pause).await,
-            answer => return answer,
-        }
-        pause *= 2;
-    }
-    writer.write(writes).await
 }
 
 fn tell(report: &mut Vec<u8>, line: &Report) {

@@ -1,38 +1,58 @@
 //! Reads and writes the lines of exports and imports. An import skips cursors.
 //!
 //! ```text
-//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  or kind, foreign_id, rank, version, to, deleted
+//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  or kind, foreign_id, ref, rank, version, to, deleted
 //!   {"type":"delete","id":"7"}
 //!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
 //!   {"type":"unfollow","reader":"bob","author":"ann"}                  where everyone else follows ann
 //!   {"type":"shield","shield":"mute","user":"bob","other":"ann","since":…}
 //!   {"type":"class","author":"ann","class":"pull"}
+//!   {"type":"person","user":"ann","name":"Ann","avatar":"/a.png","attrs":{}}
+//!   {"type":"reaction","id":"7","kind":"like","user":"bob","since":…}
+//!   {"type":"comment","id":"8","item":"7","author":"bob","body":…,"created_at":…}   or reply_to, version, deleted
 //!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish};
+use feedgate_common::around::{NewComment, PastComment, ReactionKind};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::named::KIND_MAX;
-use feedgate_common::{Body, Item, ItemId, Millis, UserId};
+use feedgate_common::people::Person;
+use feedgate_common::{Body, Item, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::super::comments;
 use super::super::fields::{Field, Fields, Unit};
+use super::super::people;
 use super::super::problem::{Problem, short};
 use super::super::publish::{self, RANK_MAX, READERS_MAX};
 use super::super::shields;
+use crate::clock;
 
 /// The contents of one line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line {
     Import(Import),
+    /// What is said of a user.
+    Person(UserId, Person),
+    /// A reaction, which is state of its item and no part of its outbox.
+    Reaction {
+        item: ItemId,
+        kind: ReactionKind,
+        user: UserId,
+        since: Millis,
+    },
+    /// A comment on an item, and who wrote it. The author's number in it is not known yet.
+    Comment(UserId, NewComment),
     /// A cursor, which an import skips.
     Cursor,
 }
 
-const KINDS: &[&str] = &["item", "delete", "follow", "unfollow", "shield", "class", "cursor"];
+const KINDS: &[&str] =
+    &["item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "comment", "cursor"];
 
 /// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
 const ITEM: &[&str] = &[
@@ -41,6 +61,7 @@ const ITEM: &[&str] = &[
     "author",
     "kind",
     "foreign_id",
+    "ref",
     "body",
     "published_at",
     "rank",
@@ -49,6 +70,9 @@ const ITEM: &[&str] = &[
     "direct",
     "deleted",
 ];
+
+/// The fields of a comment.
+const COMMENT: &[&str] = &["type", "id", "item", "author", "body", "created_at", "reply_to", "version", "deleted"];
 
 /// Reads a line. The problem says what is wrong with it and what would be right.
 pub(super) fn read(text: &str) -> Result<Line, Problem> {
@@ -90,6 +114,20 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
                 class: one_of(&fields.required("class")?, &["auto", "push", "pull", "everyone"])?,
             }
         }
+        "reaction" => {
+            let fields = Fields::of(raw, "", &["type", "id", "kind", "user", "since"])?;
+            return Ok(Line::Reaction {
+                item: fields.required("id")?.name()?,
+                kind: fields.required("kind")?.name()?,
+                user: fields.required("user")?.name()?,
+                since: time(&fields.required("since")?)?,
+            });
+        }
+        "person" => {
+            let fields = Fields::of(raw, "", &["type", "user", "name", "avatar", "attrs"])?;
+            return Ok(Line::Person(fields.required("user")?.name()?, people::person(&fields)?));
+        }
+        "comment" => return comment(&Fields::of(raw, "", COMMENT)?),
         "cursor" => return Ok(Line::Cursor),
         other => {
             let why = format!("field \"type\": must be one of {KINDS:?}, not {other:?}");
@@ -118,6 +156,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         kind: publish::printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
         foreign_id: publish::printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        repost_of: fields.get("ref").map(|id| id.name()).transpose()?,
         published_at: Some(published_at),
         rank: fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?,
         audience: to.map_or(Audience::Followers, Audience::Users),
@@ -127,14 +166,34 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         let why = "field \"id\" or field \"foreign_id\" is missing: without one the same line would be another item next time";
         return Err(Problem::at_pointer("/id".into(), why));
     }
-    let version = match fields.get("version") {
-        None => 1,
-        Some(field) => match u32::try_from(field.integer()?) {
-            Ok(version) if version > 0 => version,
-            _ => return Err(field.refuse("must be a version, 1 or greater")),
-        },
+    Ok(Import::Item { publish, version: version(fields)?, deleted })
+}
+
+fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {
+    let deleted = fields.get("deleted").map(|field| one_of(&field, &["true", "false"])).transpose()?.unwrap_or(false);
+    let body = if deleted { nothing() } else { comments::body(fields)? };
+    // New comments stand behind all others, so one of the future would take them along.
+    let at = publish::published_at(&fields.required("created_at")?, clock::now())?;
+    let past = PastComment { at, version: version(fields)?, deleted };
+    let new = NewComment {
+        item: fields.required("item")?.name()?,
+        author: UserNo(0),
+        reply_to: fields.get("reply_to").map(|field| field.name()).transpose()?,
+        body,
+        id: Some(fields.required("id")?.name()?),
+        key: None,
+        past: Some(past),
     };
-    Ok(Import::Item { publish, version, deleted })
+    Ok(Line::Comment(fields.required("author")?.name()?, new))
+}
+
+/// The version of an item or a comment; 1 if none is named.
+fn version(fields: &Fields<'_>) -> Result<u32, Problem> {
+    let Some(field) = fields.get("version") else { return Ok(1) };
+    match u32::try_from(field.integer()?) {
+        Ok(version) if version > 0 => Ok(version),
+        _ => Err(field.refuse("must be a version, 1 or greater")),
+    }
 }
 
 /// The body of a deleted item.
@@ -221,6 +280,30 @@ pub(super) enum Out<'a> {
         author: &'a UserId,
         class: Class,
     },
+    Reaction {
+        id: ItemId,
+        kind: &'a ReactionKind,
+        user: &'a UserId,
+        since: Millis,
+    },
+    Person {
+        user: &'a UserId,
+        #[serde(flatten)]
+        person: &'a Person,
+    },
+    Comment {
+        id: ItemId,
+        item: ItemId,
+        author: &'a UserId,
+        created_at: Millis,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reply_to: Option<ItemId>,
+        version: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        body: Option<&'a Body>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        deleted: bool,
+    },
     Cursor {
         cursor: String,
     },
@@ -261,6 +344,10 @@ mod tests {
             let out = serde_json::to_string(&Out::Class { author: &ann, class }).unwrap();
             assert_eq!(read(&out).unwrap(), Line::Import(Import::Class { author: ann.clone(), class }), "{out}");
         }
+        let kind: ReactionKind = "like".parse().unwrap();
+        let out = Out::Reaction { id: ItemId(7), kind: &kind, user: &bob, since: 5 };
+        let reaction = Line::Reaction { item: ItemId(7), kind: kind.clone(), user: bob.clone(), since: 5 };
+        assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), reaction);
         let gone =
             Out::Gone { id: ItemId(7), author: &ann, kind: Some("like"), published_at: 5, rank: 6, deleted: true };
         let Line::Import(Import::Item { publish, deleted: true, .. }) =
@@ -270,6 +357,24 @@ mod tests {
         };
         assert_eq!((publish.id, publish.rank, publish.body.get()), (Some(ItemId(7)), Some(6), "null"));
         assert_eq!(publish.kind.as_deref(), Some("like"));
+        let said = Body::parse("{\"a\" : 1}".to_owned()).unwrap();
+        for (body, reply_to) in [(Some(&said), Some(ItemId(9))), (None, None)] {
+            let deleted = body.is_none();
+            let out = Out::Comment {
+                id: ItemId(8),
+                item: ItemId(7),
+                author: &bob,
+                created_at: 5,
+                reply_to,
+                version: 3,
+                body,
+                deleted,
+            };
+            let Line::Comment(author, new) = read(&serde_json::to_string(&out).unwrap()).unwrap() else { panic!() };
+            assert_eq!((author, new.item, new.id, new.reply_to), (bob.clone(), ItemId(7), Some(ItemId(8)), reply_to));
+            assert_eq!(new.past, Some(PastComment { at: 5, version: 3, deleted }));
+            assert_eq!(new.body.get(), body.map_or("null", Body::get));
+        }
         assert_eq!(read(r#"{"type":"cursor","cursor":"1:2"}"#).unwrap(), Line::Cursor);
     }
 
@@ -307,6 +412,7 @@ mod tests {
             (r#"{"type":"shield","shield":"ban","user":"bob","other":"ann","since":1}"#, "mute, hide, block"),
             (r#"{"type":"shield","shield":"mute","user":"bob","other":"bob","since":1}"#, "must be another user"),
             (r#"{"type":"class","author":"ann","class":"big"}"#, "auto, push, pull, everyone"),
+            (r#"{"type":"reaction","id":"7","kind":"","user":"bob","since":1}"#, "1 to 64 bytes"),
             (r#"{"type":"delete","id":"7","why":1}"#, "unknown field"),
         ];
         for (text, detail) in cases {

@@ -1,7 +1,7 @@
 //! Moves whole stores out and in, as NDJSON with a line for each thing that happened.
 //!
 //! ```text
-//!   export   outboxes, author by author, in their order ─▶ direct items ─▶ edges, reader by reader
+//!   export   outboxes, author by author, in their order ─▶ direct items ─▶ edges, reader by reader ─▶ reactions, people, comments
 //!   import   the same lines, in any file: each is taken in, was there already, or is refused by its number
 //! ```
 //!
@@ -9,9 +9,13 @@
 //! resumed from any cursor that it has given. Neither is a snapshot: what is written meanwhile may or may not be in it,
 //! and a second run brings the rest.
 
+mod comments;
 mod export;
 mod import;
 mod line;
+mod patience;
+mod people;
+mod reactions;
 
 pub(super) use export::export;
 pub(super) use import::import;

@@ -17,6 +17,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -82,7 +83,7 @@ impl TooMany {
 /// What all addresses hold, in shards with a lock each.
 pub(crate) struct Shares {
     shards: [Mutex<Shard>; 16],
-    limits: Limits,
+    limits: ArcSwap<Limits>,
     logged_ms: AtomicU64,
 }
 
@@ -111,19 +112,29 @@ impl Usage {
 impl Shares {
     pub(crate) fn new(limits: Limits) -> Arc<Self> {
         let shard = |_| Mutex::new(Shard { held: FxHashMap::default(), sweep_at: SWEEP_FROM });
-        Arc::new(Self { shards: std::array::from_fn(shard), limits, logged_ms: AtomicU64::new(0) })
+        Arc::new(Self {
+            shards: std::array::from_fn(shard),
+            limits: ArcSwap::from_pointee(limits),
+            logged_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// From now on an address may have so much. One that has more keeps it, and gets no more.
+    pub(crate) fn allow(&self, limits: Limits) {
+        self.limits.store(Arc::new(limits));
     }
 
     /// Counts one unauthenticated connection more, or says which limit is reached; then it is not counted.
     pub(crate) fn enter(self: &Arc<Self>, key: AddressKey, now_ms: u64) -> Result<Stay, TooMany> {
+        let limits = self.limits.load();
         let entered = self.held(key, now_ms, |held| {
-            if held.connections >= self.limits.connections {
+            if held.connections >= limits.connections {
                 return Err(TooMany::Connections);
             }
-            if held.unauthenticated >= self.limits.unauthenticated {
+            if held.unauthenticated >= limits.unauthenticated {
                 return Err(TooMany::Unauthenticated);
             }
-            if !held.strangers.take(1, now_ms, self.limits.strangers) {
+            if !held.strangers.take(1, now_ms, limits.strangers) {
                 return Err(TooMany::Strangers);
             }
             held.connections += 1;
@@ -136,7 +147,8 @@ impl Shares {
 
     /// Counts one upgrade more, or says that the limit is reached; then it is not counted.
     pub(crate) fn upgrade(&self, key: AddressKey, now_ms: u64) -> Result<(), TooMany> {
-        let fair = self.held(key, now_ms, |held| held.upgrades.take(1, now_ms, self.limits.upgrades));
+        let upgrades = self.limits.load().upgrades;
+        let fair = self.held(key, now_ms, |held| held.upgrades.take(1, now_ms, upgrades));
         self.log(key, now_ms, if fair { Ok(()) } else { Err(TooMany::Upgrades) })
     }
 
@@ -184,7 +196,7 @@ impl Stay {
     /// Counts the connection as authenticated from now on.
     pub(crate) fn known(&mut self) {
         if !std::mem::replace(&mut self.is_known, true) {
-            let rate = self.shares.limits.strangers;
+            let rate = self.shares.limits.load().strangers;
             self.change(|held| {
                 held.unauthenticated -= 1;
                 held.strangers.give_back(1, rate);
@@ -255,6 +267,21 @@ mod tests {
         drop(addresses.enter(key(1), 5000));
         assert_eq!((upgrades(5000), upgrades(6000)), (0, 10));
         assert_eq!(addresses.upgrade(key(2), 6000), Ok(()));
+    }
+
+    #[test]
+    fn another_limit_holds_at_once_and_takes_nothing_from_who_has_more() {
+        let (addresses, of) = (addresses(), |connections, unauthenticated| {
+            let (strangers, upgrades) = (Rate::twice(50), Rate::twice(10));
+            Limits { connections, unauthenticated, strangers, upgrades }
+        });
+        let stays = [addresses.enter(key(1), 0), addresses.enter(key(1), 0)];
+        assert!(stays.iter().all(Result::is_ok));
+        addresses.allow(of(1, 1));
+        assert_eq!(addresses.enter(key(1), 0).err(), Some(TooMany::Connections));
+        addresses.allow(of(3, 3));
+        assert!(addresses.enter(key(1), 0).is_ok());
+        drop(stays);
     }
 
     #[test]

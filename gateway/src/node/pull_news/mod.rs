@@ -7,20 +7,22 @@
 //! ```
 //!
 //! Invariants:
-//! - Reads know of a number before its author is joined: a session that is here by then is woken, and one that comes
-//!   later reads the news without a wake.
-//! - A number is asked past (left behind by `asked`) only when its author waits, or was joined for it.
-//! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. News that finds no room is
-//!   not asked past, so it is asked for again.
+//! - Reads know of a number before its author is joined. So a session that is here at the join is woken, and a session
+//!   that comes later reads the news without a wake.
+//! - The node asks for numbers beyond `asked`. That moves past a number only when its author waits, or was joined for
+//!   it.
+//! - Bounded: at most [`WAITING_MAX`] authors wait, and a few more whose join has failed. `asked` does not move past
+//!   news that finds no room, so the node asks for that news again.
 
 mod followers;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use feedgate_common::archive::PullHead;
+use feedgate_common::archive::{Outboxes, PullHead};
 use feedgate_common::error::Result;
 use feedgate_common::{PullSeq, UserNo};
 use futures_util::future::Either;
@@ -46,8 +48,8 @@ const ASKED: usize = 500;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The authors with news for which followers are still to be woken.
-#[derive(Default)]
 pub(crate) struct PullNews {
+    outboxes: Arc<dyn Outboxes>,
     state: Mutex<State>,
     /// Wakes the task when there may be something to join.
     heard: Notify,
@@ -68,6 +70,10 @@ struct State {
 }
 
 impl PullNews {
+    pub(crate) fn new(outboxes: Arc<dyn Outboxes>) -> Self {
+        Self { outboxes, state: Mutex::default(), heard: Notify::new(), missed: Notify::new() }
+    }
+
     /// Takes the news of an author; never blocks.
     pub(crate) fn hear(&self, head: PullHead) {
         if self.state.lock().add(head) {
@@ -154,15 +160,15 @@ pub(crate) async fn begin(node: &Node) {
 }
 
 async fn learn(node: &Node) -> Result<()> {
-    let head = bounded(node.outboxes.pull_head()).await?;
-    node.changes.heard_pull(head);
+    let head = bounded(node.hot.outboxes.pull_head()).await?;
+    node.reads.changes.heard_pull(head);
     node.hot.state.lock().asked = Some(head);
     Ok(())
 }
 
 /// Joins for ever. Drop it only when the node ends: an author whose join is not complete is not joined again.
 pub(crate) async fn keep_joining(node: &Node) {
-    let every = Duration::from_secs(node.settings.pull_repair_interval_secs.into());
+    let every = Duration::from_secs(node.settings.now().pull_repair_interval_secs.into());
     let (hot, mut due) = (&node.hot, interval(every));
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut work = FuturesUnordered::new();
@@ -197,17 +203,17 @@ async fn ask_once(node: &Node) -> Result<()> {
     let Some(after) = asked else {
         learn(node).await?;
         // Until now, sessions have read without knowing how far pull records go, so they look again.
-        node.pool.missed();
+        node.local.pool.missed();
         return Ok(());
     };
     // This number includes history, which no broadcast tells of, but reads are to find it.
-    let head = bounded(node.outboxes.pull_head()).await?;
-    node.changes.heard_pull(head);
+    let head = bounded(node.hot.outboxes.pull_head()).await?;
+    node.reads.changes.heard_pull(head);
     let limit = room.min(ASKED);
     if limit == 0 || head <= after {
         return Ok(());
     }
-    let heads = bounded(node.outboxes.pull_heads(after, limit)).await?;
+    let heads = bounded(node.hot.outboxes.pull_heads(after, limit)).await?;
     if hot.state.lock().asked(&heads, (heads.len() < limit).then_some(head)) && heads.len() == limit {
         hot.missed();
     }

@@ -82,13 +82,15 @@ async fn of_history_nobody_is_told_yet_whoever_reads_finds_it_and_what_comes_beh
     let follow = Write::Follow { reader: "ann".parse().unwrap(), author: authors[0].parse().unwrap() };
     stores.archive.write(authors.iter().map(pull).chain([follow]).collect(), 1).await.unwrap();
     let ann = stores.archive.intern(&["ann".parse().unwrap()]).await.unwrap()[0];
-    let (pages, key) = (&node.pages, InboxKey::main(ann));
+    let (pages, key) = (&node.reads.pages, InboxKey::main(ann));
     begin(&node).await;
     assert_eq!(pages.page(key, None, 9).await.unwrap().items.len(), 0);
+    let before = node.reads.changes.head(key).await.unwrap();
 
     let lines = authors.iter().zip(1..).map(|(author, id)| history(author, id));
     stores.archive.write(lines.collect(), 2).await.unwrap();
     ask_once(&node).await.unwrap();
+    assert!(node.reads.changes.head(key).await.unwrap() > before, "a device that is only notified finds it too");
     let page = pages.page(key, None, 9).await.unwrap();
     assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [ItemId(1)]);
     assert_eq!(node.hot.next(), None, "nobody is told");

@@ -87,17 +87,22 @@ fn subscribe_starts_where_it_was_asked_to() {
     let asked = subscribed(
         r#"{"id":2,"subscribe":{"channel":"feed","recover":true,"offset":6,"epoch":"9","flag":3,"data":{"deliver":"items"}}}"#,
     );
-    let (feed, from) = (FeedId::MAIN, From::Own(Some(own)));
-    assert_eq!(asked, Subscribe { feed, from, deliver: Deliver::Items, reject_unrecovered: true });
+    let (feed, from) = (FeedId::MAIN, StartFrom::Own(Some(own)));
+    let (unread, reject_unrecovered, numbered) = (false, true, true);
+    assert_eq!(asked, Subscribe { feed, from, deliver: Deliver::Items, unread, reject_unrecovered, numbered });
     let from = |rest: &str| subscribed(&format!(r#"{{"id":2,"subscribe":{{"channel":"feed"{rest}}}}}"#)).from;
-    assert_eq!(from(""), From::Head);
-    assert_eq!(from(r#","flag":1,"offset":5,"epoch":"9""#), From::Head);
-    assert_eq!(from(r#","recover":true"#), From::Own(None));
-    assert_eq!(from(r#","recover":true,"offset":3,"epoch":"xyz""#), From::Own(None));
-    assert_eq!(from(r#","data":{"resume":"stored"}"#), From::Stored);
-    assert_eq!(from(r#","recover":true,"offset":6,"epoch":"9","data":{"resume":"stored"}"#), From::Own(Some(own)));
+    assert_eq!(from(""), StartFrom::Head);
+    assert_eq!(from(r#","flag":1,"offset":5,"epoch":"9""#), StartFrom::Head);
+    assert_eq!(from(r#","recover":true"#), StartFrom::Own(None));
+    assert_eq!(from(r#","recover":true,"offset":3,"epoch":"xyz""#), StartFrom::Own(None));
+    assert_eq!(from(r#","data":{"resume":"stored"}"#), StartFrom::Stored);
+    assert_eq!(from(r#","recover":true,"offset":6,"epoch":"9","data":{"resume":"stored"}"#), StartFrom::Own(Some(own)));
     let plain = subscribed(r#"{"id":2,"subscribe":{"channel":"feed","flag":1,"data":"anything"}}"#);
-    assert_eq!((plain.deliver, plain.reject_unrecovered), (Deliver::Notify, false));
+    assert_eq!((plain.deliver, plain.reject_unrecovered, plain.unread), (Deliver::Notify, false, false));
+    assert!(subscribed(r#"{"id":2,"subscribe":{"channel":"feed","data":{"unread":true}}}"#).unread);
+    let flagged = |flag: i64| subscribed(&format!(r#"{{"id":2,"subscribe":{{"channel":"feed","flag":{flag}}}}}"#));
+    let bits = [0, 1, 2, 3, 4].map(flagged).map(|asked| (asked.numbered, asked.reject_unrecovered));
+    assert_eq!(bits, [(false, false), (true, false), (false, true), (true, true), (false, false)]);
 }
 
 #[test]
@@ -121,9 +126,40 @@ fn each_wrong_command_is_refused_with_what_was_wrong() {
             r#"{"id":1,"presence":{"channel":"other"}}"#,
             r#"{"id":1,"rpc":{"method":"ack","data":{"channel":"news","offset":1,"epoch":"1"}}}"#,
             r#"{"id":1,"rpc":{"method":"page","data":{"channel":""}}}"#,
+            r#"{"id":1,"rpc":{"method":"seen","data":{"offset":1}}}"#,
+            r#"{"id":1,"rpc":{"method":"seen","data":{"epoch":"1"}}}"#,
+            r#"{"id":1,"rpc":{"method":"seen","data":{"offset":1,"epoch":"01"}}}"#,
+            r#"{"id":1,"rpc":{"method":"seen","data":{"channel":"news"}}}"#,
+            r#"{"id":1,"subscribe":{"channel":"feed","data":{"unread":1}}}"#,
         ]
         .map(refusal)
     );
+}
+
+#[test]
+fn i18_a_command_that_waits_holds_little_of_a_large_message() {
+    let large = "x".repeat(60_000);
+    for (command, why) in [
+        (format!(r#"{{"id":1,"refresh":{{"token":"{large}"}}}}"#), "a token has at most 4096 bytes"),
+        (format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"cursor":"{large}"}}}}}}"#), "a cursor is the `next`"),
+        (format!(r#"{{"id":1,"rpc":{{"method":"page","data":{{"limit":"{large}"}}}}}}"#), "expected u64 at line 1"),
+        (
+            format!(r#"{{"id":1,"subscribe":{{"channel":"feed","data":{{"deliver":"{large}"}}}}}}"#),
+            "or `items` at line 1",
+        ),
+        (format!(r#"{{"id":1,"subscribe":{{"channel":"{large}"}}}}"#), "unknown channel"),
+        (format!(r#"{{"id":1,"rpc":{{"method":"{large}"}}}}"#), "there is no rpc"),
+        (format!(r#"{{"id":1,"ping":{{}},"unsubscribe":"{large}"}}"#), ""),
+    ] {
+        match decode(&command) {
+            Err(Malformed) => {}
+            Ok(Message::Command(Command { verb: Verb::Refused(refusal), .. })) => {
+                assert!(refusal.message.len() < 400 && refusal.message.contains(why), "{refusal:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(verb(r#"{"id":1,"refresh":{"token":"J"}}"#), Verb::Refresh("J".into()));
 }
 
 #[test]
@@ -151,7 +187,7 @@ fn each_verb_means_the_feed_that_its_channel_names_and_an_rpc_without_one_the_ma
     let ack = r#"{"id":1,"rpc":{"method":"ack","data":{"offset":2,"epoch":"1"}}}"#;
     assert_eq!(verb(ack), Verb::Ack(FeedId::MAIN, at));
     for data in ["", r#","data":{}"#, r#","data":null"#] {
-        let page = Verb::Page(Box::new(PageAsk { feed: FeedId::MAIN, limit: None, cursor: None }));
+        let page = Verb::Page(Box::new(PageAsk { feed: FeedId::MAIN, limit: None, before: None }));
         assert_eq!(verb(&format!(r#"{{"id":1,"rpc":{{"method":"page"{data}}}}}"#)), page);
     }
 }

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use feedgate_common::{Epoch, FeedId, Position};
 
-use super::super::command::{Command, Connect, Deliver, From, Subscribe, Verb};
+use super::super::command::{Command, Connect, Deliver, StartFrom, Subscribe, Verb};
 use super::super::reply::{Connected, Large, Opened, Presence, Refreshed};
-use super::super::{ErrorCode, command};
+use super::super::{ErrorCode, Label, command, label};
 use super::*;
 
 const SWIFT: &str = "centrifuge-swift 0.9.0 at a194bd7";
@@ -46,16 +46,20 @@ fn asked(id: u32, verb: Verb) -> Message {
     Message::Command(Command { id, verb })
 }
 
-fn connects(id: u32) -> Message {
-    asked(id, Verb::Connect(Ok(Box::new(Connect { token: "J".into(), device: Some("phone-1".parse().unwrap()) }))))
+fn connects(id: u32, reads_numbers: bool) -> Message {
+    let device = Some("phone-1".parse().unwrap());
+    asked(id, Verb::Connect(Ok(Box::new(Connect { token: "J".into(), device, reads_numbers }))))
 }
 
-fn subscribes(id: u32, from: From, deliver: Deliver, reject_unrecovered: bool) -> Message {
-    asked(id, Verb::Subscribe(Box::new(Subscribe { feed: FeedId::MAIN, from, deliver, reject_unrecovered })))
+/// A subscribe with this `flag`.
+fn subscribes(id: u32, from: StartFrom, deliver: Deliver, flag: u8) -> Message {
+    let [numbered, reject_unrecovered] = [1, 2].map(|bit| flag & bit != 0);
+    let (feed, unread) = (FeedId::MAIN, false);
+    asked(id, Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, unread, reject_unrecovered, numbered })))
 }
 
 fn pages(id: u32) -> Message {
-    asked(id, Verb::Page(Box::new(command::PageAsk { feed: FeedId::MAIN, limit: None, cursor: None })))
+    asked(id, Verb::Page(Box::new(command::PageAsk { feed: FeedId::MAIN, limit: None, before: None })))
 }
 
 fn history(id: u32, since: Option<Position>, limit: usize, reverse: bool) -> Message {
@@ -77,15 +81,15 @@ fn at(offset: u64) -> Position {
 #[test]
 fn what_the_sdk_of_swift_sends_is_understood() {
     use Deliver::{Items, Notify};
-    let (main, own) = (FeedId::MAIN, |offset| From::Own(Some(at(offset))));
+    let (main, own) = (FeedId::MAIN, |offset| StartFrom::Own(Some(at(offset))));
     understood(
         SWIFT,
         &[
-            ("connect", connects(9)),
-            ("subscribe", subscribes(10, From::Head, Notify, false)),
-            ("subscribe since a position", subscribes(11, own(6), Items, false)),
-            ("subscribe with a stateGetter, at offset 0, with every option", subscribes(12, own(0), Notify, true)),
-            ("subscribe after its state was invalidated", subscribes(13, From::Own(None), Notify, false)),
+            ("connect", connects(9, true)),
+            ("subscribe", subscribes(10, StartFrom::Head, Notify, 1)),
+            ("subscribe since a position", subscribes(11, own(6), Items, 1)),
+            ("subscribe with a stateGetter, at offset 0, with every option", subscribes(12, own(0), Notify, 3)),
+            ("subscribe after its state was invalidated", subscribes(13, StartFrom::Own(None), Notify, 1)),
             ("unsubscribe", asked(14, Verb::Unsubscribe(main))),
             ("history since offset 0", history(15, Some(at(0)), 50, false)),
             ("history, all of it, newest first", history(16, None, usize::MAX, true)),
@@ -105,10 +109,10 @@ fn what_the_sdk_of_dart_sends_is_understood_with_the_defaults_that_it_writes() {
     understood(
         DART,
         &[
-            ("connect", connects(1)),
-            ("connect from a web page", connects(1)),
-            ("subscribe", subscribes(2, From::Head, Deliver::Notify, false)),
-            ("subscribe since offset 0", subscribes(3, From::Own(Some(at(0))), Deliver::Items, false)),
+            ("connect", connects(1, false)),
+            ("connect from a web page", connects(1, false)),
+            ("subscribe", subscribes(2, StartFrom::Head, Deliver::Notify, 0)),
+            ("subscribe since offset 0", subscribes(3, StartFrom::Own(Some(at(0))), Deliver::Items, 0)),
             ("history since offset 0", history(4, Some(at(0)), 0, false)),
             ("rpc page", pages(5)),
         ],
@@ -117,6 +121,7 @@ fn what_the_sdk_of_dart_sends_is_understood_with_the_defaults_that_it_writes() {
 
 #[test]
 fn what_they_are_sent_is_what_another_writer_makes_of_the_fields_that_they_read() {
+    const NAMED: FeedId = FeedId(3);
     const CHANGE: &[u8] = br#"{"op":"delete","item_id":"9"}"#;
     let [client, version] = ["n-1", "feedgate 0"].map(str::to_owned);
     let (expires, ttl) = (true, 600);
@@ -131,15 +136,22 @@ fn what_they_are_sent_is_what_another_writer_makes_of_the_fields_that_they_read(
         node: "n".into(),
     };
     let opened = Opened { position: at(6), was_recovering: true, recovered: true };
+    let fresh = Opened { was_recovering: false, recovered: false, ..opened };
     let presence = Presence { client: client.clone(), user: "ann".into(), conn_info: b"{}".to_vec() };
     let publications = Large { bytes: written(|out| publication(out, 7, CHANGE)), held: None };
     let history = History { epoch: Epoch(12), offset: 7, publications };
     let reply = |id, reply| written(|out| result(out, id, &reply));
+    let pushed = |label| written(|out| push(out, label, 7, CHANGE));
     let sent = [
         ("connected", reply(9, Reply::Connect(connected))),
-        ("subscribed", reply(11, Reply::Subscribe(opened))),
+        ("subscribed", reply(11, Reply::Subscribe(opened, None, None))),
+        (
+            "subscribed, with a number for the channel",
+            reply(10, Reply::Subscribe(fresh, None, Some(label::number(NAMED)))),
+        ),
         ("unsubscribed", reply(14, Reply::Unsubscribe)),
-        ("pushed", written(|out| push(out, "feed", 7, CHANGE))),
+        ("pushed", pushed(Label::of(FeedId::MAIN, "feed", false))),
+        ("pushed, with a number for the channel", pushed(Label::of(NAMED, "notifications", true))),
         ("history", reply(15, Reply::History(history))),
         ("presence", reply(17, Reply::Presence(BTreeMap::from([(client.clone(), presence)])))),
         ("presence stats", reply(18, Reply::PresenceStats(1))),

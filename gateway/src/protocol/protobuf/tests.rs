@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use feedgate_common::{Epoch, Position};
+use feedgate_common::feed::Sight;
+use feedgate_common::{Epoch, FeedId, Position};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::reply::{Connected, Large, Opened, Presence, PresenceInfo, Refreshed};
-use super::super::{ErrorCode, Format, json as as_json};
+use super::super::{Close, ErrorCode, Format, json as as_json, number};
 use super::*;
 
 /// One frame of a writer, in either format.
@@ -17,6 +19,10 @@ fn frame(write: impl Fn(Format, &mut Vec<u8>)) -> (Value, Value) {
     let message = super::messages(&messages).collect::<Result<Vec<_>, _>>().unwrap();
     assert_eq!(message.len(), 1, "one message");
     (serde_json::from_slice(&lines).unwrap(), schema::read("Reply", message[0]))
+}
+
+fn at(offset: u64) -> Position {
+    Position { epoch: Epoch(3), offset }
 }
 
 /// Leaves out what Protobuf leaves out: `false`, zero, and empty text and lists.
@@ -64,8 +70,11 @@ fn every_reply_says_the_same_in_both_formats() {
             session: "n-1".into(),
             node: "n".into(),
         }),
-        Reply::Subscribe(opened),
-        Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }),
+        Reply::Subscribe(opened, None, None),
+        Reply::Subscribe(opened, None, Some(number(FeedId(300)))),
+        Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }, None, None),
+        Reply::Subscribe(opened, Some(Sight { seen: Some(position), unread: 0, head: at(9) }), None),
+        Reply::Seen(Sight { seen: None, unread: 7, head: position }),
         Reply::Unsubscribe,
         Reply::Acked,
         Reply::Page(large(page)),
@@ -101,22 +110,42 @@ fn a_history_says_the_same_in_both_formats_however_long_it_is() {
     }
 }
 
+/// A channel by its name, and by numbers that take one byte and more.
+fn labels() -> [Label<'static>; 3] {
+    [(3, false), (3, true), (u16::MAX, true)].map(|(feed, numbered)| Label::of(FeedId(feed), "notifications", numbered))
+}
+
 #[test]
 fn every_push_says_the_same_in_both_formats() {
     let long = format!(r#"{{"op":"add","text":"{}"}}"#, "x".repeat(70_000));
     for change in [r#"{"op":"forget","author":"bob"}"#, &long] {
         for offset in [1, 127, 128, 1 << 35, u64::MAX] {
-            says_the_same(|format, out| format.push(out, "feed", offset, change.as_bytes()));
+            for label in labels() {
+                says_the_same(|format, out| format.push(out, label, at(offset), change.as_bytes()));
+            }
         }
     }
-    says_the_same(|format, out| format.behind(out, "notifications", 16));
+    for label in labels() {
+        says_the_same(|format, out| format.behind(out, label, at(16), None));
+        says_the_same(|format, out| format.behind(out, label, at(16), Some(3)));
+        for seen in [None, Some(at(9))] {
+            says_the_same(|format, out| format.seen(out, label, Sight { seen, unread: 999, head: at(1 << 40) }));
+        }
+    }
+}
+
+#[test]
+fn the_last_word_to_a_device_without_close_frames_says_the_same_in_both_formats() {
+    for close in Close::ALL {
+        says_the_same(|format, out| format.disconnect(out, *close, &close.reason("token's signature does not match")));
+    }
 }
 
 #[test]
 fn pushes_of_one_frame_are_read_one_after_another() {
     let mut frame = vec![];
     for offset in 1..=3 {
-        Format::Protobuf.push(&mut frame, "feed", offset, b"{}");
+        Format::Protobuf.push(&mut frame, labels()[1], at(offset), b"{}");
     }
     let offset =
         |message: Result<&[u8], Malformed>| schema::read("Reply", message.unwrap())["push"]["pub"]["offset"].clone();
@@ -173,7 +202,62 @@ fn a_frame_that_is_cut_or_says_too_great_a_length_is_malformed_after_what_was_wh
     }
 }
 
-proptest::proptest! {
+/// A command with the fields that its verb has, of the types that they have, and with any contents.
+fn commands() -> impl Strategy<Value = Value> {
+    let epoch = || "[0-9]{0,21}|_|x";
+    let channel = || prop_oneof![Just("feed".to_owned()), "[a-z_]{0,70}"];
+    let data = || {
+        (channel(), any::<u64>(), epoch(), any::<[bool; 4]>())
+            .prop_map(|(channel, number, epoch, has)| data_of(&channel, number, &epoch, has))
+    };
+    let subscribe = (channel(), any::<u64>(), epoch(), 0..8i64, any::<bool>(), data()).prop_map(|(channel, offset, epoch, flag, recover, data)| {
+        json!({"subscribe": {"channel": channel, "offset": offset, "epoch": epoch, "flag": flag, "recover": recover, "data": data}})
+    });
+    let history = (channel(), any::<u64>(), epoch(), any::<i32>(), any::<bool>()).prop_map(|(channel, offset, epoch, limit, reverse)| {
+        json!({"history": {"channel": channel, "since": {"offset": offset, "epoch": epoch}, "limit": limit, "reverse": reverse}})
+    });
+    let rpc =
+        ("ack|page|[a-z]{0,9}", data()).prop_map(|(method, data)| json!({"rpc": {"method": method, "data": data}}));
+    let connect = (".{0,20}", "js|rust|[a-z]{0,9}", data())
+        .prop_map(|(token, name, data)| json!({"connect": {"token": token, "name": name, "data": data}}));
+    let on_channel = ("unsubscribe|presence|presence_stats|publish|sub_refresh", channel())
+        .prop_map(|(verb, channel)| json!({verb: {"channel": channel}}));
+    let refresh = ".{0,20}".prop_map(|token| json!({"refresh": {"token": token}}));
+    let verb =
+        prop_oneof![subscribe, history, rpc, connect, on_channel, refresh, Just(json!({"ping": {}})), Just(json!({}))];
+    (any::<u32>(), verb).prop_map(|(id, mut command)| {
+        command["id"] = id.into();
+        command
+    })
+}
+
+fn data_of(channel: &str, number: u64, epoch: &str, [delivers, resumes, places, names]: [bool; 4]) -> Value {
+    let mut data = json!({"limit": number});
+    let fields = [
+        (delivers, json!({"deliver": if number.is_multiple_of(2) { "items" } else { "everything" }})),
+        (resumes, json!({"resume": "stored", "device_id": epoch})),
+        (places, json!({"offset": number, "epoch": epoch})),
+        (names, json!({"channel": channel, "cursor": channel})),
+    ];
+    let wanted = fields.into_iter().filter(|(wanted, _)| *wanted);
+    wanted.for_each(|(_, more)| data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone()));
+    data
+}
+
+/// The bytes with this damage: at a place, some are taken out, flipped, repeated or put in.
+fn damaged(mut bytes: Vec<u8>, at: prop::sample::Index, how: u8, with: Vec<u8>) -> Vec<u8> {
+    let at = at.index(bytes.len() + 1);
+    let end = (at + with.len()).min(bytes.len());
+    match how % 4 {
+        0 => drop(bytes.drain(at..end)),
+        1 => bytes[at..end].iter_mut().zip(&with).for_each(|(byte, bits)| *byte ^= bits),
+        2 => bytes.extend_from_within(at..end),
+        _ => drop(bytes.splice(at..at, with)),
+    }
+    bytes
+}
+
+proptest! {
     #[test]
     fn no_bytes_make_the_decoder_panic(frame: Vec<u8>) {
         let feeds = NamedFeeds::default();
@@ -181,5 +265,31 @@ proptest::proptest! {
             let _ = message.and_then(|message| decode(message, &feeds));
         }
         let _ = decode(&frame, &feeds);
+    }
+
+    #[test]
+    fn whatever_a_command_says_it_means_the_same_in_both_formats(command in commands()) {
+        let feeds = NamedFeeds::default();
+        let message = schema::write("Command", &command);
+        prop_assert_eq!(decode(&message, &feeds), as_json::decode(&command.to_string(), &feeds));
+    }
+
+    #[test]
+    fn a_command_that_was_damaged_is_understood_or_refused(
+        command in commands(),
+        damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<Vec<u8>>()), 1..4),
+    ) {
+        let feeds = NamedFeeds::default();
+        let whole = schema::write("Command", &command);
+        let bytes = damages.into_iter().fold(whole, |bytes, (at, how, with)| damaged(bytes, at, how, with));
+        let frame = [vec![1, 0], bytes.clone()].concat();
+        let read = messages(&frame).collect::<Vec<_>>();
+        prop_assert!(read.iter().rev().skip(1).all(Result::is_ok), "nothing is read behind what is malformed");
+        for message in [Ok(&bytes[..])].into_iter().chain(read) {
+            match message.and_then(|message| decode(message, &feeds)) {
+                Ok(Message::Command(understood)) => prop_assert!(understood.id > 0, "it could not be answered"),
+                Ok(Message::Pong | Message::Send) | Err(Malformed) => {}
+            }
+        }
     }
 }

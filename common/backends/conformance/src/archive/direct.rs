@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Event, Publish, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Below, Event, Publish, Refused, Write, Written};
 use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, UserNo, Watermarks};
 
@@ -96,7 +96,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     assert_eq!(archive.addressed(ben, &[item, ItemId(1)]).await.unwrap(), [item]);
     let edited = write(&*archive, edit(item, "new")).await;
     assert_eq!(edited, Ok(Written::Edited { author: ann, version: 2, readers: readers.clone() }));
-    let feed = archive.feed_below(InboxKey::main(ben), None, None, 100, 10).await.unwrap();
+    let feed = archive.feed_below(InboxKey::main(ben), Below::newest(10), 100).await.unwrap();
     assert_eq!(
         feed.iter().map(|add| (add.key.item, add.outbox_seq, add.generation)).collect::<Vec<_>>(),
         [(item, 0, 0)]
@@ -108,7 +108,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     for reader in [rea, ben] {
         assert_eq!(ops(&*archive, reader).await, [(Op::Add, item), (Op::Update, item), (Op::Delete, item)]);
     }
-    assert_eq!(archive.feed_below(InboxKey::main(ben), None, None, 100, 10).await.unwrap(), []);
+    assert_eq!(archive.feed_below(InboxKey::main(ben), Below::newest(10), 100).await.unwrap(), []);
     assert_eq!(archive.outbox(ann, 0, 10).await.unwrap().head, 0, "no outbox shows it");
 }
 

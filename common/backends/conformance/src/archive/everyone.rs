@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Edge, Refused, Written};
+use feedgate_common::archive::{Archive, Below, Edge, Refused, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::{Cut, InboxKey, ItemId, Progress, UserNo, Watermarks};
@@ -18,7 +18,7 @@ async fn herald(archive: &dyn Archive) -> (UserNo, ItemId, ItemId) {
 }
 
 async fn feed(archive: &dyn Archive, reader: UserNo) -> Vec<ItemId> {
-    let feed = archive.feed_below(InboxKey::main(reader), None, None, 100, 100).await.expect("the archive works");
+    let feed = archive.feed_below(InboxKey::main(reader), Below::newest(100), 100).await.expect("the archive works");
     feed.iter().map(|add| add.key.item).collect()
 }
 

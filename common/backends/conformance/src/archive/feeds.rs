@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Audience, FeedAdd, Publish, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Below, FeedAdd, Publish, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::import::Import;
 use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Op, Progress, UserNo, Watermarks};
@@ -68,7 +68,7 @@ async fn shown(archive: &dyn Archive, key: InboxKey, author: UserNo, backfill: u
     assert_eq!((&among.states[1], &among.edges), (&vec![state.clone()], &vec![state.edge]));
     let of_none = archive.edge_states(key.reader, &of, &[], backfill).await.expect("the archive works");
     assert_eq!((of_none.edges, of_none.feeds, of_none.states), (among.edges, among.feeds, vec![]));
-    let page = archive.feed_below(key, None, None, backfill, 1000).await.expect("the archive works");
+    let page = archive.feed_below(key, Below::newest(1000), backfill).await.expect("the archive works");
     let built = archive.build(key, &[(author, progress)], backfill, 1000).await.expect("the archive works");
     assert_eq!(items(&built.adds), items(&state.adds), "a rebuild brings what the follow door does");
     assert_eq!(items(&page).into_iter().rev().collect::<Vec<_>>(), items(&state.adds), "and so does a deep page");
@@ -205,7 +205,7 @@ pub(super) async fn what_is_addressed_reaches_one_feed_and_its_number_counts_in_
         assert_eq!(news.upto.direct, 3, "{feed:?} is told how far that goes");
         assert_eq!(news.entries.iter().map(|entry| entry.key.item).collect::<Vec<_>>(), wants, "{feed:?}");
         assert_eq!(archive.news(key, news.upto, 10).await.unwrap().entries, []);
-        let mut page = archive.feed_below(key, None, None, 10, 10).await.unwrap();
+        let mut page = archive.feed_below(key, Below::newest(10), 10).await.unwrap();
         page.reverse();
         assert_eq!(items(&page), wants, "{feed:?}");
         let built = archive.build(key, &[], 10, 10).await.unwrap();
@@ -300,6 +300,6 @@ pub(super) async fn history_goes_to_its_feed(archive: Arc<dyn Archive>) {
     for (feed, item) in [(likes, one), (FeedId::MAIN, two)] {
         assert_eq!(shown(archive, InboxKey { reader, feed }, ann, 10).await, [item]);
     }
-    let page = archive.feed_below(InboxKey { reader, feed: stories }, None, None, 10, 10).await.unwrap();
+    let page = archive.feed_below(InboxKey { reader, feed: stories }, Below::newest(10), 10).await.unwrap();
     assert_eq!(items(&page), [ItemId(9)]);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Audience, Event, Publish, PullHead, Refused, Write, Written};
+use feedgate_common::archive::{Archive, Audience, Below, Event, Publish, PullHead, Refused, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
@@ -200,7 +200,7 @@ pub(super) async fn i3_an_imported_follow_is_past_the_head_for_every_door_but_it
         [1, 2, 3],
         "none of them comes by push"
     );
-    let feed = archive.feed_below(InboxKey::main(rea), None, None, 0, 10).await.unwrap();
+    let feed = archive.feed_below(InboxKey::main(rea), Below::newest(10), 0).await.unwrap();
     assert_eq!(
         feed.iter().map(|add| add.key.item.0).collect::<Vec<_>>(),
         [3, 2],
@@ -227,7 +227,7 @@ pub(super) async fn what_was_addressed_and_had_its_end_is_in_no_feed(archive: Ar
     assert!(told.quiet, "{told:?}");
     let feed = archive.build(InboxKey::main(rea), &[], 10, 10).await.unwrap();
     assert_eq!((feed.adds, feed.taken.direct), (vec![], told.upto.direct));
-    assert_eq!(archive.feed_below(InboxKey::main(rea), None, None, 10, 10).await.unwrap(), []);
+    assert_eq!(archive.feed_below(InboxKey::main(rea), Below::newest(10), 10).await.unwrap(), []);
 }
 
 pub(super) async fn who_is_named_by_a_refused_line_alone_gets_no_number(archive: Arc<dyn Archive>) {

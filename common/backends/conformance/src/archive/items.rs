@@ -25,6 +25,7 @@ pub(super) async fn an_accepted_item_reads_back_as_it_was_published(archive: Arc
         author_no,
         kind: publish.kind,
         foreign_id: publish.foreign_id,
+        repost_of: None,
         body: publish.body,
         published_at: NOW - 5,
         rank: -7,

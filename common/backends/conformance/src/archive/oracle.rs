@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Event, FeedAdd, FeedState, PullHead};
+use feedgate_common::archive::{Archive, Below, Event, FeedAdd, FeedState, PullHead};
 use feedgate_common::rules::is_past;
 use feedgate_common::{Cut, DisplayKey, Entry, FeedId, InboxKey, Progress, UserNo, Watermarks};
 
@@ -160,7 +160,7 @@ impl Asked<'_> {
         for (limit, least_rank) in [(1, None), (4, middle), (1000, None), (1000, middle)] {
             let (mut shown, mut before): (_, Option<DisplayKey>) = (vec![], None);
             loop {
-                let page = self.archive.feed_below(key, before, least_rank, backfill, limit).await.unwrap();
+                let page = self.archive.feed_below(key, Below { before, least_rank, limit }, backfill).await.unwrap();
                 shown.extend(page.iter().copied());
                 if page.len() < limit {
                     break;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, EDGE_ADDS_MAX, Publish, Write};
+use feedgate_common::archive::{Archive, Below, EDGE_ADDS_MAX, Publish, Write};
 use feedgate_common::{Cut, FeedId, InboxKey, ItemId, Progress, UserNo};
 
 use super::{NOW, OneEdge, accept, change, delete, follow, post, unfollow, write};
@@ -26,7 +26,7 @@ pub(super) async fn a_follow_late_reads_only_its_own_window(archive: Arc<dyn Arc
         .unwrap();
     let items: Vec<ItemId> = state.adds.iter().map(|add| add.key.item).collect();
     assert_eq!(items, keys[200..250]);
-    let page = archive.feed_below(InboxKey::main(reader), None, None, 100, 1000).await.unwrap();
+    let page = archive.feed_below(InboxKey::main(reader), Below::newest(1000), 100).await.unwrap();
     let items: Vec<ItemId> = page.iter().rev().map(|add| add.key.item).collect();
     assert_eq!(items, keys[200..250]);
     let (late, ..) = change(&*archive, follow("late", "ann")).await;

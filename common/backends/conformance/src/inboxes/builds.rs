@@ -18,8 +18,8 @@ fn of(author: u32, seq: u64, generation: u64) -> Entry {
     Entry { author: UserNo(author), ..add(seq, generation) }
 }
 
-async fn begin(store: &Arc<dyn Inboxes>, token: u64) {
-    assert_eq!(store.begin_build(KEY, life(token)).await.unwrap(), begun(token, 0));
+async fn begin(store: &Arc<dyn Inboxes>, placeholder: u64) {
+    assert_eq!(store.begin_build(KEY, life(placeholder)).await.unwrap(), begun(placeholder, 0));
 }
 
 /// The build has read every edge up to generation 10. Of authors 20 and 21 it holds more than push had brought, of the
@@ -75,8 +75,8 @@ pub(super) async fn i3_a_builder_that_joins_takes_in_what_is_pushed_from_then_on
 /// A build that takes too long starts over. The notes that it loses are in the next snapshot.
 pub(super) async fn i18_a_build_keeps_so_many_notes_and_no_more(store: Arc<dyn Inboxes>) {
     for over in [0, 1] {
-        let (token, author) = (1 + over, 30 + over as u32);
-        begin(&store, token).await;
+        let (placeholder, author) = (1 + over, 30 + over as u32);
+        begin(&store, placeholder).await;
         for from in (1..=NOTES_MAX as u64).step_by(1024) {
             store.advance(batch(&store, author, from, from + 1023, vec![follower(READER, 5)])).await.unwrap();
         }
@@ -86,10 +86,10 @@ pub(super) async fn i18_a_build_keeps_so_many_notes_and_no_more(store: Arc<dyn I
             .await
             .unwrap();
         assert_eq!(store.present(&[KEY]).await.unwrap().len() as u64, 1 - over);
-        assert_eq!(store.finish_build(built(READER, token, vec![])).await.unwrap(), over == 0);
+        assert_eq!(store.finish_build(built(READER, placeholder, vec![])).await.unwrap(), over == 0);
         if over == 0 {
             let head = store.heads(&[KEY]).await.unwrap()[0].unwrap();
-            assert_eq!(head, Position { epoch: life(token), offset: NOTES_MAX as u64 });
+            assert_eq!(head, Position { epoch: life(placeholder), offset: NOTES_MAX as u64 });
         }
         store.discard(KEY).await.unwrap();
     }

@@ -99,8 +99,8 @@ pub(super) async fn present_is_what_is_there_and_what_is_being_built(store: Arc<
     let elsewhere = UserNo(READER.0 + 1);
     build(&store, there, 1, vec![add(1, 5)]).await;
     let of_another_feed = InboxKey { feed: FeedId(1), ..KEY };
-    for (token, key) in [(2, KEY), (3, InboxKey::main(elsewhere)), (4, of_another_feed)] {
-        store.begin_build(key, life(token)).await.unwrap();
+    for (placeholder, key) in [(2, KEY), (3, InboxKey::main(elsewhere)), (4, of_another_feed)] {
+        store.begin_build(key, life(placeholder)).await.unwrap();
     }
     let keys = [KEY, InboxKey::main(there), InboxKey::main(nothing), InboxKey::main(elsewhere)];
     let present = async || {
@@ -110,7 +110,7 @@ pub(super) async fn present_is_what_is_there_and_what_is_being_built(store: Arc<
     };
     assert_eq!(present().await, [KEY, InboxKey::main(there), InboxKey::main(elsewhere)]);
     assert_eq!(store.present(&[]).await.unwrap(), []);
-    assert!(store.finish_build(built(READER, 2, vec![])).await.unwrap(), "nobody took the token");
+    assert!(store.finish_build(built(READER, 2, vec![])).await.unwrap(), "nobody took the placeholder");
     store.discard(InboxKey::main(elsewhere)).await.unwrap();
     assert_eq!(present().await, [KEY, InboxKey::main(there)]);
     assert!(store.finish_build(Build { key: of_another_feed, ..built(READER, 4, vec![]) }).await.unwrap());

@@ -47,9 +47,9 @@ pub(super) async fn a_push_grows_the_inboxes_of_its_feed_and_moves_the_progress_
     assert_eq!(store.log(named(second)).await.unwrap(), None);
 }
 
-/// A token belongs to one feed, and so does what the inbox knows of edges.
+/// A placeholder belongs to one feed, and so does what the inbox knows of edges.
 pub(super) async fn a_push_of_one_feed_disturbs_no_inbox_of_another(store: Arc<dyn Inboxes>) {
-    let begin = async |key, token| store.begin_build(key, life(token)).await.unwrap();
+    let begin = async |key, placeholder| store.begin_build(key, life(placeholder)).await.unwrap();
     begin(KEY, 1).await;
     begin(named(READER), 2).await;
     let pushed = store.advance(named_step(&store, 1, vec![follower(READER, 5)])).await.unwrap();

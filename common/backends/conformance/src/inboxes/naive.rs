@@ -28,13 +28,13 @@ pub struct Naive {
 struct State {
     inboxes: HashMap<InboxKey, Inbox>,
     progress: HashMap<(UserNo, Bucket), Progress>,
-    tokens: HashMap<InboxKey, Token>,
+    placeholders: HashMap<InboxKey, Placeholder>,
 }
 
 /// A build in flight, with the entries pushed since it began, each with the newest edge generation known to the worker
 /// that pushed it.
 #[derive(Debug)]
-struct Token {
+struct Placeholder {
     epoch: Epoch,
     notes: Vec<(Entry, Generation)>,
 }
@@ -121,12 +121,12 @@ impl Inboxes for Naive {
         });
         let grown = grown.collect();
         for to in &step.recipients {
-            let Some(token) = state.tokens.get_mut(&key_of(to)) else { continue };
+            let Some(placeholder) = state.placeholders.get_mut(&key_of(to)) else { continue };
             for record in step.records.iter().filter(|record| record.seq > to.from) {
-                token.notes.push((Entry::of(record, step.author, to.generation), to.counter));
+                placeholder.notes.push((Entry::of(record, step.author, to.generation), to.counter));
             }
-            if token.notes.len() > NOTES_MAX {
-                state.tokens.remove(&key_of(to));
+            if placeholder.notes.len() > NOTES_MAX {
+                state.placeholders.remove(&key_of(to));
             }
         }
         state.progress.insert((step.author, step.bucket), step.next);
@@ -141,7 +141,7 @@ impl Inboxes for Naive {
     async fn take(&self, step: Take) -> Result<Taken> {
         let mut state = self.state();
         let Some(inbox) = state.inboxes.get_mut(&step.key) else {
-            return Ok(if state.tokens.contains_key(&step.key) { Taken::Building } else { Taken::Missing });
+            return Ok(if state.placeholders.contains_key(&step.key) { Taken::Building } else { Taken::Missing });
         };
         if (inbox.epoch, inbox.taken) != (step.epoch, step.expected) {
             return Ok(Taken::Overtaken);
@@ -170,25 +170,26 @@ impl Inboxes for Naive {
 
     async fn present(&self, keys: &[InboxKey]) -> Result<Vec<InboxKey>> {
         let state = self.state();
-        let is_present = |key: &InboxKey| state.inboxes.contains_key(key) || state.tokens.contains_key(key);
+        let is_present = |key: &InboxKey| state.inboxes.contains_key(key) || state.placeholders.contains_key(key);
         Ok(keys.iter().copied().filter(is_present).collect())
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
+    async fn begin_build(&self, key: InboxKey, placeholder: Epoch) -> Result<Option<Begun>> {
         let mut state = self.state();
         if state.inboxes.contains_key(&key) {
             return Ok(None);
         }
-        let token = state.tokens.entry(key).or_insert_with(|| Token { epoch: token, notes: vec![] });
-        Ok(Some(Begun { token: token.epoch, notes: token.notes.len() as u64 }))
+        let placeholder =
+            state.placeholders.entry(key).or_insert_with(|| Placeholder { epoch: placeholder, notes: vec![] });
+        Ok(Some(Begun { placeholder: placeholder.epoch, notes: placeholder.notes.len() as u64 }))
     }
 
     async fn finish_build(&self, build: Build) -> Result<bool> {
         let mut state = self.state();
-        if state.tokens.get(&build.key).is_none_or(|token| token.epoch != build.epoch) {
+        if state.placeholders.get(&build.key).is_none_or(|placeholder| placeholder.epoch != build.epoch) {
             return Ok(false);
         }
-        let notes = state.tokens.remove(&build.key).map(|token| token.notes).unwrap_or_default();
+        let notes = state.placeholders.remove(&build.key).map(|placeholder| placeholder.notes).unwrap_or_default();
         let Build { key, epoch, built_at, entries: mut log, floor, taken, ahead, notes_from, until } = build;
         let marks: HashMap<_, _> = ahead.into_iter().map(|(author, seq)| (author, Mark::Ahead(seq))).collect();
         for (entry, counter) in notes.into_iter().skip(notes_from as usize) {
@@ -224,7 +225,7 @@ impl Inboxes for Naive {
     async fn discard(&self, key: InboxKey) -> Result<()> {
         let mut state = self.state();
         state.inboxes.remove(&key);
-        state.tokens.remove(&key);
+        state.placeholders.remove(&key);
         Ok(())
     }
 
@@ -256,7 +257,7 @@ impl Inboxes for Naive {
 fn step_edge(state: &mut State, buckets: u16, step: EdgeStep) -> EdgeStepped {
     let progress = state.progress(step.author, step.key.reader.bucket(buckets));
     let Some(inbox) = state.inboxes.get_mut(&step.key) else {
-        let building = state.tokens.contains_key(&step.key);
+        let building = state.placeholders.contains_key(&step.key);
         return if building { EdgeStepped::Building } else { EdgeStepped::Missing };
     };
     if !edge_step_acts(inbox.marks.get(&step.author).copied(), inbox.built_at, step.generation) {

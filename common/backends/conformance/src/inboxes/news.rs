@@ -128,7 +128,7 @@ pub(super) async fn a_take_at_a_missing_inbox_says_whether_it_is_being_built(sto
     assert_eq!(store.take(missed()).await.unwrap(), Taken::Building);
     let other = InboxKey::main(UserNo(READER.0 + u32::from(store.buckets())));
     assert_eq!(store.take(Take { key: other, ..missed() }).await.unwrap(), Taken::Missing);
-    assert!(store.finish_build(built(READER, 1, vec![])).await.unwrap(), "nobody took its token");
+    assert!(store.finish_build(built(READER, 1, vec![])).await.unwrap(), "nobody took its placeholder");
     assert_eq!(store.take(missed()).await.unwrap(), Taken::Overtaken);
 }
 

@@ -107,7 +107,7 @@ impl Schedule {
         for reader in readers {
             let (generation, from) = (1 + self.below(40), expected.done.saturating_sub(self.below(3)));
             let counter = if self.below(15) == 0 { self.below(40) } else { 1000 };
-            recipients.push(Recipient { reader, generation, from, counter });
+            recipients.push(Recipient { reader, generation, from, counter, listens: false });
         }
         let step = Advance { author, bucket, feed, expected, next, records, recipients };
         let answers = (store.advance(step.clone()).await.unwrap(), naive.advance(step.clone()).await.unwrap());
@@ -214,10 +214,10 @@ impl Schedule {
         let ahead: Vec<_> = (0..self.below(3)).map(|n| (UserNo(100 + n as u32), self.below(400))).collect();
         for key in keys() {
             let begun = self.begun.get(&key).copied();
-            let Begun { token, notes } = begun.unwrap_or(Begun { token: Epoch(self.epoch), notes: 0 });
+            let Begun { placeholder, notes } = begun.unwrap_or(Begun { placeholder: Epoch(self.epoch), notes: 0 });
             let build = Build {
                 key,
-                epoch: Epoch(token.0 - u64::from(self.below(3) > 0)),
+                epoch: Epoch(placeholder.0 - u64::from(self.below(3) > 0)),
                 built_at: 1 + self.below(10),
                 entries: entries.clone(),
                 floor: (count > 100).then_some(DisplayKey { rank: 5, item: ItemId(5) }),

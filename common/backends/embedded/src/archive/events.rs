@@ -22,8 +22,8 @@ use crate::view::{Read, Tx, View};
 /// The time of an event that was reopened: it is due at once.
 const REOPENED: Millis = 0;
 
-/// The time of a reopened event after a worker was told of it. It is finished only as a whole, by a worker that has
-/// gone through all of it since.
+/// The time of a reopened event after a worker was told of it. From then on a worker finishes the event only if it has
+/// gone through all of its records again since it was told.
 const TOLD: Millis = -1;
 
 pub(super) fn outstanding(

@@ -104,7 +104,7 @@ impl HotItems {
 
 fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> {
     let Some(ItemRow { author, seq, published_at, life, .. }) = view.get::<Items>(&id)? else { return Ok(None) };
-    let Life::Living { version, rank, kind, foreign_id, body } = life else { return Ok(None) };
+    let Life::Living { version, rank, kind, foreign_id, repost_of, body } = life else { return Ok(None) };
     let body = Body::stored(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
     Ok(Some(Item {
         id,
@@ -112,6 +112,7 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
         author_no: author,
         kind,
         foreign_id,
+        repost_of,
         body,
         published_at,
         rank,
@@ -135,6 +136,7 @@ mod tests {
             author_no: feedgate_common::UserNo(1),
             kind: None,
             foreign_id: None,
+            repost_of: None,
             body: Body::parse("1".into()).unwrap(),
             published_at: 0,
             rank: 0,

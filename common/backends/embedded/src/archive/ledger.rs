@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use feedgate_common::accept::Rows;
+use feedgate_common::announce::Announcement;
 use feedgate_common::error::Result;
 use feedgate_common::{Generation, ItemId, Millis, StoreError, UserId, UserNo};
 
@@ -61,6 +62,8 @@ pub(super) struct Ledger<'a, 'tx> {
     /// The loaded rows from which decisions are made.
     pub(super) rows: Rows,
     pub(super) counters: CountersRow,
+    /// What the operations so far leave to be told, in their order.
+    pub(super) told: Vec<Announcement>,
     before: CountersRow,
     authors: Kept<Authors>,
     edges: Kept<Edges>,
@@ -72,7 +75,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         let counters = tx.get::<Counters>(&())?.unwrap_or_default();
         let (authors, edges, direct_heads) = (Kept(HashMap::new()), Kept(HashMap::new()), Kept(HashMap::new()));
         let rows = Rows::default();
-        Ok(Self { tx, users, setup, now, rows, counters, before: counters, authors, edges, direct_heads })
+        Ok(Self { tx, users, setup, now, rows, counters, told: vec![], before: counters, authors, edges, direct_heads })
     }
 
     pub(super) fn close(self) {

@@ -6,6 +6,7 @@ use feedgate_common::archive::{Outbox, Recipient};
 use feedgate_common::error::Result;
 use feedgate_common::{Bucket, Generation, OutboxSeq, Record, UserNo};
 
+use super::push::Listeners;
 use super::tables::{AuthorRow, Authors, Counters, Followers, RecordRow, Records};
 use crate::table::Table;
 use crate::view::{Read, View};
@@ -32,14 +33,20 @@ pub(super) struct Share {
     pub(super) layout: u16,
 }
 
-pub(super) fn recipients(view: &View, share: Share, after: Option<UserNo>, limit: usize) -> Result<Vec<Recipient>> {
+pub(super) fn recipients(
+    view: &View,
+    listeners: &Listeners,
+    share: Share,
+    after: Option<UserNo>,
+    limit: usize,
+) -> Result<Vec<Recipient>> {
     let counter = view.get::<Counters>(&())?.unwrap_or_default().generation;
     if share.buckets == share.layout {
-        return recipients_of(view, share, share.bucket, after, counter).take(limit).collect();
+        return recipients_of(view, listeners, share, share.bucket, after, counter).take(limit).collect();
     }
     let mut found = vec![];
     for laid_out in 0..share.layout {
-        let some = recipients_of(view, share, Bucket(laid_out), after, counter).take(limit);
+        let some = recipients_of(view, listeners, share, Bucket(laid_out), after, counter).take(limit);
         found.extend(some.collect::<Result<Vec<_>>>()?);
     }
     found.sort_unstable_by_key(|recipient| recipient.reader);
@@ -47,32 +54,41 @@ pub(super) fn recipients(view: &View, share: Share, after: Option<UserNo>, limit
     Ok(found)
 }
 
-pub(super) fn all_recipients(view: &View, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
+pub(super) fn all_recipients(
+    view: &View,
+    listeners: &Listeners,
+    author: UserNo,
+    limit: usize,
+) -> Result<Vec<Recipient>> {
     let counter = view.get::<Counters>(&())?.unwrap_or_default().generation;
     let everyone = (author, Bucket(0), UserNo(0))..=(author, Bucket(u16::MAX), UserNo(u32::MAX));
-    view.scan::<Followers>(everyone).map(|row| row.map(|row| recipient(row, counter))).take(limit).collect()
+    let all = view.scan::<Followers>(everyone).map(|row| row.map(|row| recipient(row, counter, listeners)));
+    all.take(limit).collect()
 }
 
 fn recipient(
     ((_, _, reader), edge): (<Followers as Table>::Key, <Followers as Table>::Row),
     counter: Generation,
+    listeners: &Listeners,
 ) -> Recipient {
-    Recipient { reader, generation: edge.generation, from: edge.from, counter }
+    let listens = listeners.has(reader);
+    Recipient { reader, generation: edge.generation, from: edge.from, counter, listens }
 }
 
 /// The followers of the share that stand in one bucket of the table, ascending by number.
-fn recipients_of(
+fn recipients_of<'a>(
     view: &View,
+    listeners: &'a Listeners,
     share: Share,
     laid_out: Bucket,
     after: Option<UserNo>,
     counter: Generation,
-) -> impl Iterator<Item = Result<Recipient>> {
+) -> impl Iterator<Item = Result<Recipient>> + use<'a> {
     let start = match after {
         Some(after) => Excluded((share.author, laid_out, after)),
         None => Included((share.author, laid_out, UserNo(0))),
     };
     view.scan::<Followers>((start, Included((share.author, laid_out, UserNo(u32::MAX)))))
-        .map(move |row| row.map(|row| recipient(row, counter)))
+        .map(move |row| row.map(|row| recipient(row, counter, listeners)))
         .filter(move |row| row.as_ref().map_or(true, |r| r.reader.bucket(share.buckets) == share.bucket))
 }

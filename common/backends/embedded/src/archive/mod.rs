@@ -7,6 +7,7 @@
 //!                    └ ledger    what they share: counters, new users, events ─▶ one transaction ─▶ answer
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
+//!                    ├ persons   what the business says of users
 //!                    ├ news      what is pulled, what is addressed to the reader
 //!                    ├ door      which adds a feed shows: follow, rebuild, deep pages, profile
 //!                    └ hot       items in memory
@@ -19,17 +20,27 @@
 //!   is answered (items).
 
 mod accept;
-mod door;
+mod announcements;
+mod any;
+mod comments;
+mod content;
 mod epochs;
 mod events;
 mod export;
 mod feeds;
+#[cfg(test)]
+mod fixture;
 mod hot;
 mod ledger;
 mod lists;
 mod load;
 mod news;
 mod people;
+mod persons;
+mod push;
+mod reactions;
+mod revocations;
+mod sights;
 mod store;
 mod sweep;
 mod tables;
@@ -41,31 +52,39 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::accept::Ask;
 use feedgate_common::archive::{
-    self, ArchiveCounts, Author, Content, EdgeStates, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items,
-    Names, News, Outbox, Outboxes, Outstanding, PullHead, Recipient, Refused, Status, Transfer, Write, Writes, Written,
-    may_be_foreign_id,
+    self, ArchiveCounts, Author, Below, Content, DeadNotice, EdgeStates, Event, Events, FeedAdd, FeedState, Follow,
+    Graph, Held, Items, Names, News, Note, Notice, Outbox, Outboxes, Outstanding, PullHead, PushDevice, PushDevices,
+    PushNotices, Recipient, Refused, Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes,
+    Written, may_be_foreign_id,
 };
+use feedgate_common::around::Viewer;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::graph::Shield;
 use feedgate_common::{
-    Bucket, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress, PullSeq, UserId, UserNo,
-    Watermarks,
+    Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
+    PullSeq, Seen, UserId, UserNo, Watermarks,
 };
+use futures_util::stream::BoxStream;
 
 use crate::database::Database;
 use crate::request::{Durability, Request};
-use crate::view::{Read, View};
-use door::{Doors, Stretch};
+use crate::table::{Space, Table as _};
+use crate::view::{Read, Tx, View};
+pub use announcements::Kept;
+use announcements::Log;
+use any::Any;
+use content::Contents;
 use epochs::Epochs;
 use hot::HotItems;
 use ledger::Setup;
-use news::{Ends, Stretches};
+use news::{Ends, Runs};
+use push::{DueFrom, Listeners};
 use sweep::Sweep;
 use tables::{Counters, CountersRow, FORMAT, Incarnation, Layout, LayoutRow};
 use users::KnownUsers;
 
-use crate::manifest;
+use crate::{manifest, rows};
 
 /// More epochs than are given out between two writes of the manifest.
 const EPOCHS_LOST: u64 = 1 << 32;
@@ -76,10 +95,17 @@ pub struct EmbeddedArchive {
     setup: Setup,
     users: Arc<KnownUsers>,
     hot: Arc<HotItems>,
-    doors: Arc<Doors>,
-    stretches: Arc<Stretches>,
+    contents: Arc<Contents>,
+    runs: Arc<Runs>,
     epochs: Epochs,
     sweep: Arc<Sweep>,
+    listeners: Arc<Listeners>,
+    log: Arc<Log>,
+    due_from: Arc<DueFrom>,
+    /// Whether anything may be said of a user.
+    any_people: Any,
+    reactions: Arc<reactions::Known>,
+    comments: Arc<comments::Known>,
 }
 
 impl EmbeddedArchive {
@@ -92,12 +118,7 @@ impl EmbeddedArchive {
     /// the store.
     pub async fn open(db: Arc<Database>, buckets: u16) -> Result<Self> {
         let buckets = match db.view()?.get::<Layout>(&())? {
-            Some(LayoutRow { format: FORMAT, buckets }) => buckets,
-            Some(LayoutRow { format, .. }) => {
-                return Err(StoreError::corrupt(format_args!(
-                    "the Archive is of format {format}, and this version reads format {FORMAT} only"
-                )));
-            }
+            Some(row) => row.known()?,
             None => {
                 let buckets = buckets.max(1);
                 let make = move |tx: &mut crate::view::Tx<'_>| {
@@ -108,17 +129,32 @@ impl EmbeddedArchive {
             }
         };
         let hot: Arc<HotItems> = Arc::default();
-        let cached = hot.clone();
-        db.when_reopened(move || cached.forget_all());
+        let due_from: Arc<DueFrom> = Arc::default();
+        let (cached, from) = (hot.clone(), due_from.clone());
+        db.when_reopened(move || {
+            cached.forget_all();
+            from.reset();
+        });
+        let listeners = Arc::new(Listeners::load(&*db.view()?)?);
+        let log = Arc::new(Log::open(&*db.view()?, Kept::default())?);
+        let any_people = Any::of::<tables::People>(&*db.view()?)?;
+        let reactions = Arc::new(reactions::Known::load(&*db.view()?)?);
+        let comments = Arc::new(comments::Known::load(&*db.view()?)?);
         Ok(Self {
             db,
             setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },
             users: Arc::default(),
             hot,
-            doors: Arc::default(),
-            stretches: Arc::default(),
+            contents: Arc::default(),
+            runs: Arc::default(),
             epochs: Epochs::default(),
             sweep: Arc::default(),
+            listeners,
+            log,
+            due_from,
+            any_people,
+            reactions,
+            comments,
         })
     }
 
@@ -126,6 +162,12 @@ impl EmbeddedArchive {
     #[must_use]
     pub fn with_pull_above(self, pull_above: u64) -> Self {
         Self { setup: Setup { pull_above, ..self.setup }, ..self }
+    }
+
+    /// This Archive, with another time for which it keeps what other programs are told.
+    #[must_use]
+    pub fn with_kept(self, kept: Kept) -> Self {
+        Self { log: Arc::new(self.log.keeping(kept)), ..self }
     }
 
     /// The counters that never shrink, by name.
@@ -136,13 +178,7 @@ impl EmbeddedArchive {
     /// Goes on with what is left after a loss, for an Archive that had given out epochs up to at least `epoch`. No
     /// epoch is given twice, and the Archive forgets its inbox store, so that this starts empty. Atomic and durable.
     pub(crate) async fn accept_loss(&self, epoch: u64) -> Result<()> {
-        let accept = move |tx: &mut crate::view::Tx<'_>| {
-            let row = tx.get::<Counters>(&())?.unwrap_or_default();
-            tx.put::<Counters>(&(), &CountersRow { epoch: row.epoch.max(epoch) + EPOCHS_LOST, ..row });
-            tx.remove::<Incarnation>(&());
-            Ok(())
-        };
-        self.db.write(Durability::Synced, accept).await
+        self.db.write(Durability::Synced, move |tx| go_on(tx, epoch)).await
     }
 
     /// The incarnation of the inbox store that this Archive last worked with.
@@ -158,6 +194,31 @@ impl EmbeddedArchive {
             Ok(())
         };
         self.db.write(Durability::Synced, remember).await
+    }
+}
+
+/// Lets an Archive go on that may have given out more epochs than it knows, up to at least `epoch`. No epoch is given
+/// twice, and the Archive forgets its inbox store, so that this starts empty.
+pub(crate) fn go_on(tx: &mut Tx<'_>, epoch: u64) -> Result<()> {
+    let row = tx.get::<Counters>(&())?.unwrap_or_default();
+    tx.put::<Counters>(&(), &CountersRow { epoch: row.epoch.max(epoch) + EPOCHS_LOST, ..row });
+    tx.remove::<Incarnation>(&());
+    // No number is given twice, so a program whose position is from before the loss is told that it is gone.
+    let announced = tx.get::<tables::LastAnnounced>(&())?.unwrap_or(0);
+    tx.put::<tables::LastAnnounced>(&(), &(announced + EPOCHS_LOST));
+    Ok(())
+}
+
+/// Whether the row at `key` of a tree is an announcement for other programs.
+pub(crate) fn is_announcement(space: Space, key: &[u8]) -> bool {
+    space == tables::Announcements::SPACE && key.first() == Some(&tables::Announcements::TAG)
+}
+
+/// `Corrupt` if the rows are of a format that this version does not read.
+pub(crate) fn check_format(from: &impl Read) -> Result<()> {
+    match from.get::<Layout>(&())? {
+        Some(row) => row.known().map(drop),
+        None => Err(StoreError::corrupt("the rows are not those of an Archive")),
     }
 }
 
@@ -183,11 +244,19 @@ impl Writes for EmbeddedArchive {
         let bytes = asks.iter().map(Ask::bytes).sum();
         let changed: Vec<ItemId> = asks.iter().filter_map(accept::changed_item).collect();
         let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
+        let (log, told) = (self.log.clone(), self.log.clone());
+        let (reactions, comments, ends) = (self.reactions.clone(), self.comments.clone(), !changed.is_empty());
         let request = Request::new(Durability::Synced, move |tx| {
             sweep.run(tx, now)?;
-            accept::all(tx, &users, setup, &asks, now)
+            reactions.sweep(tx, ends)?;
+            comments.sweep(tx, ends)?;
+            accept::all(tx, (&users, &log), setup, &asks, now)
         });
-        self.db.submit(request.bytes(bytes).then(move |_| hot.forget(&changed))).await
+        let then = move |_: &_| {
+            hot.forget(&changed);
+            told.tell();
+        };
+        self.db.submit(request.bytes(bytes).then(then)).await
     }
 }
 
@@ -232,6 +301,16 @@ impl Items for EmbeddedArchive {
         self.hot.items(&self.db, &self.users, ids)
     }
 
+    async fn originals(&self, ids: &[ItemId], viewer: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
+        let found = self.hot.items(&self.db, &self.users, ids)?;
+        people::originals(&*self.db.view()?, viewer, found)
+    }
+
+    async fn published(&self, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+        let ids = ids.to_vec();
+        self.db.read(move |view| sights::published(view, &ids)).await
+    }
+
     async fn item_by_foreign_id(&self, foreign_id: &str) -> Result<Option<ItemId>> {
         if !may_be_foreign_id(foreign_id) {
             return Ok(None);
@@ -246,7 +325,7 @@ impl Items for EmbeddedArchive {
         before: Option<DisplayKey>,
         limit: usize,
     ) -> Result<Vec<DisplayKey>> {
-        door::profile(&*self.db.view()?, author, feed, before, limit)
+        content::profile(&*self.db.view()?, author, feed, before, limit)
     }
 
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
@@ -273,11 +352,11 @@ impl Outboxes for EmbeddedArchive {
         limit: usize,
     ) -> Result<Vec<Recipient>> {
         let share = lists::Share { author, bucket, buckets, layout: self.setup.buckets };
-        lists::recipients(&*self.db.view()?, share, after, limit)
+        lists::recipients(&*self.db.view()?, &self.listeners, share, after, limit)
     }
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
-        lists::all_recipients(&*self.db.view()?, author, limit)
+        lists::all_recipients(&*self.db.view()?, &self.listeners, author, limit)
     }
 
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
@@ -332,18 +411,23 @@ impl Content for EmbeddedArchive {
         pulled: &[(FeedId, PullSeq)],
         backfill: usize,
     ) -> Result<EdgeStates> {
-        let (doors, edges, pulled) = (self.doors.clone(), edges.to_vec(), pulled.to_vec());
-        self.db.read(move |view| doors.edge_states(view, reader, &edges, &pulled, backfill)).await
+        let (contents, edges, pulled) = (self.contents.clone(), edges.to_vec(), pulled.to_vec());
+        self.db.read(move |view| contents.edge_states(view, reader, &edges, &pulled, backfill)).await
     }
 
     async fn news(&self, key: InboxKey, after: Watermarks, limit: usize) -> Result<News> {
-        let (view, stretches) = (self.db.view()?, self.stretches.clone());
+        let (view, runs) = (self.db.view()?, self.runs.clone());
         let ends = Ends::of(&view, key.reader)?;
-        if ends.are_near(after) {
-            return news::news(&view, &stretches, key, after, limit, &ends);
+        let mut news = if ends.are_near(after) {
+            news::news(&view, &runs, key, after, limit, &ends)?
+        } else {
+            let far = move |view: &View| news::news(view, &runs, key, after, limit, &Ends::of(view, key.reader)?);
+            self.db.read(far).await?
+        };
+        if self.listeners.has(key.reader) {
+            news.noted = view.get::<tables::PushReaders>(&key.reader)?;
         }
-        let far = move |view: &View| news::news(view, &stretches, key, after, limit, &Ends::of(view, key.reader)?);
-        self.db.read(far).await
+        Ok(news)
     }
 
     async fn build(
@@ -353,20 +437,13 @@ impl Content for EmbeddedArchive {
         backfill: usize,
         limit: usize,
     ) -> Result<FeedState> {
-        let (doors, progress) = (self.doors.clone(), progress.to_vec());
-        self.db.read(move |view| doors.build(view, key, &progress, backfill, limit)).await
+        let (contents, progress) = (self.contents.clone(), progress.to_vec());
+        self.db.read(move |view| contents.build(view, key, &progress, backfill, limit)).await
     }
 
-    async fn feed_below(
-        &self,
-        key: InboxKey,
-        before: Option<DisplayKey>,
-        least_rank: Option<i64>,
-        backfill: usize,
-        limit: usize,
-    ) -> Result<Vec<FeedAdd>> {
-        let doors = self.doors.clone();
-        self.db.read(move |view| doors.feed_below(view, key, Stretch { before, least_rank }, backfill, limit)).await
+    async fn feed_below(&self, key: InboxKey, below: Below, backfill: usize) -> Result<Vec<FeedAdd>> {
+        let contents = self.contents.clone();
+        self.db.read(move |view| contents.feed_below(view, key, below, backfill)).await
     }
 }
 
@@ -406,6 +483,101 @@ impl archive::Epochs for EmbeddedArchive {
 }
 
 #[async_trait]
+impl Revocations for EmbeddedArchive {
+    async fn revoke(&self, user: UserNo, before: Millis) -> Result<()> {
+        self.db.write(Durability::Synced, move |tx| revocations::revoke(tx, user, before)).await
+    }
+
+    async fn revoked(&self, user: UserNo) -> Result<Option<Millis>> {
+        Ok(self.db.view()?.get::<tables::Revoked>(&user)?.map(|row| row.before))
+    }
+
+    async fn last_revocation(&self) -> Result<u64> {
+        revocations::last(&*self.db.view()?)
+    }
+
+    async fn revocations(&self, after: u64, limit: usize) -> Result<Vec<Revocation>> {
+        revocations::beyond(&*self.db.view()?, after, limit)
+    }
+}
+
+#[async_trait]
+impl Sights for EmbeddedArchive {
+    async fn seen(&self, key: InboxKey) -> Result<Option<Seen>> {
+        sights::seen(&*self.db.view()?, key)
+    }
+
+    async fn see(&self, key: InboxKey, seen: Seen) -> Result<bool> {
+        if seen.or_later(self.seen(key).await?).is_none() {
+            return Ok(false);
+        }
+        self.db.write(Durability::Synced, move |tx| sights::see(tx, key, seen)).await
+    }
+}
+
+#[async_trait]
+impl PushDevices for EmbeddedArchive {
+    async fn register(&self, user: UserNo, device: PushDevice) -> Result<bool> {
+        let listeners = self.listeners.clone();
+        let register = Request::new(Durability::Synced, move |tx| push::register(tx, user, &device));
+        self.db
+            .submit(register.then(move |done| {
+                if *done {
+                    listeners.set(user, true)
+                }
+            }))
+            .await
+    }
+
+    async fn unregister(&self, user: UserNo, device: &DeviceId, token: Option<&str>) -> Result<bool> {
+        let (listeners, device, token) = (self.listeners.clone(), device.clone(), token.map(str::to_owned));
+        let unregister =
+            Request::new(Durability::Synced, move |tx| push::unregister(tx, user, &device, token.as_deref()));
+        let (taken, _) = self.db.submit(unregister.then(move |(_, listens)| listeners.set(user, *listens))).await?;
+        Ok(taken)
+    }
+
+    async fn push_devices(&self, users: &[UserNo]) -> Result<Vec<Vec<PushDevice>>> {
+        let view = self.db.view()?;
+        users.iter().map(|user| push::devices(&view, *user)).collect()
+    }
+}
+
+#[async_trait]
+impl PushNotices for EmbeddedArchive {
+    async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
+        let (notes, from) = (notes.to_vec(), self.due_from.clone());
+        self.db.write(Durability::Synced, move |tx| push::note(tx, &from, &notes, due, noted)).await
+    }
+
+    async fn take_due(&self, now: Millis, lease_until: Millis, limit: usize) -> Result<Vec<Notice>> {
+        if !push::is_due(&*self.db.view()?, &self.due_from, now)? {
+            return Ok(vec![]);
+        }
+        let from = self.due_from.clone();
+        self.db.write(Durability::Buffered, move |tx| push::take_due(tx, &from, now, lease_until, limit)).await
+    }
+
+    async fn settle(&self, settled: &[Settled], now: Millis) -> Result<()> {
+        let (settled, from) = (settled.to_vec(), self.due_from.clone());
+        self.db.write(Durability::Synced, move |tx| push::settle(tx, &from, &settled, now)).await
+    }
+
+    async fn dead(&self, after: Option<InboxKey>, limit: usize) -> Result<Vec<DeadNotice>> {
+        push::dead(&*self.db.view()?, after, limit)
+    }
+
+    async fn retry_dead(&self, reader: Option<UserNo>, now: Millis, limit: usize) -> Result<usize> {
+        let from = self.due_from.clone();
+        self.db.write(Durability::Synced, move |tx| push::retry_dead(tx, &from, reader, now, limit)).await
+    }
+
+    async fn forget_dead(&self, reader: Option<UserNo>, limit: usize) -> Result<usize> {
+        self.db.write(Durability::Synced, move |tx| push::forget_dead(tx, reader, limit)).await
+    }
+}
+
+#[async_trait]
 impl Transfer for EmbeddedArchive {
     async fn users(&self, after: Option<UserNo>, limit: usize) -> Result<Vec<(UserNo, UserId)>> {
         export::users(&*self.db.view()?, &self.users, after, limit)
@@ -417,6 +589,10 @@ impl Transfer for EmbeddedArchive {
 
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
         export::direct_items(&*self.db.view()?, after, limit)
+    }
+
+    fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>> {
+        Some(rows::copy(self.db.clone()))
     }
 }
 

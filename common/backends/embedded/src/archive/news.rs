@@ -71,7 +71,7 @@ impl Ends {
 /// What the inbox `key` has not taken in: records beyond `after` of both kinds, up to `ends`, at most `limit`.
 pub(super) fn news(
     view: &View,
-    stretches: &Stretches,
+    runs: &Runs,
     key: InboxKey,
     after: Watermarks,
     limit: usize,
@@ -81,28 +81,28 @@ pub(super) fn news(
     let mut entries = vec![];
     let cut = match after.pull {
         pull if pull >= counters.pull => None,
-        pull if ends.is_near(pull) => stretches.pulled(view, key, pull, limit, counters.pull, &mut entries)?,
+        pull if ends.is_near(pull) => runs.pulled(view, key, pull, limit, counters.pull, &mut entries)?,
         pull => pulled(view, key, pull, limit, &mut entries)?,
     };
     let pull = cut.unwrap_or(counters.pull);
     let upto = Watermarks { pull, direct: addressed(view, key, (after.direct, direct.head), limit, &mut entries)? };
-    Ok(News { entries, upto, counter: counters.generation, quiet: direct.quiet })
+    Ok(News { entries, upto, counter: counters.generation, quiet: direct.quiet, noted: None })
 }
 
 /// Short runs of the pull records of one feed, by the numbers between which they lie. Numbers are given in the order of
 /// commits and records do not change, so a run is the same in every view that shows its end.
-pub(super) struct Stretches(Cache<(FeedId, PullSeq, PullSeq), Stretch>);
+pub(super) struct Runs(Cache<(FeedId, PullSeq, PullSeq), Run>);
 
 /// Pull records of all authors to one feed, by number.
-type Stretch = Arc<[(PullSeq, UserNo, PullRow)]>;
+type Run = Arc<[(PullSeq, UserNo, PullRow)]>;
 
-impl Default for Stretches {
+impl Default for Runs {
     fn default() -> Self {
         Self(Cache::new(KEPT))
     }
 }
 
-impl Stretches {
+impl Runs {
     /// Does what the function `pulled` does, from a run of records in memory. `head`, where the records end, must be
     /// near.
     fn pulled(
@@ -115,7 +115,7 @@ impl Stretches {
         entries: &mut Vec<Entry>,
     ) -> Result<Option<PullSeq>> {
         let which = (key.feed, after, head);
-        let records = self.0.get_or_insert_with(&which, || stretch(view, key.feed, after))?;
+        let records = self.0.get_or_insert_with(&which, || run(view, key.feed, after))?;
         let mut edges: Vec<(UserNo, Edge)> = vec![];
         for &(number, author, row) in &*records {
             let edge = match edges.iter().find(|(of, _)| *of == author) {
@@ -139,7 +139,7 @@ impl Stretches {
 }
 
 /// The pull records of one feed beyond `after`, by number.
-fn stretch(view: &View, feed: FeedId, after: PullSeq) -> Result<Stretch> {
+fn run(view: &View, feed: FeedId, after: PullSeq) -> Result<Run> {
     let mut records = vec![];
     for head in view.scan::<PullHeads>((Excluded(after), Unbounded)) {
         let list = AuthorFeed { feed, author: head?.1 };

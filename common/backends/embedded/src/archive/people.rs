@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::ops::Bound::{Excluded, Included};
+use std::sync::Arc;
 
 use feedgate_common::archive::{Author, Edge, Follow};
+use feedgate_common::around::{Viewer, shows_original};
 use feedgate_common::error::Result;
-use feedgate_common::graph::Shield;
-use feedgate_common::{Bucket, ItemId, OutboxSeq, UserNo};
+use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::{Bucket, Item, ItemId, OutboxSeq, UserNo};
 
 use super::tables::{Authors, EdgeRow, Edges, Everyones, FollowLine, Followers, FollowingList, Recipients, ShieldList};
 use super::users::KnownUsers;
@@ -87,6 +89,29 @@ pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result
         }
     }
     Ok(addressed)
+}
+
+/// The items of `found` that the viewer may see as originals of reposts, with `None` for the others. The view must be
+/// taken after the items were read, so that a shield that was answered before hides them.
+pub(super) fn originals(view: &View, viewer: Viewer, found: Vec<Option<Arc<Item>>>) -> Result<Vec<Option<Arc<Item>>>> {
+    let Viewer::User(user) = viewer else { return Ok(found) };
+    let shows = |item: &Item| {
+        let shields = match user {
+            Some(user) => view.get::<Edges>(&(user, item.author_no))?.map_or(Shields(0), |row| row.held.shields),
+            None => Shields(0),
+        };
+        let addressed = match (item.direct, user) {
+            (false, _) => None,
+            (true, Some(user)) => Some(view.has::<Recipients>(&(item.id, user))?),
+            (true, None) => Some(false),
+        };
+        Ok(shows_original(user == Some(item.author_no), shields, addressed))
+    };
+    let shown = |item: Option<Arc<Item>>| match item {
+        Some(item) => Ok(shows(&item)?.then_some(item)),
+        None => Ok(None),
+    };
+    found.into_iter().map(shown).collect()
 }
 
 /// A part of one of the two lists, newest follow first. The cursor is the number of a follow.

@@ -12,12 +12,14 @@ use feedgate_common::{
     Body, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, Op, OutboxSeq, PullSeq, StoreError, UserNo,
 };
 
+use super::comments;
 use super::ledger::Ledger;
 use super::load::add_of;
+use super::reactions;
 use super::tables::{
     self, AddRow, Adds, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones, Expiries, FollowLine,
-    FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Lane, Life, NOBODY, Owed, PullHeads,
-    PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ToldHeads,
+    FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads, PullRow,
+    Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ToldHeads, Track,
 };
 use crate::view::Read;
 
@@ -57,13 +59,13 @@ fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: b
         Route::Pull => number_pull(ledger, &mut row, list, PullRow { op, seq, key }, history),
     };
     if op == Op::Add {
-        let lane = if aside { Lane::Aside } else { Lane::InStep };
-        match lane {
-            Lane::InStep => row.last_in_step = Some(key),
-            Lane::Aside => row.has_aside = true,
+        let track = if aside { Track::Aside } else { Track::InStep };
+        match track {
+            Track::InStep => row.last_in_step = Some(key),
+            Track::Aside => row.has_aside = true,
         }
-        ledger.tx.put::<Adds>(&(list, seq), &AddRow { key, route, lane, deleted_by: None, pull_seq });
-        ledger.tx.put::<Shown>(&(list, lane, key), &seq);
+        ledger.tx.put::<Adds>(&(list, seq), &AddRow { key, route, track, deleted_by: None, pull_seq });
+        ledger.tx.put::<Shown>(&(list, track, key), &seq);
     }
     ledger.put_author(author, row);
     Ok(())
@@ -120,6 +122,7 @@ fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publi
         rank: item.rank,
         kind: publish.kind.clone(),
         foreign_id: publish.foreign_id.clone(),
+        repost_of: publish.repost_of,
         body: publish.body.get().to_owned(),
     };
     let ItemRow { author, seq, published_at, fingerprint, feed, .. } = *item;
@@ -150,10 +153,12 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
     }
     if let Life::Living { rank, .. } = std::mem::replace(&mut row.life, Life::Gone) {
         match add {
-            Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.lane, add.key)),
+            Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.track, add.key)),
             None => hide(ledger, (id, row.feed), DisplayKey { rank, item: id }),
         }
         ledger.tx.put::<Items>(&id, &row);
+        reactions::end(ledger.tx, id)?;
+        comments::end(ledger.tx, id)?;
         ledger.counters.living_items -= 1;
     }
     Ok(())

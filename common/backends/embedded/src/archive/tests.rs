@@ -1,6 +1,6 @@
 //! Tests of the embedded Archive that need its tables or private fields.
 
-use feedgate_common::archive::{Audience, Content, Names, Publish, Write, Writes, Written};
+use feedgate_common::archive::{Audience, Below, Content, Names, Publish, Write, Writes, Written};
 use feedgate_common::import::Import;
 use feedgate_common::{Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 
@@ -85,7 +85,7 @@ async fn an_imported_item_that_was_deleted_is_shown_in_no_feed() {
     let items: Vec<ItemId> = items.collect();
     let reader = archive.intern(&[rea]).await.unwrap()[0];
     for (feed, living) in [(likes, items[2]), (FeedId::MAIN, items[3])] {
-        let page = archive.feed_below(InboxKey { reader, feed }, None, None, 10, 10).await.unwrap();
+        let page = archive.feed_below(InboxKey { reader, feed }, Below::newest(10), 10).await.unwrap();
         assert_eq!(page.iter().map(|add| add.key.item).collect::<Vec<_>>(), [living], "{feed:?}");
     }
 }

@@ -34,11 +34,11 @@ fn put(key: u32, row: u64) -> impl FnOnce(&mut Tx<'_>) -> Result<()> + Send + 's
     }
 }
 
-async fn set(db: &Database, key: u32, row: u64) {
+pub(crate) async fn set(db: &Database, key: u32, row: u64) {
     db.write(Durability::Synced, put(key, row)).await.unwrap();
 }
 
-fn seen(db: &Database) -> Vec<(u32, u64)> {
+pub(crate) fn seen(db: &Database) -> Vec<(u32, u64)> {
     db.view().unwrap().scan::<Numbers>(..).collect::<Result<_>>().unwrap()
 }
 

@@ -15,7 +15,7 @@ use feedgate_common::{Cut, Entry, Epoch, InboxKey, Position, Progress, UserNo};
 use rustc_hash::FxHashMap;
 
 use super::inbox::Inbox;
-use super::token::Token;
+use super::placeholder::Placeholder;
 use super::until::Until;
 
 /// A change of a bucket.
@@ -27,7 +27,7 @@ pub(super) enum Step {
     Take(Take),
     Begin {
         key: InboxKey,
-        token: Epoch,
+        placeholder: Epoch,
     },
     Finish(Build),
     Discard(InboxKey),
@@ -57,7 +57,7 @@ pub(super) enum Answer {
 pub(super) struct Bucket {
     pub(super) inboxes: FxHashMap<InboxKey, Box<Inbox>>,
     pub(super) progress: FxHashMap<UserNo, Progress>,
-    pub(super) tokens: FxHashMap<InboxKey, Token>,
+    pub(super) placeholders: FxHashMap<InboxKey, Placeholder>,
     /// How many entries all inboxes hold together.
     pub(super) entries: u64,
     /// The number of the last log record that is in this state, or is known not to concern it.
@@ -84,13 +84,15 @@ impl Bucket {
             }
             Step::Take(step) => self.take_refusal(step).map(Answer::Taken),
             Step::Begin { key, .. } if self.inboxes.contains_key(key) => Some(Answer::Begun(None)),
-            Step::Begin { key, .. } => self.tokens.get(key).map(|token| Answer::Begun(Some(token.begun()))),
+            Step::Begin { key, .. } => {
+                self.placeholders.get(key).map(|placeholder| Answer::Begun(Some(placeholder.begun())))
+            }
             Step::Finish(build) => {
-                let stands = self.tokens.get(&build.key).map(|token| token.epoch);
+                let stands = self.placeholders.get(&build.key).map(|placeholder| placeholder.epoch);
                 (stands != Some(build.epoch)).then_some(Answer::Finished(false))
             }
             Step::Discard(key) => {
-                let known = self.inboxes.contains_key(key) || self.tokens.contains_key(key);
+                let known = self.inboxes.contains_key(key) || self.placeholders.contains_key(key);
                 (!known).then_some(Answer::Discarded)
             }
             Step::Touch(keys, until) => (!self.any(keys, |kept| kept < *until)).then_some(Answer::Touched),
@@ -105,7 +107,7 @@ impl Bucket {
 
     fn edge_refusal(&self, step: &EdgeStep) -> Option<EdgeStepped> {
         let Some(inbox) = self.inboxes.get(&step.key) else {
-            let is_built = self.tokens.contains_key(&step.key);
+            let is_built = self.placeholders.contains_key(&step.key);
             return Some(if is_built { EdgeStepped::Building } else { EdgeStepped::Missing });
         };
         if !edge_step_acts(inbox.mark(step.author), inbox.built_at, step.generation) {
@@ -120,7 +122,7 @@ impl Bucket {
 
     fn take_refusal(&self, step: &Take) -> Option<Taken> {
         let Some(inbox) = self.inboxes.get(&step.key) else {
-            let is_built = self.tokens.contains_key(&step.key);
+            let is_built = self.placeholders.contains_key(&step.key);
             return Some(if is_built { Taken::Building } else { Taken::Missing });
         };
         let stale = |entry| inbox.verdict(entry, step.counter) == Verdict::Stale;
@@ -143,10 +145,10 @@ impl Bucket {
                 Answer::EdgesStepped(each.collect())
             }
             Step::Take(step) => Answer::Taken(self.take(&step)),
-            Step::Begin { key, token } => {
-                let token = Token::new(token);
-                let begun = token.begun();
-                self.tokens.insert(key, token);
+            Step::Begin { key, placeholder } => {
+                let placeholder = Placeholder::new(placeholder);
+                let begun = placeholder.begun();
+                self.placeholders.insert(key, placeholder);
                 Answer::Begun(Some(begun))
             }
             Step::Finish(build) => {
@@ -206,14 +208,14 @@ impl Bucket {
         Advanced::Moved(grown)
     }
 
-    /// For a reader whose inbox is missing: keeps the records beside the token of the build that is in flight, if there
-    /// is one. A token with too many notes is removed.
+    /// For a reader whose inbox is missing: keeps the records beside the placeholder of the build that is in flight, if
+    /// there is one. A placeholder with too many notes is removed.
     fn note(&mut self, key: InboxKey, step: &Advance, to: &Recipient) {
-        let Some(token) = self.tokens.get_mut(&key) else { return };
+        let Some(placeholder) = self.placeholders.get_mut(&key) else { return };
         let fresh = step.records.iter().filter(|record| record.seq > to.from);
         let entries = fresh.map(|record| Entry::of(record, step.author, to.generation));
-        if !token.note(entries, to.counter) {
-            self.tokens.remove(&key);
+        if !placeholder.note(entries, to.counter) {
+            self.placeholders.remove(&key);
         }
     }
 
@@ -246,16 +248,16 @@ impl Bucket {
     }
 
     /// Puts a built inbox in the place of the one before, with the notes that belong into it. The caller has compared
-    /// the token.
+    /// the placeholder.
     fn swap_in(&mut self, build: &Build) {
-        let token = self.tokens.remove(&build.key);
+        let placeholder = self.placeholders.remove(&build.key);
         self.discard(build.key);
         let (taken, until) = (build.taken, Until::at_least(build.until));
         let mut inbox = Inbox::new(build.epoch, build.built_at, build.floor, taken, until);
         let ahead = build.ahead.iter().map(|(author, seq)| (*author, Mark::Ahead(*seq).packed()));
         inbox.marks.extend(ahead);
         inbox.marks.sort_unstable();
-        let noted = token.iter().flat_map(|token| token.notes(build.notes_from));
+        let noted = placeholder.iter().flat_map(|placeholder| placeholder.notes(build.notes_from));
         let noted =
             noted.filter(|(entry, counter)| note_belongs(inbox.mark(entry.author), inbox.built_at, entry, *counter));
         let noted: Vec<Entry> = noted.map(|(entry, _)| entry).collect();
@@ -264,7 +266,7 @@ impl Bucket {
     }
 
     fn discard(&mut self, key: InboxKey) {
-        self.tokens.remove(&key);
+        self.placeholders.remove(&key);
         if let Some(inbox) = self.inboxes.remove(&key) {
             self.entries -= inbox.changes.len() as u64;
         }

@@ -20,10 +20,10 @@ use super::EmbeddedInboxes;
 use super::bucket::{Answer, Step};
 use super::until::Until;
 
-/// An inbox is kept longer than asked: by the time from now to the moment asked for, divided by this.
+/// An inbox is kept longer than asked, by one eighth of the time from now to the moment asked for.
 const LONGER: Millis = 8;
 
-/// How many inboxes are looked at, and at most dropped, under one lock of a bucket.
+/// How many inboxes are looked at while a bucket is locked once. No more than these are dropped.
 const SOME: usize = 256;
 
 /// The moment that is stored for an inbox to be kept until `until`: a little later, so that most touches need no step.

@@ -26,10 +26,10 @@ mod inbox;
 mod life;
 mod load;
 mod pipeline;
+mod placeholder;
 mod record;
 mod segment;
 mod snapshot;
-mod token;
 mod until;
 
 use std::fs::{self, File};
@@ -202,8 +202,8 @@ impl Inboxes for EmbeddedInboxes {
         }
     }
 
-    async fn begin_build(&self, key: InboxKey, token: Epoch) -> Result<Option<Begun>> {
-        match self.step(Step::Begin { key, token }).await? {
+    async fn begin_build(&self, key: InboxKey, placeholder: Epoch) -> Result<Option<Begun>> {
+        match self.step(Step::Begin { key, placeholder }).await? {
             Answer::Begun(begun) => Ok(begun),
             other => unreachable!("a build begun answered {other:?}"),
         }
@@ -245,7 +245,7 @@ impl Inboxes for EmbeddedInboxes {
         self.shared.vital.check_alive()?;
         let is_present = |key: &InboxKey| {
             let bucket = self.bucket_of(*key);
-            bucket.inboxes.contains_key(key) || bucket.tokens.contains_key(key)
+            bucket.inboxes.contains_key(key) || bucket.placeholders.contains_key(key)
         };
         Ok(keys.iter().copied().filter(is_present).collect())
     }

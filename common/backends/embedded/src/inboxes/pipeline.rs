@@ -336,12 +336,12 @@ mod tests {
         let segment = Segment::read_only(&segment::list(dir.path()).unwrap()[0].1);
         let shared = Arc::new(Shared::new(dir.path().to_owned(), load::load(dir.path(), &life).unwrap()));
         let pipeline = Pipeline::start(shared.clone(), life, Settings::default(), segment, 0);
-        let step = Step::Begin { key: InboxKey::main(UserNo(1)), token: Epoch(1) };
+        let step = Step::Begin { key: InboxKey::main(UserNo(1)), placeholder: Epoch(1) };
         for _ in 0..2 {
             let refused = pipeline.take(step.clone(), record::encode(&step, 1)).await;
             let Err(StoreError::Down(why)) = refused else { panic!("{refused:?}") };
             assert!(why.contains("the process has to start again"), "{why}");
         }
-        assert!(shared.buckets[0].read().tokens.is_empty());
+        assert!(shared.buckets[0].read().placeholders.is_empty());
     }
 }

@@ -64,10 +64,10 @@ pub(super) fn encode(step: &Step, buckets: u16) -> Vec<u8> {
             put(&mut out, step.counter);
             put_entries(&mut out, &step.entries);
         }
-        Step::Begin { key, token } => {
+        Step::Begin { key, placeholder } => {
             out.push(BEGIN);
             put_key(&mut out, *key);
-            put(&mut out, token.0);
+            put(&mut out, placeholder.0);
         }
         Step::Finish(build) => {
             out.push(FINISH);
@@ -99,7 +99,7 @@ pub(super) fn decode(mut bytes: &[u8], buckets: u16) -> Option<Step> {
         ADVANCE => Step::Advance(take_advance(bytes, bucket, buckets)?),
         EDGES => Step::Edges(take_edges(bytes)?),
         TAKE => Step::Take(take_take(bytes)?),
-        BEGIN => Step::Begin { key: take_key(bytes)?, token: Epoch(take(bytes)?) },
+        BEGIN => Step::Begin { key: take_key(bytes)?, placeholder: Epoch(take(bytes)?) },
         FINISH => Step::Finish(take_build(bytes)?),
         DISCARD => Step::Discard(take_key(bytes)?),
         TOUCH => take_keys(bytes, bucket, buckets).map(|(keys, until)| Step::Touch(keys, until))?,
@@ -163,7 +163,13 @@ fn take_advance(bytes: &mut &[u8], bucket: Bucket, buckets: u16) -> Option<Advan
             counter = counter.wrapping_add(take_signed(bytes)? as u64);
         }
         let reader = place.checked_mul(buckets.into())?.checked_add(bucket.0.into())?;
-        recipients.push(Recipient { reader: UserNo(reader.try_into().ok()?), generation, from, counter });
+        recipients.push(Recipient {
+            reader: UserNo(reader.try_into().ok()?),
+            generation,
+            from,
+            counter,
+            listens: false,
+        });
     }
     Some(Advance { author, bucket, feed, expected, next, records, recipients })
 }
@@ -345,7 +351,7 @@ mod tests {
             edges in proptest::collection::vec(any::<(u64, u64, u64)>(), 40),
         ) {
             let recipients = readers.iter().zip(&edges).map(|(place, &(generation, from, counter))| Recipient {
-                reader: UserNo(place * 16 + 3), generation, from, counter,
+                reader: UserNo(place * 16 + 3), generation, from, counter, listens: false,
             });
             let step = advance(recipients.collect());
             let back = decode(&encode(&Step::Advance(step.clone()), 16), 16);
@@ -396,7 +402,7 @@ mod tests {
             Step::Edges(vec![edge(true)]),
             Step::Edges(vec![edge(false)]),
             Step::Edges(vec![edge(false), EdgeStep { author: UserNo(u32::MAX), ..edge(true) }]),
-            Step::Begin { key, token: Epoch(u64::MAX) },
+            Step::Begin { key, placeholder: Epoch(u64::MAX) },
             build(adds.clone(), floor, vec![], 0),
             build(vec![], None, vec![(UserNo(9), 4)], 0),
             build(vec![], None, vec![], 300),
@@ -420,6 +426,7 @@ mod tests {
             generation: 1_000_000 + u64::from(i * 7919 % 100_003),
             from: 4,
             counter: 2_000_000,
+            listens: false,
         };
         let bytes = encode(&Step::Advance(advance((0..1000).map(to).collect())), 16);
         assert!(bytes.len() <= 5_000, "{}", bytes.len());

@@ -48,7 +48,7 @@ pub(super) struct Header {
     pub(super) id: u128,
     /// How often the store had been opened when this segment was made.
     pub(super) opens: u64,
-    /// The greatest `opens` under which a step is known to have been logged before this segment.
+    /// The last opening of the store, counted as in `opens`, of which an earlier segment is known to hold a step.
     pub(super) used: u64,
     /// The number of the first record in this segment.
     pub(super) first: u64,

@@ -21,9 +21,9 @@ use feedgate_common::{Epoch, InboxKey, UserNo};
 use super::bucket::Bucket;
 use super::changes::Changes;
 use super::inbox::Inbox;
+use super::placeholder::Placeholder;
 use super::record::{put_floor, put_key, put_progress, put_taken, take_floor, take_key, take_progress, take_taken};
 use super::segment::{damaged, failed};
-use super::token::Token;
 use super::until::Until;
 use crate::disk::{self, write_whole};
 use feedgate_common::varint::{put, take, take_bytes, take_u32};
@@ -87,13 +87,13 @@ fn put_maps(out: &mut Vec<u8>, bucket: &Bucket) {
         put(out, author.0.into());
         put_progress(out, *progress);
     }
-    put(out, bucket.tokens.len() as u64);
-    for (key, token) in &bucket.tokens {
+    put(out, bucket.placeholders.len() as u64);
+    for (key, placeholder) in &bucket.placeholders {
         put_key(out, *key);
-        put(out, token.epoch.0);
-        put(out, token.count);
-        put(out, token.notes.len() as u64);
-        out.extend_from_slice(&token.notes);
+        put(out, placeholder.epoch.0);
+        put(out, placeholder.count);
+        put(out, placeholder.notes.len() as u64);
+        out.extend_from_slice(&placeholder.notes);
     }
 }
 
@@ -142,7 +142,7 @@ fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
         bucket.progress.insert(UserNo(take_u32(bytes)?), take_progress(bytes)?);
     }
     for _ in 0..take(bytes)? {
-        bucket.tokens.insert(take_key(bytes)?, take_token(bytes)?);
+        bucket.placeholders.insert(take_key(bytes)?, take_placeholder(bytes)?);
     }
     let inboxes = take(bytes)?;
     bucket.inboxes.reserve(inboxes.min(bytes.len() as u64) as usize);
@@ -154,8 +154,8 @@ fn take_all(bytes: &mut &[u8], id: u128) -> Option<Bucket> {
     bytes.is_empty().then_some(bucket)
 }
 
-fn take_token(bytes: &mut &[u8]) -> Option<Token> {
-    Some(Token { epoch: Epoch(take(bytes)?), count: take(bytes)?, notes: take_part(bytes)?.to_vec() })
+fn take_placeholder(bytes: &mut &[u8]) -> Option<Placeholder> {
+    Some(Placeholder { epoch: Epoch(take(bytes)?), count: take(bytes)?, notes: take_part(bytes)?.to_vec() })
 }
 
 fn take_inbox(bytes: &mut &[u8]) -> Option<Inbox> {

@@ -130,7 +130,8 @@ impl Pool {
             Kept::Stored => store(),
             Kept::Here(_) if save.feed != FeedId::MAIN => Ok(true),
             Kept::Here(position) => {
-                let moves = position.is_none_or(|before| is_forward(before, save.position));
+                // An equal position counts too: it shows that the device was there again.
+                let moves = position.is_none_or(|before| before <= save.position);
                 if moves {
                     *position = Some(save.position);
                 }
@@ -155,12 +156,6 @@ impl Live {
             since: self.since,
         }
     }
-}
-
-/// Whether `to` is not behind `from`: in a greater epoch, or in the same one at no smaller offset. An equal position
-/// counts too, since it shows that the device was there again.
-pub(super) fn is_forward(from: Position, to: Position) -> bool {
-    (to.epoch, to.offset) >= (from.epoch, from.offset)
 }
 
 #[cfg(test)]

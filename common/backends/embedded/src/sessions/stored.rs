@@ -12,10 +12,9 @@ use compact_str::CompactString;
 use feedgate_common::error::Result;
 use feedgate_common::named::NAMED_MAX;
 use feedgate_common::sessions::{DEVICE_TTL_MS, DEVICES_MAX, SavePosition};
-use feedgate_common::{DeviceId, Epoch, FeedId, Millis, Position, UserNo};
+use feedgate_common::{DeviceId, FeedId, Millis, Position, UserNo};
 use parking_lot::Mutex;
 
-use super::live::is_forward;
 use crate::codec::Code;
 use crate::table::{Space, Table};
 use crate::view::{Read, Tx};
@@ -73,19 +72,15 @@ impl Stored {
 /// of each named feed.
 impl Code for Stored {
     fn put(&self, out: &mut Vec<u8>) {
-        (self.seen, self.main.map(|main| (main.epoch, main.offset))).put(out);
-        for (feed, position) in &self.named {
-            (feed.0, position.epoch, position.offset).put(out);
-        }
+        (self.seen, self.main).put(out);
+        self.named.iter().for_each(|named| named.put(out));
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
-        let (seen, main): (_, Option<(Epoch, u64)>) = Code::take(from)?;
-        let main = main.map(|(epoch, offset)| Position { epoch, offset });
+        let (seen, main) = Code::take(from)?;
         let mut named = vec![];
         while !from.is_empty() {
-            let (feed, epoch, offset) = Code::take(from)?;
-            named.push((FeedId(feed), Position { epoch, offset }));
+            named.push(Code::take(from)?);
         }
         Some(Self { main, named, seen })
     }
@@ -111,7 +106,8 @@ pub(super) fn put(tx: &mut Tx<'_>, save: &SavePosition, now: Millis) -> Result<b
             Stored::default()
         }
     };
-    if row.position(save.feed).is_some_and(|before| !is_forward(before, save.position)) {
+    // An equal position counts too: it shows that the device was there again.
+    if row.position(save.feed).is_some_and(|before| before > save.position) {
         return Ok(false);
     }
     row.put_position(save.feed, save.position);
@@ -172,6 +168,8 @@ fn make_room(tx: &mut Tx<'_>, user: UserNo, now: Millis) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use feedgate_common::Epoch;
+
     use super::*;
     use crate::codec::{bytes_of, value_of};
 

@@ -7,7 +7,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use feedgate_common::doorbell::{Heard, OnHeard};
+use feedgate_common::doorbell::{Heard, OnHeard, Onlooker};
 use futures_util::future::{Fuse, FusedFuture, try_join};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
@@ -70,6 +70,8 @@ fn tell(message: &[u8], on_heard: &OnHeard) {
         Ok(Told::Close { user, connection, why }) => on_heard(Heard::Close { user, connection, why }),
         Ok(Told::Hot(head)) => on_heard(Heard::Hot(head)),
         Ok(Told::Confirm(users)) => on_heard(Heard::Confirm(&users)),
+        Ok(Told::Seen { key, node, connection }) => on_heard(Heard::Seen(Onlooker { key, node: &node, connection })),
+        Ok(Told::Message { session, message }) => on_heard(Heard::Message { session, message: &message }),
         Err(unreadable) => {
             tracing::debug!(?unreadable, "a wake cannot be read; everything may have grown");
             on_heard(Heard::Missed);

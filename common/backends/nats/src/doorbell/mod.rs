@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   ring ─▶ who holds these readers? (Sessions, after the append) ─▶ per node its inboxes ─▶ feed.node.<node>
+//!   seen ─▶ who holds this reader? ─▶ feed.node.<node>
 //!   hot  ─▶ feed.all.hot.<author>      confirm ─▶ feed.all.confirm, both to every node
 //!   listen ◀── feed.node.<this node>, feed.all.>      a gap in the connection ─▶ Heard::Missed
 //! ```
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard};
+use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard, Onlooker};
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Grown;
 use feedgate_common::{Sessions, UserNo};
@@ -83,6 +84,15 @@ impl NatsDoorbell {
         Ok(())
     }
 
+    async fn tell_seen(&self, by: Onlooker<'_>) -> Result<()> {
+        self.bus.connected().await?;
+        let nodes = self.nodes.nodes(&[by.key.reader]).await?;
+        for node in nodes.iter().flatten() {
+            self.publish(node, wire::seen(by)).await?;
+        }
+        Ok(())
+    }
+
     async fn publish(&self, node: &str, message: Vec<u8>) -> Result<()> {
         self.bus.client().publish(subject(node), message.into()).await.map_err(failed)
     }
@@ -118,10 +128,25 @@ impl Doorbell for NatsDoorbell {
         self.note(within(RING, self.tell_everybody(CONFIRM.to_owned(), wire::confirm(users))).await);
     }
 
-    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) {
+    async fn close(&self, node: &str, user: UserNo, connection: u64, why: Closing) -> bool {
         let tell = async {
             self.bus.connected().await?;
             self.publish(node, wire::close(user, connection, why)).await
+        };
+        let told = within(RING, tell).await;
+        let is_told = told.is_ok();
+        self.note(told);
+        is_told
+    }
+
+    async fn seen(&self, by: Onlooker<'_>) {
+        self.note(within(RING, self.tell_seen(by)).await);
+    }
+
+    async fn pass(&self, node: &str, session: u128, message: &[u8]) {
+        let tell = async {
+            self.bus.connected().await?;
+            self.publish(node, wire::message(session, message)).await
         };
         self.note(within(RING, tell).await);
     }

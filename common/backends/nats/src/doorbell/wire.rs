@@ -7,14 +7,17 @@
 //!   version 1 │ kind 2 │ user u32 │ connection u64 │ why u8
 //!   version 1 │ kind 3 │ author u32 │ pull_seq u64
 //!   version 1 │ kind 4 │ n u16 │ n users u32
+//!   version 1 │ kind 5 │ session u128 │ n u32 │ n bytes of a device's message
+//!   version 1 │ kind 6 │ reader u32 │ feed u16 │ connection u64 │ n u16 │ n bytes of a node's name
 //! ```
 //!
-//! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`];
+//! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`],
+//! but one that holds a device's message is as long as a gateway lets that be;
 //! whatever is not exactly such a message is refused, never half read.
 
 use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
-use feedgate_common::doorbell::{Closing, Growth};
+use feedgate_common::doorbell::{Closing, Growth, Onlooker};
 use feedgate_common::inboxes::Grown;
 use feedgate_common::{DisplayKey, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record, UserNo};
 
@@ -25,6 +28,8 @@ const GROWTH: u8 = 1;
 const CLOSE: u8 = 2;
 const HOT: u8 = 3;
 const CONFIRM: u8 = 4;
+const MESSAGE: u8 = 5;
+const SEEN: u8 = 6;
 
 /// The longest message. The server takes 1 MiB; as many as wait for a slow listener must fit in its memory.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -50,6 +55,10 @@ pub(super) enum Told {
     Hot(PullHead),
     /// The sessions of these users are to be confirmed.
     Confirm(Vec<UserNo>),
+    /// A device's message for the session with this number.
+    Message { session: u128, message: Vec<u8> },
+    /// A reader has seen more of a feed, as this connection of the node has said.
+    Seen { key: InboxKey, node: String, connection: u64 },
 }
 
 /// A message that another version has written, or nobody of us.
@@ -98,7 +107,7 @@ pub(super) fn close(user: UserNo, connection: u64, why: Closing) -> Vec<u8> {
     out
 }
 
-/// That an author who is pulled has news.
+/// Writes the message that an author who is pulled has news.
 pub(super) fn hot(head: PullHead) -> Vec<u8> {
     let mut out = vec![VERSION, HOT];
     out.extend(head.author.0.to_be_bytes());
@@ -115,6 +124,31 @@ fn confirm_message(users: &[UserNo]) -> Vec<u8> {
     let mut out = vec![VERSION, CONFIRM];
     out.extend((users.len() as u16).to_be_bytes());
     users.iter().for_each(|user| out.extend(user.0.to_be_bytes()));
+    out
+}
+
+/// A device's message for the session with this number.
+pub(super) fn message(session: u128, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(22 + message.len());
+    out.extend([VERSION, MESSAGE]);
+    out.extend(session.to_be_bytes());
+    out.extend((message.len() as u32).to_be_bytes());
+    out.extend(message);
+    out
+}
+
+/// That a reader has seen more of a feed.
+pub(super) fn seen(by: Onlooker<'_>) -> Vec<u8> {
+    let Onlooker { key, node, connection } = by;
+    let mut out = vec![VERSION, SEEN];
+    out.extend(key.reader.0.to_be_bytes());
+    out.extend(key.feed.0.to_be_bytes());
+    out.extend(connection.to_be_bytes());
+    // A name that is longer is none of ours, and then the connection is told of what it knows.
+    let name = node.as_bytes();
+    let len = u16::try_from(name.len()).unwrap_or(0);
+    out.extend(len.to_be_bytes());
+    out.extend(&name[..len.into()]);
     out
 }
 
@@ -135,6 +169,19 @@ pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
         (VERSION, HOT) => {
             let author = UserNo(read.u32()?);
             Told::Hot(PullHead { pull_seq: read.u64()?, author })
+        }
+        (VERSION, MESSAGE) => {
+            let session = read.bytes().map(u128::from_be_bytes)?;
+            let len = read.u32()? as usize;
+            let (message, rest) = read.0.split_at_checked(len).ok_or(Unreadable)?;
+            read.0 = rest;
+            Told::Message { session, message: message.to_vec() }
+        }
+        (VERSION, SEEN) => {
+            let key = InboxKey { reader: UserNo(read.u32()?), feed: FeedId(read.u16()?) };
+            let connection = read.u64()?;
+            let name = read.list(Reader::u8)?;
+            Told::Seen { key, node: String::from_utf8(name).map_err(|_| Unreadable)?, connection }
         }
         (VERSION, CONFIRM) => Told::Confirm(read.list(|read| read.u32().map(UserNo))?),
         _ => return Err(Unreadable),

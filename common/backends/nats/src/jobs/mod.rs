@@ -24,6 +24,7 @@
 //! With [`Settings::replicas`] above 1 the server answers an ack before every replica has dropped the message; ack
 //! then waits until it is seen to be gone.
 
+mod events;
 mod feeder;
 mod hands;
 mod streams;
@@ -76,7 +77,7 @@ impl Default for Settings {
             in_flight_max: 4096,
             grace: Duration::from_millis(250),
             replicas: 1,
-            events_age: Duration::from_secs(3600),
+            events_age: Duration::from_secs(24 * 3600),
             events_bytes: 256 << 20,
         }
     }
@@ -221,9 +222,7 @@ impl Jobs for NatsJobs {
     async fn put(&self, jobs: &[Job]) -> Result<()> {
         let put = async {
             self.streams.bus.connected().await?;
-            self.streams.put(&Job::merged(jobs)).await?;
-            self.streams.tell_outsiders(jobs).await;
-            Ok(())
+            self.streams.put(&Job::merged(jobs)).await
         };
         let mut putting = Putting::begin(self, jobs);
         let put = within(CALL, put).await;

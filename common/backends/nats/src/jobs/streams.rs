@@ -5,7 +5,7 @@
 //!      └ workers                one durable pull consumer: each call that pulls gets the next job
 //!   FEED_EDGES   feed.edges.>   the same for edges that have changed
 //!      └ workers
-//!   FEED         feed.event.>   what was accepted, for outsiders; the oldest goes first
+//!   FEED         feed.event.>   what was accepted, for other programs; the oldest goes first
 //! ```
 //!
 //! Edges have a stream of their own, so that many of them delay no post.
@@ -21,7 +21,7 @@ use async_nats::jetstream;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::message::AckKind;
+use async_nats::jetstream::message::{AckKind, PublishMessage};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RawMessageErrorKind, RetentionPolicy};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Job, Lane};
@@ -32,7 +32,7 @@ use super::{Settings, wire};
 use crate::bus::{Bus, CALL, failed, unavailable, within};
 
 const EVENTS: &str = "FEED";
-const EVENT_SUBJECTS: &str = "feed.event.";
+pub(crate) const EVENT_SUBJECTS: &str = "feed.event.";
 const CONSUMER: &str = "workers";
 
 /// Between two looks whether the replicas have dropped a message.
@@ -135,47 +135,52 @@ impl Streams {
         }
     }
 
-    /// All of `jobs` in the queue: put there, or merged with an equal one. Sets up what is missing.
+    /// All of `jobs` in the queue: put there, or merged with an equal one.
     pub(crate) async fn put(&self, jobs: &[Job]) -> Result<()> {
-        let homeless = self.publish(jobs).await?;
+        let message = |&job: &Job| {
+            let payload = wire::encode(job).into();
+            (wire::subject(subjects(job.lane()), job), PublishMessage::build().payload(payload))
+        };
+        self.store(jobs, message).await
+    }
+
+    /// All of these in their streams, as the messages that `message` makes of them; what is merged counts as stored. Sets
+    /// up what is missing. If it fails, some may be stored.
+    pub(crate) async fn store<T>(&self, all: &[T], message: impl Fn(&T) -> (String, PublishMessage)) -> Result<()> {
+        let all: Vec<&T> = all.iter().collect();
+        let homeless = self.publish(&all, &message).await?;
         if !homeless.is_empty() {
             // Boxed: large, and rarely needed.
             Box::pin(self.set_up()).await?;
-            if !self.publish(&homeless).await?.is_empty() {
-                return Err(unavailable("no stream takes jobs"));
+            if !self.publish(&homeless, &message).await?.is_empty() {
+                return Err(unavailable("no stream takes what was published"));
             }
         }
         Ok(())
     }
 
     /// Publishes all, then awaits the answers; those that no stream took.
-    async fn publish(&self, jobs: &[Job]) -> Result<Vec<Job>> {
-        let mut answers = Vec::with_capacity(jobs.len());
-        for &job in jobs {
-            let sent =
-                self.bus.jetstream().publish(wire::subject(subjects(job.lane()), job), wire::encode(job).into()).await;
+    async fn publish<'a, T>(
+        &self,
+        some: &[&'a T],
+        message: impl Fn(&T) -> (String, PublishMessage),
+    ) -> Result<Vec<&'a T>> {
+        let mut answers = Vec::with_capacity(some.len());
+        for one in some {
+            let (subject, message) = message(one);
+            let sent = self.bus.jetstream().send_publish(subject, message).await;
             answers.push(sent.map_err(failed)?.into_future());
         }
         let mut homeless = vec![];
-        for (&job, answer) in jobs.iter().zip(join_all(answers).await) {
+        for (one, answer) in some.iter().zip(join_all(answers).await) {
             match answer {
                 Ok(_) => {}
                 Err(error) if is_merged(&error) => {}
-                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => homeless.push(job),
+                Err(error) if error.kind() == PublishErrorKind::StreamNotFound => homeless.push(*one),
                 Err(error) => return Err(failed(error)),
             }
         }
         Ok(homeless)
-    }
-
-    /// Tells outsiders of `jobs`, and waits for no answer. Of those that an edge was merged into they know already.
-    pub(crate) async fn tell_outsiders(&self, jobs: &[Job]) {
-        for &job in jobs.iter().filter(|job| !matches!(job, Job::Edges { .. })) {
-            let told = self.client().publish(wire::subject(EVENT_SUBJECTS, job), wire::encode(job).into()).await;
-            if let Err(error) = told {
-                tracing::debug!(%error, "outsiders are not told of an event");
-            }
-        }
     }
 
     /// Whether the very message of a delivery is still in the stream, or another has come into its place.

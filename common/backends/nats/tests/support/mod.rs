@@ -11,7 +11,7 @@ use feedgate_engines::Nats;
 use feedgate_nats::{Bus, NatsJobs, Settings};
 use tokio::time::{sleep, timeout};
 
-/// What has not happened by then, on the slowest machine, does not happen.
+/// How long a test waits for something: far longer than the slowest machine takes for it.
 pub(crate) const SOON: Duration = Duration::from_secs(300);
 
 pub(crate) async fn bus(server: &Nats) -> Bus {

@@ -4,22 +4,49 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use feedgate_common::around::shows_original;
 use feedgate_common::error::Result;
-use feedgate_common::{Body, Item, ItemId};
-use sqlx::PgConnection;
+use feedgate_common::graph::Shields;
+use feedgate_common::{Body, Item, ItemId, UserNo};
+use sqlx::{FromRow, PgConnection, Row as _};
 
 use crate::fault::{self, corrupt};
 use crate::rows;
 use crate::users::user_id;
 
-const LIVING: &str = "
-SELECT i.id, i.author, u.name, i.kind, i.foreign_id, i.body, i.published_at, i.rank, i.version, i.seq, i.route
-FROM items i JOIN users u ON u.no = i.author
-WHERE i.id = ANY($1) AND i.body IS NOT NULL";
+macro_rules! living {
+    ($columns:literal, $joins:literal) => {
+        concat!(
+            "SELECT i.id, i.author, u.name, i.kind, i.foreign_id, i.body, i.published_at, i.rank, i.version, i.seq, ",
+            "i.route, i.repost_of",
+            $columns,
+            " FROM items i JOIN users u ON u.no = i.author",
+            $joins,
+            " WHERE i.id = ANY($1) AND i.body IS NOT NULL"
+        )
+    };
+}
+
+const LIVING: &str = living!("", "");
+
+/// Items with the shields on the edge from a user to their author, and whether those that are for named readers are
+/// addressed to the user.
+const ORIGINALS: &str = living!(
+    ", coalesce(e.shields, 0::smallint), CASE WHEN i.route = 0 THEN EXISTS (
+        SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1
+     ) END",
+    " LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"
+);
 
 const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
 
-type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16);
+type Row = (i64, i32, String, Option<String>, Option<String>, String, i64, i64, i32, i64, i16, Option<i64>);
+
+/// How many columns a [`Row`] has.
+const COLUMNS: usize = 12;
+
+/// The number that no user has.
+const NOBODY: i32 = -1;
 
 /// The items of `ids` that live. An item whose row is damaged has the error in its place.
 pub(super) async fn items(
@@ -31,8 +58,29 @@ pub(super) async fn items(
     Ok(read.into_iter().map(found).collect())
 }
 
+/// The items of `ids` in the order asked, as a user may see them as originals of reposts; `None` for the others. The
+/// user is `None` if it was never named. Fails if a row that is asked for is damaged.
+pub(crate) async fn originals(
+    connection: &mut PgConnection,
+    ids: &[ItemId],
+    user: Option<UserNo>,
+) -> sqlx::Result<Vec<Option<Arc<Item>>>> {
+    let asked: Vec<i64> = ids.iter().copied().map(rows::item).collect();
+    let query = sqlx::query(ORIGINALS).bind(asked).bind(user.map_or(NOBODY, rows::user));
+    let mut found = HashMap::new();
+    for row in query.fetch_all(connection).await? {
+        let (shields, addressed): (i16, Option<bool>) = (row.try_get(COLUMNS)?, row.try_get(COLUMNS + 1)?);
+        let shields = Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?);
+        let item = item(Row::from_row(&row)?)?;
+        if shows_original(user == Some(item.author_no), shields, addressed) {
+            found.insert(item.id, Arc::new(item));
+        }
+    }
+    Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+}
+
 fn item(row: Row) -> sqlx::Result<Item> {
-    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq, route) = row;
+    let (id, author_no, author, kind, foreign_id, body, published_at, rank, version, seq, route, repost_of) = row;
     let id = rows::item_of(id);
     Ok(Item {
         id,
@@ -40,6 +88,7 @@ fn item(row: Row) -> sqlx::Result<Item> {
         author_no: rows::user_of(author_no)?,
         kind: kind.map(Into::into),
         foreign_id: foreign_id.map(Into::into),
+        repost_of: repost_of.map(rows::item_of),
         body: Body::stored(body).map_err(|error| corrupt(format_args!("item {id}: {error}")))?,
         published_at,
         rank,

@@ -67,7 +67,7 @@ pub(crate) async fn list(
     .bind(rows::user(user))
     .bind(cursor.map_or(i64::MAX, rows::count))
     .bind(rows::limit(limit));
-    let query = if let List::Shielded(kind) = list { query.bind(rows::shield(kind)) } else { query };
+    let query = if let List::Shielded(kind) = list { query.bind(kind as i16) } else { query };
     let read: Vec<(String, i64, i64)> = query.fetch_all(connection).await?;
     let follow = |(name, since, cursor): (String, i64, i64)| {
         Ok(Follow { user: user_id(&name)?, since, cursor: rows::count_of(cursor)? })

@@ -1,9 +1,9 @@
 //! Merges the adds of many authors into display order, newest first, and reads only as many as are needed.
 //!
 //! ```text
-//!   author 1  lane 0  ■ ■ ■ ·  ┐
-//!             lane 1  ■ · ·    ├─▶ the greatest of the heads, again and again
-//!   author 2  lane 0  ■ ■ · ·  │   one runs dry: all that soon would are read on in one statement
+//!   author 1  track 0 ■ ■ ■ ·  ┐
+//!             track 1 ■ · ·    ├─▶ the greatest of the heads, again and again
+//!   author 2  track 0 ■ ■ · ·  │   one runs dry: all that soon would are read on in one statement
 //!   what is addressed ■ ·      ┘
 //! ```
 //!
@@ -11,14 +11,15 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 
-use feedgate_common::archive::FeedAdd;
+use feedgate_common::archive::{Below, FeedAdd};
 use feedgate_common::{DisplayKey, FeedId, InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
 
-use super::window::Window;
+use super::span::Span;
 use crate::rows;
 
-/// The next rows of each stream, downwards between two keys that both belong to the range.
+/// The next rows of each stream, downwards between two keys that both belong to the range. A track is a `lane` in the
+/// database.
 const NEXT: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
 FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -47,8 +48,8 @@ const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX)
 pub(super) struct Sources {
     /// The feed of all adds.
     pub(super) feed: FeedId,
-    /// The windows of authors, each with whether the author has anything in lane 1.
-    pub(super) windows: Vec<(Window, bool)>,
+    /// The spans of authors, each with whether the author has anything in track 1.
+    pub(super) spans: Vec<(Span, bool)>,
     /// The reader for whom directly addressed items are merged too.
     pub(super) reader: Option<UserNo>,
 }
@@ -56,26 +57,24 @@ pub(super) struct Sources {
 /// A source of adds in display order.
 #[derive(Clone, Copy)]
 enum Source {
-    Lane(Window, i16),
+    Track(Span, i16),
     Direct(UserNo),
 }
 
 struct Stream {
     source: Source,
-    low: DisplayKey,
+    /// The least key that is read.
+    bottom: DisplayKey,
     /// The greatest key that is not read yet; `None` once there is nothing more.
     top: Option<DisplayKey>,
     read: VecDeque<FeedAdd>,
 }
 
-/// The newest `limit` adds of all sources strictly below `before`, newest first, and none of a lower rank than
-/// `least_rank`.
+/// That part of the adds of all sources, newest first.
 pub(super) async fn newest(
     connection: &mut PgConnection,
     sources: Sources,
-    before: Option<DisplayKey>,
-    least_rank: Option<i64>,
-    limit: usize,
+    Below { before, least_rank, limit }: Below,
 ) -> sqlx::Result<Vec<FeedAdd>> {
     let top = before.map_or(Some(GREATEST), DisplayKey::just_below);
     let least = DisplayKey { rank: least_rank.unwrap_or(i64::MIN), item: ItemId(0) };
@@ -87,10 +86,10 @@ pub(super) async fn newest(
     let mut dry = true;
     while adds.len() < limit {
         if dry {
-            let low = |at: &usize| streams[*at].top.is_some() && streams[*at].read.len() * 4 <= chunk;
-            let low: Vec<usize> = (0..streams.len()).filter(low).collect();
-            let empty: Vec<usize> = low.iter().copied().filter(|&at| streams[at].read.is_empty()).collect();
-            read_on(connection, feed, &mut streams, &low, chunk).await?;
+            let has_few = |at: &usize| streams[*at].top.is_some() && streams[*at].read.len() * 4 <= chunk;
+            let with_few: Vec<usize> = (0..streams.len()).filter(has_few).collect();
+            let empty: Vec<usize> = with_few.iter().copied().filter(|&at| streams[at].read.is_empty()).collect();
+            read_on(connection, feed, &mut streams, &with_few, chunk).await?;
             order.extend(empty.into_iter().filter_map(|at| Some((streams[at].read.front()?.key, at))));
             chunk = chunk.saturating_mul(2).min(limit);
         }
@@ -104,51 +103,51 @@ pub(super) async fn newest(
 }
 
 fn streams(sources: Sources, top: Option<DisplayKey>, least: DisplayKey) -> Vec<Stream> {
-    let stream = |source, low| Stream { source, low, top, read: VecDeque::new() };
-    let lanes = sources.windows.into_iter().flat_map(|(window, aside)| {
-        let in_step = window.low.key.map(|low| stream(Source::Lane(window, 0), low.max(least)));
-        in_step.into_iter().chain(aside.then(|| stream(Source::Lane(window, 1), least)))
+    let stream = |source, bottom| Stream { source, bottom, top, read: VecDeque::new() };
+    let tracks = sources.spans.into_iter().flat_map(|(span, aside)| {
+        let in_step = span.low.key.map(|low| stream(Source::Track(span, 0), low.max(least)));
+        in_step.into_iter().chain(aside.then(|| stream(Source::Track(span, 1), least)))
     });
     let direct = sources.reader.map(|reader| stream(Source::Direct(reader), least));
-    lanes.chain(direct).filter(|stream| stream.top.is_some_and(|top| top >= stream.low)).collect()
+    tracks.chain(direct).filter(|stream| stream.top.is_some_and(|top| top >= stream.bottom)).collect()
 }
 
-/// Reads the next `chunk` adds of these streams.
+/// Reads the next `chunk` adds of the streams at the places `which`.
 async fn read_on(
     connection: &mut PgConnection,
     feed: FeedId,
     streams: &mut [Stream],
-    low: &[usize],
+    which: &[usize],
     chunk: usize,
 ) -> sqlx::Result<()> {
-    let (mut lanes, mut counts) = (vec![], vec![0; low.len()]);
-    for (nth, &at) in low.iter().enumerate() {
+    let (mut tracks, mut counts) = (vec![], vec![0; which.len()]);
+    for (nth, &at) in which.iter().enumerate() {
         let (stream, count) = (&mut streams[at], &mut counts[nth]);
         match (stream.source, stream.top) {
-            (Source::Lane(window, lane), Some(top)) => lanes.push((nth, window, lane, top, stream.low)),
+            (Source::Track(span, track), Some(top)) => tracks.push((nth, span, track, top, stream.bottom)),
             (Source::Direct(reader), Some(top)) => {
-                let adds = direct(connection, InboxKey { reader, feed }, (top, stream.low), chunk).await?;
+                let adds = direct(connection, InboxKey { reader, feed }, (top, stream.bottom), chunk).await?;
                 *count = adds.len();
                 stream.read.extend(adds);
             }
             (_, None) => {}
         }
     }
-    for (nth, add) in in_lanes(connection, feed, &lanes, chunk).await? {
+    for (nth, add) in in_tracks(connection, feed, &tracks, chunk).await? {
         counts[nth] += 1;
-        streams[low[nth]].read.push_back(add);
+        streams[which[nth]].read.push_back(add);
     }
-    for (&at, count) in low.iter().zip(counts) {
+    for (&at, count) in which.iter().zip(counts) {
         let stream = &mut streams[at];
         stream.top = stream.read.back().filter(|_| count == chunk).and_then(|last| last.key.just_below());
     }
     Ok(())
 }
 
-/// A read of a lane: the number of its stream, the lane, and the two keys between which it reads downwards.
-type Asked = (usize, Window, i16, DisplayKey, DisplayKey);
+/// A read of a track: the number of its stream, the track, and the two keys between which it reads downwards.
+type Asked = (usize, Span, i16, DisplayKey, DisplayKey);
 
-async fn in_lanes(
+async fn in_tracks(
     connection: &mut PgConnection,
     feed: FeedId,
     asked: &[Asked],
@@ -159,20 +158,20 @@ async fn in_lanes(
     }
     let column = |value: fn(&Asked) -> i64| asked.iter().map(value).collect::<Vec<i64>>();
     let read: Vec<(i64, i64, i64, i64)> = sqlx::query_as(NEXT)
-        .bind(asked.iter().map(|(_, window, ..)| rows::user(window.author)).collect::<Vec<_>>())
-        .bind(asked.iter().map(|(_, _, lane, ..)| *lane).collect::<Vec<_>>())
+        .bind(asked.iter().map(|(_, span, ..)| rows::user(span.author)).collect::<Vec<_>>())
+        .bind(asked.iter().map(|(_, _, track, ..)| *track).collect::<Vec<_>>())
         .bind(column(|(.., top, _)| top.rank))
         .bind(column(|(.., top, _)| rows::item(top.item)))
-        .bind(column(|(.., low)| low.rank))
-        .bind(column(|(.., low)| rows::item(low.item)))
-        .bind(column(|(_, window, ..)| rows::count(window.low.seq)))
+        .bind(column(|(.., bottom)| bottom.rank))
+        .bind(column(|(.., bottom)| rows::item(bottom.item)))
+        .bind(column(|(_, span, ..)| rows::count(span.low.seq)))
         .bind(rows::limit(chunk))
         .bind(rows::feed(feed))
         .fetch_all(connection)
         .await?;
     let add = |(n, seq, rank, item): (i64, i64, i64, i64)| {
-        let (nth, window, ..) = asked[usize::try_from(n - 1).unwrap_or_default()];
-        let (author, generation) = (window.author, window.generation);
+        let (nth, span, ..) = asked[usize::try_from(n - 1).unwrap_or_default()];
+        let (author, generation) = (span.author, span.generation);
         Ok((nth, FeedAdd { author, outbox_seq: rows::count_of(seq)?, generation, key: rows::key_of(rank, item) }))
     };
     read.into_iter().map(add).collect()
@@ -181,15 +180,15 @@ async fn in_lanes(
 async fn direct(
     connection: &mut PgConnection,
     InboxKey { reader, feed }: InboxKey,
-    (top, low): (DisplayKey, DisplayKey),
+    (top, bottom): (DisplayKey, DisplayKey),
     chunk: usize,
 ) -> sqlx::Result<Vec<FeedAdd>> {
     let read: Vec<(i32, i64, i64)> = sqlx::query_as(NEXT_DIRECT)
         .bind(rows::user(reader))
         .bind(top.rank)
         .bind(rows::item(top.item))
-        .bind(low.rank)
-        .bind(rows::item(low.item))
+        .bind(bottom.rank)
+        .bind(rows::item(bottom.item))
         .bind(rows::limit(chunk))
         .bind(rows::feed(feed))
         .fetch_all(connection)

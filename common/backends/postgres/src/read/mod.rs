@@ -1,7 +1,7 @@
 //! The reads of the Archive. Each call reads one snapshot, along indexes.
 
+pub(crate) mod content;
 pub(crate) mod counts;
-pub(crate) mod door;
 pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod items;
@@ -10,8 +10,8 @@ mod merge;
 mod news;
 pub(crate) mod push;
 mod shared;
-mod window;
+mod span;
 
 pub(crate) use news::SharedNews;
 pub(crate) use shared::SharedItems;
-pub(crate) use window::Lows;
+pub(crate) use span::Lows;

@@ -33,8 +33,9 @@ const READERS_MAX: usize = 128;
 /// How many calls may wait for a statement; further calls wait for a place.
 const CALLS_MAX: usize = 16 * 1024;
 
-/// Rows of three kinds for each reader who asks. One row of kind 0 says how far each count goes, and in the place of
-/// the rank whether all that is direct and outstanding was imported. Rows of kind 1 are pulled records and rows of kind
+/// Rows of three kinds for each reader who asks. One row of kind 0 says how far each count goes, in the place of the
+/// rank whether all that is direct and outstanding was imported, and in that of the item how far what is direct was noted
+/// for a reader who listens, else -1. Rows of kind 1 are pulled records and rows of kind
 /// 2 direct ones, both of the feed that is asked for, by number, as many as are wanted.
 ///
 /// If at most 256 authors have news, the statement goes through these; else through the reader's edges. OFFSET 0 and
@@ -48,7 +49,8 @@ WITH asked AS MATERIALIZED (
         WITH ORDINALITY AS a(reader, pull, direct, most, feed, n)
 )
 SELECT a.n, 0::smallint AS kind, c.value AS number, 0 AS author, coalesce(r.direct, 0) AS seq,
-       coalesce(r.counter, 0) AS generation, 0::smallint AS op, coalesce(r.direct_quiet, false)::integer AS rank, 0::bigint AS item
+       coalesce(r.counter, 0) AS generation, 0::smallint AS op, coalesce(r.direct_quiet, false)::integer AS rank,
+       CASE WHEN r.listens THEN r.noted ELSE -1 END AS item
 FROM asked a JOIN counters c ON c.name = 'pull' LEFT JOIN readers r ON r.reader = a.reader
 UNION ALL
 SELECT a.n, 1::smallint, p.*
@@ -135,8 +137,8 @@ impl Query {
 #[derive(Default)]
 struct Found {
     /// How far the counts of pulled records, of direct records and of edges go, and whether all that is direct and
-    /// outstanding was imported.
-    counters: Option<(u64, u64, u64, bool)>,
+    /// outstanding was imported, and how far what is direct was noted.
+    counters: Option<(u64, u64, u64, bool, Option<u64>)>,
     pulled: Vec<(u64, Entry)>,
     direct: Vec<(u64, Entry)>,
 }
@@ -144,11 +146,12 @@ struct Found {
 impl Found {
     /// As much of it as is wanted, pulled records first, and how far that goes.
     fn cut(mut self, Asked { after, limit, .. }: Asked) -> sqlx::Result<News> {
-        let (pull, direct, counter, quiet) = self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;
+        let (pull, direct, counter, quiet, noted) =
+            self.counters.ok_or_else(|| corrupt("no counter of what is pulled"))?;
         let pull = cut(&mut self.pulled, limit, after.pull, pull);
         let direct = cut(&mut self.direct, limit - self.pulled.len(), after.direct, direct);
         let entries = self.pulled.into_iter().chain(self.direct).map(|(_, entry)| entry).collect();
-        Ok(News { entries, upto: Watermarks { pull, direct }, counter, quiet })
+        Ok(News { entries, upto: Watermarks { pull, direct }, counter, quiet, noted })
     }
 }
 
@@ -178,7 +181,7 @@ async fn read(connection: &mut PgConnection, asked: &[Asked]) -> sqlx::Result<Ve
         let (number, outbox_seq, generation) =
             (rows::count_of(number)?, rows::count_of(seq)?, rows::count_of(generation)?);
         if kind == 0 {
-            of.counters = Some((number, outbox_seq, generation, rank != 0));
+            of.counters = Some((number, outbox_seq, generation, rank != 0, u64::try_from(item).ok()));
             continue;
         }
         let (op, author, key) = (rows::op_of(op)?, rows::user_of(author)?, rows::key_of(rank, item));

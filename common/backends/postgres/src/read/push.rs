@@ -18,7 +18,7 @@ WHERE a.author = $1";
 macro_rules! recipients {
     ($condition:literal) => {
         concat!(
-            "SELECT e.reader, e.generation, e.from_seq, r.counter
+            "SELECT e.reader, e.generation, e.from_seq, r.counter, r.listens
              FROM edges e JOIN readers r ON r.reader = e.reader
              WHERE e.is_on AND e.author = $1 ",
             $condition
@@ -101,12 +101,13 @@ pub(crate) async fn all_recipients(
     query.fetch_all(connection).await?.into_iter().map(recipient).collect()
 }
 
-fn recipient((reader, generation, from, counter): (i32, i64, i64, i64)) -> sqlx::Result<Recipient> {
+fn recipient((reader, generation, from, counter, listens): (i32, i64, i64, i64, bool)) -> sqlx::Result<Recipient> {
     Ok(Recipient {
         reader: rows::user_of(reader)?,
         generation: rows::count_of(generation)?,
         from: rows::count_of(from)?,
         counter: rows::count_of(counter)?,
+        listens,
     })
 }
 

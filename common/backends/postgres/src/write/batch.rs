@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use compact_str::CompactString;
 use feedgate_common::accept::{self, Ask, Change, Need, Plan, RetryRow, Rows, Stop};
+use feedgate_common::announce::Announcement;
 use feedgate_common::archive::{Publish, Written};
 use feedgate_common::error::StoreError;
 use feedgate_common::graph::Shield;
@@ -40,7 +41,7 @@ pub(super) struct EdgeChange {
 pub(super) struct Appended {
     pub(super) author: UserNo,
     pub(super) record: Record,
-    /// For an add: whether it goes into the lane aside.
+    /// For an add: whether it goes onto the track aside.
     pub(super) aside: bool,
     pub(super) history: bool,
     pub(super) at: Millis,
@@ -95,6 +96,8 @@ pub(super) struct Batch<'a> {
     pub(super) addressed: Vec<Addressed>,
     /// For each reader: since when what this call addresses to it is outstanding, and whether all of that was imported.
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
+    /// What other programs are to be told, in the order of the operations.
+    pub(super) announced: Vec<Announcement>,
     /// How many changes there were so far whose order shows in a list.
     listed: usize,
 }
@@ -108,6 +111,7 @@ impl<'a> Batch<'a> {
                     for change in &plan.changes {
                         self.note(&plan, change);
                     }
+                    self.announced.extend(accept::announcement(ask, &plan));
                     self.rows.apply(&plan);
                     return Ok(plan.answer);
                 }

@@ -65,6 +65,7 @@ pub(super) async fn all(
             authors.extend(no(&publish.author));
             keys.extend(no(&publish.author).zip(publish.idempotency_key.as_deref()));
             ids.extend(publish.id);
+            ids.extend(publish.repost_of);
             foreign_ids.extend(publish.foreign_id.as_deref());
         }
         match ask.write() {

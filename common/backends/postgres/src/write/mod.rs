@@ -6,7 +6,7 @@
 //!     lock authors, then readers, each by number, and read them
 //!     load what the operations speak of: items, keys, edges       nobody else can change it now
 //!     decide: the operations in order, in memory                  what becomes of each: `feedgate_common::accept`
-//!     store: what came of it, a statement per kind                items, edges, counts of followers
+//!     store: what came of it, a statement per kind                items, edges, counts of followers, announcements
 //!     number what is pulled                                       the one counter of all authors, locked last
 //!   COMMIT
 //! ```

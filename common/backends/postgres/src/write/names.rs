@@ -36,7 +36,8 @@ fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
         Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. }) => true,
         _ => ask.published().is_some_and(|publish| {
-            publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some()
+            let keys = publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some();
+            keys || publish.repost_of.is_some()
         }),
     }
 }

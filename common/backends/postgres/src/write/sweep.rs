@@ -1,13 +1,14 @@
-//! Removes idempotency keys whose time is over: a few at a time, after a write.
+//! Removes idempotency keys whose time is over, and what stood around deleted items: a few at a time, after a write.
 //!
-//! An expired key counts as absent before it is removed, so the sweep only frees disk space, and a failure of it does
-//! no harm.
+//! An expired key counts as absent before it is removed, and nobody sees reactions to a deleted item or comments on it. So
+//! the sweep only frees disk space, and a failure of it does no harm.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use feedgate_common::Millis;
 
 use crate::pool::{Pool, work};
+use crate::reactions;
 
 /// How long to wait after a sweep that found nothing more to remove, in ms.
 const PAUSE_MS: i64 = 60_000;
@@ -46,6 +47,11 @@ impl Sweep {
             Ok(done) if done.rows_affected() == SWEEP_MAX => self.not_before.store(now, Ordering::Relaxed),
             Ok(_) => {}
             Err(error) => tracing::debug!("expired idempotency keys stay for now: {error}"),
+        }
+        match reactions::sweep(pool, now).await {
+            Ok(true) => self.not_before.store(now, Ordering::Relaxed),
+            Ok(false) => {}
+            Err(error) => tracing::debug!("reactions to deleted items, or comments on them, stay for now: {error}"),
         }
     }
 }

@@ -87,6 +87,7 @@ fn step(author: UserNo, done: u64, readers: std::ops::Range<u32>, records: u64) 
         generation: 200 + u64::from(reader % 300),
         from: 0,
         counter: 2000,
+        listens: false,
     };
     Advance {
         author,

@@ -6,15 +6,16 @@
 //!                           <author>           progress: `done`, or `done:last`
 //!   {b005}:<reader>:<feed>
 //!                     list  element 0          header: kind, epoch, base, built_at, watermarks, floor, marks
-//!                           element n          the entry of sequence id base + n; behind a build token a note
+//!                           element n          the entry of sequence id base + n; behind a placeholder a note
 //! ```
 //!
 //! An inbox expires when Redis is told it may; a build in flight an hour after it began.
 //!
 //! A bucket of another layout is refused, so that two versions side by side do not take each other's inboxes in turn.
 //!
-//! Invariants: sequence ids are dense because they are places in a list; an inbox is one key, so it is there as a whole or not at all;
-//! everything of a bucket lies in one slot; watermarks are part of the header, so no log is there without its own. What scripts compare as numbers fits a double.
+//! Invariants: sequence ids are dense because they are places in a list; an inbox is one key, so it is there as a whole
+//! or not at all; everything of a bucket lies in one slot; watermarks are part of the header, so no log is there
+//! without its own. What scripts compare as numbers fits a double.
 //!
 //! Size, by `MEMORY USAGE`: see `docs/adr/0006-inboxes-on-redis.md`.
 
@@ -88,7 +89,7 @@ pub(super) fn number(n: u64) -> Result<u64> {
     if n < LIMIT { Ok(n) } else { Err(StoreError::corrupt(format_args!("{n} is beyond 2^53: Redis cannot keep it"))) }
 }
 
-/// The author of a mark.
+/// The bytes by which a mark names its author.
 pub(super) fn mark_author(author: UserNo) -> [u8; 4] {
     author.0.to_le_bytes()
 }
@@ -124,7 +125,7 @@ fn seven(n: u64) -> Result<Vec<u8>> {
 }
 
 /// The header of a build in flight.
-pub(super) fn token(epoch: Epoch) -> Result<Vec<u8>> {
+pub(super) fn placeholder(epoch: Epoch) -> Result<Vec<u8>> {
     let mut bytes = vec![BUILDING];
     bytes.extend(seven(epoch.0)?);
     Ok(bytes)
@@ -184,7 +185,7 @@ impl Header {
     }
 }
 
-/// An entry by itself.
+/// The bytes of an entry that can be read without the entries before it.
 pub(super) fn entry_bytes(entry: &Entry) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(24);
     packing::put(&mut bytes, entry, &mut { START });
@@ -252,7 +253,7 @@ mod tests {
         };
         let none = Watermarks::default();
         assert!(header(LIMIT, none).is_err() && header(1, Watermarks { pull: LIMIT, ..none }).is_err());
-        assert!(token(Epoch(LIMIT)).is_err() && mark_generation(LIMIT).is_err());
+        assert!(placeholder(Epoch(LIMIT)).is_err() && mark_generation(LIMIT).is_err());
         assert!(number(LIMIT - 1).is_ok());
     }
 
@@ -266,8 +267,8 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_no_inbox_and_an_entry_with_more_behind_it_is_none() {
-        assert!(Header::of(&token(Epoch(7)).unwrap()).is_err());
+    fn a_placeholder_is_no_inbox_and_an_entry_with_more_behind_it_is_none() {
+        assert!(Header::of(&placeholder(Epoch(7)).unwrap()).is_err());
         let key = DisplayKey { rank: 5, item: ItemId(6) };
         let entry = Entry { op: Op::Add, author: UserNo(1), outbox_seq: 2, generation: 3, key };
         let mut bytes = entry_bytes(&entry);

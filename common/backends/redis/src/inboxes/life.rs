@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   script ─▶ answer                       no life: Redis is new, or has another past
-//!     ▲  └ "life" ─▶ one call at a time ─▶ "life" again ─▶ an epoch after a claim ─▶ renewed ─┐
-//!     └───────────────────────────────────────────────────────────────────────────────────────┘
+//!     ▲  └ "life" ─▶ one call at a time ─▶ "life" again ─▶ an epoch after an announcement ─▶ renewed ┐
+//!     └──────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 use feedgate_common::error::{Result, StoreError};
@@ -64,14 +64,14 @@ impl RedisInboxes {
 
     /// Gives the bucket a life, and with it a least epoch that none of what it holds has. See `scripts/renew.lua`.
     async fn renew(&self, bucket: Bucket) -> Result<()> {
-        let mut claim = Vec::new();
+        let mut announced = Vec::new();
         for _ in 0..TRIES {
             let epoch = number(self.epochs.next_epoch().await?.0)?.to_string().into_bytes();
-            let arguments = [self.layout.clone().into_bytes(), epoch, claim];
+            let arguments = [self.layout.clone().into_bytes(), epoch, announced];
             let reply = self.link.script(&self.scripts.renew, &[bucket_key(bucket)], &arguments).await?;
             let mut reply = self.judged(Reply::of(reply)?)?;
             match &*reply.word {
-                "claimed" => claim = reply.bytes()?,
+                "announced" => announced = reply.bytes()?,
                 "alive" => return Ok(()),
                 "renewed" => {
                     match reply.number()? {

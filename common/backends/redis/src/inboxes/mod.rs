@@ -41,8 +41,8 @@ use tokio::sync::Mutex;
 use crate::Link;
 use batch::by_bucket;
 use layout::{
-    Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, number, progress_text,
-    pull_watermark, token,
+    Header, entry_bytes, entry_of, field, layout, mark_author, mark_generation, marks, number, placeholder,
+    progress_text, pull_watermark,
 };
 use push::Push;
 use scripts::Scripts;
@@ -179,10 +179,10 @@ impl Inboxes for RedisInboxes {
     }
 
     async fn begin_build(&self, key: InboxKey, epoch: Epoch) -> Result<Option<Begun>> {
-        let arguments = vec![b"epoch".to_vec(), token(epoch)?, epoch.0.to_string().into_bytes()];
+        let arguments = vec![b"epoch".to_vec(), placeholder(epoch)?, epoch.0.to_string().into_bytes()];
         let mut reply = self.on_inbox(&self.scripts.begin, key, arguments).await?;
         match &*reply.word {
-            "begun" => Ok(Some(Begun { token: Epoch(reply.number()?), notes: reply.number()? })),
+            "begun" => Ok(Some(Begun { placeholder: Epoch(reply.number()?), notes: reply.number()? })),
             "exists" => Ok(None),
             _ => Err(reply.unexpected()),
         }
@@ -197,7 +197,7 @@ impl Inboxes for RedisInboxes {
         let header = Header { epoch, base: cut as u64, built_at, taken, floor, marks };
         let until = if build.until == Millis::MAX { String::new() } else { build.until.to_string() };
         let numbers = [epoch.0.to_string(), until, notes_from.to_string(), number(built_at)?.to_string()];
-        let mut arguments = vec![b"epoch".to_vec(), token(epoch)?];
+        let mut arguments = vec![b"epoch".to_vec(), placeholder(epoch)?];
         arguments.extend(numbers.map(String::into_bytes));
         arguments.push(header.bytes()?);
         arguments.extend(build.entries[cut..].iter().map(entry_bytes));

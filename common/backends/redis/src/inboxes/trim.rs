@@ -4,8 +4,9 @@
 //!   step says "long" ─▶ read the log ─▶ floor of the cut: pure ─▶ cut, if the header is still that one
 //! ```
 //!
-//! Invariants: a log that cannot be cut now stays long, and the next step says so again. What is appended between reading
-//! and cutting stays; if it removes what is cut, the floor is higher than it need be, and pages ask the Archive for more.
+//! Invariants: a log that cannot be cut now stays long, and the next step says so again. What is appended between
+//! reading and cutting stays; if it removes what is cut, the floor is higher than it need be, and pages ask the Archive
+//! for more.
 
 use feedgate_common::InboxKey;
 use feedgate_common::error::{Result, StoreError};
@@ -24,8 +25,8 @@ const AT_ONCE: usize = 64;
 const ABREAST: usize = 8;
 
 impl RedisInboxes {
-    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until the next step; the step that
-    /// made it long is not told, for it has succeeded.
+    /// Cuts at most [`AT_ONCE`] of these logs. A log that could not be cut stays long until the next step; the step
+    /// that made it long is not told, for it has succeeded.
     pub(super) async fn trim_all(&self, long: Vec<InboxKey>) {
         let trims = long.into_iter().take(AT_ONCE).map(async |key| {
             if let Err(error) = self.trim(key).await {

@@ -13,10 +13,10 @@ use super::scripts::{reply, words};
 use crate::Link;
 use crate::link::Script;
 
-/// The leases, and who was seen alive lately.
+/// The leases of nodes, and which nodes were seen to have one lately.
 ///
-/// Only life is remembered, never death: a node that is not known to live is looked up, so that one
-/// which has just begun is never overlooked.
+/// Only nodes with a lease are remembered. A node that is not remembered is looked up each time, so that a node that
+/// has just begun is not taken for one that has ended.
 pub(super) struct Leases {
     link: Link,
     lasts: Duration,

@@ -279,7 +279,7 @@ async fn i3_a_build_of_before_a_loss_does_not_join_one_of_after_it() {
     assert_eq!(progress(&*store, READER.bucket(BUCKETS)).await, Progress::default());
     let after = begin(&*store, KEY).await;
     let alone = store.begin_build(KEY, before).await.unwrap();
-    assert_eq!(alone, Some(Begun { token: before, notes: 0 }));
+    assert_eq!(alone, Some(Begun { placeholder: before, notes: 0 }));
     assert!(!finish(&*store, KEY, before, vec![entry(1)]).await);
     assert!(finish(&*store, KEY, after, vec![]).await, "the other goes on");
 }

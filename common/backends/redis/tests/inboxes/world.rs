@@ -49,7 +49,10 @@ pub(crate) fn step(expected: Progress, readers: &[UserNo]) -> Advance {
         expected,
         next: Progress::at(next),
         records: vec![record(next)],
-        recipients: readers.iter().map(|&reader| Recipient { reader, generation: 5, from: 0, counter: 1000 }).collect(),
+        recipients: readers
+            .iter()
+            .map(|&reader| Recipient { reader, generation: 5, from: 0, counter: 1000, listens: false })
+            .collect(),
     }
 }
 
@@ -66,7 +69,7 @@ pub(crate) async fn push(store: &dyn Inboxes, readers: &[UserNo]) {
 /// Begins a build; answers its epoch.
 pub(crate) async fn begin(store: &dyn Inboxes, key: InboxKey) -> Epoch {
     let epoch = EPOCHS.next_epoch().await.unwrap();
-    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(Begun { token: epoch, notes: 0 }));
+    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(Begun { placeholder: epoch, notes: 0 }));
     epoch
 }
 

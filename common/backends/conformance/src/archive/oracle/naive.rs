@@ -117,7 +117,8 @@ impl Naive {
         let (edge, records) = (self.edge(key.reader, author), self.records(author));
         let of_feed = records.iter().map(|(record, _)| *record).filter(|record| record.feed == key.feed);
         let number = |add: &Record| records[add.seq as usize - 1].1;
-        let adds = rules::shown(&of_feed.collect::<Vec<_>>(), edge, backfill, |add| reached(add, number(add)));
+        let adds =
+            rules::shown(&of_feed.collect::<Vec<_>>(), (edge, edge.from), backfill, |add| reached(add, number(add)));
         let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key };
         adds.iter().map(add).collect()
     }

@@ -19,7 +19,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::archive::tables::{Adds, Lane, Shown};
+    use crate::archive::tables::{Adds, Shown, Track};
     use crate::codec::{bytes_of, value_of};
     use crate::table::{Table, key_bytes, range_bytes};
 
@@ -49,7 +49,7 @@ mod tests {
             a in author_feed(), b in author_feed(), seq: u64, rank: i64, item: u64,
         ) {
             prop_assert_eq!(holds::<Adds>((a, 0)..=(a, u64::MAX), &(b, seq)), a == b);
-            let at = |feed, rank, item| (feed, Lane::InStep, DisplayKey { rank, item: ItemId(item) });
+            let at = |feed, rank, item| (feed, Track::InStep, DisplayKey { rank, item: ItemId(item) });
             prop_assert_eq!(
                 holds::<Shown>(at(a, i64::MIN, 0)..=at(a, i64::MAX, u64::MAX), &at(b, rank, item)),
                 a == b

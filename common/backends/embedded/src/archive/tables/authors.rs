@@ -4,7 +4,6 @@ use feedgate_common::change::Class;
 use feedgate_common::{DisplayKey, Millis, OutboxSeq, PullSeq, UserNo};
 
 use super::{fields, table};
-use crate::codec::Code;
 
 table! {
     /// The row of each author; one without records, class or followers has none.
@@ -19,9 +18,9 @@ pub(crate) struct AuthorRow {
     /// When the oldest record that is not fanned out was accepted; 0 if the push was reopened, -1 once a worker was
     /// told so. Mirrors [`super::Due`].
     pub(crate) due: Option<Millis>,
-    /// The newest add in [`super::Lane::InStep`].
+    /// The newest add in [`super::Track::InStep`].
     pub(crate) last_in_step: Option<DisplayKey>,
-    /// Whether any add was ever put into [`super::Lane::Aside`].
+    /// Whether any add was ever put into [`super::Track::Aside`].
     pub(crate) has_aside: bool,
     pub(crate) class: Class,
     /// How many rows the author has in [`super::Followers`].
@@ -35,13 +34,3 @@ pub(crate) struct AuthorRow {
 }
 
 fields!(AuthorRow { head, due, last_in_step, has_aside, class, followers, last_pull, last_told, redo });
-
-impl Code for Class {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        Self::from_u8(u8::take(from)?)
-    }
-}

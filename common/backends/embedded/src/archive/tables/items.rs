@@ -45,13 +45,35 @@ fields!(ItemRow { author, seq, published_at, fingerprint, feed, life });
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Life {
     Gone,
-    Living { version: u32, rank: i64, kind: Option<CompactString>, foreign_id: Option<CompactString>, body: String },
+    Living {
+        version: u32,
+        rank: i64,
+        kind: Option<CompactString>,
+        foreign_id: Option<CompactString>,
+        repost_of: Option<ItemId>,
+        body: String,
+    },
 }
+
+/// The first byte of what is kept of a deleted item.
+const GONE: u8 = 0;
+
+/// The first byte of an item that reposts none.
+const LIVING: u8 = 1;
+
+/// The first byte of a repost; the id of its original follows. Stores from before there were reposts have no such row.
+const REPOST: u8 = 2;
 
 impl Code for Life {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self::Living { version, rank, kind, foreign_id, body } = self else { return out.push(0) };
-        out.push(1);
+        let Self::Living { version, rank, kind, foreign_id, repost_of, body } = self else { return out.push(GONE) };
+        match repost_of {
+            None => out.push(LIVING),
+            Some(original) => {
+                out.push(REPOST);
+                original.put(out);
+            }
+        }
         version.put(out);
         rank.put(out);
         kind.clone().map(Short).put(out);
@@ -60,17 +82,20 @@ impl Code for Life {
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
-        match u8::take(from)? {
-            0 => Some(Self::Gone),
-            1 => Some(Self::Living {
-                version: Code::take(from)?,
-                rank: Code::take(from)?,
-                kind: short(from)?,
-                foreign_id: short(from)?,
-                body: String::from_utf8(std::mem::take(from).to_vec()).ok()?,
-            }),
-            _ => None,
-        }
+        let repost_of = match u8::take(from)? {
+            GONE => return Some(Self::Gone),
+            LIVING => None,
+            REPOST => Some(Code::take(from)?),
+            _ => return None,
+        };
+        Some(Self::Living {
+            version: Code::take(from)?,
+            rank: Code::take(from)?,
+            kind: short(from)?,
+            foreign_id: short(from)?,
+            repost_of,
+            body: String::from_utf8(std::mem::take(from).to_vec()).ok()?,
+        })
     }
 }
 
@@ -94,6 +119,7 @@ mod tests {
             version: u32,
             kind in proptest::option::of(".{0,20}"),
             foreign_id in proptest::option::of(".{0,128}"),
+            repost_of in proptest::option::of(any::<u64>().prop_map(ItemId)),
             body in ".{0,200}",
         ) {
             let living = Life::Living {
@@ -101,6 +127,7 @@ mod tests {
                 rank,
                 kind: kind.map(Into::into),
                 foreign_id: foreign_id.map(Into::into),
+                repost_of,
                 body,
             };
             for life in [living, Life::Gone] {

@@ -1,6 +1,7 @@
 //! What was fixed when the store was created, and the inbox store with which it last worked.
 
 use compact_str::CompactString;
+use feedgate_common::error::{Result, StoreError};
 
 use super::{fields, table};
 
@@ -24,6 +25,18 @@ pub(crate) struct LayoutRow {
     pub(crate) format: u16,
     /// The number of buckets into which followers are laid out, 1 at least.
     pub(crate) buckets: u16,
+}
+
+impl LayoutRow {
+    /// The number of buckets, if this version reads the format; else `Corrupt`.
+    pub(crate) fn known(self) -> Result<u16> {
+        let Self { format, buckets } = self;
+        (format == FORMAT).then_some(buckets).ok_or_else(|| {
+            StoreError::corrupt(format_args!(
+                "the Archive is of format {format}, and this version reads format {FORMAT} only"
+            ))
+        })
+    }
 }
 
 fields!(LayoutRow { format, buckets });

@@ -9,7 +9,7 @@
 //!   records                               author, seq               → the outbox
 //!   feeds                                 name                      → number of a named feed
 //!   adds                                  author, feed, seq         → the outbox's adds, each with what deleted it
-//!   shown                                 …, feed, lane, rank, item → living adds in display order
+//!   shown                                 …, feed, track, rank, item → living adds in display order
 //!   pulls                                 author, feed, pull seq    → the outbox's records of route pull
 //!   pull_heads, told_heads                pull seq                  → the author whose last that is; but for history
 //!   direct_heads, directs                 reader; reader, seq       → what is addressed to a reader
@@ -24,13 +24,31 @@
 //!   shields_up, shield_list               user, shield, …           → the other side; by time
 //!   due                                   time, event               → outstanding events, oldest first
 //!   due_edges                             reader, author            → those of them that are edges
+//!   revoked                               user                      → tokens issued before then are refused
+//!   revocation_list                       number                    → the user whose newest revocation that is
+//!   sights                                reader, feed              → what the reader has seen of the feed
+//!   people                                user                      → name, avatar and attributes of the user
+//!   push_devices                          user, device              → its push service, token and feeds
+//!   push_readers                          user                      → who has such devices; noted up to
+//!   push_notices, push_dead               reader, feed              → what is still to be told; what nobody took
+//!   push_due                              time, reader, feed        → the former by when they are due
+//!   push_number                           ()                        → the last number of a notice
+//!   announcements, last_announced         number; ()                → what other programs are told; its last number
+//!   tallies                               item                      → kinds of reactions, each with its count
+//!   reacted                               item, user                → with which of these kinds the user has reacted
+//!   reactors                              item, kind, time, user    → who has reacted, by time
+//!   reaction_ends                         item                      → deleted, and its reactions are to be removed
 //! ```
 //!
-//! Tags and encodings are the format on disk: each change of them needs another number of [`FORMAT`].
+//! Tags and encodings are the format on disk. A change after which this version cannot read older rows needs another
+//! number of [`FORMAT`]. What is only added needs none: a table, or another kind of row. An older version takes a row of a
+//! kind that it does not know for a damaged one, so a store with such a row cannot go back to that version.
 
 mod adds;
+mod announcements;
 mod author_feed;
 mod authors;
+mod comments;
 mod counters;
 mod directs;
 mod due;
@@ -42,16 +60,23 @@ mod followers;
 mod foreign_ids;
 mod items;
 mod layout;
+mod people;
 mod pulls;
+mod push;
+mod reactions;
 mod records;
 mod retries;
+mod revocations;
 mod shields;
 mod shown;
+mod sights;
 mod users;
 
 pub(crate) use adds::{AddRow, Adds};
+pub(crate) use announcements::{AnnouncementRow, Announcements, LastAnnounced};
 pub(crate) use author_feed::AuthorFeed;
 pub(crate) use authors::{AuthorRow, Authors};
+pub(crate) use comments::{CommentEnds, CommentIds, CommentKeys, CommentRow, Comments, TalkRow, Talks};
 pub(crate) use counters::{Counters, CountersRow};
 pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, NOBODY, Recipients};
 pub(crate) use due::{Due, DueEdges, Owed};
@@ -63,29 +88,19 @@ pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
+pub(crate) use people::{People, PersonRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
+pub(crate) use push::{
+    FeedList, PushDead, PushDeadRow, PushDeviceRow, PushDevices, PushDue, PushNotices, PushNumber, PushReaders,
+};
+pub(crate) use reactions::{Reacted, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries};
+pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
 pub(crate) use shields::{ShieldList, ShieldsUp};
-pub(crate) use shown::{Lane, Shown};
+pub(crate) use shown::{Shown, Track};
+pub(crate) use sights::Sights;
 pub(crate) use users::{Names, Users};
-
-/// Implements [`Code`](crate::codec::Code) for a row as its fields in the order named.
-macro_rules! fields {
-    ($row:ident { $($field:ident),+ }) => {
-        impl crate::codec::Code for $row {
-            fn put(&self, out: &mut Vec<u8>) {
-                $(self.$field.put(out);)+
-            }
-
-            fn take(from: &mut &[u8]) -> Option<Self> {
-                Some(Self {
-                    $($field: crate::codec::Code::take(from)?,)+
-                })
-            }
-        }
-    };
-}
 
 /// Declares a table: an empty type that implements [`Table`](crate::table::Table).
 macro_rules! table {
@@ -103,7 +118,9 @@ macro_rules! table {
     };
 }
 
-use {fields, table};
+use table;
+
+use crate::codec::fields;
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +155,9 @@ mod tests {
             Directs::TAG,
             DirectShown::TAG,
             Recipients::TAG,
+            Revoked::TAG,
+            RevocationList::TAG,
+            Sights::TAG,
             Everyones::TAG,
             Pulls::TAG,
             PullHeads::TAG,
@@ -146,6 +166,24 @@ mod tests {
             ShieldList::TAG,
             Feeds::TAG,
             DueEdges::TAG,
+            People::TAG,
+            PushDevices::TAG,
+            PushReaders::TAG,
+            PushNotices::TAG,
+            PushDue::TAG,
+            PushDead::TAG,
+            PushNumber::TAG,
+            Announcements::TAG,
+            LastAnnounced::TAG,
+            Tallies::TAG,
+            Reacted::TAG,
+            Reactors::TAG,
+            ReactionEnds::TAG,
+            Talks::TAG,
+            Comments::TAG,
+            CommentIds::TAG,
+            CommentKeys::TAG,
+            CommentEnds::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

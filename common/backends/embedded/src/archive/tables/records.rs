@@ -4,7 +4,6 @@ use feedgate_common::change::Route;
 use feedgate_common::{DisplayKey, FeedId, Millis, Op, OutboxSeq, UserNo};
 
 use super::{fields, table};
-use crate::codec::Code;
 
 table! {
     /// The records of each author by sequence number, dense from 1. They are never removed.
@@ -24,24 +23,3 @@ pub(crate) struct RecordRow {
 }
 
 fields!(RecordRow { op, route, key, at, feed, history });
-
-impl Code for Op {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        Self::from_u8(u8::take(from)?)
-    }
-}
-
-impl Code for Route {
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
-    }
-
-    fn take(from: &mut &[u8]) -> Option<Self> {
-        let n = u8::take(from)?;
-        [Self::Push, Self::Pull].into_iter().find(|route| *route as u8 == n)
-    }
-}

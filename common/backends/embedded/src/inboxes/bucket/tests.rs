@@ -41,13 +41,13 @@ fn build(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> A
     finish(bucket, reader, epoch, entries)
 }
 
-fn begin(bucket: &mut Bucket, reader: u32, token: u64) -> Answer {
-    bucket.apply(Step::Begin { key: key(reader), token: Epoch(token) })
+fn begin(bucket: &mut Bucket, reader: u32, placeholder: u64) -> Answer {
+    bucket.apply(Step::Begin { key: key(reader), placeholder: Epoch(placeholder) })
 }
 
 /// The answer to a build that has begun.
-fn begun(token: u64, notes: u64) -> Answer {
-    Answer::Begun(Some(Begun { token: Epoch(token), notes }))
+fn begun(placeholder: u64, notes: u64) -> Answer {
+    Answer::Begun(Some(Begun { placeholder: Epoch(placeholder), notes }))
 }
 
 fn finish(bucket: &mut Bucket, reader: u32, epoch: u64, entries: Vec<Entry>) -> Answer {
@@ -65,8 +65,13 @@ fn push(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)]) -> Advanced {
 }
 
 fn push_read_at(bucket: &mut Bucket, seq: u64, to: &[(u32, u64)], counter: u64) -> Advanced {
-    let recipients =
-        to.iter().map(|&(reader, generation)| Recipient { reader: UserNo(reader), generation, from: 0, counter });
+    let recipients = to.iter().map(|&(reader, generation)| Recipient {
+        reader: UserNo(reader),
+        generation,
+        from: 0,
+        counter,
+        listens: false,
+    });
     let step = Advance {
         author: AUTHOR,
         bucket: feedgate_common::Bucket(0),
@@ -138,7 +143,7 @@ fn a_stale_recipient_stops_the_whole_step() {
 #[test]
 fn a_reader_gets_only_records_after_its_edge_began() {
     let mut bucket = with_inboxes(&[1, 2]);
-    let to = |reader, from| Recipient { reader: UserNo(reader), generation: 5, from, counter: 99 };
+    let to = |reader, from| Recipient { reader: UserNo(reader), generation: 5, from, counter: 99, listens: false };
     let answer = bucket.apply(Step::Advance(Advance {
         author: AUTHOR,
         bucket: feedgate_common::Bucket(0),
@@ -181,12 +186,12 @@ fn i10_an_older_edge_step_does_nothing_and_a_moved_progress_overtakes_a_follow_b
 }
 
 #[test]
-fn a_swap_needs_its_own_token_which_no_push_and_no_edge_step_takes_away() {
+fn a_swap_needs_its_own_placeholder_which_no_push_and_no_edge_step_takes_away() {
     let mut bucket = Bucket::default();
     assert_eq!(finish(&mut bucket, 1, 1, vec![]), Answer::Finished(false), "never begun");
     assert_eq!(begin(&mut bucket, 1, 2), begun(2, 0));
     assert_eq!(begin(&mut bucket, 1, 3), begun(2, 0), "the one that stands is everybody's");
-    assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "a token that does not stand");
+    assert_eq!(finish(&mut bucket, 1, 3, vec![]), Answer::Finished(false), "a placeholder that does not stand");
     push(&mut bucket, 1, &[(1, 5)]);
     assert_eq!(edge(&mut bucket, 1, 20, true, 1, &[1]), Answer::EdgesStepped(vec![EdgeStepped::Building]));
     assert_eq!(take(&mut bucket, 7, 99, vec![]), Answer::Taken(Taken::Building));
@@ -209,7 +214,7 @@ fn a_builder_that_joins_takes_in_what_was_noted_since_it_did() {
 }
 
 #[test]
-fn a_discarded_inbox_is_missing_and_so_is_its_token() {
+fn a_discarded_inbox_is_missing_and_so_is_its_placeholder() {
     let mut bucket = with_inboxes(&[1]);
     push(&mut bucket, 1, &[(1, 5)]);
     bucket.apply(Step::Discard(key(1)));

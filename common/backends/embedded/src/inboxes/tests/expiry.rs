@@ -7,7 +7,7 @@ const HOUR: Millis = 3_600_000;
 
 async fn build_until(store: &EmbeddedInboxes, reader: u32, until: Millis) {
     let (key, epoch, taken) = (key(reader), Epoch(1), Watermarks::default());
-    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(Begun { token: epoch, notes: 0 }));
+    assert_eq!(store.begin_build(key, epoch).await.unwrap(), Some(Begun { placeholder: epoch, notes: 0 }));
     let entries = (1..=3).map(add).collect();
     let build = Build { key, epoch, built_at: 1, entries, floor: None, taken, ahead: vec![], notes_from: 0, until };
     assert!(store.finish_build(build).await.unwrap());

@@ -12,7 +12,7 @@ fn grown(reader: u32, appended: u32) -> Grown {
     Grown { key, head: Position { epoch: Epoch(3), offset: 1 << 40 }, appended, generation: 6 }
 }
 
-fn samples() -> [(Told, Vec<u8>, &'static str); 6] {
+fn samples() -> [(Told, Vec<u8>, &'static str); 8] {
     let all = Growth {
         author: UserNo(9),
         records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
@@ -33,6 +33,16 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 6] {
         (replaced.0, replaced.1, include_str!("close-replaced.v1.hex")),
         (kicked.0, kicked.1, include_str!("close-kicked.v1.hex")),
         (Told::Hot(head), hot(head), include_str!("hot.v1.hex")),
+        (
+            Told::Message { session: 1 << 127, message: b"{}".into() },
+            message(1 << 127, b"{}"),
+            include_str!("message.v1.hex"),
+        ),
+        (
+            Told::Seen { key: grown(4, 0).key, node: "a.1".into(), connection: 1 << 40 },
+            seen(Onlooker { key: grown(4, 0).key, node: "a.1", connection: 1 << 40 }),
+            include_str!("seen.v1.hex"),
+        ),
         (Told::Confirm(users.into()), confirm(&users).remove(0), include_str!("confirm.v1.hex")),
     ]
 }

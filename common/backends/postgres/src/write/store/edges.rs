@@ -117,10 +117,10 @@ async fn shield(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
     up.sort_unstable();
     sqlx::query(SHIELD)
         .bind(column(&down, |(owner, ..)| rows::user(*owner)))
-        .bind(column(&down, |(_, kind, _)| rows::shield(*kind)))
+        .bind(column(&down, |(_, kind, _)| *kind as i16))
         .bind(column(&down, |(.., other)| rows::user(*other)))
         .bind(column(&up, |(_, (owner, ..))| rows::user(*owner)))
-        .bind(column(&up, |(_, (_, kind, _))| rows::shield(*kind)))
+        .bind(column(&up, |(_, (_, kind, _))| *kind as i16))
         .bind(column(&up, |(_, (.., other))| rows::user(*other)))
         .bind(column(&up, |((_, since), _)| *since))
         .execute(connection)

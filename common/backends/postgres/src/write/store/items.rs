@@ -13,9 +13,11 @@ use crate::write::batch::{Batch, Made};
 /// time of the record, unless it was outstanding already.
 const APPEND: &str = "
 WITH made AS (
-    INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body, feed)
+    INSERT INTO items (id, author, seq, published_at, rank, version, route, fingerprint, kind, foreign_id, body, feed,
+                       repost_of)
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[],
-                         $7::smallint[], $8::bytea[], $9::text[], $10::text[], $11::text[], $12::smallint[])
+                         $7::smallint[], $8::bytea[], $9::text[], $10::text[], $11::text[], $12::smallint[],
+                         $32::bigint[])
 ),
 moved AS (
     UPDATE authors a
@@ -35,10 +37,16 @@ FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26
 /// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
 
+/// Stores new versions. An item without a body is deleted, and its reactions are still to be removed.
 const CHANGE_ITEMS: &str = "
-UPDATE items i SET version = n.version, body = n.body
-FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS n(id, version, body)
-WHERE i.id = n.id";
+WITH n AS MATERIALIZED (
+    SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS n(id, version, body)
+), ended AS (
+    INSERT INTO reaction_ends (item, at)
+    SELECT id, (extract(epoch FROM now()) * 1000)::bigint FROM n WHERE body IS NULL ORDER BY id
+    ON CONFLICT DO NOTHING
+)
+UPDATE items i SET version = n.version, body = n.body FROM n WHERE i.id = n.id";
 
 const END_ADDS: &str = "
 UPDATE records r SET deleted_by = n.deleted_by
@@ -108,6 +116,7 @@ async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
         .bind(column(&pushed, |appended| appended.at))
         .bind(column(&pushed, |appended| appended.ended(batch)))
         .bind(column(&pushed, |appended| appended.history))
+        .bind(column(&made, |(.., made)| made.publish.repost_of.map(rows::item)))
         .execute(connection)
         .await?;
     Ok(())

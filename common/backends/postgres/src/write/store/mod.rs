@@ -8,11 +8,15 @@ mod numbered;
 use sqlx::PgConnection;
 
 use super::batch::Batch;
+use crate::announcements;
 
 /// Stores all changes, in the transaction that holds the locks.
 pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
     items::all(connection, batch).await?;
     edges::all(connection, batch, buckets).await?;
+    if !batch.announced.is_empty() {
+        announcements::keep(connection, &batch.announced).await?;
+    }
     numbered::all(connection, batch).await
 }
 

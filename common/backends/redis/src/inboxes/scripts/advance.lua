@@ -35,7 +35,7 @@ for _, found in ipairs(gone) do
     for r = 1, fresh do
       notes[r] = of .. pack('<I7', seqs[#seqs - fresh + r]) .. edges[4 * i] .. ARGV[first + r]
     end
-    -- Beside the notes stands the token.
+    -- Beside the notes stands the placeholder.
     if push(key, notes, 1) > NOTES_MAX + 1 then call('DEL', key) end
   end
 end

@@ -1,5 +1,5 @@
--- Writes a build token, unless one of this life stands. KEYS: the bucket, the inbox. ARGV: layout, any field, the token as a
--- header, its epoch. Answers 'begun', the epoch of the token there is and how many notes are beside it, or 'exists'.
+-- Writes a placeholder, unless one of this life stands. KEYS: the bucket, the inbox. ARGV: layout, any field, the placeholder as a
+-- header, its epoch. Answers 'begun', the epoch of the placeholder there is and how many notes are beside it, or 'exists'.
 local key, ours = KEYS[2], tonumber(ARGV[4])
 local epoch, header = inbox(key)
 if epoch then return {'exists'} end
@@ -12,6 +12,6 @@ else
   call('DEL', key)
   call('RPUSH', key, ARGV[3])
 end
--- A token that nobody comes back for lies around for an hour.
+-- A placeholder that nobody comes back for lies around for an hour.
 call('PEXPIRE', key, '3600000')
 return {'begun', stands or ours, notes}

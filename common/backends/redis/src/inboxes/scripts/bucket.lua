@@ -17,9 +17,9 @@ local progress = held[4] or ''
 -- Element 0 of an inbox: kind, epoch, base (sequence ids up to it were cut), built_at, the watermarks (pull, direct), floor
 -- (17 bytes), then marks of 11 bytes: an author, and the generation that the author's follow step has brought since the
 -- build; or, with the highest bit set, the record up to which the inbox was built ahead of push. A
--- build in flight has the kind 0 and its token as epoch, and nothing else.
+-- build in flight has the kind 0 and its placeholder as epoch, and nothing else.
 --
--- The elements behind a token are notes, what push has brought since: author (as in a mark), generation and counter as the
+-- The elements behind a placeholder are notes, what push has brought since: author (as in a mark), generation and counter as the
 -- recipient had them, number of the record, then the entry.
 local HEADER, WATERMARKS, FLOOR, MARKS, NOTE, NOTED = '<BI7I7I7', 23, 37, 54, '<I7I7I7', 26
 
@@ -65,7 +65,7 @@ local function inbox(key)
   return epoch, base, built_at, header
 end
 
--- The token that stands, of a header that is no inbox's; nil if that is none of this life.
+-- The placeholder that stands, of a header that is no inbox's; nil if that is none of this life.
 local function building(header)
   local kind, epoch = parse('<BI7', header)
   if kind == 0 and epoch >= least then return epoch end

@@ -1,3 +1,3 @@
--- Drops an inbox or a build token. KEYS: the bucket, the inbox. ARGV: layout.
+-- Drops an inbox or a placeholder. KEYS: the bucket, the inbox. ARGV: layout.
 call('DEL', KEYS[2])
 return {'gone'}

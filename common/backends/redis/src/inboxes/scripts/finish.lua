@@ -1,4 +1,4 @@
--- Swaps a built inbox in, and what was noted while it was built. KEYS: the bucket, the inbox. ARGV: layout, any field, the token as
+-- Swaps a built inbox in, and what was noted while it was built. KEYS: the bucket, the inbox. ARGV: layout, any field, the placeholder as
 -- a header, its epoch, when it expires ('' for never), how many notes the builder had found, built_at, then the log: header and
 -- entries. Answers 'swapped' and the length, or 'refused'.
 local key, header, built_at = KEYS[2], ARGV[8], tonumber(ARGV[7])

@@ -1,0 +1,182 @@
+//! The log of what other programs are told: kept in the transaction of each write, and cut off at its old end.
+//!
+//! Invariants: numbers are dense in commit order, and none is given twice; a write removes at most twice as many old rows
+//! as it adds, and some, so that no write waits long.
+
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use feedgate_common::Millis;
+use feedgate_common::announce::{Act, Announcement, Numbered};
+use feedgate_common::archive;
+use feedgate_common::error::{Result, StoreError};
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::watch;
+
+use super::EmbeddedArchive;
+use super::tables::{AnnouncementRow, Announcements, LastAnnounced};
+use crate::request::Durability;
+use crate::view::{Read, Tx, View};
+
+/// How many old rows a write removes besides twice those that it adds.
+const TRIM: usize = 16;
+
+/// How long the Archive of one machine keeps what other programs are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// No announcement is kept for longer, once a later write has come.
+    pub age: Duration,
+    /// No more announcements are kept.
+    pub most: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { age: Duration::from_secs(24 * 3600), most: 1 << 20 }
+    }
+}
+
+impl Kept {
+    /// Whether the announcement with this number, made at `at`, is to go, if `last` is the newest and it is `now`.
+    fn is_over(self, (number, at): (u64, Millis), last: u64, now: Millis) -> bool {
+        let age = Millis::try_from(self.age.as_millis()).unwrap_or(Millis::MAX);
+        number.saturating_add(self.most) <= last || at < now.saturating_sub(age)
+    }
+}
+
+/// The log, as the writer and those who follow it share it.
+pub(super) struct Log {
+    kept: Kept,
+    /// No row has a smaller number, so that a trim meets no removed rows. Only the writer thread uses it.
+    first: AtomicU64,
+    /// The last number in a transaction that the writer has begun.
+    stored: AtomicU64,
+    /// The last number that every reader sees.
+    seen: watch::Sender<u64>,
+}
+
+impl Log {
+    pub(super) fn open(view: &View, kept: Kept) -> Result<Self> {
+        let last = view.get::<LastAnnounced>(&())?.unwrap_or(0);
+        Ok(Self { kept, first: AtomicU64::new(0), stored: AtomicU64::new(last), seen: watch::Sender::new(last) })
+    }
+
+    /// Makes this a log that is kept for another time. To be called before anything is written.
+    pub(super) fn keeping(&self, kept: Kept) -> Self {
+        let last = *self.seen.borrow();
+        Self { kept, first: AtomicU64::new(0), stored: AtomicU64::new(last), seen: watch::Sender::new(last) }
+    }
+
+    /// Keeps what the writes of a transaction leave to be told, and removes some of what is too old.
+    pub(super) fn keep(&self, tx: &mut Tx<'_>, told: Vec<Announcement>, now: Millis) -> Result<()> {
+        if told.is_empty() {
+            return Ok(());
+        }
+        let trim = 2 * told.len() + TRIM;
+        let mut last = tx.get::<LastAnnounced>(&())?.unwrap_or(0);
+        for told in told {
+            last += 1;
+            tx.put::<Announcements>(&last, &row(told));
+        }
+        tx.put::<LastAnnounced>(&(), &last);
+        self.stored.store(last, Ordering::Relaxed);
+        self.trim(tx, trim, last, now)
+    }
+
+    fn trim(&self, tx: &mut Tx<'_>, most: usize, last: u64, now: Millis) -> Result<()> {
+        let mut over = vec![];
+        for row in tx.scan::<Announcements>(self.first.load(Ordering::Relaxed)..last).take(most) {
+            let (number, row) = row?;
+            if !self.kept.is_over((number, row.at), last, now) {
+                break;
+            }
+            over.push(number);
+        }
+        forget(tx, &over);
+        if let Some(number) = over.last() {
+            self.first.store(number + 1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Tells those who follow. To be called on the writer thread once what was kept is visible.
+    pub(super) fn tell(&self) {
+        let stored = self.stored.load(Ordering::Relaxed);
+        self.seen.send_if_modified(|seen| std::mem::replace(seen, stored) != stored);
+    }
+
+    /// The last number, at once and then each time that it has grown.
+    fn growth(&self) -> BoxStream<'static, u64> {
+        let mut seen = self.seen.subscribe();
+        seen.mark_changed();
+        let next = async |mut seen: watch::Receiver<u64>| {
+            seen.changed().await.ok()?;
+            let last = *seen.borrow_and_update();
+            Some((last, seen))
+        };
+        stream::unfold(seen, next).boxed()
+    }
+}
+
+#[async_trait]
+impl archive::Announcements for EmbeddedArchive {
+    async fn announced(&self, after: u64, limit: usize) -> Result<Vec<Numbered>> {
+        self.db.read(move |view| beyond(view, after, limit)).await
+    }
+
+    async fn forget_announced(&self, numbers: &[u64]) -> Result<()> {
+        let numbers = numbers.to_vec();
+        let removal = move |tx: &mut Tx<'_>| {
+            forget(tx, &numbers);
+            Ok(())
+        };
+        self.db.write(Durability::Synced, removal).await
+    }
+
+    async fn may_publish(&self, _relay: &str, _lease: Duration) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn growth(&self) -> Option<BoxStream<'static, u64>> {
+        Some(self.log.growth())
+    }
+}
+
+/// The announcements beyond `after`, by number, at most `limit`.
+fn beyond(view: &View, after: u64, limit: usize) -> Result<Vec<Numbered>> {
+    let rows = view.scan::<Announcements>((Excluded(after), Unbounded)).take(limit);
+    rows.map(|found| found.and_then(|(number, row)| Ok((number, told(row)?)))).collect()
+}
+
+/// Removes the rows with these numbers.
+fn forget(tx: &mut Tx<'_>, numbers: &[u64]) {
+    numbers.iter().for_each(|number| tx.remove::<Announcements>(number));
+}
+
+fn row(told: Announcement) -> AnnouncementRow {
+    let Announcement { act, user, other, item, version, at, detail } = told;
+    AnnouncementRow { at, act: act as u8, user, other, item, version, detail }
+}
+
+fn told(row: AnnouncementRow) -> Result<Announcement> {
+    let AnnouncementRow { at, act, user, other, item, version, detail } = row;
+    let known = Act::from_u8(act);
+    let act = known.ok_or_else(|| StoreError::corrupt(format_args!("{act} where an act is announced")))?;
+    Ok(Announcement { act, user, other, item, version, at, detail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_announcement_goes_when_it_is_too_old_or_too_many_are_newer() {
+        let kept = Kept { age: Duration::from_secs(1), most: 3 };
+        let is_over = |number, at| kept.is_over((number, at), 10, 5000);
+        assert_eq!([7, 8, 10].map(|number| is_over(number, 5000)), [true, false, false]);
+        assert_eq!([3999, 4000, 4001].map(|at| is_over(9, at)), [true, false, false]);
+    }
+}

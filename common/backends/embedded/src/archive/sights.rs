@@ -1,0 +1,24 @@
+//! What readers have seen of their feeds: a row for each reader and feed.
+
+use feedgate_common::error::Result;
+use feedgate_common::{InboxKey, ItemId, Millis, Seen};
+
+use super::tables::{Items, Sights};
+use crate::view::{Read, Tx, View};
+
+/// Stores what comes later of `seen` and what is there. Answers whether it changed anything.
+pub(super) fn see(tx: &mut Tx<'_>, key: InboxKey, seen: Seen) -> Result<bool> {
+    let Some(later) = seen.or_later(tx.get::<Sights>(&key)?) else { return Ok(false) };
+    tx.put::<Sights>(&key, &later);
+    Ok(true)
+}
+
+/// What is stored for this reader and feed.
+pub(super) fn seen(view: &View, key: InboxKey) -> Result<Option<Seen>> {
+    view.get::<Sights>(&key)
+}
+
+/// When each of these items was published.
+pub(super) fn published(view: &View, ids: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+    ids.iter().map(|id| Ok(view.get::<Items>(id)?.map(|row| row.published_at))).collect()
+}

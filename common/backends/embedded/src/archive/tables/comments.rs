@@ -1,0 +1,83 @@
+//! Comments on items. Stores that were made before these tables existed have no rows in them.
+
+use compact_str::CompactString;
+use feedgate_common::{ItemId, Millis, UserNo};
+
+use super::{fields, table};
+use crate::codec::Short;
+
+table! {
+    /// Of each living item to which anybody ever wrote a comment: what its comments have in common.
+    Talks: b'I', Archive, ItemId => TalkRow
+}
+
+table! {
+    /// The comments of an item by place, also the deleted ones.
+    Comments: b'M', Archive, (ItemId, Millis, ItemId) => CommentRow
+}
+
+table! {
+    /// Where the comment with an id stands: its item, and its time.
+    CommentIds: b'N', Archive, ItemId => (ItemId, Millis)
+}
+
+table! {
+    /// Which comment on an item the key of an author has made.
+    CommentKeys: b'O', Archive, (ItemId, UserNo, CompactString) => ItemId
+}
+
+table! {
+    /// Deleted items whose comments are still to be removed.
+    CommentEnds: b'Q', Archive, ItemId => ()
+}
+
+/// How many comments of an item live, and the last place that was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TalkRow {
+    pub(crate) count: u64,
+    pub(crate) last: Option<(Millis, ItemId)>,
+}
+
+fields!(TalkRow { count, last });
+
+/// What is stored of a comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommentRow {
+    pub(crate) author: UserNo,
+    pub(crate) reply_to: Option<ItemId>,
+    pub(crate) replies: u64,
+    pub(crate) version: u32,
+    pub(crate) fingerprint: [u8; 16],
+    pub(crate) key: Option<Short>,
+    /// JSON, as it came; `None` if the comment was deleted.
+    pub(crate) body: Option<CompactString>,
+}
+
+fields!(CommentRow { author, reply_to, replies, version, fingerprint, key, body });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{bytes_of, value_of};
+
+    #[test]
+    fn the_rows_of_comments_come_back_as_they_were() {
+        for last in [None, Some((5, ItemId(7)))] {
+            let talk = TalkRow { count: 3, last };
+            assert_eq!(value_of(&bytes_of(&talk)), Some(talk));
+        }
+        let row = CommentRow {
+            author: UserNo(3),
+            reply_to: Some(ItemId(9)),
+            replies: 2,
+            version: 4,
+            fingerprint: [7; 16],
+            key: Some(Short("k".into())),
+            body: Some("{\"a\" : 1}".into()),
+        };
+        let deleted = CommentRow { reply_to: None, key: None, body: None, ..row.clone() };
+        for row in [row, deleted] {
+            assert_eq!(value_of(&bytes_of(&row)), Some(row));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Reactions: each change is one statement, which changes the set and the counters together.
+//!
+//! ```text
+//!   reaction ──▶ set (item, reader, kind) ──┬ changed ──▶ counter of (item, kind, shard of the reader)
+//!                                           └ was so before: no counter is touched
+//! ```
+//!
+//! No row of the item itself is locked, so a hot item has no row for which all wait. A reaction that races with the
+//! delete of its item counts as before the delete, and nobody sees it after. The sweep removes the rows of a deleted
+//! item, and begins long after no such race can be under way any more.
+
+use feedgate_common::around::{Around, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted};
+use feedgate_common::error::Result;
+use feedgate_common::{ItemId, Millis, UserNo};
+use sqlx::PgConnection;
+
+use crate::fault::{self, corrupt};
+use crate::pool::{Pool, work};
+use crate::rows;
+use crate::users::user_id;
+
+/// Into how many rows the counter of one item and kind is divided.
+const SHARDS: i32 = 32;
+
+/// How often a change is tried that another transaction was in the way of.
+const TRIES: usize = 5;
+
+/// How long after the delete of an item its reactions are removed, in ms: longer than any statement takes.
+const REST_MS: i64 = 60_000;
+
+/// The most reactions to deleted items, and the most comments on them, that one sweep removes.
+const SWEEP_MAX: i64 = 512;
+
+/// Gives reactions. Answers the place in the call of each whose item lives, whether the item takes its kind, and whether
+/// it was not there before. Rows are locked in the order of their keys.
+const REACT: &str = "
+WITH asked AS MATERIALIZED (
+    SELECT a.* FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
+        AS a(item, kind, reader, at, nth)
+    JOIN items i ON i.id = a.item AND i.body IS NOT NULL
+), judged AS (
+    SELECT a.*, EXISTS (SELECT FROM reaction_counts c WHERE c.item = a.item AND c.kind = a.kind) AS known FROM asked a
+), ranked AS (
+    SELECT j.*, dense_rank() OVER (PARTITION BY item, known ORDER BY kind) AS rank FROM judged j
+), fits AS MATERIALIZED (
+    SELECT * FROM ranked a
+    WHERE known OR (SELECT count(DISTINCT c.kind) FROM reaction_counts c WHERE c.item = a.item) + rank <= $5
+), made AS (
+    INSERT INTO reactions (item, kind, reader, at)
+    SELECT item, kind, reader, at FROM fits ORDER BY item, reader, kind
+    ON CONFLICT DO NOTHING RETURNING item, kind, reader
+), counted AS (
+    INSERT INTO reaction_counts AS known (item, kind, shard, count)
+    SELECT item, kind, (reader % $6)::smallint, count(*) FROM made GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT (item, kind, shard) DO UPDATE SET count = known.count + excluded.count
+)
+SELECT a.nth - 1, EXISTS (SELECT FROM fits f WHERE f.nth = a.nth),
+       EXISTS (SELECT FROM made m WHERE (m.item, m.kind, m.reader) = (a.item, a.kind, a.reader))
+FROM asked a";
+
+/// Takes reactions back. Answers as [`REACT`] does.
+const UNREACT: &str = "
+WITH asked AS MATERIALIZED (
+    SELECT a.* FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
+        AS a(item, kind, reader, at, nth)
+    JOIN items i ON i.id = a.item AND i.body IS NOT NULL
+), gone AS (
+    DELETE FROM reactions r USING asked a
+    WHERE r.item = a.item AND r.kind = a.kind AND r.reader = a.reader
+    RETURNING r.item, r.kind, r.reader
+), counted AS (
+    UPDATE reaction_counts c SET count = c.count - less.count
+    FROM (SELECT item, kind, (reader % $6)::smallint AS shard, count(*) FROM gone GROUP BY 1, 2, 3) less
+    WHERE (c.item, c.kind, c.shard) = (less.item, less.kind, less.shard)
+)
+SELECT a.nth - 1, $5::bigint IS NOT NULL,
+       EXISTS (SELECT FROM gone g WHERE (g.item, g.kind, g.reader) = (a.item, a.kind, a.reader))
+FROM asked a";
+
+/// Counts and own of reactions, by kind, and the number of comments, where no kind stands.
+const AROUND: &str = "
+SELECT c.item, c.kind, sum(c.count)::bigint,
+       EXISTS (SELECT FROM reactions r WHERE r.item = c.item AND r.kind = c.kind AND r.reader = $2)
+FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
+WHERE c.item = ANY($1) GROUP BY c.item, c.kind HAVING sum(c.count) > 0
+UNION ALL
+SELECT t.item, NULL::text COLLATE \"C\", t.count, false
+FROM talks t JOIN items i ON i.id = t.item AND i.body IS NOT NULL
+WHERE t.item = ANY($1) AND t.count > 0
+ORDER BY 1, 2";
+
+/// The newest of each kind, and of these the newest of all.
+const LISTED: &str = "
+SELECT r.at, r.reader, k.kind, u.name
+FROM (SELECT DISTINCT c.kind FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
+      WHERE c.item = $1 AND ($2::text IS NULL OR c.kind = $2)) k
+CROSS JOIN LATERAL (
+    SELECT at, reader FROM reactions
+    WHERE item = $1 AND kind = k.kind AND (at, reader) <= ($3, $4) AND ((at, reader) < ($3, $4) OR kind < $5)
+    ORDER BY at DESC, reader DESC LIMIT $6) r
+JOIN users u ON u.no = r.reader
+ORDER BY r.at DESC, r.reader DESC, k.kind DESC LIMIT $6";
+
+const REACTED_ITEM: &str = "
+SELECT c.item FROM reaction_counts c JOIN items i ON i.id = c.item AND i.body IS NOT NULL
+WHERE c.item >= $1 AND c.count > 0 ORDER BY c.item LIMIT 1";
+
+/// Removes reactions to items that were deleted until then, and comments on them. Answers how many of those that were more.
+const SWEEP: &str = "
+WITH ended AS MATERIALIZED (
+    SELECT item FROM reaction_ends WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED
+), over AS MATERIALIZED (
+    SELECT r.item, r.reader, r.kind FROM ended JOIN reactions r USING (item) LIMIT $2
+), said AS MATERIALIZED (
+    SELECT c.id FROM ended JOIN comments c USING (item) LIMIT $2
+), reactions_gone AS (
+    DELETE FROM reactions r USING over o WHERE (r.item, r.reader, r.kind) = (o.item, o.reader, o.kind) RETURNING 1
+), comments_gone AS (
+    DELETE FROM comments c USING said s WHERE c.id = s.id RETURNING 1
+)
+SELECT greatest((SELECT count(*) FROM reactions_gone), (SELECT count(*) FROM comments_gone))";
+
+/// Forgets such items that have no reactions and no comments left, with their counters. Answers how many.
+const FORGET: &str = "
+WITH ended AS MATERIALIZED (
+    SELECT e.item FROM reaction_ends e
+    WHERE e.at <= $1 AND NOT EXISTS (SELECT FROM reactions r WHERE r.item = e.item)
+      AND NOT EXISTS (SELECT FROM comments c WHERE c.item = e.item)
+    ORDER BY e.at LIMIT $2 FOR UPDATE SKIP LOCKED
+), counters AS (
+    DELETE FROM reaction_counts c USING ended WHERE c.item = ended.item
+), talks AS (
+    DELETE FROM talks t USING ended WHERE t.item = ended.item
+)
+DELETE FROM reaction_ends e USING ended WHERE e.item = ended.item";
+
+/// The outcome of a change of one reaction.
+type Outcome = std::result::Result<bool, Unreacted>;
+
+/// Gives reactions (`on`), or takes them back.
+pub(crate) async fn change(
+    connection: &mut PgConnection,
+    reactions: &[Reaction],
+    on: bool,
+) -> sqlx::Result<Vec<Outcome>> {
+    let of = |reaction: &Reaction| Err(Unreacted::NoSuchItem(reaction.item));
+    let mut outcomes: Vec<Outcome> = reactions.iter().map(of).collect();
+    let mut rows = attempt(connection, reactions, on).await;
+    for _ in 1..TRIES {
+        match &rows {
+            Err(error) if fault::is_conflict(error) => rows = attempt(connection, reactions, on).await,
+            _ => break,
+        }
+    }
+    let mut changed: Vec<&Reaction> = vec![];
+    for (place, fits, fresh) in rows? {
+        let place = usize::try_from(place).map_err(|_| corrupt("a place below the first"))?;
+        let (Some(reaction), Some(outcome)) = (reactions.get(place), outcomes.get_mut(place)) else { continue };
+        // Of equal ones in a call, the first has changed something.
+        let same =
+            |other: &&Reaction| (other.item, &other.kind, other.user) == (reaction.item, &reaction.kind, reaction.user);
+        let fresh = fresh && !changed.iter().any(same);
+        if fresh {
+            changed.push(reaction);
+        }
+        *outcome = if fits { Ok(fresh) } else { Err(Unreacted::TooManyKinds(reaction.item)) };
+    }
+    Ok(outcomes)
+}
+
+async fn attempt(
+    connection: &mut PgConnection,
+    reactions: &[Reaction],
+    on: bool,
+) -> sqlx::Result<Vec<(i64, bool, bool)>> {
+    sqlx::query_as(if on { REACT } else { UNREACT })
+        .bind(reactions.iter().map(|reaction| rows::item(reaction.item)).collect::<Vec<_>>())
+        .bind(reactions.iter().map(|reaction| reaction.kind.as_str()).collect::<Vec<_>>())
+        .bind(reactions.iter().map(|reaction| rows::user(reaction.user)).collect::<Vec<_>>())
+        .bind(reactions.iter().map(|reaction| reaction.at).collect::<Vec<_>>())
+        .bind(rows::limit(KINDS_MAX))
+        .bind(SHARDS)
+        .fetch_all(connection)
+        .await
+}
+
+/// What stands around these items, in the order asked.
+pub(crate) async fn around(
+    connection: &mut PgConnection,
+    items: &[ItemId],
+    viewer: Option<UserNo>,
+) -> sqlx::Result<Vec<Around>> {
+    let asked: Vec<i64> = items.iter().copied().map(rows::item).collect();
+    let query = sqlx::query_as(AROUND).bind(&asked).bind(viewer.map_or(-1, rows::user));
+    let read: Vec<(i64, Option<String>, i64, bool)> = query.fetch_all(connection).await?;
+    let mut found: std::collections::HashMap<i64, Around> = std::collections::HashMap::new();
+    for (item, kind, count, own) in read {
+        let around = found.entry(item).or_default();
+        let Some(kind) = kind else {
+            around.comments = rows::count_of(count)?;
+            continue;
+        };
+        let kind = kind_of(&kind)?;
+        if own {
+            around.own.push(kind.clone());
+        }
+        around.counts.push((kind, rows::count_of(count)?));
+    }
+    Ok(asked.iter().map(|item| found.get(item).cloned().unwrap_or_default()).collect())
+}
+
+/// Who has reacted to an item, newest first.
+pub(crate) async fn listed(
+    connection: &mut PgConnection,
+    item: ItemId,
+    kind: Option<&ReactionKind>,
+    before: Option<&Place>,
+    limit: usize,
+) -> sqlx::Result<Vec<Reacted>> {
+    let (at, user) = before.map_or((Millis::MAX, i32::MAX), |before| (before.at, rows::user(before.user)));
+    let read: Vec<(i64, i32, String, String)> = sqlx::query_as(LISTED)
+        .bind(rows::item(item))
+        .bind(kind.map(ReactionKind::as_str))
+        .bind(at)
+        .bind(user)
+        .bind(before.map_or("", |before| before.kind.as_str()))
+        .bind(rows::limit(limit))
+        .fetch_all(connection)
+        .await?;
+    let line = |(at, user, kind, name): (i64, i32, String, String)| {
+        let place = Place { at, user: rows::user_of(user)?, kind: kind_of(&kind)? };
+        Ok(Reacted { user: user_id(&name)?, place })
+    };
+    read.into_iter().map(line).collect()
+}
+
+/// The first living item after `after` that has reactions.
+pub(crate) async fn reacted_item(connection: &mut PgConnection, after: Option<ItemId>) -> sqlx::Result<Option<ItemId>> {
+    let Some(first) = after.map_or(Some(0), |after| after.0.checked_add(1)) else { return Ok(None) };
+    let query = sqlx::query_scalar(REACTED_ITEM).bind(rows::item(ItemId(first)));
+    let found: Option<i64> = query.fetch_optional(connection).await?;
+    Ok(found.map(rows::item_of))
+}
+
+fn kind_of(text: &str) -> sqlx::Result<ReactionKind> {
+    text.parse().map_err(|why| corrupt(format_args!("a kind of reaction: {why}")))
+}
+
+/// Removes some reactions and comments of items that were deleted some time before `now`. Answers whether there may be
+/// more.
+pub(crate) async fn sweep(pool: &Pool, now: Millis) -> Result<bool> {
+    let until = now.saturating_sub(REST_MS);
+    let sweep = sqlx::query_scalar(SWEEP).bind(until).bind(SWEEP_MAX);
+    let removed: i64 = pool.write(work!(|connection| sweep.fetch_one(connection))).await?;
+    let forget = sqlx::query(FORGET).bind(until).bind(SWEEP_MAX);
+    let forgotten = pool.write(work!(|connection| forget.execute(connection))).await?.rows_affected();
+    Ok(removed >= SWEEP_MAX || forgotten >= SWEEP_MAX.unsigned_abs())
+}

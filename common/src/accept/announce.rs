@@ -1,0 +1,79 @@
+//! What other programs are told of a write: one announcement if it was accepted and has changed something, else none.
+//!
+//! Invariant: a write that is refused, repeated or imported, or that asks for what is so already, is not announced.
+
+use compact_str::CompactString;
+
+use super::plan::{Ask, Change, Plan};
+use crate::announce::{Act, Announcement};
+use crate::archive::{Write, Written};
+use crate::change::Class;
+use crate::graph::Shield;
+use crate::{Millis, UserNo};
+
+/// What is to be stored beside the changes of `plan`, which was made of `ask`, in the same transaction.
+pub fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
+    if plan.history || !plan.answer.is_fresh() {
+        return None;
+    }
+    match (ask.write(), &plan.answer) {
+        (Write::Publish(publish), &Written::Published { id, author, .. }) => Some(Announcement {
+            item: Some(id),
+            version: Some(1),
+            detail: publish.foreign_id.clone(),
+            ..of(Act::Publish, author, plan.at)
+        }),
+        (Write::Edit { item, .. }, &Written::Edited { author, version, .. }) => {
+            Some(Announcement { item: Some(*item), version: Some(version), ..of(Act::Edit, author, plan.at) })
+        }
+        (Write::Delete { item, .. }, &Written::Deleted { author, .. }) => {
+            Some(Announcement { item: Some(*item), ..of(Act::Delete, author, plan.at) })
+        }
+        (Write::Follow { .. }, &Written::Edge { reader, author, .. }) => {
+            Some(Announcement { other: Some(author), ..of(Act::Follow, reader, plan.at) })
+        }
+        (Write::Unfollow { .. }, &Written::Edge { reader, author, .. }) => {
+            Some(Announcement { other: Some(author), ..of(Act::Unfollow, reader, plan.at) })
+        }
+        (Write::Shield { shield, up, .. }, _) => {
+            let (user, other) = plan.changes.iter().find_map(sides)?;
+            Some(Announcement { other: Some(other), ..of(act(*shield, *up), user, plan.at) })
+        }
+        (Write::Classify { class, .. }, &Written::Classified { author, .. }) => {
+            Some(Announcement { detail: Some(name(*class)), ..of(Act::Classify, author, plan.at) })
+        }
+        _ => None,
+    }
+}
+
+fn of(act: Act, user: UserNo, at: Millis) -> Announcement {
+    Announcement { act, user, other: None, item: None, version: None, at, detail: None }
+}
+
+/// The user who has put the shield up or taken it down, and the user on the other side.
+fn sides(change: &Change<'_>) -> Option<(UserNo, UserNo)> {
+    match change {
+        Change::Shield { user, other, .. } => Some((*user, *other)),
+        _ => None,
+    }
+}
+
+fn act(shield: Shield, up: bool) -> Act {
+    match (shield, up) {
+        (Shield::Mute, true) => Act::Mute,
+        (Shield::Mute, false) => Act::Unmute,
+        (Shield::Hide, true) => Act::Hide,
+        (Shield::Hide, false) => Act::Unhide,
+        (Shield::Block, true) => Act::Block,
+        (Shield::Block, false) => Act::Unblock,
+    }
+}
+
+fn name(class: Class) -> CompactString {
+    match class {
+        Class::Auto => "auto".into(),
+        Class::Push => "push".into(),
+        Class::Pull => "pull".into(),
+        Class::Everyone => "everyone".into(),
+    }
+}

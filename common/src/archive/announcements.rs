@@ -1,0 +1,31 @@
+//! What accepted writes leave for other programs to be told.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+use crate::announce::Numbered;
+use crate::error::Result;
+
+/// The announcements of accepted writes. Each is stored in the transaction of its write: nothing that was accepted is
+/// missing, and nothing that was refused is there. Imported history is not announced.
+#[async_trait]
+pub trait Announcements: Send + Sync + 'static {
+    /// The announcements with greater numbers than `after`, by number, at most `limit`. Those of one user are in the
+    /// order of their writes, and none of that user appears later below one that was read. Where
+    /// [`growth`](Self::growth) answers, this holds over all users, and the numbers are dense.
+    async fn announced(&self, after: u64, limit: usize) -> Result<Vec<Numbered>>;
+
+    /// Forgets these announcements. It is durable when it answers; repeating it changes nothing.
+    async fn forget_announced(&self, numbers: &[u64]) -> Result<()>;
+
+    /// Whether the relay of the process with this name, which no other one has, may publish for as long as `lease`. No
+    /// other relay may until then, and the same one may ask again at any time. An Archive of one process has one relay, and
+    /// says yes.
+    async fn may_publish(&self, relay: &str, lease: Duration) -> Result<bool>;
+
+    /// The last number that was given, at once and then each time that it has grown; several steps may be one. `None`
+    /// if announcements are for a relay, which forgets them. Else the Archive keeps them for a time.
+    fn growth(&self) -> Option<BoxStream<'static, u64>>;
+}

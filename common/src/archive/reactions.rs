@@ -1,0 +1,41 @@
+//! Reactions to items, their counts, and what a viewer has done.
+
+use async_trait::async_trait;
+
+use crate::around::{Around, Place, Reacted, Reaction, ReactionKind, Unreacted};
+use crate::error::Result;
+use crate::{ItemId, UserNo};
+
+/// Keeps who has reacted to which item. It is state of the item: nothing of it enters an outbox or an inbox.
+#[async_trait]
+pub trait Reactions: Send + Sync + 'static {
+    /// Gives these reactions in one durable transaction, and answers each in its place: whether it was not there before,
+    /// or why it was refused, which stops no other. To give one again changes nothing and succeeds. A dropped future
+    /// leaves all of them done or none.
+    ///
+    /// Several calls at the same time, each with an item's first reactions of another new kind, may together pass
+    /// [`KINDS_MAX`](crate::around::KINDS_MAX) by as many as there are calls.
+    async fn react(&self, reactions: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>>;
+
+    /// Takes these reactions back, as [`Self::react`] gives them. It answers whether each was there; the time of a
+    /// reaction does not matter. Reactions to a deleted item are gone with it, so such an item is refused.
+    async fn unreact(&self, reactions: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>>;
+
+    /// What stands around each of `items`, in the order asked, as `viewer` sees it; empty for an item that does not
+    /// live. One read of one snapshot, however many items are asked for: it shows every reaction that was answered
+    /// before, and counts agree with what is own.
+    async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>>;
+
+    /// Who has reacted to an item, with `kind` or, if that is `None`, with any kind; newest first, strictly below the
+    /// place `before`, at most `limit`. Empty if the item does not live.
+    async fn reactions(
+        &self,
+        item: ItemId,
+        kind: Option<&ReactionKind>,
+        before: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Reacted>>;
+
+    /// The first living item after `after` by id that has reactions. For an export.
+    async fn reacted_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>>;
+}

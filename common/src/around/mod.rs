@@ -1,0 +1,44 @@
+//! What stands around an item: state that is joined to it when it is shown, and that no log ever holds.
+//!
+//! ```text
+//!   a reaction ──▶ state of its item, in one transaction         no record, no event, no fan-out
+//!   a page ──▶ keys from the log ──▶ items ──▶ originals(refs, viewer), one read ──▶ reposts with their originals
+//!                                         └──▶ around(items, viewer), one read ──▶ items with counts and own
+//!   a comment ──▶ state of its item too, in the order of commits ──▶ comments(item, viewer), page by page
+//! ```
+//!
+//! Invariants:
+//! - At rest a count is the size of its set (S1): set and count change in one transaction. So it is with comments.
+//! - What is [own](Around::own) is read from the store each time, and never from a cache of another viewer (S2).
+
+mod comment;
+mod original;
+mod reaction;
+
+pub use comment::{
+    COMMENT_MAX_BYTES, COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows,
+    CommentWrite, Commented, NewComment, PastComment, Talk, Uncommented, comment_id, place_behind, shows_comment,
+    stands,
+};
+pub use original::{Original, Viewer, originals_of, shows_original};
+pub use reaction::{
+    KIND_MAX_BYTES, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
+};
+
+/// What stands around one item, as one viewer sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Around {
+    /// How many users have reacted with each kind, ascending by kind; without kinds that nobody has given.
+    pub counts: Vec<(ReactionKind, u64)>,
+    /// The kinds with which the viewer has reacted, ascending.
+    pub own: Vec<ReactionKind>,
+    /// How many comments the item has. Placeholders of deleted ones are not counted.
+    pub comments: u64,
+}
+
+impl Around {
+    /// Whether there is nothing to show.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.own.is_empty() && self.comments == 0
+    }
+}

@@ -1,0 +1,96 @@
+//! Originals: what a repost shows of the item that it reposts, as the viewer may see that now.
+//!
+//! ```text
+//!   repost ── ref ──▶ item that lives, and that the viewer may see ──▶ Shown
+//!                     deleted, unknown, behind a shield, addressed to others ──▶ Gone, without a word why
+//! ```
+//!
+//! A repost names exactly the item that it was published with, which may be a repost itself. One level is shown: the
+//! original of an original is not read.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::archive::Items;
+use crate::error::Result;
+use crate::graph::Shields;
+use crate::{Item, ItemId, UserNo};
+
+/// As whom items are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Viewer {
+    /// A backend that names no user. It sees everything that lives.
+    Backend,
+    /// A user; `None` for one who was never named, so that nothing is addressed to it and no shield is up against it.
+    User(Option<UserNo>),
+}
+
+impl Viewer {
+    /// The number of the user; `None` if there is none.
+    pub fn user(self) -> Option<UserNo> {
+        match self {
+            Self::Backend => None,
+            Self::User(user) => user,
+        }
+    }
+}
+
+/// What a repost shows of the item that it reposts.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Original {
+    /// The item as it is now.
+    Shown(Arc<Item>),
+    /// The item is deleted or unknown, or the viewer may not see it.
+    Gone,
+}
+
+/// Whether a user may see an item that lives as the original of a repost. `own` says that the user is its author;
+/// `shields` are those on the edge from the user to the author; `addressed` says of an item that is for named readers
+/// whether the user is one of them, and is `None` for any other item.
+///
+/// The user need not follow the author: to bring an item before other readers is what a repost is for. A shield of
+/// either side hides it. An item that is addressed to the user arrives unless a block is up, and so it is here.
+pub fn shows_original(own: bool, shields: Shields, addressed: Option<bool>) -> bool {
+    own || match addressed {
+        None => shields == Shields(0),
+        Some(addressed) => addressed && !shields.blocks(),
+    }
+}
+
+/// The originals of those `items` that are reposts, by their id: one read of the store, and none if there is no repost.
+/// Fails if the store does.
+pub async fn originals_of(
+    archive: &(impl Items + ?Sized),
+    items: &[Arc<Item>],
+    viewer: Viewer,
+) -> Result<HashMap<ItemId, Original>> {
+    let ids: BTreeSet<ItemId> = items.iter().filter_map(|item| item.repost_of).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids = Vec::from_iter(ids);
+    let found = archive.originals(&ids, viewer).await?;
+    Ok(ids.into_iter().zip(found.into_iter().map(|item| item.map_or(Original::Gone, Original::Shown))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s8_any_shield_hides_an_original_for_the_followers() {
+        assert!(shows_original(false, Shields(0), None), "nobody has to follow its author");
+        for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
+            assert!(!shows_original(false, shield, None), "{shield:?}");
+            assert!(shows_original(true, shield, None), "one sees what is one's own");
+        }
+    }
+
+    #[test]
+    fn s8_an_original_for_named_readers_is_shown_to_them_unless_a_block_is_up() {
+        let addressed = |shields, to| shows_original(false, shields, Some(to));
+        assert!(addressed(Shields(0), true) && addressed(Shields::MUTED, true));
+        assert!(!addressed(Shields(0), false) && !addressed(Shields::BLOCKED_BY_AUTHOR, true));
+        assert!(shows_original(true, Shields(0), Some(false)), "its author sees it");
+    }
+}

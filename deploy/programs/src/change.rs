@@ -1,0 +1,284 @@
+//! Which settings a running process takes anew, and what differs between two sets of settings.
+//!
+//! [`SETTINGS`] is the only place that says it. The reload, `GET /v1/settings`, `feedgate check-config --against` and the
+//! table in `docs/operate.md` all follow it.
+
+use feedgate_gateway::Shown;
+use serde_json::Value;
+
+use crate::layers;
+use crate::settings::Settings;
+
+/// What a running process does with another value of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// The value holds for all that happens from then on, also in sessions that are open.
+    AtOnce,
+    /// The value holds for connections, sessions and tokens that come from then on.
+    ForNew,
+    /// The value from before stays until the process is started again.
+    AtStart,
+}
+
+use Takes::{AtOnce, AtStart, ForNew};
+
+/// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
+/// section of any feed.
+pub(crate) const SETTINGS: [(&str, Takes); 78] = [
+    ("listen", AtStart),
+    ("admin_listen", AtStart),
+    ("data", AtStart),
+    ("log", AtOnce),
+    ("log_format", AtStart),
+    ("secrets", AtStart),
+    ("archive_url", AtStart),
+    ("inbox_url", AtStart),
+    ("bus_url", AtStart),
+    ("wait_for_stores_secs", AtStart),
+    ("node", AtStart),
+    ("health_listen", AtStart),
+    ("backfill", AtStart),
+    ("pull_above", AtStart),
+    ("unread_days", AtStart),
+    ("buckets", AtStart),
+    ("feeds", AtStart),
+    ("tls.certificate", AtStart),
+    ("tls.key", AtStart),
+    ("gateway.connect_within_secs", ForNew),
+    ("gateway.ping_interval_secs", AtStart),
+    ("gateway.pong_within_secs", AtStart),
+    ("gateway.refresh_grace_secs", ForNew),
+    ("gateway.message_max_bytes", ForNew),
+    ("gateway.write_buffer_max_bytes", AtOnce),
+    ("gateway.commands_per_sec", AtOnce),
+    ("gateway.connections_per_user", ForNew),
+    ("gateway.connections", AtStart),
+    ("gateway.responses_max_bytes", AtStart),
+    ("gateway.reads_per_user", AtOnce),
+    ("gateway.reads_per_user_per_sec", AtOnce),
+    ("gateway.reads_per_address", AtOnce),
+    ("gateway.reads_per_address_per_sec", AtOnce),
+    ("gateway.http_connections", AtStart),
+    ("gateway.connections_per_address", ForNew),
+    ("gateway.unauthenticated_per_address", ForNew),
+    ("gateway.upgrades_per_sec_per_address", ForNew),
+    ("gateway.compress", AtOnce),
+    ("gateway.batch", AtOnce),
+    ("gateway.inline_changes", AtStart),
+    ("gateway.reread_interval_secs", AtOnce),
+    ("gateway.pull_repair_interval_secs", AtStart),
+    ("gateway.pull_wakes_per_sec", AtOnce),
+    ("gateway.save_interval_secs", AtStart),
+    ("gateway.drain_ms", AtOnce),
+    ("gateway.allowed_origins", ForNew),
+    ("gateway.token_audience", ForNew),
+    ("gateway.token_issuer", ForNew),
+    ("gateway.jwks_url", AtStart),
+    ("gateway.token_leeway_secs", ForNew),
+    ("gateway.trusted_proxies", ForNew),
+    ("gateway.client_address", ForNew),
+    ("intake.open", AtStart),
+    ("intake.in_flight", AtStart),
+    ("intake.waiting_mb", AtStart),
+    ("intake.refused_days", AtStart),
+    ("intake.refused_mb", AtStart),
+    ("events.kept_hours", AtStart),
+    ("events.kept_mb", AtStart),
+    ("timeline.in_flight", AtStart),
+    ("timeline.buckets_at_once", AtStart),
+    ("timeline.sweep_every_ms", AtStart),
+    ("timeline.overdue_ms", AtStart),
+    ("timeline.clean_every_ms", AtStart),
+    ("timeline.retry_first_ms", AtStart),
+    ("timeline.retry_max_ms", AtStart),
+    ("timeline.drain_ms", AtStart),
+    ("push.webhook_url", AtStart),
+    ("push.allow_private", AtStart),
+    ("push.debounce_secs", AtStart),
+    ("push.min_interval_secs", AtStart),
+    ("push.calls_per_sec", AtStart),
+    ("push.calls_at_once", AtStart),
+    ("push.batch", AtStart),
+    ("push.timeout_secs", AtStart),
+    ("push.retry_first_secs", AtStart),
+    ("push.retry_max_secs", AtStart),
+    ("push.tries", AtStart),
+];
+
+/// One setting that differs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Change {
+    /// Its key with dots.
+    pub(crate) name: String,
+    /// The value that holds; `None` if there is no such setting there.
+    pub(crate) before: Option<Value>,
+    /// The other value; `None` if there is no such setting there.
+    pub(crate) after: Option<Value>,
+}
+
+/// All settings that differ, sorted by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Changes {
+    /// The settings that a reload takes.
+    pub(crate) reload: Vec<Change>,
+    /// The settings that need a restart.
+    pub(crate) restart: Vec<Change>,
+}
+
+/// What becomes of another value of the setting with this key.
+fn takes(key: &str) -> Takes {
+    let is_of = |known: &str| {
+        key == known || key.strip_prefix(known).is_some_and(|rest| known == "feeds" && rest.starts_with('.'))
+    };
+    SETTINGS.iter().find(|(known, _)| is_of(known)).map_or(AtStart, |(_, takes)| *takes)
+}
+
+/// These settings as they are told, sorted by name.
+pub(crate) fn shown(settings: &Settings) -> Vec<Shown> {
+    let shown = |(name, value): (String, toml::Value)| {
+        let value = serde_json::to_value(value).expect("a value of TOML is one of JSON");
+        Shown { reloads: takes(&name) != AtStart, name, value }
+    };
+    layers::values(settings).into_iter().map(shown).collect()
+}
+
+/// What differs between the settings `running`, which hold, and the settings `file`. What a reload takes is what the
+/// running process says; a setting that only one of them knows needs a restart.
+pub(crate) fn between(running: &[Shown], file: &[Shown]) -> Changes {
+    let find = |all: &[Shown], name: &str| all.iter().find(|shown| shown.name == name).cloned();
+    let mut names: Vec<&String> = running.iter().chain(file).map(|shown| &shown.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut changes = Changes::default();
+    for name in names {
+        let (before, after) = (find(running, name), find(file, name));
+        let reloads = before.as_ref().is_some_and(|before| before.reloads && after.is_some());
+        let [before, after] = [before, after].map(|shown| shown.map(|shown| shown.value));
+        if before != after {
+            let list = if reloads { &mut changes.reload } else { &mut changes.restart };
+            list.push(Change { name: name.clone(), before, after });
+        }
+    }
+    changes
+}
+
+/// What differs between the settings `running`, which hold, and the settings `file`; also the URL of a store in which
+/// nothing but a password differs.
+pub(crate) fn of(running: &Settings, file: &Settings) -> Changes {
+    let mut changes = between(&shown(running), &shown(file));
+    let urls = |settings: &Settings| {
+        let Settings { archive_url, inbox_url, bus_url, .. } = settings.clone();
+        [("archive_url", archive_url), ("inbox_url", inbox_url), ("bus_url", bus_url)]
+    };
+    for ((name, before), (_, after)) in urls(running).into_iter().zip(urls(file)) {
+        if before != after && !changes.restart.iter().any(|change| change.name == name) {
+            let told = |url: crate::url::StoreUrl| Some(Value::String(url.to_string()));
+            changes.restart.push(Change { name: name.to_owned(), before: told(before), after: told(after) });
+        }
+    }
+    changes
+}
+
+/// The settings `running` with all of `file` that a reload takes.
+pub(crate) fn taken(running: &Settings, file: &Settings) -> Settings {
+    layers::with_values(running, layers::values(file).into_iter().filter(|(key, _)| takes(key) != AtStart))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::settings::Feed;
+    use crate::url::StoreUrl;
+
+    fn names(changes: &[Change]) -> Vec<&str> {
+        changes.iter().map(|change| change.name.as_str()).collect()
+    }
+
+    /// Settings that differ from the defaults in each of these values.
+    fn with(values: &[(&str, toml::Value)]) -> Settings {
+        layers::with_values(&Settings::default(), values.iter().map(|(key, value)| ((*key).to_owned(), value.clone())))
+    }
+
+    #[test]
+    fn every_setting_is_named_once_with_what_becomes_of_another_value() {
+        let feeds = [("likes".into(), Feed::default())].into();
+        let all = layers::values(&Settings { feeds, ..Settings::default() });
+        let named: BTreeSet<&str> = SETTINGS.iter().map(|(key, _)| *key).collect();
+        assert_eq!(named.len(), SETTINGS.len(), "a setting is named twice");
+        let exist: BTreeSet<&str> =
+            all.keys().map(|key| if key.starts_with("feeds.") { "feeds" } else { key }).collect();
+        assert_eq!(named, exist);
+    }
+
+    #[test]
+    fn the_page_for_operators_lists_what_the_code_does() {
+        let page = include_str!("../../../docs/operate.md");
+        let of = |which: Takes| {
+            let keys = SETTINGS.iter().filter(|(_, takes)| *takes == which).map(|(key, _)| format!("`{key}`"));
+            keys.collect::<Vec<_>>().join(", ")
+        };
+        let rows = [
+            ("at once, also in open sessions", of(AtOnce)),
+            ("for connections, sessions and tokens that come", of(ForNew)),
+            ("after a restart", of(AtStart)),
+        ];
+        for (when, keys) in rows {
+            let row = format!("| {when} | {keys} |\n");
+            assert!(page.contains(&row), "docs/operate.md lacks this row:\n{row}");
+        }
+    }
+
+    #[test]
+    fn what_differs_is_told_by_what_it_takes_and_nothing_else_is() {
+        let (running, file) = (
+            Settings::default(),
+            with(&[
+                ("log", "warn".into()),
+                ("gateway.batch", 7.into()),
+                ("gateway.allowed_origins", vec!["https://a.example"].into()),
+                ("buckets", 32.into()),
+                ("timeline.in_flight", 1.into()),
+            ]),
+        );
+        assert_eq!(of(&running, &running), Changes::default());
+        let changes = of(&running, &file);
+        assert_eq!(names(&changes.reload), ["gateway.allowed_origins", "gateway.batch", "log"]);
+        assert_eq!(names(&changes.restart), ["buckets", "timeline.in_flight"]);
+        assert_eq!((&changes.reload[1].before, &changes.reload[1].after), (&Some(100.into()), &Some(7.into())));
+    }
+
+    #[test]
+    fn another_password_of_a_store_needs_a_restart_and_is_not_shown() {
+        let of_url = |url: &str| Settings { archive_url: StoreUrl::new(url), ..Settings::default() };
+        let changes = of(&of_url("postgres://ann:pa55@db/x"), &of_url("postgres://ann:hidden@db/x"));
+        assert_eq!((names(&changes.reload), names(&changes.restart)), (vec![], vec!["archive_url"]));
+        let told = format!("{changes:?} {:?}", shown(&of_url("postgres://ann:pa55@db/x")));
+        assert!(!told.contains("pa55") && !told.contains("hidden"), "{told}");
+    }
+
+    #[test]
+    fn a_reload_takes_what_can_change_and_leaves_the_rest_with_its_passwords() {
+        let running =
+            Settings { bus_url: StoreUrl::new("nats://secret@a"), ..with(&[("gateway.connections", 5.into())]) };
+        let file = Settings {
+            bus_url: StoreUrl::new("nats://b"),
+            ..with(&[("gateway.batch", 7.into()), ("buckets", 32.into())])
+        };
+        let taken = taken(&running, &file);
+        let mut right = running.clone();
+        right.gateway.batch = 7;
+        assert_eq!(taken, right);
+        assert_eq!(names(&of(&taken, &file).restart), ["buckets", "bus_url", "gateway.connections"]);
+        assert_eq!(names(&of(&taken, &file).reload), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn the_running_process_says_what_it_takes_and_a_setting_that_it_does_not_know_needs_a_restart() {
+        let one = |name: &str, value: i32, reloads| Shown { name: name.into(), value: value.into(), reloads };
+        let running = [one("a", 1, true), one("b", 1, false), one("old", 1, true)];
+        let changes = between(&running, &[one("a", 2, false), one("b", 2, true), one("new", 1, true)]);
+        assert_eq!((names(&changes.reload), names(&changes.restart)), (vec!["a"], vec!["b", "new", "old"]));
+    }
+}

@@ -1,0 +1,138 @@
+"""The list that a device shows, kept from pages and changes. Python 3.9 or newer, without dependencies.
+
+    feed = Feed(cap, ttl)                      both as the server's settings have them; the main feed has neither
+    feed.reset(page)                           page one, from the HTTP API or rpc `page`
+    feed.apply(change, offset, epoch)          a publication's data, or an entry of `history` or `changes`
+    feed.append(page)                          an older page, asked for with the `next` of the last one
+    feed.lost()                                the position is gone: changes are held until `reset`
+    feed.items(now)                            what to show: (rank, id) descending
+    json.dumps(feed.stored()), Feed.restored(object) to keep it between two runs of an app
+
+feed.js explains the rules; the tests hold all reducers to feed-vectors.json.
+"""
+
+import time
+
+HELD_MAX = 1000  # changes held at most while page one is loading
+
+
+class FeedGap(Exception):
+    """Changes are missing between the position and what came; the app loads page one again."""
+
+
+def place(item):
+    """Where an item stands: larger is newer. Ids are 64-bit numbers in strings."""
+    return item["rank"], int(item["id"])
+
+
+class Feed:
+    """One feed of one reader. `cap`: items shown at most; `ttl`: milliseconds that an item is shown."""
+
+    def __init__(self, cap=None, ttl=None):
+        self.cap, self.ttl = cap, ttl
+        self.position = None  # {"epoch", "offset"} of the last change taken in, or None
+        self.next = None  # the cursor of the next older page; None at the end
+        self._items = {}  # id -> item
+        self._bottom = None  # the place of the last item of the last page, unless that was the end
+        self._rewritten = 0  # the offset of the newest change that was not an `add`
+        self._held = []  # (change, offset, epoch) that came while there was no position
+
+    def reset(self, page):
+        """Starts over from page one, then takes in what came meanwhile. False if the list is newer already."""
+        position = page["position"]
+        if self._is_of(position["epoch"]) and position["offset"] < self.position["offset"]:
+            return False
+        self._items, self._bottom, self._rewritten = {}, None, 0
+        self.position = dict(position)
+        self._extend(page)
+        held, self._held = self._held, []
+        for change, offset, epoch in held:
+            if epoch is None or self._is_of(epoch):
+                self.apply(change, offset, epoch)
+        return True
+
+    def append(self, page):
+        """Adds an older page. False if it was read before changes that the list holds: ask for it again."""
+        position = page["position"]
+        if not self._is_of(position["epoch"]) or position["offset"] < self._rewritten:
+            return False
+        self._extend(page)
+        return True
+
+    def lost(self):
+        """The position is worth nothing any more. What is shown stays until `reset`."""
+        self.position, self._held = None, []
+
+    def apply(self, change, offset, epoch=None):
+        """Takes in one change. True if it was new; raises FeedGap if the one before it is missing."""
+        if change["op"] in ("behind", "seen"):
+            return False
+        if self.position is None:
+            self._held = [*self._held[-HELD_MAX + 1 :], (change, offset, epoch)]
+            return False
+        if epoch is not None and not self._is_of(epoch):
+            raise FeedGap(f"epoch {epoch} after {self.position['epoch']}")
+        if offset <= self.position["offset"]:
+            return False
+        if offset != self.position["offset"] + 1:
+            raise FeedGap(f"change {offset} after {self.position['offset']}")
+        self._change(change)
+        self.position["offset"] = offset
+        if change["op"] != "add":
+            self._rewritten = offset
+        return True
+
+    def items(self, now=None):
+        """What to show, newest first. `now`: Unix time in milliseconds."""
+        now = time.time() * 1000 if now is None else now
+        return [item for item in self._sorted()[: self.cap] if self.ttl is None or now - item["published_at"] <= self.ttl]
+
+    def stored(self):
+        """The feed as an object that JSON can hold."""
+        return {"items": self._sorted(), "next": self.next, "position": self.position, "bottom": self._bottom}
+
+    @classmethod
+    def restored(cls, stored, cap=None, ttl=None):
+        """A feed as `stored` gave it."""
+        feed = cls(cap, ttl)
+        feed._items = {item["id"]: item for item in stored["items"]}
+        feed.next, feed.position, feed._bottom = stored["next"], stored["position"], stored["bottom"]
+        feed._rewritten = feed.position["offset"] if feed.position else 0
+        return feed
+
+    def _is_of(self, epoch):
+        return self.position is not None and self.position["epoch"] == epoch
+
+    def _sorted(self):
+        return sorted(self._items.values(), key=place, reverse=True)
+
+    def _extend(self, page):
+        for item in page["items"]:
+            self._keep(item)
+        self.next = page["next"]
+        if self.next is None:
+            self._bottom = None
+        elif page["items"]:
+            self._bottom = {name: page["items"][-1][name] for name in ("rank", "id")}
+
+    def _change(self, change):
+        op = change["op"]
+        if op == "add":
+            if self._bottom is None or place(change["item"]) >= place(self._bottom):
+                self._keep(change["item"])
+        elif op == "update":
+            if change["item"]["id"] in self._items:
+                self._keep(change["item"])
+        elif op == "delete":
+            self._items.pop(change["item_id"], None)
+        elif op == "forget":  # items that are addressed to the reader stay
+            kept = (item for item in self._items.values() if item["author"] != change["author"] or item.get("direct"))
+            self._items = {item["id"]: item for item in kept}
+        else:
+            raise ValueError(f"a change has op add, update, delete, forget or behind, not {op!r}")
+
+    def _keep(self, item):
+        """A page may know a later version than a change that comes after it."""
+        held = self._items.get(item["id"])
+        if held is None or held["version"] <= item["version"]:
+            self._items[item["id"]] = item

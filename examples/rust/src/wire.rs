@@ -1,0 +1,112 @@
+//! What the server sends, and what an app stores, in JSON.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A place in the change log of a feed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Offsets of different epochs have nothing to do with each other.
+    pub epoch: String,
+    /// Counts the changes of the epoch from 1.
+    pub offset: u64,
+}
+
+/// Where an item stands in a list: by rank, ties by id. The newer place is the greater one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    rank: i64,
+    #[serde(with = "decimal")]
+    id: (u64, String),
+}
+
+/// Ids are 64-bit numbers in strings: a place keeps both.
+mod decimal {
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub fn serialize<S: Serializer>((_, text): &(u64, String), out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(text)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<(u64, String), D::Error> {
+        let text = String::deserialize(input)?;
+        Ok((text.parse().map_err(de::Error::custom)?, text))
+    }
+}
+
+/// What an author published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// Its rank and its id.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The user who published the item.
+    pub author: String,
+    /// What the author gave.
+    pub body: Value,
+    /// Unix time in milliseconds.
+    pub published_at: i64,
+    /// It is addressed to this reader.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
+    /// Counts its edits from 1.
+    pub version: u64,
+    /// What else the server says of it, such as its kind.
+    #[serde(flatten)]
+    pub more: serde_json::Map<String, Value>,
+}
+
+impl Item {
+    /// The id as the server writes it.
+    pub fn id(&self) -> &str {
+        &self.place.id.1
+    }
+}
+
+/// A stretch of a feed in display order.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Page {
+    /// The items, newest first.
+    pub items: Vec<Item>,
+    /// The cursor of the next older page; none at the end.
+    pub next: Option<String>,
+    /// Where the change log stood when the page was read.
+    pub position: Position,
+}
+
+/// One entry of the change log.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Change {
+    /// An item appears in the feed.
+    Add { item: Item },
+    /// An item has a new version.
+    Update { item: Item },
+    /// An item is gone.
+    Delete { item_id: String },
+    /// All items of this author leave, but for those addressed to the reader.
+    Forget { author: String },
+    /// Something is new: fetch it (notify mode).
+    Behind,
+    /// The reader has seen more, on whatever device: so much is unread now.
+    Seen { unread: u64 },
+}
+
+/// What the server's settings say of a named feed; the main feed has no limits.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub struct Limits {
+    /// Items shown at most.
+    pub cap: Option<usize>,
+    /// Milliseconds that an item is shown.
+    pub ttl: Option<i64>,
+}
+
+/// Changes are missing between the position and what came: the app loads page one again. It holds what the feed has
+/// and what came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// Where the list stands.
+    pub at: Position,
+    /// The offset of the change that came.
+    pub came: u64,
+}

@@ -1,0 +1,344 @@
+//! Comments on an item: written, read page by page, edited, deleted. A write is durable when it is answered, and to repeat
+//! one with its id or its key changes nothing. A reader comments in its own name, on items that it sees; a backend in the
+//! name of any user.
+
+pub(super) mod cursor;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use feedgate_common::around::{
+    COMMENT_MAX_BYTES, Comment, CommentOrder, CommentPage, CommentWrite, Commented, NewComment, Uncommented,
+};
+use feedgate_common::feed::{Cards, cards_of};
+use feedgate_common::{Archive, Body, ItemId, Millis, UserId, UserNo};
+use serde::Serialize;
+
+use super::access::{Caller, ReaderOrPublisher};
+use super::fields::Fields;
+use super::items::{if_match, missing, resolve, resolve_seen, sees, viewer};
+use super::names::{intern, user_no};
+use super::payload::Payload;
+use super::problem::{Kind, Problem, short};
+use super::publish::{self, header_key};
+use super::query::{ItemRef, NoQuery, Query, Segment, Segments};
+use crate::clock;
+use crate::limits::budget::CARD_MAX;
+
+const LIST_DEFAULT: usize = 20;
+const LIST_MAX: usize = 100;
+
+/// The most bytes of a request: the body, and room for spaces and names.
+const REQUEST_MAX: usize = COMMENT_MAX_BYTES + 4 * 1024;
+
+/// The most bytes that a comment takes in memory, as it was read and as JSON together.
+const LINE_MAX: usize = 2 * COMMENT_MAX_BYTES + 1024;
+
+/// The answer to a comment that was written.
+#[derive(Serialize)]
+struct Accepted {
+    id: ItemId,
+    item: ItemId,
+    created_at: Millis,
+}
+
+/// A comment as clients see it. Of a deleted one that has replies, a placeholder is left, which names nobody.
+#[derive(Debug, Serialize)]
+struct CommentJson<'a> {
+    id: ItemId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<&'a UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a Body>,
+    created_at: Millis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
+}
+
+impl<'a> From<&'a Comment> for CommentJson<'a> {
+    fn from(comment: &'a Comment) -> Self {
+        let body = comment.body.as_ref();
+        Self {
+            id: comment.place.id,
+            author: body.map(|_| &comment.author),
+            body,
+            created_at: comment.place.at,
+            reply_to: comment.reply_to,
+            version: body.map(|_| comment.version),
+            deleted: body.is_none(),
+        }
+    }
+}
+
+/// A page of comments in the order asked for.
+#[derive(Serialize)]
+struct List<'a> {
+    comments: Vec<CommentJson<'a>>,
+    /// The `cursor` of the next page in this order; `None` at its end.
+    next: Option<String>,
+    /// The cursor at the newest comment of this page: with `order=oldest` it brings what is newer.
+    newest: Option<String>,
+    /// The cursor at the oldest comment of this page: with `order=newest` it brings what is older.
+    oldest: Option<String>,
+    #[serde(skip_serializing_if = "Cards::is_empty")]
+    people: Cards,
+}
+
+/// Answers `POST /v1/items/{id}/comments` with `{author?, body, reply_to?, id?}`.
+pub(super) async fn make(
+    ReaderOrPublisher(caller): ReaderOrPublisher,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(which): Segment<ItemRef>,
+    _: NoQuery,
+    headers: HeaderMap,
+    payload: Payload<REQUEST_MAX>,
+) -> Result<Response, Problem> {
+    let key = header_key(&headers)?;
+    // In whose name a caller may not comment is told at once. What else is wrong is told only to who sees the item.
+    let asked = match asked_for(&caller, &payload) {
+        Err(problem) if problem.kind == Kind::Forbidden => return Err(problem),
+        asked => asked,
+    };
+    let reader = caller.reader().cloned();
+    let _permit = caller.permit(LINE_MAX).await?;
+    let item = resolve(&*archive, &which).await?;
+    if reader.is_some() && !sees(reader.as_ref(), &*archive, item).await? {
+        return Err(missing(&which));
+    }
+    let Asked { author, id, body, reply_to } = asked?;
+    let author = intern(&*archive, &author).await?;
+    if let (Some(_), Some(sibling)) = (&reader, reply_to)
+        && is_hidden(&*archive, item, sibling, author).await?
+    {
+        return Err(Uncommented::NoSuchSibling(sibling).into());
+    }
+    let new = NewComment { item, author, reply_to, body, id, key, past: None };
+    let made = write(&*archive, CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
+    let status = if made.changed { StatusCode::CREATED } else { StatusCode::OK };
+    let id = made.place.id;
+    let location = [(header::LOCATION, format!("/v1/items/{item}/comments/{id}"))];
+    Ok((status, location, Json(Accepted { id, item, created_at: made.place.at })).into_response())
+}
+
+/// What the request for a new comment holds.
+struct Asked {
+    author: UserId,
+    id: Option<ItemId>,
+    body: Body,
+    reply_to: Option<ItemId>,
+}
+
+/// Reads the request for a new comment, or says what is wrong with it.
+fn asked_for(caller: &Caller, payload: &Payload<REQUEST_MAX>) -> Result<Asked, Problem> {
+    let fields = payload.fields(&["author", "body", "reply_to", "id"])?;
+    let author = author(caller, &fields)?;
+    let id = fields.get("id").map(|field| match caller.reader() {
+        Some(_) => Err(field.refuse(
+            "only an API key chooses ids; send the header Idempotency-Key, so that a retry is no second comment",
+        )),
+        None => field.name(),
+    });
+    let (id, body) = (id.transpose()?, body(&fields)?);
+    let reply_to = fields.get("reply_to").map(|field| field.name()).transpose()?;
+    Ok(Asked { author, id, body, reply_to })
+}
+
+/// In whose name a comment is written: a reader's in the reader's own.
+fn author(caller: &Caller, fields: &Fields<'_>) -> Result<UserId, Problem> {
+    match (fields.get("author"), caller.reader()) {
+        (None, Some(reader)) => Ok(reader.clone()),
+        _ => {
+            let author = fields.required("author")?.name()?;
+            caller.may_read(&author)?;
+            Ok(author)
+        }
+    }
+}
+
+/// The field `body`, with every byte as it was sent.
+pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
+    let body = publish::body(fields)?;
+    match body.get().len() {
+        ..=COMMENT_MAX_BYTES => Ok(body),
+        bytes => Err(fields.required("body")?.refuse(format_args!(
+            "the body of a comment holds at most {COMMENT_MAX_BYTES} bytes of JSON, this one has {bytes}"
+        ))),
+    }
+}
+
+/// Whether a comment stands that this user does not see.
+async fn is_hidden(archive: &dyn Archive, item: ItemId, id: ItemId, user: UserNo) -> Result<bool, Problem> {
+    let shown = archive.comment_of(item, id, Some(user)).await?.is_some();
+    Ok(!shown && archive.comment_of(item, id, None).await?.is_some())
+}
+
+async fn write(archive: &dyn Archive, write: CommentWrite) -> Result<Result<Commented, Uncommented>, Problem> {
+    let done = archive.comment(vec![write], clock::now()).await?;
+    Ok(done.into_iter().next().expect("the Archive answers each change"))
+}
+
+/// The problem of a refused change; of an item that does not exist, in the caller's words for it.
+fn told(refused: Uncommented, which: &ItemRef) -> Problem {
+    match refused {
+        Uncommented::NoSuchItem(_) => missing(which),
+        refused => refused.into(),
+    }
+}
+
+impl From<Uncommented> for Problem {
+    fn from(refused: Uncommented) -> Self {
+        let kind = match refused {
+            Uncommented::IsComment(_) => return Self::at_pointer(String::new(), refused.to_string()),
+            Uncommented::NoSuchSibling(_) => return Self::at_pointer("/reply_to".to_owned(), refused.to_string()),
+            Uncommented::NoSuchItem(_) | Uncommented::NoSuchComment(_) => Kind::NotFound,
+            Uncommented::NotOwn(_) => Kind::Forbidden,
+            Uncommented::IdTaken(_) | Uncommented::KeyReused(_) => Kind::Conflict,
+            Uncommented::VersionMismatch { .. } => Kind::VersionMismatch,
+        };
+        Self::new(kind, refused.to_string())
+    }
+}
+
+/// Answers `GET /v1/items/{id}/comments` with a page of them.
+pub(super) async fn list(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(which): Segment<ItemRef>,
+    query: Query,
+) -> Result<Response, Problem> {
+    let params = query.only(&["order", "cursor", "limit", "viewer"])?;
+    let order = match params.get("order") {
+        None | Some("newest") => CommentOrder::Newest,
+        Some("oldest") => CommentOrder::Oldest,
+        Some(other) => {
+            let detail = format!("order must be newest or oldest, not {:?}", short(other));
+            return Err(Problem::parameter("order", detail));
+        }
+    };
+    let wrong = || Problem::parameter("cursor", "cursor must be one that an earlier page of these comments has given");
+    let from = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
+    let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
+    let viewer = viewer(&caller, &params)?;
+    let reader = caller.reader().cloned();
+    let permit = caller.permit((limit + 1) * (LINE_MAX + CARD_MAX)).await?;
+    let item = resolve_seen(reader.as_ref(), &*archive, &which).await?;
+    let viewer = number_of(&*archive, viewer.as_ref()).await?;
+    let CommentPage { comments, next } = archive.comments(item, viewer, order, from, limit).await?;
+    let authors = comments.iter().filter(|comment| comment.body.is_some());
+    let authors: BTreeMap<UserNo, &UserId> = authors.map(|comment| (comment.author_no, &comment.author)).collect();
+    let people = cards_of(&*archive, authors).await?;
+    let places = || comments.iter().map(|comment| comment.place);
+    // A page without a comment leaves the place where it began, so that a client that waits for newer ones can go on.
+    let (newest, oldest) = (places().max().or(from), places().min().or(from));
+    Ok(permit.answer(&List {
+        comments: comments.iter().map(CommentJson::from).collect(),
+        next: next.map(cursor::text),
+        newest: newest.map(cursor::text),
+        oldest: oldest.map(cursor::text),
+        people,
+    }))
+}
+
+/// Answers `GET /v1/items/{id}/comments/{comment}` with this comment.
+pub(super) async fn read(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    Segments(which, id): Segments<ItemRef, ItemId>,
+    query: Query,
+) -> Result<Response, Problem> {
+    let viewer = viewer(&caller, &query.only(&["viewer"])?)?;
+    let reader = caller.reader().cloned();
+    let permit = caller.permit(LINE_MAX).await?;
+    let item = resolve_seen(reader.as_ref(), &*archive, &which).await?;
+    let viewer = number_of(&*archive, viewer.as_ref()).await?;
+    let found = archive.comment_of(item, id, viewer).await?.ok_or(Uncommented::NoSuchComment(id))?;
+    Ok((etag(found.version), permit.answer(&CommentJson::from(&found))).into_response())
+}
+
+/// Answers `PATCH /v1/items/{id}/comments/{comment}` with `{"body":…}`.
+pub(super) async fn edit(
+    ReaderOrPublisher(caller): ReaderOrPublisher,
+    State(archive): State<Arc<dyn Archive>>,
+    Segments(which, id): Segments<ItemRef, ItemId>,
+    _: NoQuery,
+    headers: HeaderMap,
+    payload: Payload<REQUEST_MAX>,
+) -> Result<Response, Problem> {
+    let if_version = if_match(&headers)?;
+    let body = payload.fields(&["body"]).and_then(|fields| body(&fields));
+    let reader = caller.reader().cloned();
+    let permit = caller.permit(LINE_MAX).await?;
+    let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
+    let body = body?;
+    let edit = CommentWrite::Edit { item, id, by, body, if_version };
+    carry_out(&*archive, &which, reader.as_ref(), edit, (id, by)).await?;
+    let now = archive.comment_of(item, id, None).await?.ok_or(Uncommented::NoSuchComment(id))?;
+    Ok((etag(now.version), permit.answer(&CommentJson::from(&now))).into_response())
+}
+
+/// Answers `DELETE /v1/items/{id}/comments/{comment}`. Deleting a comment again changes nothing and succeeds.
+pub(super) async fn delete(
+    ReaderOrPublisher(caller): ReaderOrPublisher,
+    State(archive): State<Arc<dyn Archive>>,
+    Segments(which, id): Segments<ItemRef, ItemId>,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    let reader = caller.reader().cloned();
+    let _permit = caller.permit(LINE_MAX).await?;
+    let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
+    carry_out(&*archive, &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The item, and who asks; `None` for a backend. What a user wrote, the user may change also where it sees the item no
+/// more. A user who was never named has written nothing.
+async fn who_asks(
+    archive: &dyn Archive,
+    which: &ItemRef,
+    id: ItemId,
+    reader: Option<&UserId>,
+) -> Result<(ItemId, Option<UserNo>), Problem> {
+    let item = resolve(archive, which).await?;
+    match (reader, number_of(archive, reader).await?) {
+        (Some(_), None) => Err(Uncommented::NoSuchComment(id).into()),
+        (_, by) => Ok((item, by)),
+    }
+}
+
+/// Changes a comment. That one of another user exists is told only to who sees it.
+async fn carry_out(
+    archive: &dyn Archive,
+    which: &ItemRef,
+    reader: Option<&UserId>,
+    change: CommentWrite,
+    (id, by): (ItemId, Option<UserNo>),
+) -> Result<(), Problem> {
+    let item = change.item();
+    match write(archive, change).await? {
+        Ok(_) => Ok(()),
+        Err(Uncommented::NotOwn(_)) if !sees(reader, archive, item).await? => Err(missing(which)),
+        Err(Uncommented::NotOwn(_)) if archive.comment_of(item, id, by).await?.is_none() => {
+            Err(Uncommented::NoSuchComment(id).into())
+        }
+        Err(refused) => Err(told(refused, which)),
+    }
+}
+
+async fn number_of(archive: &dyn Archive, user: Option<&UserId>) -> Result<Option<UserNo>, Problem> {
+    match user {
+        Some(user) => user_no(archive, user).await,
+        None => Ok(None),
+    }
+}
+
+fn etag(version: u32) -> [(HeaderName, String); 1] {
+    [(header::ETAG, format!("\"{version}\""))]
+}

@@ -1,0 +1,115 @@
+//! Answers why a reader sees an item or not, from what is stored now. It changes nothing: no inbox is built or touched.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use feedgate_common::archive::Below;
+use feedgate_common::change::Route;
+use feedgate_common::explain::{Door, Evidence, Finding, Place, Verdict, explain};
+use feedgate_common::feed::{Feeds, living};
+use feedgate_common::inboxes::Log;
+use feedgate_common::{Archive, DisplayKey, InboxKey, Item, ItemId, Op, UserId, UserNo};
+use serde::Serialize;
+
+use super::access::ReadKey;
+use super::names::user_no;
+use super::problem::{Kind, Problem};
+use super::query::{Params, Query};
+use crate::clock;
+
+/// Why a reader sees an item or not.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    reader: UserId,
+    item: ItemId,
+    /// The feed to which the item goes.
+    feed: String,
+    verdict: Verdict,
+    /// The rules in their order, up to the one that decides.
+    findings: Vec<Finding>,
+}
+
+/// Answers `GET /v1/explain?reader=…&item=…` with a verdict and the rules that lead to it.
+pub(super) async fn read(
+    _: ReadKey,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
+    query: Query,
+) -> Result<Json<Answer>, Problem> {
+    let params = query.only(&["reader", "item"])?;
+    let (reader, id): (UserId, ItemId) = (required(&params, "reader")?, required(&params, "item")?);
+    let no = user_no(&*archive, &reader).await?;
+    let no = no.ok_or_else(|| Problem::new(Kind::NotFound, format!("no user {reader} was ever named")))?;
+    let item = archive.items(&[id]).await?.into_iter().flatten().next();
+    let item = item.ok_or_else(|| {
+        Problem::new(Kind::NotFound, format!("no item {id} lives: it was deleted or never published"))
+    })?;
+    let (feed, verdict, findings) = found(&feeds, &*archive, &reader, no, &item).await?;
+    Ok(Json(Answer { reader, item: id, feed, verdict, findings }))
+}
+
+/// A parameter that has to be there.
+fn required<T: std::str::FromStr<Err: std::fmt::Display>>(params: &Params, name: &'static str) -> Result<T, Problem> {
+    let missing = || Problem::parameter(name, format!("give ?{name}=; the route takes reader and item"));
+    params.parse(name)?.ok_or_else(missing)
+}
+
+/// Reads what is stored of the two, and explains it.
+async fn found(
+    feeds: &Feeds,
+    archive: &dyn Archive,
+    reader: &UserId,
+    no: UserNo,
+    item: &Item,
+) -> Result<(String, Verdict, Vec<Finding>), Problem> {
+    let author = archive.author(item.author_no).await?;
+    let record = match item.outbox_seq {
+        0 => None,
+        seq => archive.outbox(item.author_no, seq - 1, 1).await?.records.into_iter().next(),
+    };
+    let feed = record.map_or_else(|| feeds.named().of_kind(item.kind.as_deref()), |record| record.feed);
+    let key = InboxKey { reader: no, feed };
+    let log = feeds.inboxes().log(key).await?;
+    let taken = log.as_ref().map(|log| log.taken);
+    let door = match record.map(|record| record.route) {
+        None => Door::Direct(taken.map(|taken| taken.direct)),
+        Some(Route::Pull) => Door::Pull(taken.map(|taken| taken.pull)),
+        Some(Route::Push) => {
+            let bucket = no.bucket(feeds.inboxes().buckets());
+            let progress = feeds.inboxes().progress(&[(item.author_no, bucket)]).await?;
+            Door::Push(progress.first().map_or(0, |progress| progress.cut_for(no)))
+        }
+    };
+    let here = Below { before: item.key().just_above(), ..Below::newest(1) };
+    let below = archive.feed_below(key, here, feeds.backfill()).await?;
+    let evidence = Evidence {
+        reader,
+        item,
+        belongs: below.first().is_some_and(|add| add.key.item == item.id),
+        held: archive.held(no, before(item.author_no), 1).await?.into_iter().find(|held| held.author == item.author_no),
+        author,
+        backfill: feeds.backfill(),
+        feed: feeds.named().name(feed).unwrap_or("one that is not configured"),
+        expired_before: feeds.named().expired_before(feed, clock::now()),
+        door,
+        place: place(log.as_ref(), item.key()),
+    };
+    let (verdict, findings) = explain(&evidence);
+    Ok((evidence.feed.to_owned(), verdict, findings))
+}
+
+/// The number before this one; `None` before the first.
+fn before(user: UserNo) -> Option<UserNo> {
+    user.0.checked_sub(1).map(UserNo)
+}
+
+/// Where an item with this key is, in a log that is read as a whole.
+fn place(log: Option<&Log>, key: DisplayKey) -> Place {
+    let Some(log) = log else { return Place::NoInbox };
+    if living(&log.entries).contains(&key) {
+        let added = log.entries.iter().rev().find(|n| n.entry.op == Op::Add && n.entry.key == key);
+        return added.map_or(Place::Nowhere, |n| Place::Log(n.seq));
+    }
+    if log.floor.is_some_and(|floor| key <= floor) { Place::BelowFloor } else { Place::Nowhere }
+}

@@ -1,0 +1,137 @@
+//! Carries out calls that came as messages, by the routes of this API: each becomes the request that it stands for.
+//!
+//! Invariants: a rule stands once, in the handlers; no request from outside can pass for one of these, because an
+//! extension marks them, not a header.
+
+use std::convert::Infallible;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, Response, header};
+use compact_str::{CompactString, format_compact};
+use feedgate_common::intake::{Answer, Backend, Call, Verb, Wrong};
+use futures_util::FutureExt;
+use http_body_util::BodyExt;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+use serde_json::value::RawValue;
+
+use super::problem::{Kind, Problem};
+use crate::auth::{Role, Roles};
+
+/// Marks a request that this process makes itself, for a backend that may do what `roles` allow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inside {
+    pub(super) roles: Roles,
+}
+
+/// The key of a batch: an operation without a key of its own gets this one, with its number.
+#[derive(Debug, Clone)]
+pub(super) struct BatchKey(CompactString);
+
+impl BatchKey {
+    /// The key of operation number `i`.
+    pub(super) fn of(&self, i: usize) -> CompactString {
+        format_compact!("{}/{i}", self.0)
+    }
+}
+
+/// The routes, as calls from a bus use them.
+pub(crate) struct Messages(TowerToHyperService<Router>);
+
+impl Messages {
+    pub(crate) fn new(router: Router) -> Self {
+        Self(TowerToHyperService::new(router))
+    }
+
+    async fn send(&self, request: Request<Body>) -> Answer {
+        let answered = async { answer(self.0.call(request).await).await };
+        // A panic is a bug at this one call. The others go on, as those of other requests do.
+        let panicked = || refused(&Problem::new(Kind::Internal, "this call made the server fail; its log says more"));
+        std::panic::AssertUnwindSafe(answered).catch_unwind().await.unwrap_or_else(|_| panicked())
+    }
+
+    /// Whether the item of an edit has the version after the one that the edit asked for, with its body: the edit was
+    /// carried out before, and its message came again.
+    async fn is_done(&self, edit: &Call) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Edited<'a> {
+            version: Option<u32>,
+            #[serde(borrow)]
+            body: &'a RawValue,
+        }
+        let asked: Option<u32> = edit.if_match.as_ref().and_then(|version| version.trim_matches('"').parse().ok());
+        let found = self.send(request("GET", &edit.path, Body::empty())).await;
+        let read =
+            |json: &[u8]| serde_json::from_slice::<Edited<'_>>(json).map(|e| (e.version, e.body.get().to_owned()));
+        match (read(&found.body), read(&edit.body)) {
+            (Ok((is, body)), Ok((_, wanted))) => is == asked.and_then(|asked| asked.checked_add(1)) && body == wanted,
+            _ => false,
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Messages {
+    async fn carry_out(&self, call: Call) -> Answer {
+        let answer = self.send(of(&call)).await;
+        if answer.status == 412 && call.verb == Verb::Edit && self.is_done(&call).await {
+            return self.send(request("GET", &call.path, Body::empty())).await;
+        }
+        answer
+    }
+
+    fn refuse(&self, wrong: Wrong) -> Answer {
+        refused(&match wrong {
+            Wrong::Subject(detail) => Problem::new(Kind::NoSuchRoute, detail),
+            Wrong::Header(name, detail) => Problem::header(name, detail),
+        })
+    }
+}
+
+/// The request that a call stands for.
+fn of(call: &Call) -> Request<Body> {
+    let body = if call.verb.has_body() { Body::from(call.body.clone()) } else { Body::empty() };
+    let mut request = request(call.verb.method(), &call.path, body);
+    let headers = request.headers_mut();
+    if let Some(version) = &call.if_match {
+        // A value that no header can hold is none that an item has.
+        headers.insert(header::IF_MATCH, HeaderValue::from_str(version).unwrap_or(HeaderValue::from_static("")));
+    }
+    match (&call.key, call.verb) {
+        (Some(key), Verb::Publish) => {
+            let key = HeaderValue::from_str(key).expect("a key is visible ASCII");
+            headers.insert("idempotency-key", key);
+        }
+        (Some(key), Verb::Batch) => drop(request.extensions_mut().insert(BatchKey(key.into()))),
+        _ => {}
+    }
+    request
+}
+
+fn request(method: &str, path: &str, body: Body) -> Request<Body> {
+    let json = HeaderValue::from_static("application/json");
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, json);
+    let mut request = request.body(body).expect("the path of a call is percent-encoded");
+    let roles = [Role::Read, Role::Publish].into_iter().collect();
+    request.extensions_mut().insert(Inside { roles });
+    request
+}
+
+async fn answer(response: Result<Response<Body>, Infallible>) -> Answer {
+    let (head, body) = match response {
+        Ok(response) => response.into_parts(),
+        Err(never) => match never {},
+    };
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let body = body.collect().await.map_or_else(|_| vec![], |whole| whole.to_bytes().to_vec());
+    Answer { status: head.status.as_u16(), headers, body }
+}
+
+fn refused(problem: &Problem) -> Answer {
+    let body = serde_json::to_vec(problem).expect("our own values serialize, and memory takes all");
+    let headers = vec![(header::CONTENT_TYPE.as_str().to_owned(), "application/problem+json".to_owned())];
+    Answer { status: problem.kind.status().as_u16(), headers, body }
+}

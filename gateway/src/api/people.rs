@@ -1,0 +1,147 @@
+//! What the business says of its users: name, avatar and attributes. Only API keys say it, since names are often
+//! moderated; every reader may read it of everybody.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use feedgate_common::archive::Known;
+use feedgate_common::people::{self, ATTRS_MAX_BYTES, AVATAR_MAX_BYTES, Card, NAME_MAX, Person};
+use feedgate_common::{Archive, UserId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::access::{Caller, PublishKey};
+use super::batch;
+use super::fields::{Field, Fields};
+use super::names::{intern, user_no};
+use super::payload::Payload;
+use super::problem::{Kind, Problem};
+use super::query::{NoQuery, Segment};
+
+/// The fields of a person.
+const KNOWN: [&str; 3] = ["name", "avatar", "attrs"];
+
+/// The most bytes of a request: each character of the name and of the avatar may be escaped as twelve, and there is room
+/// for spaces around the attributes.
+const BODY_MAX: usize = 12 * NAME_MAX + 6 * AVATAR_MAX_BYTES + 2 * ATTRS_MAX_BYTES;
+
+/// The most bytes of an answer, in which each byte of a name may be escaped as six.
+const ANSWER: usize = 1024 + 24 * NAME_MAX + AVATAR_MAX_BYTES + ATTRS_MAX_BYTES;
+
+/// All that is stored of a user.
+#[derive(Serialize)]
+struct PersonJson<'a> {
+    user: &'a UserId,
+    #[serde(flatten)]
+    person: Person,
+}
+
+/// Answers `GET /v1/users/{user}` with what was put. It is for every reader.
+pub(super) async fn read(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(user): Segment<UserId>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    let permit = caller.permit(ANSWER).await?;
+    let person = match user_no(&*archive, &user).await? {
+        Some(number) => archive.person(number).await?,
+        None => None,
+    };
+    let nothing =
+        || Problem::new(Kind::NotFound, format!("nothing is said of user {user}; PUT /v1/users/{user} says it"));
+    let person = person.ok_or_else(nothing)?;
+    Ok(permit.answer(&PersonJson { user: &user, person }))
+}
+
+/// Answers `PUT /v1/users/{user}` with `{name?, avatar?, attrs?}`, which takes the place of all that was put before.
+pub(super) async fn put(
+    _: PublishKey,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(user): Segment<UserId>,
+    _: NoQuery,
+    payload: Payload<BODY_MAX>,
+) -> Result<StatusCode, Problem> {
+    let person = person(&payload.fields(&KNOWN)?)?;
+    let number = intern(&*archive, &user).await?;
+    archive.put_people(vec![(number, person)], Known::Replaced).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Answers `DELETE /v1/users/{user}`: nothing is said of the user any more. Everything else of the user stays. To remove
+/// what is not there succeeds.
+pub(super) async fn remove(
+    _: PublishKey,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(user): Segment<UserId>,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    if let Some(number) = user_no(&*archive, &user).await? {
+        archive.remove_person(number).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The result of one operation that was done.
+#[derive(Serialize)]
+struct Done {
+    status: u16,
+    user: UserId,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome {
+    Done(Done),
+    Refused(Problem),
+}
+
+/// What became of each operation, in order.
+#[derive(Serialize)]
+pub(super) struct Results {
+    results: Vec<Outcome>,
+}
+
+/// Answers `POST /v1/people/batch` with `{"ops":[{user, name?, avatar?, attrs?}, …]}`: all that are well-formed in one
+/// commit. Of a user who is named twice the last operation counts.
+pub(super) async fn many(
+    _: PublishKey,
+    State(archive): State<Arc<dyn Archive>>,
+    _: NoQuery,
+    payload: Payload<{ batch::BYTES_MAX }>,
+) -> Result<Json<Results>, Problem> {
+    let ops = payload.fields(&["ops"])?.required("ops")?.list(batch::OPS_MAX)?;
+    let read: Vec<_> = ops.into_iter().enumerate().map(|(i, op)| operation(op, format!("/ops/{i}"))).collect();
+    let (names, people): (Vec<UserId>, Vec<Person>) = read.iter().flatten().cloned().unzip();
+    if !names.is_empty() {
+        let numbers = archive.intern(&names).await?;
+        archive.put_people(numbers.into_iter().zip(people).collect(), Known::Replaced).await?;
+    }
+    let outcome = |op: Result<(UserId, Person), Problem>| match op {
+        Ok((user, _)) => Outcome::Done(Done { status: 200, user }),
+        Err(problem) => Outcome::Refused(problem),
+    };
+    Ok(Json(Results { results: read.into_iter().map(outcome).collect() }))
+}
+
+fn operation(op: &RawValue, at: String) -> Result<(UserId, Person), Problem> {
+    let fields = Fields::of(op, at, &["user", "name", "avatar", "attrs"])?;
+    Ok((fields.required("user")?.name()?, person(&fields)?))
+}
+
+/// Reads the fields of a person. A field that is left out is not said.
+pub(super) fn person(fields: &Fields<'_>) -> Result<Person, Problem> {
+    let text = |name, check: fn(&str) -> Result<(), String>| {
+        let read = |field: Field<'_>| {
+            let text = field.string()?;
+            check(&text).map(|()| text.into()).map_err(|why| field.refuse(why))
+        };
+        fields.get(name).map(read).transpose()
+    };
+    let attrs = |field: Field<'_>| people::attrs(field.raw().get().to_owned()).map_err(|why| field.refuse(why));
+    let card = Card { name: text("name", people::check_name)?, avatar: text("avatar", people::check_avatar)? };
+    Ok(Person { card, attrs: fields.get("attrs").map(attrs).transpose()? })
+}

@@ -1,0 +1,140 @@
+//! Reactions to an item: given, taken back, listed. A change is durable when it is answered, and to repeat it changes
+//! nothing and succeeds. A reader reacts in its own name, to items that it sees; a backend in the name of any user.
+
+pub(super) mod cursor;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use feedgate_common::around::{Around, Reacted, Reaction, ReactionKind, Unreacted};
+use feedgate_common::{Archive, ItemId, Millis, UserId};
+use serde::Serialize;
+
+use super::access::{Caller, ReaderOrPublisher};
+use super::items::{missing, resolve, resolve_seen, sees};
+use super::names::{intern, user_no};
+use super::problem::{Kind, Problem};
+use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
+use crate::around::{AROUND_MAX, Counts};
+use crate::clock;
+use crate::limits::budget::{ANSWER_BYTES, most};
+
+const LIST_DEFAULT: usize = 100;
+const LIST_MAX: usize = 1000;
+
+/// The most bytes that a line of a list takes in memory, as it was read and as JSON together.
+const LINE_MAX: usize = 1024;
+
+/// What stands around the item after a change.
+#[derive(Serialize)]
+struct Now<'a> {
+    id: ItemId,
+    counts: Counts<'a>,
+    own: &'a [ReactionKind],
+}
+
+/// Answers `PUT /v1/items/{id}/reactions/{kind}/{user}` and gives the reaction.
+pub(super) async fn give(
+    ReaderOrPublisher(caller): ReaderOrPublisher,
+    State(archive): State<Arc<dyn Archive>>,
+    Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    change(caller, &*archive, &which, kind, &user, true).await
+}
+
+/// Answers `DELETE /v1/items/{id}/reactions/{kind}/{user}`. A reader may take back what it gave to an item that it does
+/// not see any more.
+pub(super) async fn take_back(
+    ReaderOrPublisher(caller): ReaderOrPublisher,
+    State(archive): State<Arc<dyn Archive>>,
+    Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
+    _: NoQuery,
+) -> Result<Response, Problem> {
+    change(caller, &*archive, &which, kind, &user, false).await
+}
+
+async fn change(
+    caller: Caller,
+    archive: &dyn Archive,
+    which: &ItemRef,
+    kind: ReactionKind,
+    user: &UserId,
+    on: bool,
+) -> Result<Response, Problem> {
+    caller.may_read(user)?;
+    let reader = caller.reader().cloned();
+    let permit = caller.permit(most(1, ANSWER_BYTES) + AROUND_MAX).await?;
+    let item = resolve(archive, which).await?;
+    let open = sees(reader.as_ref(), archive, item).await?;
+    if !open && (on || !has(archive, item, user, &kind).await?) {
+        return Err(missing(which));
+    }
+    let user = intern(archive, user).await?;
+    let asked = [Reaction { item, kind, user, at: clock::now() }];
+    let changed = if on { archive.react(&asked).await? } else { archive.unreact(&asked).await? };
+    match changed.into_iter().next().expect("the Archive answers each reaction") {
+        Ok(_) => {}
+        Err(Unreacted::NoSuchItem(_)) => return Err(missing(which)),
+        Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),
+    }
+    let now = archive.around(&[item], Some(user)).await?.pop().unwrap_or_default();
+    Ok(permit.answer(&Now { id: item, counts: Counts(&now.counts, now.comments), own: &now.own }))
+}
+
+impl From<Unreacted> for Problem {
+    fn from(refused: Unreacted) -> Self {
+        let kind = match refused {
+            Unreacted::NoSuchItem(_) => Kind::NotFound,
+            Unreacted::TooManyKinds(_) => Kind::Conflict,
+        };
+        Self::new(kind, refused.to_string())
+    }
+}
+
+/// Whether the user has reacted to the item with this kind.
+async fn has(archive: &dyn Archive, item: ItemId, user: &UserId, kind: &ReactionKind) -> Result<bool, Problem> {
+    let Some(user) = user_no(archive, user).await? else { return Ok(false) };
+    let Around { own, .. } = archive.around(&[item], Some(user)).await?.pop().unwrap_or_default();
+    Ok(own.contains(kind))
+}
+
+/// One line of the list.
+#[derive(Serialize)]
+struct Line {
+    user: UserId,
+    kind: ReactionKind,
+    since: Millis,
+}
+
+/// A page of the list, the newest reaction first.
+#[derive(Serialize)]
+struct List {
+    reactions: Vec<Line>,
+    /// The `cursor` of the next page; `None` at the end of the list.
+    next: Option<String>,
+}
+
+/// Answers `GET /v1/items/{id}/reactions` with a page of those who have reacted to the item.
+pub(super) async fn list(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    Segment(which): Segment<ItemRef>,
+    query: Query,
+) -> Result<Response, Problem> {
+    let params = query.only(&["kind", "cursor", "limit"])?;
+    let kind: Option<ReactionKind> = params.parse("kind")?;
+    let wrong = || Problem::parameter("cursor", "cursor must be the \"next\" of an earlier page of this list");
+    let before = params.get("cursor").map(|text| cursor::parse(text).ok_or_else(wrong)).transpose()?;
+    let limit = params.limit(LIST_DEFAULT, LIST_MAX)?;
+    let reader = caller.reader().cloned();
+    let permit = caller.permit(most(1, ANSWER_BYTES) + (limit + 1) * LINE_MAX).await?;
+    let item = resolve_seen(reader.as_ref(), &*archive, &which).await?;
+    // Reading one more than asked shows whether there is a next page.
+    let mut lines = archive.reactions(item, kind.as_ref(), before.as_ref(), limit + 1).await?;
+    let next = (lines.len() > limit).then(|| cursor::text(&lines[limit - 1].place));
+    lines.truncate(limit);
+    let line = |Reacted { user, place }| Line { user, kind: place.kind, since: place.at };
+    Ok(permit.answer(&List { reactions: lines.into_iter().map(line).collect(), next }))
+}

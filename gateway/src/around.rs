@@ -1,0 +1,355 @@
+//! Items with what stands around them, as clients see them: `counts` and `own` beside the fields of the item, where there
+//! are any, and `ref_item` or `ref_gone` at a repost.
+//!
+//! Invariants:
+//! - All items of an answer are joined by one read of the store for originals, if there are reposts, and one for counts,
+//!   however many they are; originals of more than [`FETCH`] items are read in pieces.
+//! - An item around which nothing stands is written as it always was, byte by byte.
+//! - An original is shown without an original of its own.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use feedgate_common::archive::{Items, People, Reactions};
+use feedgate_common::around::{Around, KIND_MAX_BYTES, KINDS_MAX, Original, ReactionKind, Viewer, originals_of};
+use feedgate_common::feed::{Cards, FETCH, people_of};
+use feedgate_common::{Item, ItemId, error};
+use serde::{Serialize, Serializer};
+
+/// The most bytes that what stands around one item takes in JSON: each kind may stand in `counts` and in `own`, and each
+/// of its bytes may be written as two; and the number of comments.
+pub(crate) const AROUND_MAX: usize = KINDS_MAX * (2 * (2 * KIND_MAX_BYTES + 3) + 21) + 40;
+
+/// An item with what stands around it, as one viewer sees it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    item: Arc<Item>,
+    around: Around,
+    /// What a repost shows of its original; `None` for any other item, and for an original.
+    original: Option<ShownOriginal>,
+}
+
+#[derive(Debug)]
+enum ShownOriginal {
+    Here(Box<Shown>),
+    Gone,
+}
+
+impl Shown {
+    /// The item without what stands around it.
+    pub(crate) fn item(&self) -> &Item {
+        &self.item
+    }
+
+    /// The original that is shown with it, if there is one.
+    fn original(&self) -> Option<&Shown> {
+        match &self.original {
+            Some(ShownOriginal::Here(original)) => Some(original),
+            Some(ShownOriginal::Gone) | None => None,
+        }
+    }
+
+    /// About how many bytes it takes in an answer.
+    fn bytes(&self) -> usize {
+        let kinds = self.around.counts.iter().map(|(kind, _)| kind).chain(&self.around.own);
+        let comments = if self.around.comments > 0 { 40 } else { 0 };
+        let own = self.item.body.get().len() + kinds.map(|kind| kind.as_str().len() + 24).sum::<usize>() + comments;
+        own + self.original().map_or(0, Self::bytes)
+    }
+}
+
+/// Joins items with what stands around them, in their order: all of them, or the first ones that fit into an answer that
+/// ends once it holds `cut` bytes; at least one, if there is one. Makes no read if there are no items.
+pub(crate) async fn join(
+    archive: &(impl Items + Reactions + ?Sized),
+    viewer: Viewer,
+    mut items: Vec<Arc<Item>>,
+    cut: usize,
+) -> error::Result<Vec<Shown>> {
+    if items.is_empty() {
+        return Ok(vec![]);
+    }
+    let (mut originals, mut read, mut bytes) = (HashMap::new(), 0, 0);
+    for piece in items.chunks(FETCH) {
+        if bytes >= cut {
+            break;
+        }
+        let found = originals_of(archive, piece, viewer).await?;
+        let shown = piece.iter().filter_map(|item| here(found.get(&item.repost_of?)));
+        bytes += piece.iter().chain(shown).map(|item| item.body.get().len()).sum::<usize>();
+        read += piece.len();
+        originals.extend(found);
+    }
+    items.truncate(read);
+    let shown = items.iter().chain(originals.values().filter_map(|original| here(Some(original))));
+    let ids = Vec::from_iter(shown.map(|item| item.id).collect::<BTreeSet<ItemId>>());
+    let around = archive.around(&ids, viewer.user()).await?;
+    let around: HashMap<ItemId, Around> = ids.into_iter().zip(around).collect();
+    let show = |item: Arc<Item>, original| {
+        let around = around.get(&item.id).cloned().unwrap_or_default();
+        Shown { item, around, original }
+    };
+    let original = |of: ItemId| match here(originals.get(&of)) {
+        Some(item) => ShownOriginal::Here(Box::new(show(item.clone(), None))),
+        None => ShownOriginal::Gone,
+    };
+    let mut shown: Vec<Shown> = items
+        .into_iter()
+        .map(|item| {
+            let original = item.repost_of.map(original);
+            show(item, original)
+        })
+        .collect();
+    shown.truncate(fits(&shown, cut));
+    Ok(shown)
+}
+
+/// The item of an original that is shown.
+fn here(original: Option<&Original>) -> Option<&Arc<Item>> {
+    match original {
+        Some(Original::Shown(item)) => Some(item),
+        Some(Original::Gone) | None => None,
+    }
+}
+
+/// What is to be shown of the authors of `items` and of their originals: one read, and none if there are no items.
+pub(crate) async fn authors_of(people: &(impl People + ?Sized), items: &[Shown]) -> error::Result<Cards> {
+    let all = items.iter().flat_map(|shown| [Some(shown), shown.original()]).flatten();
+    people_of(people, &Vec::from_iter(all.map(|shown| shown.item.clone()))).await
+}
+
+/// What is to be shown of the authors of the originals in `items`: one read, and none if there are no originals.
+pub(crate) async fn authors_of_originals(people: &(impl People + ?Sized), items: &[Shown]) -> error::Result<Cards> {
+    let originals: Vec<Arc<Item>> = items.iter().filter_map(|shown| Some(shown.original()?.item.clone())).collect();
+    people_of(people, &originals).await
+}
+
+/// How many of the first items an answer takes that ends once it holds `cut` bytes; at least one, if there is one.
+fn fits(items: &[Shown], cut: usize) -> usize {
+    let mut bytes = 0;
+    let begun = |item: &&Shown| {
+        let begins = bytes < cut;
+        bytes += item.bytes();
+        begins
+    };
+    items.iter().take_while(begun).count()
+}
+
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if self.around.is_empty() && self.original.is_none() {
+            return self.item.serialize(s);
+        }
+        let Self { item, around: Around { counts, own, comments }, original } = self;
+        let ref_gone = matches!(original, Some(ShownOriginal::Gone));
+        Joined { item, counts: Counts(counts, *comments), own, ref_item: self.original(), ref_gone }.serialize(s)
+    }
+}
+
+/// An item around which something stands.
+#[derive(Serialize)]
+struct Joined<'a> {
+    #[serde(flatten)]
+    item: &'a Item,
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    counts: Counts<'a>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    own: &'a [ReactionKind],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ref_item: Option<&'a Shown>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    ref_gone: bool,
+}
+
+/// The name of the number of comments among the counts. No kind of reaction has it.
+const COMMENTS: &str = "comments";
+
+/// Counts of reactions by kind, and the number of comments, as an object: `{"like": 3, "comments": 2}`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts<'a>(pub(crate) &'a [(ReactionKind, u64)], pub(crate) u64);
+
+impl Counts<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty() && self.1 == 0
+    }
+}
+
+impl Serialize for Counts<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let comments = (self.1 > 0).then_some((COMMENTS, &self.1));
+        s.collect_map(self.0.iter().map(|(kind, count)| (kind.as_str(), count)).chain(comments))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use feedgate_common::around::{Place, Reacted, Reaction, Unreacted};
+    use feedgate_common::error::Result;
+    use feedgate_common::{Body, DisplayKey, FeedId, Millis, UserNo};
+
+    use super::*;
+
+    /// A store that counts its reads. In it users 1 and 2 like every item with an even id, and each item with an id of
+    /// 1000 or more lives.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    #[async_trait]
+    impl Items for Counting {
+        async fn items(&self, _: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+            unreachable!("items are in hand")
+        }
+        async fn originals(&self, ids: &[ItemId], _: Viewer) -> Result<Vec<Option<Arc<Item>>>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(ids.iter().map(|id| (id.0 >= 1000).then(|| item(id.0))).collect())
+        }
+        async fn published(&self, _: &[ItemId]) -> Result<Vec<Option<Millis>>> {
+            unreachable!("no time is asked for")
+        }
+        async fn item_by_foreign_id(&self, _: &str) -> Result<Option<ItemId>> {
+            unreachable!("no key is asked for")
+        }
+        async fn profile(&self, _: UserNo, _: FeedId, _: Option<DisplayKey>, _: usize) -> Result<Vec<DisplayKey>> {
+            unreachable!("no profile is asked for")
+        }
+        async fn addressed(&self, _: UserNo, _: &[ItemId]) -> Result<Vec<ItemId>> {
+            unreachable!("what a viewer may see is the rule of originals")
+        }
+    }
+
+    #[async_trait]
+    impl Reactions for Counting {
+        async fn react(&self, _: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
+            unreachable!("nothing is written")
+        }
+        async fn unreact(&self, _: &[Reaction]) -> Result<Vec<std::result::Result<bool, Unreacted>>> {
+            unreachable!("nothing is written")
+        }
+        async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            let like = || "like".parse::<ReactionKind>().unwrap();
+            let own = if viewer == Some(UserNo(1)) { vec![like()] } else { vec![] };
+            let liked = Around { counts: vec![(like(), 2)], own, comments: 0 };
+            Ok(items.iter().map(|id| if id.0 % 2 == 0 { liked.clone() } else { Around::default() }).collect())
+        }
+        async fn reactions(
+            &self,
+            _: ItemId,
+            _: Option<&ReactionKind>,
+            _: Option<&Place>,
+            _: usize,
+        ) -> Result<Vec<Reacted>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(vec![])
+        }
+        async fn reacted_item(&self, _: Option<ItemId>) -> Result<Option<ItemId>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(None)
+        }
+    }
+
+    fn item(id: u64) -> Arc<Item> {
+        Arc::new(Item {
+            id: ItemId(id),
+            author: "ann".parse().unwrap(),
+            author_no: UserNo(7),
+            kind: None,
+            foreign_id: None,
+            repost_of: None,
+            body: Body::parse(r#"{"b":[1, 2]}"#.to_owned()).unwrap(),
+            published_at: 1,
+            rank: 1,
+            direct: false,
+            version: 1,
+            outbox_seq: 1,
+        })
+    }
+
+    const BOB: Viewer = Viewer::User(Some(UserNo(1)));
+
+    fn repost(id: u64, of: u64) -> Arc<Item> {
+        Arc::new(Item { repost_of: Some(ItemId(of)), ..Item::clone(&item(id)) })
+    }
+
+    #[tokio::test]
+    async fn s8_twenty_reposts_are_joined_by_as_many_reads_as_one() {
+        for count in [1, 20, FETCH as u64] {
+            let store = Counting::default();
+            let items = (1..=count).map(|id| repost(id, 1000 + id)).collect();
+            assert_eq!(join(&store, BOB, items, usize::MAX).await.unwrap().len() as u64, count);
+            assert_eq!(store.0.load(Ordering::SeqCst), 2, "one read for originals, and one for counts");
+        }
+        let store = Counting::default();
+        // Nobody likes an item with an odd id, so all of them take the same number of bytes.
+        let all = (1..=100).map(|nth| repost(2 * nth - 1, 999 + 2 * nth)).collect();
+        let shown = join(&store, BOB, all, 3 * item(1).body.get().len()).await.unwrap();
+        assert_eq!(shown.len(), 2, "an original counts as what it takes: two reposts have four bodies");
+        assert_eq!(store.0.load(Ordering::SeqCst), 2, "no originals are read of what no longer fits");
+    }
+
+    #[tokio::test]
+    async fn s8_a_repost_shows_its_original_with_its_counts_one_level_deep() {
+        let store = Counting::default();
+        let shown = join(&store, BOB, vec![repost(1, 1000), repost(3, 5)], usize::MAX).await.unwrap();
+        let json = |at: usize| serde_json::to_value(&shown[at]).unwrap();
+        let original = &json(0)["ref_item"];
+        assert_eq!((&json(0)["ref"], &original["id"]), (&"1000".into(), &"1000".into()));
+        assert_eq!((&original["counts"]["like"], &original["own"][0]), (&2.into(), &"like".into()));
+        assert_eq!((json(0).get("ref_gone"), json(0).get("counts")), (None, None));
+        assert_eq!((json(1).get("ref_item"), &json(1)["ref_gone"]), (None, &true.into()));
+        let text = serde_json::to_string(&shown[0]).unwrap();
+        assert_eq!(text.matches(r#""body":{"b":[1, 2]}"#).count(), 2, "both bodies are as they were published: {text}");
+        let deeper = Shown { item: repost(1000, 1001), around: Around::default(), original: None };
+        let deeper = serde_json::to_value(&deeper).unwrap();
+        assert_eq!((&deeper["ref"], deeper.get("ref_item"), deeper.get("ref_gone")), (&"1001".into(), None, None));
+    }
+
+    #[tokio::test]
+    async fn s2_twenty_items_are_joined_by_as_many_reads_as_one() {
+        for count in [1, 20, 100] {
+            let store = Counting::default();
+            let shown = join(&store, BOB, (1..=count).map(item).collect(), usize::MAX).await.unwrap();
+            assert_eq!((shown.len() as u64, store.0.load(Ordering::SeqCst)), (count, 1));
+        }
+        let store = Counting::default();
+        assert!(join(&store, Viewer::Backend, vec![], usize::MAX).await.unwrap().is_empty());
+        assert_eq!(store.0.load(Ordering::SeqCst), 0, "nothing is read for nothing");
+    }
+
+    #[tokio::test]
+    async fn s2_counts_and_own_stand_beside_the_item_and_nothing_where_there_are_none() {
+        let shown = join(&Counting::default(), BOB, vec![item(1), item(2)], usize::MAX).await.unwrap();
+        let alone = serde_json::to_string(&*item(1)).unwrap();
+        assert_eq!(serde_json::to_string(&shown[0]).unwrap(), alone);
+        let joined = serde_json::to_string(&shown[1]).unwrap();
+        assert!(joined.ends_with(r#","counts":{"like":2},"own":["like"]}"#), "{joined}");
+        assert!(joined.contains(r#""body":{"b":[1, 2]}"#), "the body is as it was published: {joined}");
+        let others =
+            join(&Counting::default(), Viewer::User(Some(UserNo(2))), vec![item(2)], usize::MAX).await.unwrap();
+        assert!(serde_json::to_string(&others).unwrap().ends_with(r#","counts":{"like":2}}]"#));
+    }
+
+    #[test]
+    fn s3_the_number_of_comments_stands_among_the_counts() {
+        let like = || "like".parse::<ReactionKind>().unwrap();
+        let of = |counts, comments| {
+            let around = Around { counts, own: vec![], comments };
+            serde_json::to_value(Shown { item: item(1), around, original: None }).unwrap()["counts"].take()
+        };
+        assert_eq!(of(vec![(like(), 2)], 3), serde_json::json!({"like": 2, "comments": 3}));
+        assert_eq!(of(vec![], 1), serde_json::json!({"comments": 1}));
+        assert_eq!(of(vec![], 0), serde_json::Value::Null);
+    }
+
+    #[test]
+    fn an_answer_ends_before_the_first_item_that_no_longer_fits() {
+        let one = |id| Shown { item: item(id), around: Around::default(), original: None };
+        let all = [one(1), one(2), one(3)];
+        let bytes = all[0].bytes();
+        assert_eq!([1, bytes, bytes + 1, 3 * bytes].map(|cut| fits(&all, cut)), [1, 1, 2, 3]);
+        assert_eq!(fits(&[], 1), 0);
+    }
+}

@@ -1,0 +1,86 @@
+//! TLS of a port: a certificate with its key, and the handshake.
+//!
+//! Invariants: TLS 1.2 and 1.3 alone; the only protocol inside is `http/1.1`. A new certificate holds for connections
+//! that come after it, and ends none. Sessions are resumed by tickets that only this process can open, so a node keeps
+//! nothing for a device that has gone.
+
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{self, ServerConfig};
+
+use crate::net::maybe_tls::MaybeTls;
+
+/// Why a certificate and a key cannot be used. The text says what is wrong and with which of the two.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// The text of the certificate cannot be read as PEM, or holds none.
+    #[error("the certificate is not right: {0}")]
+    Certificate(String),
+    /// The text of the key cannot be read as PEM, or holds none.
+    #[error("the key is not right: {0}")]
+    Key(String),
+    /// The certificate and the key do not belong together, or cannot be used for TLS.
+    #[error("the certificate and the key cannot be used together: {0}")]
+    Pair(rustls::Error),
+    /// The system gives no random bytes for the secret of tickets.
+    #[error("no tickets can be made: {0}")]
+    Tickets(rustls::Error),
+}
+
+/// What a port serves TLS with. Its clones are one, so that a new certificate reaches every port.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ArcSwap<ServerConfig>>,
+    /// Makes tickets. It outlives a certificate, so that a session is resumed also after a new one.
+    tickets: Arc<dyn ProducesTickets>,
+}
+
+impl Tls {
+    /// TLS with a certificate and its key, both as PEM. The certificate is followed by those of the authorities between
+    /// it and a root that clients trust.
+    pub fn new(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let tickets = ring::Ticketer::new().map_err(TlsError::Tickets)?;
+        let config = config(certificate, key, &tickets)?;
+        Ok(Self { config: Arc::new(ArcSwap::from_pointee(config)), tickets })
+    }
+
+    /// Replaces certificate and key for connections that come from now on. If they are not right, the old ones stay.
+    pub fn replace(&self, certificate: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        self.config.store(Arc::new(config(certificate, key, &self.tickets)?));
+        Ok(())
+    }
+
+    /// Does the handshake. The caller bounds its time; dropping the future ends the connection.
+    pub(crate) async fn accept(&self, tcp: TcpStream) -> io::Result<MaybeTls> {
+        let acceptor = TlsAcceptor::from(self.config.load_full());
+        Ok(MaybeTls::encrypted(acceptor.accept(tcp).await?))
+    }
+}
+
+fn config(certificate: &[u8], key: &[u8], tickets: &Arc<dyn ProducesTickets>) -> Result<ServerConfig, TlsError> {
+    let chain = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsError::Certificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsError::Certificate("it holds no section \"BEGIN CERTIFICATE\" of PEM".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| TlsError::Key(error.to_string()))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(TlsError::Pair)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = tickets.clone();
+    Ok(config)
+}

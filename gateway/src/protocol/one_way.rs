@@ -1,0 +1,94 @@
+//! The protocol for a client that only listens: JSON as events of `text/event-stream`, without ids of commands.
+//!
+//! ```text
+//!   data: {"connect":{…}}                              the session has begun
+//!   id: 2:17    data: {"subscribe":{…}}                where the feed begins, and whether a position was recovered
+//!   id: 2:18    data: {"channel":"feed","pub":{…}}     a change
+//!   data: {"disconnect":{…}}                           the session has ended
+//!   :                                                  a ping, which a client skips
+//! ```
+//!
+//! An `id` is a position. An `EventSource` that connects again sends the last one by itself, so it misses nothing.
+
+use std::io::Write;
+
+use feedgate_common::Position;
+use serde::Serialize;
+
+use super::codes::{Close, Refusal};
+use super::json;
+use super::reply::{Reply, Subscribed, Wrong};
+
+/// Our ping: a comment, which no client sees as an event.
+pub(super) const PING: &[u8] = b":\n\n";
+
+/// Appends the event of a result; nothing for the results of commands that such a client cannot send.
+pub(super) fn result(out: &mut Vec<u8>, reply: &Reply) {
+    match reply {
+        Reply::Connect(connected) => event(out, "connect", connected),
+        Reply::Subscribe(opened, sight, _) => {
+            id(out, opened.position);
+            event(out, "subscribe", &Subscribed::of(opened, *sight, None));
+        }
+        _ => {}
+    }
+}
+
+/// Appends the event of a refusal.
+pub(super) fn error(out: &mut Vec<u8>, refusal: &Refusal) {
+    event(out, "error", &Wrong::from(refusal));
+}
+
+/// Appends the event of one change. `channel` is the name of a feed: nothing in it needs an escape.
+pub(super) fn push(out: &mut Vec<u8>, channel: &str, at: Position, change: &[u8]) {
+    id(out, at);
+    publication(out, channel, at.offset, change);
+}
+
+/// Appends an event of a channel without an id. With the offset 0 it is no change of the log.
+pub(super) fn publication(out: &mut Vec<u8>, channel: &str, offset: u64, data: &[u8]) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, r#"data: {{"channel":"{channel}","pub":"#);
+    json::publication(out, offset, data);
+    out.extend_from_slice(b"}\n\n");
+}
+
+/// Appends the event that ends the session. Nothing in `reason` needs an escape.
+pub(super) fn disconnect(out: &mut Vec<u8>, close: Close, reason: &str) {
+    let code = close.code();
+    let _ = write!(out, "data: {{\"disconnect\":{{\"code\":{code},\"reason\":\"{reason}\"}}}}\n\n");
+}
+
+fn id(out: &mut Vec<u8>, at: Position) {
+    let _ = writeln!(out, "id: {}:{}", at.epoch, at.offset);
+}
+
+fn event(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
+    let _ = write!(out, r#"data: {{"{key}":"#);
+    serde_json::to_writer(&mut *out, value).expect("our own values serialize, and a Vec takes all");
+    out.extend_from_slice(b"}\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::Epoch;
+
+    use super::super::reply::Opened;
+    use super::*;
+
+    #[test]
+    fn each_event_ends_and_a_position_is_its_id() {
+        let at = Position { epoch: Epoch(2), offset: 17 };
+        let mut out = Vec::new();
+        result(&mut out, &Reply::Subscribe(Opened { position: at, was_recovering: true, recovered: true }, None, None));
+        push(&mut out, "feed", Position { offset: 18, ..at }, br#"{"op":"forget","author":"bob"}"#);
+        disconnect(&mut out, Close::Expired, "expired");
+        let text = String::from_utf8(out).unwrap();
+        let events: Vec<&str> = text.split_terminator("\n\n").collect();
+        assert!(events[0].starts_with("id: 2:17\ndata: {\"subscribe\":{"), "{text}");
+        let pushed = r#"data: {"channel":"feed","pub":{"offset":18,"data":{"op":"forget","author":"bob"}}}"#;
+        assert_eq!(events[1], format!("id: 2:18\n{pushed}"));
+        assert_eq!(events[2], r#"data: {"disconnect":{"code":3005,"reason":"expired"}}"#);
+        assert_eq!(events.len(), 3);
+    }
+}

@@ -1,0 +1,82 @@
+//! The id of a request: the caller's own from `X-Request-Id`, or a fresh one. The answer has it, and each log line that is
+//! written for the request.
+//!
+//! Invariant: an id is 1 to [`MAX`] visible ASCII characters, so it breaks no line of a log and looks like no other field.
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tracing::Span;
+
+use super::stream::number;
+
+/// The header of the request and of the answer.
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The most bytes of an id that a caller may choose.
+const MAX: usize = 128;
+
+/// The id of one request.
+pub(super) struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The id that the request names. Without one, or with one that is not usable, or with two: a fresh one, 32
+    /// hexadecimal digits.
+    pub(super) fn of(request: &HeaderMap) -> Self {
+        let mut named = request.get_all(HEADER).iter();
+        let only = named.next().filter(|_| named.next().is_none());
+        Self(only.filter(|id| is_usable(id.as_bytes())).cloned().unwrap_or_else(fresh))
+    }
+
+    /// The span of all that is done for the request. Its level lets it stand around lines of every level.
+    pub(super) fn span(&self) -> Span {
+        let id = self.0.to_str().expect("visible ASCII is text");
+        tracing::error_span!("request", request_id = %id)
+    }
+
+    /// Puts the id into the head of the answer.
+    pub(super) fn mark(&self, answer: &mut HeaderMap) {
+        answer.insert(HEADER, self.0.clone());
+    }
+}
+
+fn is_usable(id: &[u8]) -> bool {
+    (1..=MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+}
+
+fn fresh() -> HeaderValue {
+    HeaderValue::from_str(&format!("{:032x}", number())).expect("digits are a legal header value")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(named: &[&[u8]]) -> String {
+        let mut request = HeaderMap::new();
+        for id in named {
+            request.append(HEADER, HeaderValue::from_bytes(id).unwrap());
+        }
+        let mut answer = HeaderMap::new();
+        RequestId::of(&request).mark(&mut answer);
+        answer[HEADER].to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn an_id_of_visible_ascii_is_taken_as_it_is_up_to_its_bound() {
+        let longest = "x".repeat(MAX);
+        for id in ["7", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "~!{}=\"'", &longest] {
+            assert_eq!(of(&[id.as_bytes()]), id);
+        }
+    }
+
+    #[test]
+    fn any_other_id_is_ignored_and_a_fresh_one_is_there_each_time() {
+        let too_long = "x".repeat(MAX + 1);
+        let cases: [&[&[u8]]; 7] =
+            [&[], &[b""], &[b"a b"], &[b"a\tb"], &["ä".as_bytes()], &[too_long.as_bytes()], &[b"one", b"two"]];
+        let ids: Vec<String> = cases.iter().map(|named| of(named)).collect();
+        let is_fresh = |id: &String| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
+        assert!(ids.iter().all(is_fresh), "{ids:?}");
+        let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+        assert_eq!(different.len(), cases.len());
+    }
+}

@@ -1,0 +1,103 @@
+//! Calls that come as messages: they do what the requests do that they stand for, once, and are refused in the same words.
+
+use feedgate_common::intake::Answer;
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+fn json_of(answer: &Answer) -> Value {
+    serde_json::from_slice(&answer.body).unwrap_or_default()
+}
+
+fn bodies(server: &Value) -> Vec<&Value> {
+    server["items"].as_array().unwrap().iter().map(|item| &item["body"]).collect()
+}
+
+#[tokio::test]
+async fn a_message_does_what_its_request_does() {
+    let (server, _dir) = Server::start().await;
+    let posted = server.message("publish", &[], r#"{"author":"ann","body":1,"foreign_id":"a/b c"}"#).await;
+    let id = json_of(&posted)["id"].as_str().unwrap().to_owned();
+    assert_eq!(posted.status, 201);
+    assert!(posted.headers.contains(&("location".to_owned(), format!("/v1/items/{id}"))), "{:?}", posted.headers);
+    assert_eq!(server.message("follow.bob.ann", &[], "").await.status, 204);
+    let edited = server.message("edit.foreign:a/b c", &[("If-Match", "\"1\"")], r#"{"body":2}"#).await;
+    assert_eq!((edited.status, &json_of(&edited)["body"]), (200, &json!(2)));
+    server.settled().await;
+    let feed = server.get("/v1/users/bob/feed").await.expect(200).json;
+    assert_eq!(bodies(&feed), [&json!(2)]);
+    let unfollowed = server.message("follows", &[], r#"{"ops":[{"op":"unfollow","user":"bob","author":"ann"}]}"#).await;
+    assert_eq!(json_of(&unfollowed)["results"][0]["following"], json!(false));
+    assert_eq!(server.message(&format!("delete.{id}"), &[], "").await.status, 204);
+    server.get(&format!("/v1/items/{id}")).await.expect(404);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn a_message_is_refused_with_the_problem_of_its_request() {
+    let (server, _dir) = Server::start().await;
+    for (subject, request, body) in [
+        ("publish", "POST /v1/items", r#"{"author":"a b","body":1}"#),
+        ("publish", "POST /v1/items", "{"),
+        ("publish", "POST /v1/items", ""),
+        ("batch", "POST /v1/items/batch", r#"{"ops":[]}"#),
+        ("edit.0x", "PATCH /v1/items/0x", r#"{"body":1}"#),
+        ("edit.7", "PATCH /v1/items/7", r#"{"body":1}"#),
+        ("delete.foreign:", "DELETE /v1/items/foreign:", ""),
+        ("follow.a%20b.ann", "PUT /v1/users/a%20b/following/ann", ""),
+        ("follows", "POST /v1/follows/batch", r#"{"ops":[{}],"x":1}"#),
+    ] {
+        let (message, request) = (server.message(subject, &[], body).await, server.call(request, Some(body)).await);
+        assert!(message.status >= 400, "{subject}");
+        assert_eq!((message.status, json_of(&message)), (request.status, request.json), "{subject} {body}");
+    }
+    let no_call = json_of(&server.message("like", &[], "").await);
+    assert_eq!((&no_call["type"], &no_call["status"]), (&json!("/problems/no-such-route"), &json!(404)));
+    let no_key = json_of(&server.message("publish", &[("Nats-Msg-Id", "a b")], "{}").await);
+    assert_eq!((&no_key["type"], &no_key["field"]), (&json!("/problems/bad-header"), &json!("Nats-Msg-Id")));
+    let two = server.message("edit.7", &[("If-Match", "7\n")], r#"{"body":1}"#).await;
+    assert_eq!(json_of(&two)["field"], "If-Match");
+    server.close().await;
+}
+
+#[tokio::test]
+async fn i6_a_message_that_comes_again_makes_no_second_item() {
+    let (server, _dir) = Server::start().await;
+    let key = [("Nats-Msg-Id", "order-7")];
+    let batch = r#"{"ops":[{"author":"ann","body":1},{"author":"ann","body":2,"idempotency_key":"own"}]}"#;
+    let ids =
+        |answer: &Answer| json_of(answer)["results"].as_array().unwrap().iter().map(|r| r["id"].clone()).collect();
+    let first: Vec<Value> = ids(&server.message("batch", &key, batch).await);
+    let again: Vec<Value> = ids(&server.message("batch", &key, batch).await);
+    assert_eq!(first, again);
+    let alone = |key, body| server.message("publish", key, body);
+    assert_eq!(
+        alone(&[("Nats-Msg-Id", "order-7/0")], r#"{"author":"ann","body":1}"#).await.status,
+        200,
+        "by its number"
+    );
+    assert_eq!(alone(&[("Nats-Msg-Id", "own")], r#"{"author":"ann","body":2}"#).await.status, 200, "by its own key");
+    assert_eq!(alone(&key, r#"{"author":"ann","body":3}"#).await.status, 201);
+    assert_eq!(alone(&key, r#"{"author":"ann","body":3}"#).await.status, 200);
+    assert_eq!(alone(&key, r#"{"author":"ann","body":4}"#).await.status, 409);
+    let outbox = server.get("/v1/users/ann/outbox").await.expect(200).json;
+    assert_eq!(bodies(&outbox), [&json!(3), &json!(2), &json!(1)]);
+    server.close().await;
+}
+
+#[tokio::test]
+async fn an_edit_of_a_version_that_comes_again_is_done_and_another_edit_of_it_is_not() {
+    let (server, _dir) = Server::start().await;
+    server.message("publish", &[], r#"{"author":"ann","body":1,"id":"7"}"#).await;
+    let send = async |version: &str, body: &str| {
+        let body = format!("{{\"body\":{body}}}");
+        let answer = server.message("edit.7", &[("If-Match", version)], &body).await;
+        (answer.status, json_of(&answer)["version"].clone())
+    };
+    assert_eq!(send("\"1\"", "2").await, (200, json!(2)));
+    assert_eq!(send("\"1\"", "2").await, (200, json!(2)), "carried out before, with this body");
+    assert_eq!(send("\"1\"", "3").await.0, 412, "another body");
+    assert_eq!(send("\"2\"", "3").await, (200, json!(3)));
+    assert_eq!(send("\"1\"", "3").await.0, 412, "another version");
+    server.close().await;
+}

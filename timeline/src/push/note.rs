@@ -1,0 +1,123 @@
+//! Notes posts for readers who listen and have no session, before the step that brings them.
+//!
+//! Sessions are asked only about readers who listen, and the Archive only about those of them who have none: most steps
+//! ask nobody anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use feedgate_common::archive::{Note, PushNotices};
+use feedgate_common::error::Result;
+use feedgate_common::inboxes::Advance;
+use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, Op, OutboxSeq, Sessions, UserNo, failpoint};
+
+use crate::clock;
+
+/// Stores notes of what readers are to be told.
+pub struct Noter {
+    notices: Arc<dyn PushNotices>,
+    sessions: Arc<dyn Sessions>,
+    debounce: Duration,
+}
+
+impl Noter {
+    /// What is noted is due after `debounce`, unless its reader is in `sessions`.
+    pub fn new(notices: Arc<dyn PushNotices>, sessions: Arc<dyn Sessions>, debounce: Duration) -> Self {
+        Self { notices, sessions, debounce }
+    }
+
+    /// Notes what these steps bring. Asks nothing if nobody listens. Cancelling loses nothing: a note may be repeated.
+    pub(crate) async fn note_steps(&self, steps: impl Iterator<Item = &Advance>, live: OutboxSeq) -> Result<()> {
+        let notes: Vec<Note> = steps.flat_map(|step| notes_of(step, live)).collect();
+        if notes.is_empty() { Ok(()) } else { self.note(notes, None).await }
+    }
+
+    /// Notes what was addressed to the reader up to `upto`, by feed.
+    pub(crate) async fn note_direct(
+        &self,
+        reader: UserNo,
+        upto: DirectSeq,
+        entries: &[(FeedId, Vec<Entry>)],
+    ) -> Result<()> {
+        let notes = entries.iter().filter_map(|(feed, entries)| note_of(InboxKey { reader, feed: *feed }, entries));
+        self.note(notes.collect(), Some((reader, upto))).await
+    }
+
+    async fn note(&self, mut notes: Vec<Note>, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
+        if !notes.is_empty() {
+            let readers: Vec<UserNo> = notes.iter().map(|note| note.key.reader).collect();
+            let mut nodes = self.sessions.nodes(&readers).await?.into_iter();
+            notes.retain(|_| nodes.next().is_none_or(|nodes| nodes.is_empty()));
+        }
+        if !notes.is_empty() || noted.is_some() {
+            let due = clock::after(clock::now(), self.debounce);
+            self.notices.note(&notes, due, noted).await?;
+            failpoint::hit("push-noted");
+        }
+        Ok(())
+    }
+}
+
+/// What a push step brings to those of its recipients who listen. Records beyond `live` were imported.
+fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
+    let adds = step.records.iter().filter(move |record| record.op == Op::Add && record.seq <= live);
+    let listening = step.recipients.iter().filter(|recipient| recipient.listens);
+    listening.filter_map(move |recipient| {
+        let mut brought = adds.clone().filter(|record| record.seq > recipient.from);
+        let (count, newest) = (brought.clone().count(), brought.next_back()?);
+        let key = InboxKey { reader: recipient.reader, feed: step.feed };
+        Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
+    })
+}
+
+/// What is addressed to a reader in one feed, as a note; `None` if there is no item among it.
+fn note_of(key: InboxKey, entries: &[Entry]) -> Option<Note> {
+    let mut adds = entries.iter().filter(|entry| entry.op == Op::Add);
+    let (count, newest) = (adds.clone().count(), adds.next_back()?);
+    Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::archive::Recipient;
+    use feedgate_common::change::Route;
+    use feedgate_common::{Bucket, DisplayKey, ItemId, Progress, Record};
+
+    use super::*;
+
+    fn record(seq: u64, op: Op) -> Record {
+        Record { seq, op, route: Route::Push, feed: FeedId(2), key: DisplayKey { rank: 0, item: ItemId(seq) } }
+    }
+
+    fn recipient(reader: u32, from: u64, listens: bool) -> Recipient {
+        Recipient { reader: UserNo(reader), generation: 1, from, counter: 1, listens }
+    }
+
+    fn step(records: &[Record]) -> Advance {
+        Advance {
+            author: UserNo(9),
+            bucket: Bucket(0),
+            feed: FeedId(2),
+            expected: Progress::at(0),
+            next: Progress::at(9),
+            records: records.to_vec(),
+            recipients: [(1, 0, true), (2, 0, false), (3, 2, true), (4, 7, true)]
+                .map(|(reader, from, listens)| recipient(reader, from, listens))
+                .to_vec(),
+        }
+    }
+
+    #[test]
+    fn each_reader_who_listens_is_told_of_the_newest_item_that_the_step_brings_it() {
+        let step = step(&[record(1, Op::Add), record(2, Op::Add), record(3, Op::Add), record(4, Op::Update)]);
+        let note =
+            |reader, count| Note { key: InboxKey { reader: UserNo(reader), feed: FeedId(2) }, item: ItemId(3), count };
+        assert_eq!(notes_of(&step, 4).collect::<Vec<_>>(), [note(1, 3), note(3, 1)]);
+    }
+
+    #[test]
+    fn nobody_is_told_of_edits_deletes_and_history() {
+        let step = step(&[record(5, Op::Update), record(6, Op::Delete), record(7, Op::Add)]);
+        assert_eq!(notes_of(&step, 6).count(), 0);
+    }
+}

@@ -1,0 +1,513 @@
+//! Readers who are away are told of posts through a courier: once, soon, and again until it has taken them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use feedgate_common::archive::{DeadNotice, Note, Notice, PushDevice, PushNotices, Settled};
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::sessions::{Claim, Claimed, Held, Renewed, SavePosition, SessionInfo, Sessions, Token};
+use feedgate_common::{DeviceId, DirectSeq, FeedId, InboxKey, Millis, Position, Seen, UserNo};
+use feedgate_timeline::push::{Answer, Call, Courier};
+use feedgate_timeline::{Noter, PushSettings, Sender};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::town::{Town, eventually, settings};
+
+const NODE: &str = "n1";
+
+/// Takes every call, or answers as it was told to.
+#[derive(Default)]
+struct Receiver {
+    calls: Mutex<Vec<Call>>,
+    answers: Mutex<VecDeque<Answer>>,
+}
+
+#[async_trait]
+impl Courier for Receiver {
+    async fn call(&self, call: &Call) -> Answer {
+        self.calls.lock().push(call.clone());
+        self.answers.lock().pop_front().unwrap_or(Answer::Took { gone: vec![] })
+    }
+}
+
+impl Receiver {
+    fn will_answer(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.answers.lock().extend(answers);
+    }
+
+    fn ids(&self) -> Vec<String> {
+        self.calls.lock().iter().map(|call| call.id.clone()).collect()
+    }
+
+    /// All notifications of all calls as (user, unread, newest item), by call.
+    fn told(&self) -> Vec<Vec<(String, u64, String)>> {
+        let one = |n: &Value| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&n["user"]), n["unread"].as_u64().unwrap(), text(&n["newest"]["id"]))
+        };
+        let of = |call: &Call| {
+            let body: Value = serde_json::from_str(&call.body).unwrap();
+            let mut all: Vec<_> = body["notifications"].as_array().unwrap().iter().map(one).collect();
+            all.sort();
+            all
+        };
+        self.calls.lock().iter().map(of).collect()
+    }
+}
+
+/// The stores' sessions, with a count of the questions about readers.
+struct Asked {
+    inner: Arc<dyn Sessions>,
+    questions: AtomicUsize,
+}
+
+#[async_trait]
+impl Sessions for Asked {
+    async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        self.inner.claim(claim).await
+    }
+    async fn release(&self, user: UserNo, device: &DeviceId, token: Token) -> Result<()> {
+        self.inner.release(user, device, token).await
+    }
+    async fn revoke(&self, user: UserNo, device: &DeviceId) -> Result<Option<(String, u64)>> {
+        self.inner.revoke(user, device).await
+    }
+    async fn renew(&self, node: &str) -> Result<Renewed> {
+        self.inner.renew(node).await
+    }
+    async fn retire(&self, node: &str) -> Result<()> {
+        self.inner.retire(node).await
+    }
+    async fn confirm(&self, held: Vec<Held>) -> Result<Vec<bool>> {
+        self.inner.confirm(held).await
+    }
+    async fn nodes(&self, users: &[UserNo]) -> Result<Vec<Vec<String>>> {
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        self.inner.nodes(users).await
+    }
+    async fn list(&self, user: UserNo) -> Result<Vec<SessionInfo>> {
+        self.inner.list(user).await
+    }
+    async fn save(&self, positions: Vec<SavePosition>, now: Millis) -> Result<Vec<bool>> {
+        self.inner.save(positions, now).await
+    }
+    async fn position(&self, user: UserNo, device: &DeviceId, feed: FeedId, now: Millis) -> Result<Option<Position>> {
+        self.inner.position(user, device, feed, now).await
+    }
+    async fn ping(&self) -> Result<()> {
+        self.inner.ping().await
+    }
+}
+
+/// The stores' notices, of which the first notes fail.
+struct Failing {
+    inner: Arc<dyn PushNotices>,
+    left: AtomicUsize,
+}
+
+#[async_trait]
+impl PushNotices for Failing {
+    async fn note(&self, notes: &[Note], due: Millis, noted: Option<(UserNo, DirectSeq)>) -> Result<()> {
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            return Err(StoreError::unavailable("it is broken"));
+        }
+        self.inner.note(notes, due, noted).await
+    }
+    async fn take_due(&self, now: Millis, lease_until: Millis, limit: usize) -> Result<Vec<Notice>> {
+        self.inner.take_due(now, lease_until, limit).await
+    }
+    async fn settle(&self, settled: &[Settled], now: Millis) -> Result<()> {
+        self.inner.settle(settled, now).await
+    }
+    async fn dead(&self, after: Option<InboxKey>, limit: usize) -> Result<Vec<DeadNotice>> {
+        self.inner.dead(after, limit).await
+    }
+    async fn retry_dead(&self, reader: Option<UserNo>, now: Millis, limit: usize) -> Result<usize> {
+        self.inner.retry_dead(reader, now, limit).await
+    }
+    async fn forget_dead(&self, reader: Option<UserNo>, limit: usize) -> Result<usize> {
+        self.inner.forget_dead(reader, limit).await
+    }
+}
+
+/// A town with a receiver of its notices.
+struct Away {
+    town: Town,
+    sessions: Arc<Asked>,
+    receiver: Arc<Receiver>,
+    settings: PushSettings,
+    _dir: tempfile::TempDir,
+}
+
+impl Away {
+    async fn open(users: usize, settings: PushSettings) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let town = Town::open(dir.path(), users).await;
+        let sessions = Arc::new(Asked { inner: town.stores.sessions.clone(), questions: AtomicUsize::new(0) });
+        Self { town, sessions, receiver: Arc::default(), settings, _dir: dir }
+    }
+
+    async fn register(&self, user: usize, device: &str) {
+        let device = PushDevice {
+            device: device.parse().unwrap(),
+            platform: "fcm".into(),
+            token: "t".into(),
+            feeds: vec![FeedId::MAIN],
+            since: 1,
+        };
+        assert!(self.town.stores.archive.register(self.town.no(user), device).await.unwrap());
+    }
+
+    /// Works until everything that was accepted is delivered, and noted.
+    async fn deliver(&self) {
+        self.deliver_with(self.town.stores.archive.clone()).await;
+    }
+
+    async fn deliver_with(&self, notices: Arc<dyn PushNotices>) {
+        let noter = Noter::new(notices, self.sessions.clone(), self.settings.debounce);
+        let fan_out = self.town.fan_out().with_noter(noter);
+        let (jobs, doorbell) = (self.town.stores.jobs.clone(), self.town.stores.doorbell.clone());
+        let worker = self.town.worker_of(fan_out, jobs, doorbell, settings());
+        self.town.drained().await;
+        worker.stop().await;
+    }
+
+    /// A sender that runs until it is stopped.
+    fn sender(&self) -> Sending {
+        let (feeds, sessions) = (self.town.feeds(), self.sessions.clone());
+        let sender = Sender::new(feeds, sessions, self.receiver.clone(), self.settings.clone());
+        let stop = CancellationToken::new();
+        let until = stop.clone();
+        Sending { stop, task: tokio::spawn(async move { sender.run(until).await }) }
+    }
+
+    /// Sends until nothing is left to be sent.
+    async fn send(&self) {
+        let sending = self.sender();
+        eventually("no notice is left", async || self.left().await == 0).await;
+        sending.stop().await;
+    }
+
+    /// Notices that are still to be sent, however late. They are taken, and given back at once.
+    async fn left(&self) -> usize {
+        let archive = &self.town.stores.archive;
+        let left = archive.take_due(Millis::MAX - 1, 0, 100).await.unwrap();
+        left.len()
+    }
+
+    async fn told(&self) -> Vec<Vec<(String, u64, String)>> {
+        self.send().await;
+        self.receiver.told()
+    }
+
+    async fn dead(&self) -> Vec<DeadNotice> {
+        self.town.stores.archive.dead(None, 10).await.unwrap()
+    }
+
+    /// The reader connects by this device.
+    async fn connect(&self, user: usize, device: &str) -> Token {
+        let (user, device) = (self.town.no(user), device.parse().unwrap());
+        self.sessions.renew(NODE).await.unwrap();
+        let claim = Claim { user, device, durable: true, node: NODE.to_owned(), connection: 1, since: 1 };
+        self.sessions.claim(claim).await.unwrap().token
+    }
+}
+
+struct Sending {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Sending {
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+/// Due at once, and tried again at once.
+fn at_once() -> PushSettings {
+    PushSettings {
+        debounce: Duration::ZERO,
+        min_interval: Duration::ZERO,
+        retry_first: Duration::from_millis(1),
+        retry_max: Duration::from_millis(1),
+        calls_per_sec: 1000,
+        ..PushSettings::default()
+    }
+}
+
+fn one(user: usize, unread: u64, newest: u64) -> (String, u64, String) {
+    (format!("user-{user}"), unread, newest.to_string())
+}
+
+#[tokio::test]
+async fn a_hundred_posts_become_one_notice_with_the_newest() {
+    let away = Away::open(3, at_once()).await;
+    for reader in [1, 2] {
+        away.town.follow(reader, 0).await;
+    }
+    away.register(1, "phone").await;
+    away.deliver().await;
+    away.town.visit(1).await;
+    for id in 1..=100 {
+        away.town.publish(0, id).await;
+    }
+    away.deliver().await;
+    assert_eq!(away.told().await, [vec![one(1, 100, 100)]]);
+}
+
+#[tokio::test]
+async fn a_reader_without_an_inbox_is_told_of_what_was_noted() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.deliver().await;
+    for id in 1..=3 {
+        away.town.publish(0, id).await;
+    }
+    away.deliver().await;
+    assert_eq!(away.told().await, [vec![one(1, 3, 3)]]);
+}
+
+#[tokio::test]
+async fn readers_without_a_device_cost_no_question_and_no_row() {
+    let away = Away::open(30, at_once()).await;
+    for reader in 1..30 {
+        away.town.follow(reader, 0).await;
+    }
+    away.register(0, "phone").await;
+    away.town.publish(0, 1).await;
+    away.town.publish_to(0, 2, &[3]).await;
+    away.deliver().await;
+    assert_eq!((away.sessions.questions.load(Ordering::Relaxed), away.left().await), (0, 0));
+    away.register(7, "phone").await;
+    away.town.publish(0, 3).await;
+    away.deliver().await;
+    assert_eq!((away.sessions.questions.load(Ordering::Relaxed), away.left().await), (1, 1), "one question for a step");
+}
+
+#[tokio::test]
+async fn a_step_is_not_taken_when_its_notes_cannot_be_stored() {
+    let away = Away::open(3, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.register(2, "phone").await;
+    away.town.publish(0, 1).await;
+    away.town.publish_to(0, 2, &[2]).await;
+    let failing = Failing { inner: away.town.stores.archive.clone(), left: AtomicUsize::new(5) };
+    away.deliver_with(Arc::new(failing)).await;
+    assert_eq!(away.left().await, 2);
+}
+
+#[tokio::test]
+async fn a_reader_who_is_connected_is_not_told() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.connect(1, "web").await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    assert_eq!(away.left().await, 0);
+}
+
+#[tokio::test]
+async fn a_reader_who_comes_before_the_call_is_not_told() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    assert_eq!(away.left().await, 1);
+    away.connect(1, "web").await;
+    assert!(away.told().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_device_has_acknowledged_is_not_told_and_the_rest_is_counted() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.deliver().await;
+    away.town.visit(1).await;
+    for (id, acked, wanted) in [(1, 1, vec![]), (2, 1, vec![vec![one(1, 1, 2)]]), (3, 1, vec![vec![one(1, 2, 3)]])] {
+        away.town.publish(0, id).await;
+        away.deliver().await;
+        let token = away.connect(1, "phone").await;
+        let (user, device) = (away.town.no(1), "phone".parse().unwrap());
+        let position = Position { offset: acked, ..away.town.log(1).await.head };
+        let saved = SavePosition { user, device, token, feed: FeedId::MAIN, position };
+        away.sessions.save(vec![saved], feedgate_now()).await.unwrap();
+        away.sessions.release(user, &"phone".parse().unwrap(), token).await.unwrap();
+        assert_eq!(away.told().await, wanted, "item {id}");
+        away.receiver.calls.lock().clear();
+    }
+}
+
+#[tokio::test]
+async fn what_the_reader_has_seen_on_another_device_is_not_told() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.deliver().await;
+    away.town.visit(1).await;
+    let key = InboxKey::main(away.town.no(1));
+    for (id, seen, wanted) in [(1, 1, vec![]), (2, 1, vec![vec![one(1, 1, 2)]]), (3, 1, vec![vec![one(1, 2, 3)]])] {
+        away.town.publish(0, id).await;
+        away.deliver().await;
+        let nothing = Seen::of_log(None, away.town.log(1).await.head);
+        away.town.stores.archive.see(key, nothing.advanced(seen, None)).await.unwrap();
+        assert_eq!(away.told().await, wanted, "item {id}");
+        away.receiver.calls.lock().clear();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "positions are dated by the clock of the machine")]
+fn feedgate_now() -> Millis {
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    Millis::try_from(now.as_millis()).unwrap()
+}
+
+#[tokio::test]
+async fn what_was_deleted_or_is_not_followed_any_more_is_not_told() {
+    let away = Away::open(4, at_once()).await;
+    for reader in [1, 2, 3] {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+    }
+    away.deliver().await;
+    away.town.visit(3).await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    away.town.unfollow(2, 0).await;
+    away.deliver().await;
+    let mut told = away.told().await.concat();
+    told.sort();
+    assert_eq!(told, [one(1, 1, 1), one(3, 1, 1)]);
+    away.receiver.calls.lock().clear();
+    away.town.publish(0, 2).await;
+    away.deliver().await;
+    away.town.delete(2).await;
+    away.deliver().await;
+    assert_eq!(away.told().await.concat(), [one(3, 1, 1)], "with an inbox, an older item is unread still");
+}
+
+#[tokio::test]
+async fn a_direct_item_is_told_with_and_without_an_inbox_and_once() {
+    let away = Away::open(3, at_once()).await;
+    for reader in [1, 2] {
+        away.register(reader, "phone").await;
+    }
+    away.town.visit(1).await;
+    away.town.publish_to(0, 5, &[1, 2]).await;
+    away.deliver().await;
+    let mut told = away.told().await.concat();
+    told.sort();
+    assert_eq!(told, [one(1, 1, 5), one(2, 1, 5)]);
+    away.town.edit(5).await;
+    away.deliver().await;
+    assert_eq!(away.left().await, 0, "a new version is no news");
+}
+
+#[tokio::test]
+async fn a_call_in_vain_is_repeated_under_its_id_until_it_is_taken() {
+    let away = Away::open(2, at_once()).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    let failed = || Answer::Failed { why: "it is down".to_owned(), after: None };
+    away.receiver.will_answer([failed(), failed()]);
+    assert_eq!(away.told().await.len(), 3);
+    let ids = away.receiver.ids();
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert!(away.dead().await.is_empty());
+}
+
+#[tokio::test]
+async fn after_so_many_calls_in_vain_a_notice_is_dead() {
+    let away = Away::open(2, PushSettings { tries: 3, ..at_once() }).await;
+    away.town.follow(1, 0).await;
+    away.register(1, "phone").await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    away.receiver.will_answer((0..3).map(|n| Answer::Failed { why: format!("no {n}"), after: None }));
+    assert_eq!(away.told().await.len(), 3);
+    let dead = away.dead().await;
+    assert_eq!((dead.len(), &*dead[0].why), (1, "no 2"));
+}
+
+#[tokio::test]
+async fn many_readers_are_told_by_one_call_and_what_is_refused_is_told_one_by_one() {
+    let away = Away::open(5, PushSettings { tries: 1, ..at_once() }).await;
+    for reader in 1..5 {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+    }
+    away.deliver().await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    assert_eq!(away.told().await, [(1..5).map(|reader| one(reader, 1, 1)).collect::<Vec<_>>()]);
+    away.receiver.calls.lock().clear();
+    let refused = || Answer::Refused("the answer is 422".to_owned());
+    away.receiver.will_answer([refused(), Answer::Took { gone: vec![] }, refused()]);
+    away.town.publish(0, 2).await;
+    away.deliver().await;
+    let calls: Vec<usize> = away.told().await.iter().map(Vec::len).collect();
+    assert_eq!(calls, [4, 1, 1, 1, 1]);
+    assert_eq!(away.dead().await.len(), 1, "only the one that is refused by itself");
+}
+
+#[tokio::test]
+async fn a_device_that_is_gone_is_taken_away_unless_it_has_another_token_by_now() {
+    let away = Away::open(3, at_once()).await;
+    for reader in [1, 2] {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+    }
+    away.register(1, "tablet").await;
+    let gone = [(away.town.name(1), "phone"), (away.town.name(2), "nothing"), (away.town.name(0), "phone")];
+    let gone = gone.map(|(user, device)| (user, device.parse().unwrap())).to_vec();
+    away.receiver.will_answer([Answer::Took { gone }]);
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    away.send().await;
+    let of = async |user: usize| {
+        let all = away.town.stores.archive.push_devices(&[away.town.no(user)]).await.unwrap().remove(0);
+        all.into_iter().map(|device| device.device.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!((of(1).await, of(2).await), (vec!["tablet".to_owned()], vec!["phone".to_owned()]));
+    away.town.unfollow(1, 0).await;
+    away.receiver.will_answer([Answer::Gone]);
+    away.town.publish(0, 2).await;
+    away.deliver().await;
+    away.send().await;
+    assert_eq!(of(2).await, Vec::<String>::new(), "410 of a call for one device");
+}
+
+#[tokio::test]
+async fn two_senders_tell_each_reader_once() {
+    let away = Away::open(40, PushSettings { batch: 1, ..at_once() }).await;
+    for reader in 1..40 {
+        away.town.follow(reader, 0).await;
+        away.register(reader, "phone").await;
+    }
+    away.deliver().await;
+    away.town.publish(0, 1).await;
+    away.deliver().await;
+    let both = [away.sender(), away.sender()];
+    eventually("all are told", async || away.receiver.calls.lock().len() >= 39).await;
+    for sender in both {
+        sender.stop().await;
+    }
+    let mut ids = away.receiver.ids();
+    ids.sort();
+    ids.dedup();
+    assert_eq!((ids.len(), away.receiver.ids().len()), (39, 39));
+}
