@@ -35,10 +35,22 @@ impl Deadlines {
         Self { connect, ping, pong, unanswered: 0, slow, expiry, reread, goodbye }
     }
 
-    /// The earliest of all deadlines.
-    pub(crate) fn next(&self) -> u64 {
+    /// The earliest of all deadlines. That for `connect` is left out if `is_connecting`: it has come, and waits for the
+    /// stores.
+    pub(crate) fn next(&self, is_connecting: bool) -> u64 {
         let Self { connect, ping, pong, unanswered: _, slow, expiry, reread, goodbye } = *self;
+        let connect = if is_connecting { NEVER } else { connect };
         connect.min(ping).min(pong).min(slow).min(expiry).min(reread).min(goodbye)
+    }
+
+    /// Whether a deadline has come that holds whatever the peer has sent: one besides those for `connect` and for a pong.
+    pub(crate) fn are_due(&self, now: u64) -> bool {
+        now >= self.slow.min(self.expiry).min(self.reread) || self.is_ping_due(now)
+    }
+
+    /// Whether a ping is to be sent. While a pong is overdue, no further ping is sent.
+    pub(crate) fn is_ping_due(&self, now: u64) -> bool {
+        now >= self.ping && now < self.pong
     }
 
     /// Notes that a ping was sent at `now`, in milliseconds.

@@ -16,6 +16,7 @@
 //!   what that begins with (I18). All of them are counted in the user's share of the node's
 //!   [budget](crate::limits::budget), and while that is full no command is carried out whose reply might have to wait.
 //! - Deadlines are looked at before anything is sent: no frame is sent after the token and its grace.
+//! - A peer is closed for want of a `connect` or a pong only after everything that has come from it was read.
 //! - When a connection ends, its seat is left, its positions are saved and its claim is released. If the task is
 //!   dropped, only the seat is left.
 //!
@@ -172,13 +173,21 @@ impl Connection {
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.slot.register(cx.waker());
         self.transport.link_mut().begin_poll();
+        let mut timer_has_fired = false;
         for _ in 0..ROUNDS {
             match self.round(cx) {
-                Ok(true) => {}
-                Ok(false) if self.poll_timer(cx).is_pending() => return Poll::Pending,
-                Ok(false) => {}
                 Err(end) => return Poll::Ready(end),
+                Ok(true) => continue,
+                Ok(false) => {}
             }
+            // The timer fires after the runtime has asked the kernel what has come. This round has found nothing of it.
+            if timer_has_fired && let Some(close) = self.overdue() {
+                return Poll::Ready(End::Close(close));
+            }
+            if self.poll_timer(cx).is_pending() {
+                return Poll::Pending;
+            }
+            timer_has_fired = true;
         }
         cx.waker().wake_by_ref();
         Poll::Pending
@@ -186,7 +195,7 @@ impl Connection {
 
     /// Ready when a deadline has come.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let due = self.deadlines.next();
+        let due = self.deadlines.next(self.is_connecting());
         let at = if due == NEVER { Instant::now() + Duration::from_secs(3600) } else { self.shared.uptime.at(due) };
         if self.timer.deadline() != at {
             self.timer.as_mut().reset(at);
@@ -249,23 +258,17 @@ impl Connection {
 
     fn keep_deadlines(&mut self) -> Result<bool, End> {
         let now = self.shared.uptime.elapsed_ms();
-        if now < self.deadlines.next() {
+        if !self.deadlines.are_due(now) {
             return Ok(false);
         }
         if now >= self.deadlines.expiry {
             return Err(End::Close(Close::Expired));
         }
-        if now >= self.deadlines.connect {
-            return Err(End::Close(Close::Stale));
-        }
-        if now >= self.deadlines.pong {
-            return Err(End::Close(Close::NoPong));
-        }
         if now >= self.deadlines.slow {
             return Err(End::Close(Close::Slow));
         }
         let settings = &self.shared.settings.now();
-        if now >= self.deadlines.ping {
+        if self.deadlines.is_ping_due(now) {
             self.transport.frame(|out| out.extend_from_slice(self.format.ping()));
             self.deadlines.pinged(now, settings);
             if self.format == Format::OneWay {
@@ -279,6 +282,16 @@ impl Connection {
             self.channels.wake(if round.is_multiple_of(SEEN_EVERY) { Wake::MISSED } else { Wake::LOOK });
         }
         Ok(true)
+    }
+
+    /// The code to close with if the peer has not sent in time what it must send. Call after everything that has come was
+    /// read: a process that stood still for longer than a deadline finds in its sockets what came in time.
+    fn overdue(&self) -> Option<Close> {
+        let now = self.shared.uptime.elapsed_ms();
+        if now >= self.deadlines.connect && !self.is_connecting() {
+            return Some(Close::Stale);
+        }
+        (now >= self.deadlines.pong).then_some(Close::NoPong)
     }
 
     fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {

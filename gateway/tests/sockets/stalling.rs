@@ -1,9 +1,15 @@
 //! A device that stops reading its socket costs a bounded amount and nobody else anything.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
+use feedgate_gateway::Settings;
+
 use super::clock::Clock;
+use super::faults::Weather;
+use super::leasing::{Two, two};
 use super::phone::Next;
 use super::rig::{Rig, within};
 
@@ -134,6 +140,45 @@ async fn a_request_that_never_ends_is_cut_and_so_is_a_socket_that_never_connects
     let mut rest = Vec::new();
     // Whether by a 408 or by an end: it does not hold its socket.
     let _ = within(slow.read_to_end(&mut rest)).await;
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn what_came_in_time_counts_also_if_the_process_stood_still_and_reads_it_late() {
+    let short = |settings: &mut Settings| {
+        (settings.connect_within_secs, settings.ping_interval_secs, settings.pong_within_secs) = (5, 2, 5);
+    };
+    let rig = Rig::with(short).await;
+    let mut phone = rig.socket().await;
+    let clock = Clock::stop();
+    phone.send(rig.connect("ann", Some("phone")).to_string()).await;
+    // Nothing runs before this clock has moved by the whole time.
+    tokio::time::advance(Duration::from_secs(60)).await;
+    drop(clock);
+    assert!(phone.line().await["connect"]["client"].is_string());
+
+    phone.polite = false;
+    assert_eq!(phone.line().await, json!({}), "a ping");
+    let clock = Clock::stop();
+    phone.send("{}").await;
+    tokio::time::advance(Duration::from_secs(60)).await;
+    drop(clock);
+    assert_eq!(phone.line().await, json!({}), "the next ping");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_connect_that_came_in_time_is_answered_however_long_the_stores_take() {
+    let Two { rig, sessions, .. } = two(|settings| settings.connect_within_secs = 1).await;
+    rig.connected("ann", "tablet").await;
+    let clock = Clock::stop();
+    sessions.rest.set(Weather::Hanging);
+    let mut phone = rig.socket().await;
+    phone.send(rig.connect("ann", Some("phone")).to_string()).await;
+    clock.advance(2).await;
+    sessions.rest.set(Weather::Fair);
+    assert!(phone.line().await["connect"]["client"].is_string());
+    drop(clock);
     rig.stop().await;
 }
 
