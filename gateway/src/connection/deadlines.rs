@@ -2,7 +2,11 @@
 //!
 //! Times are milliseconds since the node was made; a deadline that is [`NEVER`] is not set.
 
+use crate::protocol::Close;
 use crate::settings::Settings;
+
+/// A process that notices a deadline so many milliseconds late stood still: it was stopped, or its machine was.
+const STOOD_STILL_MS: u64 = 2000;
 
 /// The value of a deadline that is not set.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -53,6 +57,26 @@ impl Deadlines {
         now >= self.ping && now < self.pong
     }
 
+    /// The code to close with if the peer has not sent in time what it must send: a `connect`, unless `is_connecting`, or a
+    /// pong. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time anew: what it was to answer may have
+    /// left only now.
+    pub(crate) fn overdue(&mut self, now: u64, is_connecting: bool, settings: &Settings) -> Option<Close> {
+        let anew = |secs: u32| now + u64::from(secs) * 1000;
+        if now >= self.connect && !is_connecting {
+            if now < self.connect.saturating_add(STOOD_STILL_MS) {
+                return Some(Close::Stale);
+            }
+            self.connect = anew(settings.connect_within_secs);
+        }
+        if now >= self.pong {
+            if now < self.pong.saturating_add(STOOD_STILL_MS) {
+                return Some(Close::NoPong);
+            }
+            self.pong = anew(settings.pong_within_secs);
+        }
+        None
+    }
+
     /// Notes that a ping was sent at `now`, in milliseconds.
     pub(crate) fn pinged(&mut self, now: u64, settings: &Settings) {
         self.ping = now + u64::from(settings.ping_interval_secs) * 1000;
@@ -68,5 +92,28 @@ impl Deadlines {
         self.pong = if left == 0 { NEVER } else { oldest + u64::from(settings.pong_within_secs) * 1000 };
         self.unanswered = left;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_late_unless_it_is_this_process_that_is_late() {
+        let settings = Settings { connect_within_secs: 10, pong_within_secs: 8, ..Settings::default() };
+        let silent = || Deadlines::until_connect(10_000);
+        assert_eq!(silent().overdue(9_999, false, &settings), None);
+        assert_eq!(silent().overdue(10_000, false, &settings), Some(Close::Stale));
+        assert_eq!(silent().overdue(10_000, true, &settings), None, "the stores are late, not the peer");
+        let mut stopped = silent();
+        assert_eq!(stopped.overdue(12_000, false, &settings), None);
+        assert_eq!(stopped.overdue(22_000, false, &settings), Some(Close::Stale), "it got the time once more");
+
+        let mut pinged = Deadlines::until_connect(NEVER);
+        pinged.pinged(1_000, &settings);
+        assert_eq!(pinged.overdue(8_999, false, &settings), None);
+        assert_eq!(pinged.overdue(12_000, false, &settings), None);
+        assert_eq!(pinged.overdue(20_000, false, &settings), Some(Close::NoPong));
     }
 }

@@ -285,13 +285,10 @@ impl Connection {
     }
 
     /// The code to close with if the peer has not sent in time what it must send. Call after everything that has come was
-    /// read: a process that stood still for longer than a deadline finds in its sockets what came in time.
-    fn overdue(&self) -> Option<Close> {
-        let now = self.shared.uptime.elapsed_ms();
-        if now >= self.deadlines.connect && !self.is_connecting() {
-            return Some(Close::Stale);
-        }
-        (now >= self.deadlines.pong).then_some(Close::NoPong)
+    /// read: a process that stood still for a while finds in its sockets what came in time.
+    fn overdue(&mut self) -> Option<Close> {
+        let (now, is_connecting) = (self.shared.uptime.elapsed_ms(), self.is_connecting());
+        self.deadlines.overdue(now, is_connecting, &self.shared.settings.now())
     }
 
     fn heard(&mut self, incoming: Result<Incoming, Broken>) -> Result<(), End> {
