@@ -19,6 +19,9 @@
 // never has a hole. Ids are 64-bit numbers in strings and are compared as such. A cap and a time to
 // live limit what is shown, not what is kept: an item below the cap moves up when another is deleted.
 //
+// A page says what stands around an item: reactions and comments (`counts`, `own`) and the original of a repost (`ref_item`
+// or `ref_gone`). A pushed change says none of it, so an item that is edited keeps what the last page said.
+//
 // feed.py, go/, java/ and rust/ have this reducer in other languages; feed-vectors.json has the steps that all of them
 // must take alike.
 
@@ -31,6 +34,15 @@ export function newestFirst(a, b) {
   const [x, y] = [BigInt(a.id), BigInt(b.id)];
   return x === y ? 0 : x > y ? -1 : 1;
 }
+
+/** The fields of an item that only pages have. */
+const AROUND = ["counts", "own", "ref_item", "ref_gone"];
+
+/** What the last page said around an item. */
+const around = (item) => Object.fromEntries(AROUND.filter((name) => name in item).map((name) => [name, item[name]]));
+
+/** Who wrote an item, and the original that it reposts. */
+const authors = ({ author, ref_item }) => (ref_item ? [author, ref_item.author] : [author]);
 
 export class Feed {
   /** Changes held at most while page one is being loaded; more would be a reload of its own. */
@@ -104,7 +116,7 @@ export class Feed {
     return this.#all().slice(0, this.#cap).filter(({ published_at }) => !(now - published_at > this.#ttl));
   }
 
-  /** What the last page with an item of this author said of the author. A change that is pushed says nothing of people. */
+  /** What the last page with an item of this author, or with a repost of one, said of the author; a pushed change says nothing. */
   person(author) {
     return this.#people.get(author);
   }
@@ -133,7 +145,7 @@ export class Feed {
 
   #extend({ items, next, people = {} }) {
     for (const item of items) this.#keep(item);
-    for (const { author } of items) {
+    for (const author of items.flatMap(authors)) {
       if (Object.hasOwn(people, author)) this.#people.set(author, people[author]);
       else this.#people.delete(author);
     }
@@ -153,7 +165,8 @@ export class Feed {
     if (op === "add") {
       if (this.#bottom === null || newestFirst(item, this.#bottom) <= 0) this.#keep(item);
     } else if (op === "update") {
-      if (this.#shown.has(item.id)) this.#keep(item);
+      const shown = this.#shown.get(item.id);
+      if (shown !== undefined) this.#keep({ ...around(shown), ...item });
     } else if (op === "delete") {
       this.#shown.delete(item_id);
     } else if (op === "forget") {

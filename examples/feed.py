@@ -6,6 +6,7 @@
     feed.append(page)                          an older page, asked for with the `next` of the last one
     feed.lost()                                the position is gone: changes are held until `reset`
     feed.items(now)                            what to show: (rank, id) descending
+    feed.people.get(author)                    {"name", "avatar"} as the last page had it, or None
     json.dumps(feed.stored()), Feed.restored(object) to keep it between two runs of an app
 
 feed.js explains the rules; the tests hold all reducers to feed-vectors.json.
@@ -14,6 +15,7 @@ feed.js explains the rules; the tests hold all reducers to feed-vectors.json.
 import time
 
 HELD_MAX = 1000  # changes held at most while page one is loading
+AROUND = ("counts", "own", "ref_item", "ref_gone")  # fields of an item that only pages have
 
 
 class FeedGap(Exception):
@@ -32,6 +34,7 @@ class Feed:
         self.cap, self.ttl = cap, ttl
         self.position = None  # {"epoch", "offset"} of the last change taken in, or None
         self.next = None  # the cursor of the next older page; None at the end
+        self.people = {}  # author -> what the last page with an item of the author said of the author
         self._items = {}  # id -> item
         self._bottom = None  # the place of the last item of the last page, unless that was the end
         self._rewritten = 0  # the offset of the newest change that was not an `add`
@@ -42,7 +45,7 @@ class Feed:
         position = page["position"]
         if self._is_of(position["epoch"]) and position["offset"] < self.position["offset"]:
             return False
-        self._items, self._bottom, self._rewritten = {}, None, 0
+        self._items, self.people, self._bottom, self._rewritten = {}, {}, None, 0
         self.position = dict(position)
         self._extend(page)
         held, self._held = self._held, []
@@ -89,7 +92,8 @@ class Feed:
 
     def stored(self):
         """The feed as an object that JSON can hold."""
-        return {"items": self._sorted(), "next": self.next, "position": self.position, "bottom": self._bottom}
+        items, people = self._sorted(), self.people
+        return {"items": items, "next": self.next, "position": self.position, "bottom": self._bottom, "people": people}
 
     @classmethod
     def restored(cls, stored, cap=None, ttl=None):
@@ -97,6 +101,7 @@ class Feed:
         feed = cls(cap, ttl)
         feed._items = {item["id"]: item for item in stored["items"]}
         feed.next, feed.position, feed._bottom = stored["next"], stored["position"], stored["bottom"]
+        feed.people = stored.get("people", {})
         feed._rewritten = feed.position["offset"] if feed.position else 0
         return feed
 
@@ -109,6 +114,8 @@ class Feed:
     def _extend(self, page):
         for item in page["items"]:
             self._keep(item)
+            for of in (item, item.get("ref_item")):
+                self._meet(of, page.get("people", {}))
         self.next = page["next"]
         if self.next is None:
             self._bottom = None
@@ -121,8 +128,10 @@ class Feed:
             if self._bottom is None or place(change["item"]) >= place(self._bottom):
                 self._keep(change["item"])
         elif op == "update":
-            if change["item"]["id"] in self._items:
-                self._keep(change["item"])
+            shown = self._items.get(change["item"]["id"])
+            if shown is not None:
+                around = {name: shown[name] for name in AROUND if name in shown}
+                self._keep({**around, **change["item"]})
         elif op == "delete":
             self._items.pop(change["item_id"], None)
         elif op == "forget":  # items that are addressed to the reader stay
@@ -130,6 +139,15 @@ class Feed:
             self._items = {item["id"]: item for item in kept}
         else:
             raise ValueError(f"a change has op add, update, delete, forget or behind, not {op!r}")
+
+    def _meet(self, item, people):
+        """Keeps what a page says of the author of an item on it, if it has the item."""
+        if item is None:
+            return
+        if item["author"] in people:
+            self.people[item["author"]] = people[item["author"]]
+        else:
+            self.people.pop(item["author"], None)
 
     def _keep(self, item):
         """A page may know a later version than a change that comes after it."""

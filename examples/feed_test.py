@@ -7,7 +7,7 @@ import json
 import pathlib
 import unittest
 
-from feed import Feed, FeedGap
+from feed import AROUND, Feed, FeedGap
 
 VECTORS = json.loads(pathlib.Path(__file__).with_name("feed-vectors.json").read_text("utf-8"))
 
@@ -47,6 +47,8 @@ class Vectors(unittest.TestCase):
                 "answers": answers,
                 "shows": [item["id"] for item in items],
                 "bodies": [item["body"] for item in items],
+                "around": [{name: item[name] for name in AROUND if name in item} for item in items],
+                "people": feed.people,
                 "position": feed.position,
                 "next": feed.next,
             }

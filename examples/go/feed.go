@@ -23,9 +23,10 @@ type Feed struct {
 	Next     *string   // the cursor of the next older page; nil at the end
 
 	items     map[uint64]Item
-	bottom    *place // that of the last item of the last page, unless that was the end
-	rewritten uint64 // the offset of the newest change that was not an `add`
-	held      []held // what came while there was no position
+	people    map[string]Person // as the last page had them, by user
+	bottom    *place            // that of the last item of the last page, unless that was the end
+	rewritten uint64            // the offset of the newest change that was not an `add`
+	held      []held            // what came while there was no position
 }
 
 // Reset starts over from page one, then takes in what came meanwhile. It answers false if the list is newer already.
@@ -34,7 +35,7 @@ func (f *Feed) Reset(page Page) (bool, error) {
 		return false, nil
 	}
 	waiting := f.held
-	*f = Feed{Cap: f.Cap, TTL: f.TTL, Position: &page.Position, items: map[uint64]Item{}}
+	*f = Feed{Cap: f.Cap, TTL: f.TTL, Position: &page.Position, items: map[uint64]Item{}, people: map[string]Person{}}
 	f.extend(page)
 	for _, h := range waiting {
 		if h.epoch != "" && !f.isOf(h.epoch) {
@@ -95,6 +96,12 @@ func (f *Feed) Items(now time.Time) []Item {
 	return slices.DeleteFunc(items, func(i Item) bool { return f.TTL > 0 && now.Sub(time.UnixMilli(i.PublishedAt)) > f.TTL })
 }
 
+// Person answers how the last page with an item of this author, or with a repost of one, showed the author.
+func (f *Feed) Person(author string) (Person, bool) {
+	person, known := f.people[author]
+	return person, known
+}
+
 func (f *Feed) isOf(epoch string) bool { return f.Position != nil && f.Position.Epoch == epoch }
 
 func (f *Feed) sorted() []Item {
@@ -109,6 +116,10 @@ func (f *Feed) sorted() []Item {
 func (f *Feed) extend(page Page) {
 	for _, item := range page.Items {
 		f.keep(item)
+		f.meet(item.Author, page.People)
+		if item.RefItem != nil {
+			f.meet(item.RefItem.Author, page.People)
+		}
 	}
 	f.Next = page.Next
 	if f.Next == nil {
@@ -125,8 +136,10 @@ func (f *Feed) change(change Change) error {
 			f.keep(*change.Item)
 		}
 	case "update":
-		if _, shown := f.items[change.Item.ID]; shown {
-			f.keep(*change.Item)
+		if shown, ok := f.items[change.Item.ID]; ok {
+			item := *change.Item
+			item.around = shown.around
+			f.keep(item)
 		}
 	case "delete":
 		delete(f.items, change.ItemID)
@@ -140,6 +153,15 @@ func (f *Feed) change(change Change) error {
 		return fmt.Errorf("%w, not %q", ErrUnknownOp, change.Op)
 	}
 	return nil
+}
+
+// meet keeps what a page says of the author of an item on it.
+func (f *Feed) meet(author string, people map[string]Person) {
+	if person, known := people[author]; known {
+		f.people[author] = person
+	} else {
+		delete(f.people, author)
+	}
 }
 
 // keep takes an item, unless a page had a later version of it than a change that comes after that page.

@@ -80,14 +80,15 @@ func TestVectors(t *testing.T) {
 
 // see answers all that can be seen of a feed after a step.
 func see(feed *Feed, answers any, now time.Time) map[string]any {
-	shows, bodies := []json.RawMessage{}, []json.RawMessage{}
+	shows, bodies, arounds := []json.RawMessage{}, []json.RawMessage{}, []around{}
 	for _, item := range feed.Items(now) {
 		var fields map[string]json.RawMessage
 		text, _ := json.Marshal(item)
 		_ = json.Unmarshal(text, &fields)
-		shows, bodies = append(shows, fields["id"]), append(bodies, item.Body)
+		shows, bodies, arounds = append(shows, fields["id"]), append(bodies, item.Body), append(arounds, item.around)
 	}
-	return map[string]any{"answers": answers, "shows": shows, "bodies": bodies, "position": feed.Position, "next": feed.Next}
+	return map[string]any{"answers": answers, "shows": shows, "bodies": bodies, "position": feed.Position, "next": feed.Next,
+		"around": arounds, "people": feed.people}
 }
 
 // compare compares what a step wants with what is seen.

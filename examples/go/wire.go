@@ -32,13 +32,30 @@ type Item struct {
 	PublishedAt int64           `json:"published_at"` // Unix time in milliseconds
 	Direct      bool            `json:"direct,omitempty"`
 	Version     uint64          `json:"version"`
+	Ref         string          `json:"ref,omitempty"` // the id of the item that this one reposts
+	around
+}
+
+// around is what pages say of an item besides; a pushed change says none of it.
+type around struct {
+	Counts  map[string]uint64 `json:"counts,omitempty"`   // how many reacted, by kind, and how many comments there are
+	Own     []string          `json:"own,omitempty"`      // the kinds with which the reader has reacted
+	RefItem *Item             `json:"ref_item,omitempty"` // the original of a repost, as it was when the page was read
+	RefGone bool              `json:"ref_gone,omitempty"` // the original of a repost is not to be seen
+}
+
+// Person is how a user is shown.
+type Person struct {
+	Name   string `json:"name,omitempty"`
+	Avatar string `json:"avatar,omitempty"`
 }
 
 // Page is a stretch of a feed in display order.
 type Page struct {
-	Items    []Item   `json:"items"`
-	Next     *string  `json:"next"`
-	Position Position `json:"position"`
+	Items    []Item            `json:"items"`
+	Next     *string           `json:"next"`
+	Position Position          `json:"position"`
+	People   map[string]Person `json:"people"` // by user
 }
 
 // Change is one entry of the change log. Which fields it has depends on Op.
@@ -61,15 +78,16 @@ type held struct {
 
 // stored is how a Feed is kept between two runs of an app.
 type stored struct {
-	Items    []Item    `json:"items"`
-	Next     *string   `json:"next"`
-	Position *Position `json:"position"`
-	Bottom   *place    `json:"bottom"`
+	Items    []Item            `json:"items"`
+	Next     *string           `json:"next"`
+	Position *Position         `json:"position"`
+	Bottom   *place            `json:"bottom"`
+	People   map[string]Person `json:"people"`
 }
 
 // MarshalJSON answers the feed, but for its limits and for what it holds back.
 func (f *Feed) MarshalJSON() ([]byte, error) {
-	return json.Marshal(stored{f.sorted(), f.Next, f.Position, f.bottom})
+	return json.Marshal(stored{f.sorted(), f.Next, f.Position, f.bottom, f.people})
 }
 
 // UnmarshalJSON takes a feed as MarshalJSON wrote it, and keeps the limits.
@@ -81,6 +99,10 @@ func (f *Feed) UnmarshalJSON(text []byte) error {
 	*f = Feed{Cap: f.Cap, TTL: f.TTL, Next: s.Next, Position: s.Position, bottom: s.Bottom, items: map[uint64]Item{}}
 	for _, item := range s.Items {
 		f.items[item.ID] = item
+	}
+	f.people = s.People
+	if f.people == nil {
+		f.people = map[string]Person{}
 	}
 	if s.Position != nil {
 		f.rewritten = s.Position.Offset

@@ -5,10 +5,10 @@ mod stored;
 mod wire;
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub use stored::Stored;
-pub use wire::{Change, Gap, Item, Limits, Page, Place, Position};
+pub use wire::{Around, Change, Gap, Item, Limits, Page, Person, Place, Position};
 
 /// Changes held at most while page one is loading.
 const HELD_MAX: usize = 1000;
@@ -20,6 +20,8 @@ pub struct Feed {
     position: Option<Position>,
     next: Option<String>,
     items: HashMap<String, Item>,
+    /// How authors are shown, as the last page had them.
+    people: BTreeMap<String, Person>,
     /// The place of the last item of the last page, unless that was the end.
     bottom: Option<Place>,
     /// The offset of the newest change that was not an `add`.
@@ -42,6 +44,11 @@ impl Feed {
     /// The cursor of the next older page; none at the end.
     pub fn next(&self) -> Option<&str> {
         self.next.as_deref()
+    }
+
+    /// How the last page with an item of this author, or with a repost of one, showed the author.
+    pub fn person(&self, author: &str) -> Option<&Person> {
+        self.people.get(author)
     }
 
     /// Starts over from page one, then takes in what came meanwhile. False if the list is newer already.
@@ -122,7 +129,13 @@ impl Feed {
         if let Some(last) = page.items.last() {
             self.bottom = Some(last.place.clone());
         }
-        page.items.into_iter().for_each(|item| self.keep(item));
+        for item in page.items {
+            self.meet(&item.author, &page.people);
+            if let Some(original) = &item.around.ref_item {
+                self.meet(&original.author, &page.people);
+            }
+            self.keep(item);
+        }
         self.next = page.next;
         self.bottom.take_if(|_| self.next.is_none());
     }
@@ -133,12 +146,24 @@ impl Feed {
         }
         match change {
             Change::Add { item } if self.bottom.as_ref().is_some_and(|bottom| item.place < *bottom) => {}
-            Change::Update { item } if !self.items.contains_key(item.id()) => {}
-            Change::Add { item } | Change::Update { item } => self.keep(item),
+            Change::Add { item } => self.keep(item),
+            Change::Update { item } => {
+                if let Some(shown) = self.items.get(item.id()) {
+                    self.keep(Item { around: shown.around.clone(), ..item });
+                }
+            }
             Change::Delete { item_id } => drop(self.items.remove(&item_id)),
             Change::Forget { author } => self.items.retain(|_, item| item.author != author || item.direct),
             Change::Behind | Change::Seen { .. } => {}
         }
+    }
+
+    /// Keeps what a page says of the author of an item on it.
+    fn meet(&mut self, author: &str, people: &BTreeMap<String, Person>) {
+        match people.get(author) {
+            Some(person) => self.people.insert(author.to_owned(), person.clone()),
+            None => self.people.remove(author),
+        };
     }
 
     /// A page may know a later version than a change that comes after it.

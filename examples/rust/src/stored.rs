@@ -1,8 +1,10 @@
 //! A feed between two runs of an app.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Feed, Item, Limits, Place, Position};
+use crate::{Feed, Item, Limits, Person, Place, Position};
 
 /// How a feed is kept between two runs of an app.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -11,20 +13,23 @@ pub struct Stored {
     next: Option<String>,
     position: Option<Position>,
     bottom: Option<Place>,
+    #[serde(default)]
+    people: BTreeMap<String, Person>,
 }
 
 impl Feed {
     /// A feed as [`Self::stored`] gave it.
     pub fn restored(limits: Limits, stored: Stored) -> Self {
-        let Stored { items, next, position, bottom } = stored;
+        let Stored { items, next, position, bottom, people } = stored;
         let rewritten = position.as_ref().map_or(0, |position| position.offset);
         let items = items.into_iter().map(|item| (item.id().to_owned(), item)).collect();
-        Self { limits, position, next, items, bottom, rewritten, held: Vec::new() }
+        Self { limits, position, next, items, people, bottom, rewritten, held: Vec::new() }
     }
 
     /// The feed as it is kept between two runs of an app.
     pub fn stored(&self) -> Stored {
         let items = self.sorted().into_iter().cloned().collect();
-        Stored { items, next: self.next.clone(), position: self.position.clone(), bottom: self.bottom.clone() }
+        let (position, bottom, people) = (self.position.clone(), self.bottom.clone(), self.people.clone());
+        Stored { items, next: self.next.clone(), position, bottom, people }
     }
 }

@@ -1,5 +1,7 @@
 //! What the server sends, and what an app stores, in JSON.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -51,9 +53,40 @@ pub struct Item {
     pub direct: bool,
     /// Counts its edits from 1.
     pub version: u64,
+    /// What only pages say of the item.
+    #[serde(flatten)]
+    pub around: Around,
     /// What else the server says of it, such as its kind.
     #[serde(flatten)]
     pub more: serde_json::Map<String, Value>,
+}
+
+/// What pages say of an item besides; a pushed change says none of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Around {
+    /// How many reacted, by kind, and how many comments there are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
+    /// The kinds with which the reader has reacted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<String>,
+    /// The original of a repost, as it was when the page was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ref_item: Option<Box<Item>>,
+    /// The original of a repost is not to be seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ref_gone: bool,
+}
+
+/// How a user is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Person {
+    /// The name, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where the picture is, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub avatar: Option<String>,
 }
 
 impl Item {
@@ -72,6 +105,9 @@ pub struct Page {
     pub next: Option<String>,
     /// Where the change log stood when the page was read.
     pub position: Position,
+    /// How the authors of the items are shown, and those of reposted originals.
+    #[serde(default)]
+    pub people: BTreeMap<String, Person>,
 }
 
 /// One entry of the change log.

@@ -55,5 +55,8 @@ fn see(feed: &Feed, answers: &Value, now: i64) -> Value {
     let items = feed.items(now);
     let ids: Vec<_> = items.iter().map(|item| item.id()).collect();
     let bodies: Vec<_> = items.iter().map(|item| &item.body).collect();
-    json!({"answers": answers, "shows": ids, "bodies": bodies, "position": feed.position(), "next": feed.next()})
+    let around: Vec<_> = items.iter().map(|item| &item.around).collect();
+    let people = serde_json::to_value(feed.stored()).unwrap()["people"].take();
+    json!({"answers": answers, "shows": ids, "bodies": bodies, "position": feed.position(), "next": feed.next(),
+        "around": around, "people": people})
 }

@@ -18,12 +18,15 @@ public final class Feed {
     private record Held(JsonObject change, long offset, String epoch) {}
 
     private static final int HELD_MAX = 1000;
+    /** The fields of an item that only pages have. */
+    static final List<String> AROUND = List.of("counts", "own", "ref_item", "ref_gone");
     private static final Comparator<JsonObject> NEWEST_FIRST = Comparator.<JsonObject>comparingLong(item -> item.get("rank").getAsLong())
             .thenComparing(item -> item.get("id").getAsBigInteger())
             .reversed();
 
     private final Limits limits;
     private final Map<String, JsonObject> items = new HashMap<>();
+    private final Map<String, JsonObject> people = new HashMap<>(); // author -> name and avatar
     private final Queue<Held> held = new ArrayDeque<>();
     private Position position; // that of the last change taken in; null: page one is missing
     private String next; // the cursor of the next older page; null at the end
@@ -39,6 +42,7 @@ public final class Feed {
         this(limits);
         stored.getAsJsonArray("items").forEach(item -> keep(item.getAsJsonObject()));
         position = stored.get("position").isJsonNull() ? null : Position.of(stored.getAsJsonObject("position"));
+        if (stored.has("people")) people(stored).forEach((user, person) -> people.put(user, person.getAsJsonObject()));
         next = text(stored.get("next"));
         bottom = stored.get("bottom").isJsonNull() ? null : stored.getAsJsonObject("bottom");
         rewritten = position == null ? 0 : position.offset();
@@ -48,11 +52,15 @@ public final class Feed {
 
     public String next() { return next; }
 
+    /** The name and the avatar as the last page with an item of this author, or with a repost of one, had them, or null. */
+    public JsonObject person(String author) { return people.get(author); }
+
     /** Starts over from page one, then takes in what came meanwhile. False if the list is newer already. */
     public boolean reset(JsonObject page) throws FeedGap {
         Position at = Position.of(page.getAsJsonObject("position"));
         if (isOf(at.epoch()) && at.offset() < position.offset()) return false;
         items.clear();
+        people.clear();
         position = at;
         rewritten = 0;
         bottom = null;
@@ -109,6 +117,9 @@ public final class Feed {
         stored.addProperty("next", next);
         stored.add("position", position == null ? JsonNull.INSTANCE : position.toJson());
         stored.add("bottom", bottom);
+        JsonObject known = new JsonObject();
+        people.forEach(known::add);
+        stored.add("people", known);
         return stored;
     }
 
@@ -122,7 +133,13 @@ public final class Feed {
 
     private void extend(JsonObject page) {
         List<JsonElement> older = page.getAsJsonArray("items").asList();
-        for (JsonElement item : older) keep(item.getAsJsonObject());
+        Map<String, JsonElement> told = people(page);
+        for (JsonElement element : older) {
+            JsonObject item = element.getAsJsonObject();
+            keep(item);
+            meet(item, told);
+            if (item.has("ref_item")) meet(item.getAsJsonObject("ref_item"), told);
+        }
         next = text(page.get("next"));
         if (next == null) bottom = null;
         else if (!older.isEmpty()) bottom = older.get(older.size() - 1).getAsJsonObject();
@@ -133,11 +150,30 @@ public final class Feed {
         JsonObject item = change.getAsJsonObject("item");
         switch (change.get("op").getAsString()) {
             case "add" -> { if (bottom == null || NEWEST_FIRST.compare(item, bottom) <= 0) keep(item); }
-            case "update" -> { if (items.containsKey(item.get("id").getAsString())) keep(item); }
+            case "update" -> { if (items.containsKey(item.get("id").getAsString())) keep(withAround(item)); }
             case "delete" -> items.remove(change.get("item_id").getAsString());
             case "forget" -> items.values().removeIf(one -> one.get("author").equals(change.get("author")) && !one.has("direct"));
             default -> throw new IllegalArgumentException("a change has op add, update, delete, forget or behind, not " + change.get("op"));
         }
+    }
+
+    /** The item of a pushed change, with what the last page said around it. */
+    private JsonObject withAround(JsonObject item) {
+        JsonObject shown = items.get(item.get("id").getAsString());
+        JsonObject whole = item.deepCopy();
+        for (String name : AROUND) if (shown.has(name)) whole.add(name, shown.get(name));
+        return whole;
+    }
+
+    /** Keeps what a page says of the author of an item on it. */
+    private void meet(JsonObject item, Map<String, JsonElement> told) {
+        String author = item.get("author").getAsString();
+        if (told.containsKey(author)) people.put(author, told.get(author).getAsJsonObject());
+        else people.remove(author);
+    }
+
+    private static Map<String, JsonElement> people(JsonObject page) {
+        return page.has("people") ? page.getAsJsonObject("people").asMap() : Map.of();
     }
 
     /** A page may know a later version than a change that comes after it. */

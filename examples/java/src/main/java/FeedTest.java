@@ -66,7 +66,17 @@ public final class FeedTest {
         seen.add("bodies", all(items, "body"));
         seen.add("position", feed.position() == null ? JsonNull.INSTANCE : feed.position().toJson());
         seen.addProperty("next", feed.next());
+        JsonArray around = new JsonArray();
+        items.forEach(item -> around.add(around(item)));
+        seen.add("around", around);
+        seen.add("people", feed.stored().get("people"));
         return seen;
+    }
+
+    private static JsonObject around(JsonObject item) {
+        JsonObject around = new JsonObject();
+        for (String name : Feed.AROUND) if (item.has(name)) around.add(name, item.get(name));
+        return around;
     }
 
     private static JsonArray all(List<JsonObject> items, String field) {
