@@ -18,6 +18,7 @@
 //!   Announcements what other programs are told                     relay, HTTP API
 //!   Reactions   who has reacted to which item, and counts          HTTP API, pages, export
 //!   Comments    what users say to items, and how much                HTTP API, export
+//!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
 //!   Status      whether the store answers, counts                  health, statistics
 //! ```
@@ -42,6 +43,7 @@ mod announcements;
 mod comments;
 mod content;
 mod epochs;
+mod erasures;
 mod events;
 mod graph;
 mod items;
@@ -60,6 +62,7 @@ pub use announcements::Announcements;
 pub use comments::Comments;
 pub use content::{Below, Content, EDGE_ADDS_MAX, EDGES_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use epochs::Epochs;
+pub use erasures::{Erasures, Remains};
 pub use events::{Event, Events, Outstanding};
 pub use graph::{Follow, Graph};
 pub use items::Items;
@@ -104,6 +107,7 @@ archive!(
     Announcements,
     Reactions,
     Comments,
+    Erasures,
     Transfer,
     Status
 );

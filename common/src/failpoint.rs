@@ -23,6 +23,8 @@ pub const NAMES: &[&str] = &[
     "catch-up-batch",
     "push-taken",
     "push-called",
+    "erasure-planned",
+    "erasure-carried-out",
 ];
 
 /// Kills this process if the environment variable names this point and its count is reached.

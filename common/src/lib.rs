@@ -7,6 +7,7 @@
 //!   graph                            who follows whom, and who does not want to be seen by whom
 //!   seen                             what a reader has seen of a feed, and what is unread
 //!   notices                          what becomes of a push notification that is still to be told
+//!   erase                            the erasure of a user: stages, pages, and the receipt
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
 //!   jobs, doorbell                   a network may lie between each of them and its caller
@@ -44,6 +45,7 @@ pub mod around;
 pub mod body;
 pub mod change;
 pub mod doorbell;
+pub mod erase;
 pub mod error;
 pub mod explain;
 pub mod failpoint;

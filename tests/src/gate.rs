@@ -16,15 +16,16 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    Announcements, Archive, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Event,
-    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes,
-    Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Revocation,
-    Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    Announcements, Archive, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Erasures,
+    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes,
+    Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Remains,
+    Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
     ReactionKind, Uncommented, Unreacted, Viewer,
 };
+use feedgate_common::erase::{self, Erasure, Mark, Removed, Stage, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::inboxes::{
@@ -391,6 +392,42 @@ impl Comments for Gated<dyn Archive> {
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
         self.gate.wait().await;
         self.store.commented_item(after).await
+    }
+}
+
+#[async_trait]
+impl Erasures for Gated<dyn Archive> {
+    async fn begin_erasure(&self, user: UserNo, now: Millis) -> Result<Erasure> {
+        self.gate.wait().await;
+        self.store.begin_erasure(user, now).await
+    }
+    async fn erasure(&self, id: u64) -> Result<Option<Erasure>> {
+        self.gate.wait().await;
+        self.store.erasure(id).await
+    }
+    async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>> {
+        self.gate.wait().await;
+        self.store.open_erasures(limit).await
+    }
+    async fn move_erasure(&self, id: u64, before: &erase::State, now: &erase::State) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.move_erasure(id, before, now).await
+    }
+    async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces> {
+        self.gate.wait().await;
+        self.store.traces(user, of, after).await
+    }
+    async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()> {
+        self.gate.wait().await;
+        self.store.scrub(user, remains).await
+    }
+    async fn rest(&self, user: UserNo) -> Result<Removed> {
+        self.gate.wait().await;
+        self.store.rest(user).await
+    }
+    async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.forget_rest(user, limit).await
     }
 }
 

@@ -27,7 +27,8 @@ const SEEDS: u64 = 12;
 const STEPS: usize = 400;
 
 /// Passed by connections and by the sender of push notices; the child has none of them.
-const ELSEWHERE: &[&str] = &["catch-up-batch", "push-noted", "push-taken", "push-called"];
+const ELSEWHERE: &[&str] =
+    &["catch-up-batch", "push-noted", "push-taken", "push-called", "erasure-planned", "erasure-carried-out"];
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Step {

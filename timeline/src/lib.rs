@@ -7,6 +7,7 @@
 //!     │              └─▶ finish the event in the Archive ─▶ ack ─▶ behind still? put again, at the end of the queue
 //!   sweep ◀── events of the Archive that nobody has finished
 //!   clean ──▶ inboxes that nobody has read for long
+//!   erase ──▶ users who are to be erased, step by step
 //!   push  ──▶ notices for readers who are away, to a webhook
 //! ```
 //!
@@ -33,6 +34,7 @@ mod clean;
 mod clock;
 mod crew;
 mod dispatch;
+mod erase;
 mod execute;
 pub mod fanout;
 mod metrics;

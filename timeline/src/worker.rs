@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::error::Result;
+use feedgate_common::feed::Eraser;
 use feedgate_common::jobs::{Delivery, Lane};
 use feedgate_common::metrics::Registry;
 use feedgate_common::{Doorbell, Jobs};
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clean::Cleaner;
 use crate::crew::{Crew, Hands, Work};
 use crate::dispatch::Dispatcher;
+use crate::erase::Erasing;
 use crate::execute::Executor;
 use crate::fanout::FanOut;
 use crate::metrics::Metrics;
@@ -50,6 +52,7 @@ pub struct Worker {
     pub(crate) backoff: Backoff,
     sweep: Sweep,
     cleaner: Cleaner,
+    erasing: Erasing,
     in_flight: usize,
     drain: Duration,
     pub(crate) pulse: Arc<Pulse>,
@@ -61,6 +64,7 @@ impl Worker {
     pub fn new(fan_out: FanOut, jobs: Arc<dyn Jobs>, doorbell: Arc<dyn Doorbell>, settings: Settings) -> Self {
         let (archive, inboxes) = (fan_out.archive().clone(), fan_out.inboxes().clone());
         let (pulse, metrics) = (Arc::new(Pulse::default()), Metrics::default());
+        let eraser = Eraser::new(archive.clone(), inboxes.clone());
         let dispatcher = Dispatcher {
             archive: archive.clone(),
             executor: Executor::new(fan_out, doorbell, pulse.clone(), metrics.clone()),
@@ -77,6 +81,7 @@ impl Worker {
                 pulse: pulse.clone(),
             },
             cleaner: Cleaner { inboxes, every: settings.clean_every },
+            erasing: Erasing { eraser, jobs: jobs.clone() },
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
@@ -102,7 +107,8 @@ impl Worker {
     /// Dropping the future loses nothing either: the events of the jobs in flight stay outstanding, and come again when the
     /// stores are next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
-        tokio::join!(self.sweep.run(&shutdown), self.cleaner.run(&shutdown), self.work(&shutdown));
+        let (sweeping, cleaning) = (self.sweep.run(&shutdown), self.cleaner.run(&shutdown));
+        tokio::join!(sweeping, cleaning, self.erasing.run(&shutdown), self.work(&shutdown));
     }
 
     async fn work(&self, shutdown: &CancellationToken) {

@@ -11,6 +11,7 @@
 //!               sight     what is seen, and how much is unread           gateway
 //!   Limit       limit     how much one answer holds                      gateway
 //!               order     the log of a rebuilt inbox                     homes of the Archive
+//!   Eraser      erase     the erasure of a user, step by step            timeline worker
 //! ```
 //!
 //! The rules that carry a record into inboxes (push, follow, direct items) are the worker's: module `fanout` of
@@ -21,6 +22,7 @@
 //! (of deep pages) in [`Pages`]. A process may lose all of it.
 
 mod changes;
+mod erase;
 mod hydrate;
 mod limit;
 mod news;
@@ -35,6 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use changes::Changes;
+pub use erase::{Eraser, traces};
 pub use hydrate::Change;
 pub use limit::{FETCH, Limit, Stretch};
 pub use news::TakenIn;

@@ -23,6 +23,7 @@ mod cors;
 mod dead_notices;
 mod deadline;
 mod devices;
+mod erasures;
 pub(crate) mod events;
 mod explain;
 mod feed;
@@ -182,6 +183,9 @@ const ROUTES: &[Route] = &[
     ("/v1/push/dead/retry", || post(dead_notices::retry)),
     ("/v1/users/{user}/token", || post(token::mint)),
     ("/v1/users/{user}/revoke", || post(token::revoke)),
+    ("/v1/users/{user}/erase", || post(erasures::erase)),
+    ("/v1/users/{user}/export", || get(transfer::of_user)),
+    ("/v1/erasures/{id}", || get(erasures::read)),
     ("/v1/authors/{author}", || get(authors::read).put(authors::classify)),
     ("/v1/import", || post(transfer::import)),
     ("/v1/export", || get(transfer::export)),

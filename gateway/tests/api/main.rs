@@ -17,6 +17,7 @@ mod devices;
 mod direct;
 mod document;
 mod equal_feeds;
+mod erasures;
 mod follows;
 mod hybrid_feed;
 mod items;

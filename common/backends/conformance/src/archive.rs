@@ -5,6 +5,7 @@
 mod announcements;
 mod comments;
 mod direct;
+mod erasures;
 mod events;
 mod everyone;
 mod feeds;
@@ -147,6 +148,12 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
     comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
     comments::s1_comments_outlive_a_restart(&open).await;
+
+    erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
+    erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
+    erasures::who_was_erased_may_begin_anew_under_the_same_number(open("erased-anew").await).await;
+    erasures::an_erasure_goes_through_pages_of_any_length(open("erased-pages").await).await;
+    erasures::what_lives_or_is_of_others_is_not_scrubbed(open("scrubbed").await).await;
 
     reposts::s8_a_repost_keeps_what_it_names_through_edits_and_a_restart(&open).await;
     reposts::s8_what_does_not_live_is_not_reposted(open("not-reposted").await).await;

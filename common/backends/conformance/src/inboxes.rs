@@ -10,7 +10,7 @@ mod builds;
 mod edges;
 mod expiry;
 mod feeds;
-mod naive;
+pub(crate) mod naive;
 mod news;
 mod schedule;
 

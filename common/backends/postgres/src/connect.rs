@@ -46,7 +46,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 9] = [
+const MIGRATIONS: [(i64, &str, &str); 10] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -56,6 +56,7 @@ const MIGRATIONS: [(i64, &str, &str); 9] = [
     (7, "people", include_str!("../migrations/0007_people.sql")),
     (8, "reposts", include_str!("../migrations/0008_reposts.sql")),
     (9, "comments", include_str!("../migrations/0009_comments.sql")),
+    (11, "erasures", include_str!("../migrations/0011_erasures.sql")),
 ];
 
 /// The options with which an Archive connects.

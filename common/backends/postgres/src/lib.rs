@@ -29,6 +29,7 @@ mod announcements;
 mod comments;
 mod connect;
 mod epochs;
+mod erasures;
 mod events;
 mod fault;
 mod feeds;
@@ -51,15 +52,16 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    self, Announcements, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Event, Events,
-    FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes, Outstanding,
-    People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Revocation, Revocations,
-    Settled, Sights, Status, Transfer, Write, Writes, Written, may_be_foreign_id,
+    self, Announcements, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures, Event,
+    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes,
+    Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Remains,
+    Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written, may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
     ReactionKind, Uncommented, Unreacted, Viewer,
 };
+use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::people::{Card, Person};
@@ -436,6 +438,41 @@ impl Comments for PostgresArchive {
 
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
         self.pool.read(work!(|connection| comments::commented_item(connection, after))).await
+    }
+}
+
+#[async_trait]
+impl Erasures for PostgresArchive {
+    async fn begin_erasure(&self, user: UserNo, now: Millis) -> Result<Erasure> {
+        self.pool.write(work!(|connection| erasures::begin(connection, user, now))).await
+    }
+
+    async fn erasure(&self, id: u64) -> Result<Option<Erasure>> {
+        self.pool.read(work!(|connection| erasures::one(connection, id))).await
+    }
+
+    async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>> {
+        self.pool.read(work!(|connection| erasures::open(connection, limit))).await
+    }
+
+    async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool> {
+        self.pool.write(work!(|connection| erasures::go_on(connection, id, before, now))).await
+    }
+
+    async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces> {
+        self.pool.read(work!(|connection| erasures::traces(connection, user, of, after))).await
+    }
+
+    async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()> {
+        self.pool.write(work!(|connection| erasures::scrub(connection, user, remains))).await
+    }
+
+    async fn rest(&self, user: UserNo) -> Result<Removed> {
+        self.pool.read(work!(|connection| erasures::rest(connection, user))).await
+    }
+
+    async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
+        self.pool.write(work!(|connection| erasures::forget(connection, user, limit))).await
     }
 }
 

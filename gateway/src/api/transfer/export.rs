@@ -51,7 +51,7 @@ const LOOK_BACK: OutboxSeq = 64;
 
 /// How far an export is: what comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Cursor {
+pub(super) enum Cursor {
     /// The records of this author after this one.
     Outbox(UserNo, OutboxSeq),
     /// The direct items after this one.
@@ -179,10 +179,11 @@ async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Res
     Ok((lines.0, next))
 }
 
-struct Lines(Vec<u8>);
+/// Lines that are written, as bytes.
+pub(super) struct Lines(pub(super) Vec<u8>);
 
 impl Lines {
-    fn put(&mut self, line: &Out<'_>) {
+    pub(super) fn put(&mut self, line: &Out<'_>) {
         let start = self.0.len();
         serde_json::to_writer(&mut self.0, line).expect("a line is JSON");
         one_line(&mut self.0[start..]);
@@ -190,7 +191,7 @@ impl Lines {
     }
 }
 
-async fn outbox(
+pub(super) async fn outbox(
     archive: &dyn Transfer,
     named: &NamedFeeds,
     author: UserNo,
@@ -261,7 +262,12 @@ async fn direct(archive: &dyn Transfer, after: Option<ItemId>, lines: &mut Lines
     Ok(Cursor::Direct(Some(*last)))
 }
 
-async fn follows(archive: &dyn Transfer, reader: UserNo, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
+pub(super) async fn follows(
+    archive: &dyn Transfer,
+    reader: UserNo,
+    after: UserNo,
+    lines: &mut Lines,
+) -> Result<Cursor> {
     let held = archive.held(reader, Some(after), PIECE).await?;
     let Some(last) = held.last() else {
         let next = archive.users(Some(reader), 1).await?;
@@ -288,7 +294,7 @@ async fn follows(archive: &dyn Transfer, reader: UserNo, after: UserNo, lines: &
 }
 
 /// Writes a line for every shield that the user has up.
-async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Result<Cursor> {
+pub(super) async fn shields(archive: &dyn Transfer, user: UserNo, lines: &mut Lines) -> Result<Cursor> {
     for shield in [Shield::Mute, Shield::Hide, Shield::Block] {
         let mut cursor = None;
         loop {

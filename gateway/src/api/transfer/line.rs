@@ -20,7 +20,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::people::Person;
-use feedgate_common::{Body, Item, ItemId, Millis, UserId, UserNo};
+use feedgate_common::{Body, DeviceId, Item, ItemId, Millis, Position, UserId, UserNo};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -306,6 +306,36 @@ pub(super) enum Out<'a> {
     },
     Cursor {
         cursor: String,
+    },
+    /// A device that push services reach. An import has no such lines, nor those that follow.
+    Device {
+        user: &'a UserId,
+        device: &'a DeviceId,
+        platform: &'a str,
+        push_token: &'a str,
+        feeds: Vec<&'a str>,
+        since: Millis,
+    },
+    Session {
+        user: &'a UserId,
+        device: &'a DeviceId,
+        position: Option<Position>,
+        since: Millis,
+    },
+    Seen {
+        user: &'a UserId,
+        feed: &'a str,
+        position: Position,
+        until: Millis,
+    },
+    Addressed {
+        user: &'a UserId,
+        id: ItemId,
+        author: &'a UserId,
+    },
+    Revoked {
+        user: &'a UserId,
+        before: Millis,
     },
 }
 

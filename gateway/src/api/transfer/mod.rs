@@ -13,12 +13,14 @@ mod comments;
 mod export;
 mod import;
 mod line;
+mod of_user;
 mod patience;
 mod people;
 mod reactions;
 
 pub(super) use export::export;
 pub(super) use import::import;
+pub(super) use of_user::of_user;
 
 /// The media type of an export and of an import's report.
 const NDJSON: &str = "application/x-ndjson";

@@ -16,7 +16,9 @@ use feedgate_common::archive::{Event, Outstanding};
 use feedgate_common::error::Result;
 use feedgate_common::{DirectSeq, Generation, Millis, OutboxSeq, StoreError, UserNo};
 
-use super::tables::{Authors, Counters, CountersRow, DirectHeads, Directs, Due, DueEdges, Edges, Owed, Records};
+use super::tables::{
+    Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Directs, Due, DueEdges, Edges, Owed, Records,
+};
 use crate::view::{Read, Tx, View};
 
 /// The time of an event that was reopened: it is due at once.
@@ -119,14 +121,26 @@ fn finish_direct(tx: &mut Tx<'_>, counters: &mut CountersRow, reader: UserNo, se
     let Some(due) = row.due else { return Ok(()) };
     row.due = None;
     if seq < row.head {
-        let next = tx.get::<Directs>(&(reader, seq + 1))?;
-        let next = next.ok_or_else(|| {
-            StoreError::corrupt(format_args!("reader {}: no record {} below head {}", reader.0, seq + 1, row.head))
+        // An erasure of the reader leaves a gap, behind which it goes on.
+        let next = tx.scan::<Directs>((reader, seq + 1)..=(reader, row.head)).next().transpose()?;
+        let (_, next) = next.ok_or_else(|| {
+            StoreError::corrupt(format_args!("reader {}: no record behind {seq} up to head {}", reader.0, row.head))
         })?;
         row.due = Some(due.max(next.at));
     }
     move_due(tx, counters, Owed::Direct { reader }, due, row.due);
     tx.put::<DirectHeads>(&reader, &row);
+    Ok(())
+}
+
+/// Nothing that is addressed to the reader is outstanding any more.
+pub(super) fn forget_direct(tx: &mut Tx<'_>, reader: UserNo) -> Result<()> {
+    let Some(row) = tx.get::<DirectHeads>(&reader)? else { return Ok(()) };
+    let Some(due) = row.due else { return Ok(()) };
+    let mut counters = tx.get::<Counters>(&())?.unwrap_or_default();
+    move_due(tx, &mut counters, Owed::Direct { reader }, due, None);
+    tx.put::<Counters>(&(), &counters);
+    tx.put::<DirectHeads>(&reader, &DirectHeadRow { due: None, ..row });
     Ok(())
 }
 

@@ -25,6 +25,7 @@ mod any;
 mod comments;
 mod content;
 mod epochs;
+mod erasures;
 mod events;
 mod export;
 mod feeds;

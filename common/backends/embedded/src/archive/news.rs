@@ -259,11 +259,12 @@ fn addressed(
         let ((_, number), row) = row?;
         if row.feed == feed {
             if entries.len() >= limit {
-                break;
+                return Ok(upto);
             }
             entries.push(Entry::direct(row.op, row.author, row.key));
         }
         upto = number;
     }
-    Ok(upto)
+    // An erasure of the reader may have removed the last ones.
+    Ok(head)
 }

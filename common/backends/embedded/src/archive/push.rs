@@ -260,6 +260,17 @@ fn row(tx: &Tx<'_>, key: InboxKey) -> Result<NoticeRow> {
     row.ok_or_else(|| StoreError::corrupt(format_args!("a notice of {key:?} is due and has no row")))
 }
 
+/// Removes all devices and notices of the user.
+pub(super) fn forget_all(tx: &mut Tx<'_>, from: &DueFrom, user: UserNo) -> Result<()> {
+    let devices: Vec<_> = rows_of(tx, user).collect::<Result<_>>()?;
+    devices.into_iter().for_each(|(device, _)| tx.remove::<PushDevices>(&(user, device)));
+    tx.remove::<PushReaders>(&user);
+    let (first, last) = (InboxKey { reader: user, feed: FeedId(0) }, InboxKey { reader: user, ..LAST });
+    let notices: Vec<_> = tx.scan::<PushNotices>(first..=last).collect::<Result<_>>()?;
+    notices.into_iter().for_each(|(key, row)| put(tx, from, key, Some(row), None));
+    take_dead(tx, Some(user), usize::MAX).map(drop)
+}
+
 pub(super) fn settle(tx: &mut Tx<'_>, from: &DueFrom, settled: &[Settled], now: Millis) -> Result<()> {
     for Settled { notice, outcome } in settled {
         let Some(row) = tx.get::<PushNotices>(&notice.key)? else { continue };

@@ -38,6 +38,7 @@
 //!   reacted                               item, user                → with which of these kinds the user has reacted
 //!   reactors                              item, kind, time, user    → who has reacted, by time
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
+//!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
 //! Tags and encodings are the format on disk. A change after which this version cannot read older rows needs another
@@ -53,6 +54,7 @@ mod counters;
 mod directs;
 mod due;
 mod edges;
+mod erasures;
 mod everyones;
 mod feeds;
 mod follow_lists;
@@ -81,6 +83,7 @@ pub(crate) use counters::{Counters, CountersRow};
 pub(crate) use directs::{DirectHeadRow, DirectHeads, DirectRow, DirectShown, Directs, NOBODY, Recipients};
 pub(crate) use due::{Due, DueEdges, Owed};
 pub(crate) use edges::{EdgeRow, Edges};
+pub(crate) use erasures::{ErasureRow, Erasures, OpenErasures};
 pub(crate) use everyones::Everyones;
 pub(crate) use feeds::Feeds;
 pub(crate) use follow_lists::{FollowLine, FollowerList, FollowingList};
@@ -184,6 +187,8 @@ mod tests {
             CommentIds::TAG,
             CommentKeys::TAG,
             CommentEnds::TAG,
+            Erasures::TAG,
+            OpenErasures::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

@@ -1,0 +1,201 @@
+//! Carries out the erasure of a user, step by step: what ordinary writes can remove, they do, so that devices of readers
+//! drop it and counts stay exact. [`crate::erase`] has the rules.
+//!
+//! Nothing here is kept between two steps. A process that dies between any two lines leaves a state from which any other
+//! one goes on.
+
+use std::sync::Arc;
+
+use crate::archive::{Follow, Remains, Write};
+use crate::around::{CommentWrite, Reaction};
+use crate::erase::{Erasure, Mark, Stage, TRACES_MAX, Trace, Traces};
+use crate::error::Result;
+use crate::feed::jobs_of;
+use crate::graph::Shield;
+use crate::jobs::Job;
+use crate::{Archive, FeedId, InboxKey, Inboxes, ItemId, Millis, Op, UserId, UserNo, failpoint};
+
+/// How many records of an outbox one page looks at.
+const RECORDS: usize = 500;
+
+/// How many rows of a kind one step of the last stage removes.
+const ROWS: usize = 500;
+
+/// Carries out erasures over an Archive and its inboxes.
+pub struct Eraser {
+    archive: Arc<dyn Archive>,
+    inboxes: Arc<dyn Inboxes>,
+}
+
+impl Eraser {
+    /// Over the Archive that keeps the erasures, and the inboxes that were built from it.
+    pub fn new(archive: Arc<dyn Archive>, inboxes: Arc<dyn Inboxes>) -> Self {
+        Self { archive, inboxes }
+    }
+
+    /// The erasures that are under way, oldest first, at most `limit`. Fails as the Archive does.
+    pub async fn open(&self, limit: usize) -> Result<Vec<Erasure>> {
+        self.archive.open_erasures(limit).await
+    }
+
+    /// Takes the next step of an erasure at `now` (Unix ms), and answers what its writes leave to be done. If another
+    /// worker was faster, what this one does changes nothing. A failed or dropped step is taken again.
+    pub async fn step(&self, erasure: &Erasure, now: Millis) -> Result<Vec<Job>> {
+        let Erasure { id, user, state, .. } = erasure;
+        if state.is_finished() {
+            return Ok(vec![]);
+        }
+        if state.upto.is_some() {
+            let (jobs, done) = self.carry_out(erasure, now).await?;
+            failpoint::hit("erasure-carried-out");
+            if done {
+                self.archive.move_erasure(*id, state, &state.carried_out(now)).await?;
+            }
+            return Ok(jobs);
+        }
+        let planned = match state.stage {
+            Stage::Rest => state.planned_rest(&self.archive.rest(*user).await?),
+            stage => {
+                let page = traces(&*self.archive, *user, stage, state.after.as_ref()).await?;
+                let planned = state.planned(&page);
+                // A page without traces is carried out already.
+                if page.found.is_empty() { planned.carried_out(now) } else { planned }
+            }
+        };
+        self.archive.move_erasure(*id, state, &planned).await?;
+        failpoint::hit("erasure-planned");
+        Ok(vec![])
+    }
+
+    /// Removes what is planned. Answers what is left to do by that, and whether all of it is removed.
+    async fn carry_out(&self, erasure: &Erasure, now: Millis) -> Result<(Vec<Job>, bool)> {
+        let Erasure { user, state, .. } = erasure;
+        if state.stage == Stage::Rest {
+            if self.archive.forget_rest(*user, ROWS).await? {
+                return Ok((vec![], false));
+            }
+            for feed in self.archive.feeds().await? {
+                self.discard(*user, feed).await?;
+            }
+            return Ok((vec![], true));
+        }
+        let page = traces(&*self.archive, *user, state.stage, state.after.as_ref()).await?;
+        let planned = page.found.into_iter().filter(|(mark, _)| state.is_planned(mark)).map(|(_, trace)| trace);
+        Ok((self.remove(*user, planned.collect(), now).await?, true))
+    }
+
+    async fn discard(&self, reader: UserNo, feed: FeedId) -> Result<()> {
+        self.inboxes.discard(InboxKey { reader, feed }).await
+    }
+
+    async fn remove(&self, user: UserNo, traces: Vec<Trace>, now: Millis) -> Result<Vec<Job>> {
+        let name = &self.name(user).await?;
+        let (mut writes, mut comments, mut reactions, mut remains) = (vec![], vec![], vec![], Remains::default());
+        for trace in traces {
+            match trace {
+                Trace::Item { id, lives, .. } => {
+                    if lives {
+                        writes.push(Write::Delete { item: id, if_version: None });
+                    }
+                    remains.items.push(id);
+                }
+                Trace::ForeignId(key) => remains.foreign_ids.push(key),
+                Trace::Comment { item, id, lives } => {
+                    if lives {
+                        comments.push(CommentWrite::Delete { item, id, by: None });
+                    }
+                    remains.comments.push(id);
+                }
+                Trace::Reactions { item, kinds } => {
+                    reactions.extend(kinds.into_iter().map(|(kind, at)| Reaction { item, kind, user, at }));
+                }
+                Trace::Follow(author) => {
+                    writes.push(Write::Unfollow { reader: name.clone(), author: self.name(author).await? });
+                }
+                Trace::Follower(reader) => {
+                    writes.push(Write::Unfollow { reader: self.name(reader).await?, author: name.clone() });
+                }
+                Trace::Shield(shield, other) => {
+                    let other = self.name(other).await?;
+                    writes.push(Write::Shield { user: name.clone(), other, shield, up: false });
+                }
+                Trace::Shielded(shield, owner) => {
+                    let owner = self.name(owner).await?;
+                    writes.push(Write::Shield { user: owner, other: name.clone(), shield, up: false });
+                }
+            }
+        }
+        // What was refused is gone already.
+        let written = if writes.is_empty() { vec![] } else { self.archive.write(writes, now).await? };
+        if !comments.is_empty() {
+            self.archive.comment(comments, now).await?;
+        }
+        if !reactions.is_empty() {
+            self.archive.unreact(&reactions).await?;
+        }
+        if remains != Remains::default() {
+            self.archive.scrub(user, &remains).await?;
+        }
+        Ok(jobs_of(&written))
+    }
+
+    async fn name(&self, user: UserNo) -> Result<UserId> {
+        Ok(self.archive.user_ids(&[user]).await?.remove(0))
+    }
+}
+
+/// A part of what is known of a user, strictly behind `after`. Nothing of [`Stage::Rest`]. Fails as the Archive does.
+pub async fn traces(archive: &dyn Archive, user: UserNo, stage: Stage, after: Option<&Mark>) -> Result<Traces> {
+    let first = after.and_then(Mark::numbers).map(|[number, ..]| number);
+    // Lists go from the newest to the oldest, so their marks count down.
+    let cursor = first.map(|number| u64::MAX - number);
+    let shields = async |shield| {
+        let up = archive.shielded(user, shield, cursor, TRACES_MAX).await?;
+        listed(archive, &up, |other| Trace::Shield(shield, other)).await
+    };
+    match stage {
+        Stage::Items => items(archive, user, first.unwrap_or(0)).await,
+        Stage::Following => following(archive, user, first).await,
+        Stage::Followers => {
+            let followers = archive.followers(user, cursor, TRACES_MAX).await?;
+            listed(archive, &followers, Trace::Follower).await
+        }
+        Stage::Muted => shields(Shield::Mute).await,
+        Stage::Hidden => shields(Shield::Hide).await,
+        Stage::Blocked => shields(Shield::Block).await,
+        Stage::Rest => Ok(Traces::default()),
+        Stage::Direct | Stage::ForeignIds | Stage::Comments | Stage::Reactions | Stage::Shielded => {
+            archive.traces(user, stage, after).await
+        }
+    }
+}
+
+async fn items(archive: &dyn Archive, user: UserNo, after: u64) -> Result<Traces> {
+    let outbox = archive.outbox(user, after, RECORDS).await?;
+    let adds: Vec<_> = outbox.records.iter().filter(|record| record.op == Op::Add).collect();
+    let ids: Vec<ItemId> = adds.iter().map(|record| record.key.item).collect();
+    let living = archive.items(&ids).await?;
+    let mark = |seq| Mark::of([seq, 0, 0]);
+    let trace = |(seq, id, lives)| (mark(seq), Trace::Item { id, lives, direct: false });
+    let found = adds.iter().zip(living).map(|(add, item)| trace((add.seq, add.key.item, item.is_some()))).collect();
+    let last = outbox.records.last().filter(|_| outbox.records.len() == RECORDS);
+    Ok(Traces { found, next: last.map(|record| mark(record.seq)) })
+}
+
+async fn following(archive: &dyn Archive, user: UserNo, first: Option<u64>) -> Result<Traces> {
+    let after = first.map(|number| UserNo(u32::try_from(number).unwrap_or(u32::MAX)));
+    let held = archive.held(user, after, TRACES_MAX).await?;
+    let mark = |author: UserNo| Mark::of([author.0.into(), 0, 0]);
+    let next = held.last().filter(|_| held.len() == TRACES_MAX).map(|edge| mark(edge.author));
+    let follows = held.iter().filter(|edge| edge.follows);
+    Ok(Traces { found: follows.map(|edge| (mark(edge.author), Trace::Follow(edge.author))).collect(), next })
+}
+
+async fn listed(archive: &dyn Archive, listed: &[Follow], trace: impl Fn(UserNo) -> Trace) -> Result<Traces> {
+    let mark = |line: &Follow| Mark::of([u64::MAX - line.cursor, 0, 0]);
+    let names: Vec<UserId> = listed.iter().map(|line| line.user.clone()).collect();
+    let numbers = archive.user_nos(&names).await?;
+    let lines = listed.iter().zip(numbers);
+    let found = lines.filter_map(|(line, number)| Some((mark(line), trace(number?)))).collect();
+    Ok(Traces { found, next: listed.last().filter(|_| listed.len() == TRACES_MAX).map(mark) })
+}

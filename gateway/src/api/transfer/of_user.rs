@@ -1,0 +1,234 @@
+//! `GET /v1/users/{user}/export`: all that is known of one user, a line each. What an import knows has its lines; the rest
+//! has lines of other types.
+//!
+//! ```text
+//!   items, deletes, class, follows, shields       as an export of all has them
+//!   direct items, comments, reactions             those of the user
+//!   follows and shields of others                 that lead to the user
+//!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
+//! ```
+//!
+//! One piece is in memory at a time. It is no snapshot.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use feedgate_common::around::Comment;
+use feedgate_common::erase::{Mark, Stage, Trace};
+use feedgate_common::error::Result;
+use feedgate_common::feed::traces;
+use feedgate_common::import::Place;
+use feedgate_common::named::NamedFeeds;
+use feedgate_common::{Archive, InboxKey, ItemId, Op, UserId, UserNo, Watermarks};
+use futures_util::stream;
+use tracing::Span;
+
+use super::super::access::AdminKey;
+use super::super::names::user_no;
+use super::super::problem::{Kind, Problem};
+use super::super::query::{NoQuery, Segment};
+use super::NDJSON;
+use super::export::{self, Cursor, Lines};
+use super::line::{Out, place_text};
+use crate::node::LocalSessions;
+
+/// How many items that are addressed to the user are read at a time.
+const ADDRESSED: usize = 200;
+
+/// What comes next in the export of a user.
+enum Next {
+    /// A part of the export of all: the outbox, the follows or the shields of the user.
+    Part(Cursor),
+    /// Traces of this stage behind this place.
+    Traces(Stage, Option<Mark>),
+    /// What the user is to be told, and by what the user is known.
+    Kept,
+    /// What is addressed to the user in the feed of this number in the list of feeds, behind this record.
+    Addressed(usize, u64),
+}
+
+/// The stages whose traces have lines, each with the one behind it.
+const STAGES: [Stage; 5] = [Stage::Direct, Stage::Comments, Stage::Reactions, Stage::Followers, Stage::Shielded];
+
+/// What an export of one user reads from.
+struct Reader {
+    archive: Arc<dyn Archive>,
+    named: Arc<NamedFeeds>,
+    local: Arc<LocalSessions>,
+    user: UserNo,
+    name: UserId,
+    span: Span,
+}
+
+/// Answers `GET /v1/users/{user}/export` with a stream of lines.
+pub(in super::super) async fn of_user(
+    _: AdminKey,
+    State(archive): State<Arc<dyn Archive>>,
+    State(named): State<Arc<NamedFeeds>>,
+    State(local): State<Arc<LocalSessions>>,
+    Segment(name): Segment<UserId>,
+    _: NoQuery,
+) -> std::result::Result<Response, Problem> {
+    let nothing = || Problem::new(Kind::NotFound, format!("nothing is known of user {name}"));
+    let user = user_no(&*archive, &name).await?.ok_or_else(nothing)?;
+    // The body is made after the request's own future has ended, so it takes the span of the request along.
+    let reader = Reader { archive, named, local, user, name, span: Span::current() };
+    let start = Some(Next::Part(Cursor::Outbox(user, 0)));
+    let pieces = stream::unfold((reader, start), |(reader, next)| async move {
+        match reader.piece(next?).await {
+            Ok((lines, next)) => Some((Ok(Bytes::from(lines)), (reader, next))),
+            // The error breaks the body off, so that the client does not take it for a complete one.
+            Err(error) => {
+                tracing::warn!(parent: &reader.span, %error, "the export of a user was broken off");
+                Some((Err(std::io::Error::other(error)), (reader, None)))
+            }
+        }
+    });
+    Ok(([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(pieces)).into_response())
+}
+
+impl Reader {
+    /// Some lines, and what comes next; `None` at the end.
+    async fn piece(&self, next: Next) -> Result<(Vec<u8>, Option<Next>)> {
+        let mut lines = Lines(vec![]);
+        let next = match next {
+            Next::Part(cursor) => Some(self.part(cursor, &mut lines).await?),
+            Next::Traces(stage, after) => {
+                let page = traces(&*self.archive, self.user, stage, after.as_ref()).await?;
+                for (_, trace) in page.found {
+                    self.put(trace, &mut lines).await?;
+                }
+                Some(match page.next {
+                    Some(mark) => Next::Traces(stage, Some(mark)),
+                    None => behind(stage),
+                })
+            }
+            Next::Kept => {
+                self.kept(&mut lines).await?;
+                Some(Next::Addressed(0, 0))
+            }
+            Next::Addressed(feed, after) => self.addressed(feed, after, &mut lines).await?,
+        };
+        Ok((lines.0, next))
+    }
+
+    /// A piece of the export of all. That goes on with the next user, and this one with the next part.
+    async fn part(&self, cursor: Cursor, lines: &mut Lines) -> Result<Next> {
+        let (archive, user) = (&*self.archive, self.user);
+        let next = match cursor {
+            Cursor::Outbox(_, after) => export::outbox(archive, &self.named, user, after, lines).await?,
+            Cursor::Follows(_, after) => export::follows(archive, user, after, lines).await?,
+            _ => {
+                export::shields(archive, user, lines).await?;
+                return Ok(Next::Traces(STAGES[0], None));
+            }
+        };
+        Ok(Next::Part(match next {
+            Cursor::Outbox(author, after) if author == user => Cursor::Outbox(author, after),
+            Cursor::Follows(reader, after) if reader == user => Cursor::Follows(reader, after),
+            Cursor::Outbox(..) | Cursor::Direct(_) => Cursor::Follows(user, UserNo(0)),
+            _ => Cursor::Shields(user),
+        }))
+    }
+
+    async fn put(&self, trace: Trace, lines: &mut Lines) -> Result<()> {
+        let archive = &*self.archive;
+        match trace {
+            Trace::Item { id, lives: true, direct: true } => {
+                let before = id.0.checked_sub(1).map(ItemId);
+                let found = archive.direct_items(before, 1).await?;
+                let readers = found.first().filter(|(of, _)| *of == id).map_or(&[][..], |(_, readers)| readers);
+                let to = archive.user_ids(readers).await?;
+                if let Some(item) = archive.items(&[id]).await?.remove(0) {
+                    lines.put(&Out::Item { item: &item, to: Some(&to) });
+                }
+            }
+            Trace::Comment { item, id, lives: true } => {
+                let Some(comment) = archive.comment_of(item, id, None).await? else { return Ok(()) };
+                let Comment { place, author, reply_to, version, body, .. } = &comment;
+                let (reply_to, version, body) = (*reply_to, *version, body.as_ref());
+                lines.put(&Out::Comment {
+                    id,
+                    item,
+                    author,
+                    created_at: place.at,
+                    reply_to,
+                    version,
+                    body,
+                    deleted: false,
+                });
+            }
+            Trace::Reactions { item, kinds } => {
+                for (kind, since) in &kinds {
+                    lines.put(&Out::Reaction { id: item, kind, user: &self.name, since: *since });
+                }
+            }
+            Trace::Follower(reader) => {
+                let held = archive.held(reader, Some(UserNo(self.user.0.saturating_sub(1))), 1).await?;
+                let since = held.first().filter(|edge| edge.author == self.user).map_or(0, |edge| edge.since);
+                let reader = archive.user_ids(&[reader]).await?.remove(0);
+                lines.put(&Out::Follow { reader: &reader, author: &self.name, since, from: place_text(Place::Head) });
+            }
+            Trace::Shielded(shield, owner) => {
+                let owner = archive.user_ids(&[owner]).await?.remove(0);
+                lines.put(&Out::Shield { shield, user: &owner, other: &self.name, since: 0 });
+            }
+            // The other stages come as parts of the export of all. What does not live has no content.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn kept(&self, lines: &mut Lines) -> Result<()> {
+        let (archive, user) = (&*self.archive, &self.name);
+        if let Some(person) = archive.person(self.user).await? {
+            lines.put(&Out::Person { user, person: &person });
+        }
+        for device in archive.push_devices(&[self.user]).await?.remove(0) {
+            let feeds = device.feeds.iter().filter_map(|feed| self.named.name(*feed)).collect();
+            let (name, platform, token) = (&device.device, &*device.platform, &*device.token);
+            lines.put(&Out::Device { user, device: name, platform, push_token: token, feeds, since: device.since });
+        }
+        for session in self.local.sessions.list(self.user).await? {
+            lines.put(&Out::Session {
+                user,
+                device: &session.device,
+                position: session.position,
+                since: session.since,
+            });
+        }
+        for feed in archive.feeds().await? {
+            let seen = archive.seen(InboxKey { reader: self.user, feed }).await?;
+            if let (Some(seen), Some(feed)) = (seen, self.named.name(feed)) {
+                lines.put(&Out::Seen { user, feed, position: seen.position, until: seen.until });
+            }
+        }
+        if let Some(before) = archive.revoked(self.user).await? {
+            lines.put(&Out::Revoked { user, before });
+        }
+        Ok(())
+    }
+
+    async fn addressed(&self, nth: usize, after: u64, lines: &mut Lines) -> Result<Option<Next>> {
+        let feeds = self.archive.feeds().await?;
+        let Some(feed) = feeds.get(nth) else { return Ok(None) };
+        let from = Watermarks { pull: u64::MAX, direct: after };
+        let news = self.archive.news(InboxKey { reader: self.user, feed: *feed }, from, ADDRESSED).await?;
+        let adds = news.entries.iter().filter(|entry| entry.op == Op::Add && entry.is_direct());
+        let ids: Vec<ItemId> = adds.map(|entry| entry.key.item).collect();
+        for item in self.archive.items(&ids).await?.iter().flatten() {
+            lines.put(&Out::Addressed { user: &self.name, id: item.id, author: &item.author });
+        }
+        let more = news.entries.len() >= ADDRESSED && news.upto.direct > after;
+        Ok(Some(if more { Next::Addressed(nth, news.upto.direct) } else { Next::Addressed(nth + 1, 0) }))
+    }
+}
+
+/// What comes behind a stage.
+fn behind(stage: Stage) -> Next {
+    let place = STAGES.iter().position(|of| *of == stage).map_or(STAGES.len(), |place| place + 1);
+    STAGES.get(place).map_or(Next::Kept, |next| Next::Traces(*next, None))
+}

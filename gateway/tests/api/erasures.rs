@@ -1,0 +1,95 @@
+//! A user is erased: accepted at once, carried out by the worker, and told by a receipt. All that is known of one user is
+//! given as lines.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, request};
+
+async fn lines(server: &Server, user: &str) -> Vec<Value> {
+    let export = server.get(&format!("/v1/users/{user}/export")).await.expect(200).text;
+    export.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// The receipt once the erasure is finished.
+async fn finished(server: &Server, id: &str) -> Value {
+    loop {
+        let receipt = server.get(&format!("/v1/erasures/{id}")).await.expect(200).json.clone();
+        if !receipt["finished_at"].is_null() {
+            return receipt;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_tells_what_was_removed_and_old_tokens_open_nothing() {
+    let (server, dir) = Server::start().await;
+    let (gone, kept) = (server.publish("ann", "hers").await, server.publish("bob", "his").await);
+    server.follow("bob", "ann").await;
+    server.call(&format!("PUT /v1/items/{kept}/reactions/like/ann"), None).await.expect(200);
+    let token = server.token("ann");
+    let accepted = server.call("POST /v1/users/ann/erase", None).await.expect(202).json.clone();
+    assert_eq!((&accepted["id"], &accepted["user"]), (&json!("1"), &json!("ann")));
+    server.send(request("GET /v1/users/ann/feed", Some(&token), None)).await.expect(401);
+    server.send(request("GET /v1/users/ann/feed", Some(&server.token("ann")), None)).await.expect(200);
+    let receipt = finished(&server, "1").await;
+    let removed = &receipt["removed"];
+    assert_eq!([&removed["items"], &removed["reactions"], &removed["followers"]], [&json!(1), &json!(1), &json!(1)]);
+    assert_eq!(removed["comments"], json!(0));
+    server.get(&format!("/v1/items/{gone}")).await.expect(404);
+    server.get(&format!("/v1/items/{kept}")).await.expect(200);
+    for unknown in ["/v1/erasures/2", "/v1/users/nobody/export"] {
+        server.get(unknown).await.expect(404);
+    }
+    server.get("/v1/erasures/x").await.expect(400);
+    server.call("POST /v1/users/nobody/erase", None).await.expect(404);
+    server.close().await;
+    let again = Server::open(dir.path()).await;
+    assert_eq!(again.get("/v1/erasures/1").await.expect(200).json, receipt);
+    again.close().await;
+}
+
+#[tokio::test]
+async fn an_export_of_a_user_has_all_that_is_known_of_the_user_and_no_more() {
+    let (server, _dir) = Server::start().await;
+    let (hers, his) = (server.publish("ann", "hers").await, server.publish("bob", "his").await);
+    server.follow("bob", "ann").await;
+    server.follow("ann", "cid").await;
+    server.follow("bob", "cid").await;
+    let direct = json!({"author": "ann", "body": 1, "audience": {"users": ["bob", "eve"]}});
+    let direct = server.post("/v1/items", direct).await.expect(201).json["id"].clone();
+    let to_ann = json!({"author": "bob", "body": 2, "audience": {"users": ["ann"]}});
+    let to_ann = server.post("/v1/items", to_ann).await.expect(201).json["id"].clone();
+    for user in ["ann", "eve"] {
+        server.call(&format!("PUT /v1/items/{his}/reactions/like/{user}"), None).await.expect(200);
+        let comment = json!({"author": user, "body": "said"});
+        server.post(&format!("/v1/items/{his}/comments"), comment).await.expect(201);
+        server.call(&format!("PUT /v1/users/{user}"), Some(r#"{"name":"N"}"#)).await.expect(204);
+        let device = r#"{"platform":"fcm","push_token":"t"}"#;
+        server.call(&format!("PUT /v1/users/{user}/devices/d"), Some(device)).await.expect(204);
+    }
+    server.call("PUT /v1/users/ann/blocked/eve", None).await.expect(204);
+    server.call("PUT /v1/users/cid/muted/ann", None).await.expect(204);
+    server.call("PUT /v1/users/cid/muted/eve", None).await.expect(204);
+    let lines = lines(&server, "ann").await;
+    let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
+    let ids: Vec<&Value> = of("item").iter().map(|line| &line["id"]).collect();
+    assert_eq!(ids, [&json!(hers), &direct]);
+    assert_eq!(of("item")[1]["to"], json!(["bob", "eve"]));
+    let pair = |line: &&Value, one: &str, other: &str| [line[one].clone(), line[other].clone()];
+    let follows: Vec<_> = of("follow").iter().map(|line| pair(line, "reader", "author")).collect();
+    assert_eq!(follows, [["ann", "cid"].map(Value::from), ["bob", "ann"].map(Value::from)]);
+    let shields: Vec<_> = of("shield").iter().map(|line| pair(line, "user", "other")).collect();
+    assert_eq!(shields, [["ann", "eve"].map(Value::from), ["cid", "ann"].map(Value::from)]);
+    for (kind, field, value) in [
+        ("comment", "author", json!("ann")),
+        ("reaction", "user", json!("ann")),
+        ("person", "name", json!("N")),
+        ("device", "push_token", json!("t")),
+        ("addressed", "id", to_ann),
+    ] {
+        assert_eq!(of(kind).iter().map(|line| &line[field]).collect::<Vec<_>>(), [&value], "{kind}");
+    }
+    assert_eq!(lines.len(), 11, "{lines:?}");
+    server.close().await;
+}
