@@ -114,6 +114,18 @@ pub(crate) enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Check the store of a stopped server on --data, or a backup, and change nothing. Ends with 0 if it is sound, 1 if
+    /// something is wrong, 2 if it could not be looked at
+    Doctor {
+        /// A directory that `backup` has made, to be checked in place of --data
+        #[arg(long, value_name = "DIR")]
+        backup: Option<PathBuf>,
+        /// A new directory for the copy that is looked at; it is removed in the end [default: beside what is checked]
+        #[arg(long, value_name = "DIR")]
+        scratch: Option<PathBuf>,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Print a link that opens the console in a browser, once, within ten minutes
     Console {
         #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Carries out the commands. All but `serve`, `restore`, `secrets`, `api-key` and the two for the configuration are
+//! Carries out the commands. All but `serve`, `restore`, `doctor`, `secrets`, `api-key` and the two for the configuration are
 //! clients of the running server, as any backend is.
 
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::effective::{self, server_settings};
 use crate::serve::{self, Role};
 use crate::settings::Settings;
 use crate::stdout::print;
-use crate::{DEFAULT_CONFIG, against, backup, restore, secrets, tail, transfer};
+use crate::{DEFAULT_CONFIG, against, backup, doctor, restore, secrets, tail, transfer};
 
 /// Carries out a command line. Blocks until it is done.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -25,12 +25,12 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::CheckConfig { serve, against: Some(url), key } => {
             client(against::compare(server_settings(&serve)?, url, key))
         }
-        command => carry_out(command).map(|()| ExitCode::SUCCESS),
+        command => carry_out(command),
     }
 }
 
-fn carry_out(command: Command) -> anyhow::Result<()> {
-    match command {
+fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
+    let done = match command {
         Command::Serve(Start { serve, accept_loss }) => {
             serve::run(Role::FEEDGATE, Arc::new(move || server_settings(&serve)), accept_loss)
         }
@@ -71,9 +71,11 @@ fn carry_out(command: Command) -> anyhow::Result<()> {
         Command::Export { cursor, server } => client(transfer::export(cursor, server)),
         Command::Backup { directory, place } => client(backup::make(directory, place)),
         Command::Restore { backup, place } => restore::run(&backup, &place),
+        Command::Doctor { backup, scratch, place } => return Ok(doctor::run(backup, scratch, &place)),
         Command::Console { server } => client(console(server)),
         Command::Tail(tail) => client(tail::run(tail)),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// Prints settings as a file that would give them; passwords are not shown.

@@ -26,6 +26,7 @@ mod commands;
 mod data;
 mod descriptors;
 mod device;
+mod doctor;
 mod effective;
 mod health;
 mod jwks;

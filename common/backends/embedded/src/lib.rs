@@ -8,6 +8,7 @@
 //!   Jobs ──────▶ memory, filled from the Archive
 //!   Doorbell ──▶ a call within the process          [`Embedded`] opens all five
 //!                                                   [`backup`] copies the database, and makes it again
+//!                                                   [`doctor`] looks whether it is sound
 //! ```
 //!
 //! Invariant: whatever a caller reads of the Archive and the inboxes has already survived a crash (see [`database`]).
@@ -25,6 +26,7 @@ pub mod backup;
 pub mod codec;
 pub mod database;
 mod disk;
+pub mod doctor;
 pub mod doorbell;
 mod files;
 mod fjall_log;

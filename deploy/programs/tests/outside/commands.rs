@@ -407,3 +407,41 @@ fn a_setting_that_is_not_utf_8_is_refused_and_no_other_directory_is_taken_for_it
         assert!(!output.status.success() && stderr.contains("UTF-8"), "{output:?}");
     }
 }
+
+#[test]
+fn a_doctor_finds_a_store_that_was_killed_sound_and_a_damaged_one_not() {
+    let (_kept, here) = directory();
+    let server = Server::start(&here);
+    ok(&here, &["follow", "bob", "ann"]);
+    ok(&here, &["publish", "--author", "ann", "1"]);
+    ok(&here, &["backup", "copy"]);
+    let (code, stderr) = refused(&here, &["doctor"]);
+    assert!(code == 2 && stderr.contains("in use"), "{code} {stderr}");
+    // A dropped server is killed.
+    drop(server);
+    for args in [&["doctor"][..], &["doctor", "--backup", "copy"]] {
+        let said = ok(&here, args);
+        assert!(said.contains("the store is sound") && said.contains("ok     follower counts: 1 looked at"), "{said}");
+    }
+    let mut names: Vec<_> = std::fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["copy", "data"], "nothing is left beside them");
+
+    let rows = here.join("copy/archive.rows");
+    let mut bytes = std::fs::read(&rows).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&rows, bytes).unwrap();
+    let journals = std::fs::read_dir(here.join("data/archive")).unwrap().map(|entry| entry.unwrap().path());
+    let journal = journals.filter(|path| path.extension().is_some_and(|of| of == "jnl")).max().unwrap();
+    std::fs::File::options().write(true).open(journal).unwrap().set_len(100).unwrap();
+    for args in [&["doctor"][..], &["doctor", "--backup", "copy"]] {
+        let output = crate::server::run(&here, args);
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("WRONG  "), "{said}");
+    }
+    let (code, stderr) = refused(&here, &["doctor", "--data", "nowhere"]);
+    assert!(code == 2 && stderr.contains("nowhere"), "{code} {stderr}");
+    let (code, _) = refused(&here, &["doctor", "--backup", "data"]);
+    assert_eq!(code, 2);
+}

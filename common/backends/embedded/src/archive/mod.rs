@@ -44,7 +44,7 @@ mod revocations;
 mod sights;
 mod store;
 mod sweep;
-mod tables;
+pub(crate) mod tables;
 mod users;
 
 use std::sync::Arc;

@@ -1,0 +1,180 @@
+//! Looks whether a store of a stopped server is sound, and changes nothing of it.
+//!
+//! ```text
+//!   lock the directory ─▶ files against manifest and note ─▶ a copy of the Archive beside it ─▶ open the copy ─▶ checks
+//! ```
+//!
+//! Opening a store writes into its directory, so what is opened is a copy. Tables are never changed once they are
+//! written; they are linked, and only journals and small files are copied.
+//!
+//! A check walks through tables by their keys and keeps nothing of them, so a store of any size takes the memory of one.
+
+mod checks;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use feedgate_common::Millis;
+use feedgate_common::error::{Result, StoreError};
+
+use crate::database::Database;
+use crate::home::{self, UNFINISHED};
+use crate::manifest::Manifest;
+use crate::{answered, archive};
+
+/// How many findings of one check are kept in words. All are counted.
+const SHOWN: usize = 10;
+
+/// What one check has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The rows or files that were checked, in words.
+    pub name: &'static str,
+    /// How many rows or files were looked at.
+    pub looked_at: u64,
+    /// How many of them are wrong.
+    pub wrong: u64,
+    /// The first of these, each in words.
+    pub findings: Vec<String>,
+}
+
+impl Check {
+    fn of(name: &'static str) -> Self {
+        Self { name, looked_at: 0, wrong: 0, findings: vec![] }
+    }
+
+    fn look(&mut self) {
+        self.looked_at += 1;
+    }
+
+    /// Notes what is wrong, unless it is `right`.
+    fn expect(&mut self, right: bool, finding: impl FnOnce() -> String) {
+        if !right {
+            self.find(finding());
+        }
+    }
+
+    fn find(&mut self, finding: String) {
+        self.wrong += 1;
+        if self.findings.len() < SHOWN {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// All that was found in a store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The checks in their order.
+    pub checks: Vec<Check>,
+    /// How many events are outstanding: work that the next start goes on with. That is no fault.
+    pub outstanding: u64,
+    /// Since when the oldest of them is, in Unix ms; `None` if there is none, or if it was reopened.
+    pub oldest: Option<Millis>,
+}
+
+impl Report {
+    /// Whether no check has found anything.
+    pub fn is_sound(&self) -> bool {
+        self.checks.iter().all(|check| check.wrong == 0)
+    }
+}
+
+/// Checks the stores of the data directory `dir`. `scratch` is a directory that does not exist; it is made on the same
+/// disk, so that tables can be linked, and removed in the end. Blocks for as long as it takes to read the Archive.
+///
+/// # Errors
+/// `Unavailable` if `dir` is no data directory, if a process uses it, or if the disk does not answer. What is wrong with
+/// the store is no error but a finding.
+pub fn check(dir: &Path, scratch: &Path) -> Result<Report> {
+    let unusable = |what: &Path, error: io::Error| {
+        StoreError::unavailable(format_args!("{} cannot be used: {error}", what.display())).with_source(error)
+    };
+    let place = dir.join("archive");
+    if !dir.join("lock").exists() || !place.is_dir() {
+        let none = format_args!("{} is no data directory of a server that has run", dir.display());
+        return Err(StoreError::unavailable(none));
+    }
+    let _lock = home::lock(dir)?;
+    let mut report = Report::default();
+    report.checks.push(files(dir, &place).map_err(|error| unusable(dir, error))?);
+    fs::create_dir(scratch).map_err(|error| unusable(scratch, error))?;
+    let scratch = Scratch(scratch);
+    let copy = scratch.0.join("archive");
+    link(&place, &copy).map_err(|error| unusable(scratch.0, error))?;
+    match Database::open(&copy) {
+        Ok(database) => {
+            let view = database.view()?;
+            let mut format = Check::of("format");
+            format.look();
+            if let Err(error) = archive::check_format(&*view) {
+                format.find(error.to_string());
+                report.checks.push(format);
+                return Ok(report);
+            }
+            report.checks.push(format);
+            checks::all(&view, &mut report);
+        }
+        Err(StoreError::Corrupt(why)) => {
+            let mut opening = Check::of("opening the archive");
+            opening.look();
+            opening.find(why.to_string());
+            report.checks.push(opening);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(report)
+}
+
+/// A directory that is removed in the end.
+struct Scratch<'a>(&'a Path);
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // What stays of it is of no use to anybody, and the report is worth more than this error.
+        _ = fs::remove_dir_all(self.0);
+    }
+}
+
+/// Whether all files are there that the manifest names, and whether journals are whole as far as was answered.
+fn files(dir: &Path, place: &Path) -> io::Result<Check> {
+    let mut files = Check::of("files");
+    files.look();
+    if dir.join(UNFINISHED).exists() {
+        files.find("the directory was to be restored, and that did not come to its end".to_owned());
+    }
+    match Manifest::read(dir) {
+        Ok(manifest) => {
+            files.look();
+            if let Some(missing) = manifest.and_then(|manifest| manifest.missing(place)) {
+                files.find(format!("{} is missing", missing.display()));
+            }
+        }
+        Err(error) => files.find(error.to_string()),
+    }
+    files.look();
+    if let Some(lost) = answered::lost(place)? {
+        files.find(lost);
+    }
+    Ok(files)
+}
+
+/// Makes a copy of a store in which only tables are the files of the store itself.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    let tables = from.file_name().is_some_and(|name| name == "tables");
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            link(&source, &target)?;
+        } else if !tables || fs::hard_link(&source, &target).is_err() {
+            fs::copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

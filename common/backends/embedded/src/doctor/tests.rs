@@ -1,0 +1,203 @@
+//! Each check finds the damage that it is for, and a sound store has none.
+
+use std::sync::Arc;
+
+use feedgate_common::archive::{Note, Publish, PushDevice, Write};
+use feedgate_common::around::{CommentWrite, NewComment, Reaction};
+use feedgate_common::{Archive, Body, FeedId, InboxKey, ItemId, UserId, UserNo};
+
+use super::*;
+use crate::archive::tables::{
+    AuthorRow, Authors, Due, Followers, FollowingList, ForeignIds, ItemRow, Items, Life, Owed, People, PersonRow,
+    PushDue, Reactors, Records, Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users,
+};
+use crate::request::Durability;
+use crate::view::{Read, Tx};
+use crate::{Embedded, home};
+
+fn name(text: &str) -> UserId {
+    text.parse().unwrap()
+}
+
+/// A data directory with something of everything, whose server was not closed.
+async fn killed(dir: &Path) -> ItemId {
+    let data = dir.join("data");
+    let stores = Embedded::open(&data, 4).unwrap();
+    let archive: Arc<dyn Archive> = stores.archive.clone();
+    let body = || Body::parse("1".to_owned()).unwrap();
+    let keyed = Publish { foreign_id: Some("k".into()), id: Some(ItemId(1)), ..Publish::new(name("ann"), body()) };
+    let gone = Publish { id: Some(ItemId(2)), ..Publish::new(name("ann"), body()) };
+    let follow = |reader| Write::Follow { reader: name(reader), author: name("ann") };
+    let delete = Write::Delete { item: ItemId(2), if_version: None };
+    let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete];
+    archive.write(writes, 7).await.unwrap();
+    let users = archive.intern(&[name("ann"), name("bob")]).await.unwrap();
+    let (item, kind) = (ItemId(1), "like".parse().unwrap());
+    archive.react(&[Reaction { item, kind, user: users[1], at: 7 }]).await.unwrap();
+    let new = NewComment { item, author: users[1], reply_to: None, body: body(), id: None, key: None, past: None };
+    archive.comment(vec![CommentWrite::Make(new)], 7).await.unwrap();
+    let device = PushDevice {
+        device: "d".parse().unwrap(),
+        platform: "fcm".into(),
+        token: "t".into(),
+        feeds: vec![FeedId::MAIN],
+        since: 7,
+    };
+    archive.register(users[1], device).await.unwrap();
+    archive.note(&[Note { key: InboxKey::main(users[1]), item, count: 1 }], 7, None).await.unwrap();
+    // What a killed process leaves is what is on the disk now.
+    link(&data, &dir.join("killed")).unwrap();
+    item
+}
+
+fn run(dir: &Path) -> Report {
+    let report = check(&dir.join("killed"), &dir.join("scratch")).unwrap();
+    assert!(!dir.join("scratch").exists());
+    report
+}
+
+/// The bytes of all files below a directory.
+fn bytes(dir: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut all = vec![];
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(bytes(&path)) } else { all.push((path.clone(), fs::read(&path).unwrap())) }
+    }
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn a_store_that_was_killed_is_sound_and_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path()).await;
+    let before = bytes(&dir.path().join("killed"));
+    let report = run(dir.path());
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!((report.outstanding, report.oldest), (3, Some(7)));
+    assert!(report.checks.iter().all(|check| check.looked_at > 0), "{report:?}");
+    assert!(bytes(&dir.path().join("killed")) == before, "nothing was changed");
+}
+
+#[tokio::test]
+async fn a_directory_that_is_in_use_or_is_none_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path()).await;
+    let data = dir.path().join("killed");
+    let held = home::lock(&data).unwrap();
+    let error = check(&data, &dir.path().join("scratch")).unwrap_err();
+    assert!(error.to_string().contains("in use"), "{error}");
+    drop(held);
+    let error = check(dir.path(), &dir.path().join("scratch")).unwrap_err();
+    assert!(error.to_string().contains("is no data directory"), "{error}");
+    assert!(!dir.path().join("lock").exists());
+}
+
+#[tokio::test]
+async fn a_journal_that_was_cut_off_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path()).await;
+    let place = dir.path().join("killed/archive");
+    let journals = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());
+    let journal = journals.filter(|path| path.extension().is_some_and(|of| of == "jnl")).max().unwrap();
+    fs::File::options().write(true).open(journal).unwrap().set_len(100).unwrap();
+    let report = run(dir.path());
+    let files = &report.checks[0];
+    assert!(files.name == "files" && files.wrong > 0, "{report:?}");
+}
+
+/// What breaks a store, by the check that finds it.
+type Damage = (&'static str, fn(&mut Tx<'_>) -> Result<()>);
+
+#[tokio::test]
+async fn each_check_finds_its_damage() {
+    const ANN: UserNo = UserNo(1);
+    const BOB: UserNo = UserNo(2);
+    fn author(tx: &mut Tx<'_>, change: fn(&mut AuthorRow)) -> Result<()> {
+        let mut row = tx.get::<Authors>(&ANN)?.unwrap();
+        change(&mut row);
+        tx.put::<Authors>(&ANN, &row);
+        Ok(())
+    }
+    let damages: Vec<Damage> = vec![
+        ("names of users", |tx| {
+            tx.remove::<Users>(&UserNo(3));
+            Ok(())
+        }),
+        ("names of users", |tx| {
+            tx.put::<People>(&UserNo(99), &PersonRow { name: None, avatar: None, attrs: None });
+            Ok(())
+        }),
+        ("items", |tx| {
+            let row = tx.get::<Items>(&ItemId(1))?.unwrap();
+            tx.put::<Items>(&ItemId(1), &ItemRow { life: Life::Gone, ..row });
+            Ok(())
+        }),
+        ("items", |tx| {
+            tx.remove::<ForeignIds>(&"k".into());
+            Ok(())
+        }),
+        ("items", |tx| {
+            let shown = tx.scan::<Shown>(..).next().unwrap()?.0;
+            assert_eq!((shown.0.author, shown.1), (ANN, Track::InStep));
+            tx.remove::<Shown>(&shown);
+            Ok(())
+        }),
+        ("outboxes", |tx| {
+            tx.remove::<Records>(&(ANN, 2));
+            Ok(())
+        }),
+        ("outboxes", |tx| author(tx, |row| row.head = 9)),
+        ("edges", |tx| {
+            let line = tx.scan::<FollowingList>(..).next().unwrap()?.0;
+            tx.remove::<FollowingList>(&line);
+            Ok(())
+        }),
+        ("follower counts", |tx| author(tx, |row| row.followers = 7)),
+        ("follower counts", |tx| {
+            let follower = tx.scan::<Followers>(..).next().unwrap()?.0;
+            tx.remove::<Followers>(&follower);
+            Ok(())
+        }),
+        ("reactions", |tx| {
+            tx.put::<Tallies>(&ItemId(1), &TallyRow(vec![("like".into(), 5)]));
+            Ok(())
+        }),
+        ("reactions", |tx| {
+            tx.remove::<Tallies>(&ItemId(1));
+            Ok(())
+        }),
+        ("reactions", |tx| {
+            tx.remove::<Reactors>(&(ItemId(1), 0, 7, BOB));
+            Ok(())
+        }),
+        ("comments", |tx| {
+            let talk = tx.get::<Talks>(&ItemId(1))?.unwrap();
+            tx.put::<Talks>(&ItemId(1), &TalkRow { count: 4, ..talk });
+            Ok(())
+        }),
+        ("comments", |tx| {
+            tx.remove::<Talks>(&ItemId(1));
+            Ok(())
+        }),
+        ("push notices", |tx| {
+            tx.remove::<PushDue>(&(7, InboxKey::main(BOB)));
+            Ok(())
+        }),
+        ("events", |tx| {
+            tx.remove::<Due>(&(7, Owed::Outbox { author: ANN }));
+            Ok(())
+        }),
+        ("events", |tx| author(tx, |row| row.due = Some(8))),
+    ];
+    for (nth, (name, damage)) in damages.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        killed(dir.path()).await;
+        let database = Database::open(&dir.path().join("killed/archive")).unwrap();
+        database.write(Durability::Synced, damage).await.unwrap();
+        drop(database);
+        let report = run(dir.path());
+        let found: Vec<&str> = report.checks.iter().filter(|check| check.wrong > 0).map(|check| check.name).collect();
+        assert!(found.contains(&name), "damage {nth} of {name}: {report:?}");
+    }
+}
