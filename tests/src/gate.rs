@@ -203,6 +203,10 @@ impl Graph for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.shielded(user, shield, cursor, limit).await
     }
+    async fn blocked_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>> {
+        self.gate.wait().await;
+        self.store.blocked_with(users, limit).await
+    }
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.followees_among(reader, authors).await
@@ -388,6 +392,10 @@ impl Comments for Gated<dyn Archive> {
     async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
         self.gate.wait().await;
         self.store.comment_of(item, id, viewer).await
+    }
+    async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>> {
+        self.gate.wait().await;
+        self.store.comments_of(of).await
     }
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
         self.gate.wait().await;

@@ -34,6 +34,10 @@ pub trait Comments: Send + Sync + 'static {
     /// One comment of an item, if it stands and `viewer` sees it.
     async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>>;
 
+    /// Comments by their items and ids, each in its place, as they stand for somebody without blocks; `None` for one that
+    /// does not stand. One read, however many they are.
+    async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>>;
+
     /// The first living item after `after` by id that may have comments or placeholders. For an export.
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>>;
 }

@@ -33,6 +33,10 @@ pub trait Graph: Send + Sync + 'static {
     /// The users against whom `user` has this shield up, newest first, after `cursor`, at most `limit`.
     async fn shielded(&self, user: UserNo, shield: Shield, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
+    /// For each of `users`, in its place, the users with whom it is in a block, by either side: at most `limit`, in no
+    /// order. One read, however many they are.
+    async fn blocked_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>>;
+
     /// Gives the `authors` to whom the edge of `reader` is on, in no order.
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>>;
 }

@@ -122,6 +122,14 @@ LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = $3 AND author = c.au
 WHERE c.id = $2 AND c.item = $1
   AND CASE WHEN c.body IS NULL THEN c.replies > 0 ELSE c.author = $3 OR coalesce(e.shields, 0) & 12 = 0 END";
 
+/// Comments that stand, of these items and ids, each with its place among those asked.
+const SEVERAL: &str = "
+SELECT asked.n, c.at, c.id, c.author, u.name, c.reply_to, c.version, c.body
+FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS asked(item, id, n)
+JOIN comments c ON c.id = asked.id AND c.item = asked.item
+JOIN users u ON u.no = c.author JOIN items i ON i.id = c.item AND i.body IS NOT NULL
+WHERE c.body IS NOT NULL OR c.replies > 0";
+
 const COMMENTED_ITEM: &str = "
 SELECT t.item FROM talks t JOIN items i ON i.id = t.item AND i.body IS NOT NULL
 WHERE t.item >= $1 AND t.last_at IS NOT NULL ORDER BY t.item LIMIT 1";
@@ -134,6 +142,9 @@ type TalkRow = (i64, i32, i64, Option<i64>, Option<i64>);
 
 /// A comment as it is shown, or the last row that was looked at.
 type Line = (i64, i64, i32, String, Option<i64>, i32, Option<String>, bool);
+
+/// A comment as it is shown, behind its place among those asked.
+type NthLine = (i64, i64, i64, i32, String, Option<i64>, i32, Option<String>);
 
 /// The outcome of a change.
 type Outcome = std::result::Result<Commented, Uncommented>;
@@ -325,6 +336,25 @@ pub(crate) async fn one(
     let query = sqlx::query_as(ONE).bind(rows::item(item)).bind(rows::item(id)).bind(viewer.map_or(-1, rows::user));
     let read: Option<Line> = query.fetch_optional(connection).await?;
     read.map(comment).transpose()
+}
+
+/// Comments of these items and ids, each in its place.
+pub(crate) async fn several(
+    connection: &mut PgConnection,
+    of: &[(ItemId, ItemId)],
+) -> sqlx::Result<Vec<Option<Comment>>> {
+    let read: Vec<NthLine> = sqlx::query_as(SEVERAL)
+        .bind(of.iter().map(|(item, _)| rows::item(*item)).collect::<Vec<_>>())
+        .bind(of.iter().map(|(_, id)| rows::item(*id)).collect::<Vec<_>>())
+        .fetch_all(connection)
+        .await?;
+    let mut found = vec![None; of.len()];
+    for (nth, at, id, author, name, reply_to, version, body) in read {
+        let place = usize::try_from(nth - 1).ok().and_then(|nth| found.get_mut(nth));
+        let line = (at, id, author, name, reply_to, version, body, false);
+        *place.ok_or_else(|| corrupt("a place that was not asked for"))? = Some(comment(line)?);
+    }
+    Ok(found)
 }
 
 /// The first living item after `after` that has had comments.

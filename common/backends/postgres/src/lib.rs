@@ -247,6 +247,10 @@ impl Graph for PostgresArchive {
         self.list(List::Shielded(shield), user, cursor, limit).await
     }
 
+    async fn blocked_with(&self, users: &[UserNo], limit: usize) -> Result<Vec<Vec<UserNo>>> {
+        self.pool.read(work!(|connection| graph::blocked_with(connection, users, limit))).await
+    }
+
     async fn followees_among(&self, reader: UserNo, authors: &[UserNo]) -> Result<Vec<UserNo>> {
         self.pool.read(work!(|connection| graph::followees_among(connection, reader, authors))).await
     }
@@ -434,6 +438,10 @@ impl Comments for PostgresArchive {
 
     async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
         self.pool.read(work!(|connection| comments::one(connection, item, id, viewer))).await
+    }
+
+    async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>> {
+        self.pool.read(work!(|connection| comments::several(connection, of))).await
     }
 
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {

@@ -190,7 +190,10 @@ pub(super) async fn s3_a_deleted_comment_leaves_a_placeholder_only_before_replie
     }
     assert_eq!(seen(archive, item, None).await, [(first, false), (reply, true)]);
     assert_eq!(count(archive, item).await, 1, "a placeholder is not counted");
+    let several = archive.comments_of(&[(item, alone), (ItemId(1), first), (item, first)]).await.unwrap();
+    assert_eq!(several.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true]);
     let placeholder = archive.comment_of(item, first, Some(cid)).await.unwrap().unwrap();
+    assert_eq!(several[2], Some(placeholder.clone()));
     assert_eq!((placeholder.body, placeholder.place.id), (None, first));
     assert_eq!(archive.comment_of(item, alone, None).await.unwrap(), None);
     let to = |id| NewComment { reply_to: Some(id), ..comment(item, cid, "late") };
@@ -210,6 +213,7 @@ pub(super) async fn s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(archive
     for kind in [Shield::Mute, Shield::Hide] {
         up("cid", kind, "bob", true).await;
         assert_eq!(seen(archive, item, Some(cid)).await.len(), 2, "{kind:?} is no block");
+        assert_eq!(archive.blocked_with(&[cid, bob], 9).await.unwrap(), [vec![], vec![]]);
         up("cid", kind, "bob", false).await;
     }
     for (user, other) in [("cid", "bob"), ("bob", "cid")] {
@@ -219,9 +223,14 @@ pub(super) async fn s3_a_viewer_sees_no_comment_of_a_user_behind_a_block(archive
         assert_eq!(seen(archive, item, Some(ann)).await.len(), 2);
         assert_eq!(archive.comment_of(item, of_bob, Some(cid)).await.unwrap(), None);
         assert!(archive.comment_of(item, of_bob, Some(bob)).await.unwrap().is_some());
+        let blocked = archive.blocked_with(&[ann, cid, bob], 9).await.unwrap();
+        assert_eq!(blocked, [vec![], vec![bob], vec![cid]], "it lies between the two, whoever has put it up");
         up(user, Shield::Block, other, false).await;
     }
     up("cid", Shield::Block, "bob", true).await;
+    up("cid", Shield::Block, "ann", true).await;
+    assert_eq!(archive.blocked_with(&[cid], 9).await.unwrap()[0].len(), 2);
+    assert_eq!(archive.blocked_with(&[cid], 1).await.unwrap()[0].len(), 1);
     remove(archive, item, of_bob).await.unwrap();
     assert_eq!(seen(archive, item, Some(cid)).await, [(of_bob, false), (of_cid, true)], "a placeholder names nobody");
 }

@@ -117,12 +117,12 @@ impl Comments for EmbeddedArchive {
     }
 
     async fn comment_of(&self, item: ItemId, id: ItemId, viewer: Option<UserNo>) -> Result<Option<Comment>> {
+        self.standing(&*self.db.view()?, (item, id), viewer)
+    }
+
+    async fn comments_of(&self, of: &[(ItemId, ItemId)]) -> Result<Vec<Option<Comment>>> {
         let view = self.db.view()?;
-        let Some(row) = comment(&*view, id)?.filter(|row| row.item == item) else { return Ok(None) };
-        if !view.has::<Talks>(&item)? {
-            return Ok(None);
-        }
-        self.seen(&view, CommentPlace { at: row.at, id }, row, viewer)
+        of.iter().map(|one| self.standing(&view, *one, None)).collect()
     }
 
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
@@ -134,6 +134,15 @@ impl Comments for EmbeddedArchive {
 }
 
 impl EmbeddedArchive {
+    /// The comment of an item with this id, if it stands and the viewer sees it.
+    fn standing(&self, view: &View, (item, id): (ItemId, ItemId), viewer: Option<UserNo>) -> Result<Option<Comment>> {
+        let Some(row) = comment(view, id)?.filter(|row| row.item == item) else { return Ok(None) };
+        if !view.has::<Talks>(&item)? {
+            return Ok(None);
+        }
+        self.seen(view, CommentPlace { at: row.at, id }, row, viewer)
+    }
+
     /// The comment of a row, if it stands and the viewer sees it.
     fn seen(
         &self,

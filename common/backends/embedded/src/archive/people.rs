@@ -78,6 +78,13 @@ fn in_effect(edges: impl Iterator<Item = Result<(UserNo, Edge)>>) -> Result<Vec<
     on.map(|edge| edge.map(|(user, _)| user)).collect()
 }
 
+/// The users with whom `user` is in a block, by number. A block of either side lies on the edges of both.
+pub(super) fn blocked_with(view: &View, user: UserNo, limit: usize) -> Result<Vec<UserNo>> {
+    let rows = view.scan::<Edges>((user, UserNo(0))..=(user, UserNo(u32::MAX)));
+    let blocked = rows.filter(|row| row.as_ref().map_or(true, |(_, row)| row.held.shields.blocks()));
+    blocked.take(limit).map(|row| row.map(|((_, other), _)| other)).collect()
+}
+
 /// The `items` that are addressed to the reader and whose author is in no block with the reader.
 pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
     let mut addressed = vec![];

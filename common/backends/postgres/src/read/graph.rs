@@ -6,6 +6,7 @@ use feedgate_common::archive::{Author, Edge};
 use feedgate_common::{FeedId, ItemId, OutboxSeq, UserNo};
 use sqlx::{PgConnection, Row as _};
 
+use crate::fault::corrupt;
 use crate::rows;
 
 /// Several edges, each with its place among those asked, and in each row the numbers of all named feeds. Without a row
@@ -50,6 +51,12 @@ FROM unnest($2::integer[]) AS asked(author)
 CROSS JOIN LATERAL (SELECT everyone_since FROM authors WHERE author = asked.author OFFSET 0) a
 LEFT JOIN LATERAL (SELECT is_on FROM edges WHERE reader = $1 AND author = asked.author OFFSET 0) e ON true
 WHERE coalesce(e.is_on, a.everyone_since IS NOT NULL)";
+
+/// The users with whom each of some users is in a block: it lies on the edges of both. 12 is the bits of a block by either
+/// side.
+const BLOCKED_WITH: &str = "
+SELECT asked.n, e.author FROM unnest($1::integer[]) WITH ORDINALITY AS asked(reader, n)
+CROSS JOIN LATERAL (SELECT author FROM edges WHERE reader = asked.reader AND shields & 12 <> 0 LIMIT $2) e";
 
 const AUTHOR: &str = "
 SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
@@ -132,6 +139,23 @@ pub(crate) async fn followees_among(
     let query = sqlx::query_scalar(FOLLOWEES_AMONG).bind(rows::user(reader)).bind(authors);
     let read: Vec<i32> = query.fetch_all(connection).await?;
     read.into_iter().map(rows::user_of).collect()
+}
+
+/// For each of these users, in its place, the users with whom it is in a block.
+pub(crate) async fn blocked_with(
+    connection: &mut PgConnection,
+    users: &[UserNo],
+    limit: usize,
+) -> sqlx::Result<Vec<Vec<UserNo>>> {
+    let numbers: Vec<i32> = users.iter().copied().map(rows::user).collect();
+    let query = sqlx::query_as(BLOCKED_WITH).bind(numbers).bind(rows::limit(limit));
+    let read: Vec<(i64, i32)> = query.fetch_all(connection).await?;
+    let mut blocked = vec![vec![]; users.len()];
+    for (nth, other) in read {
+        let nth = usize::try_from(nth - 1).ok().and_then(|nth| blocked.get_mut(nth));
+        nth.ok_or_else(|| corrupt("a place that was not asked for"))?.push(rows::user_of(other)?);
+    }
+    Ok(blocked)
 }
 
 pub(crate) async fn author(connection: &mut PgConnection, author: UserNo) -> sqlx::Result<Author> {
