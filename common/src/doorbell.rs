@@ -1,5 +1,5 @@
 //! What nodes tell each other: that inboxes have grown, that a connection is to be closed, that sessions are to be
-//! confirmed.
+//! confirmed, that something has changed around items.
 //!
 //! A wake is a bit, not a number: losing, repeating or reordering all of them may change latency,
 //! never content. What an inbox has grown by travels along so that a gateway may save itself a read;
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::archive::PullHead;
+use crate::change::from_u8;
 use crate::error::Result;
 use crate::inboxes::{Grown, Numbered};
-use crate::{Entry, InboxKey, Position, Record, UserNo};
+use crate::{Entry, InboxKey, ItemId, Position, Record, UserNo};
 
 /// Inboxes that have grown by the same records of one author.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,38 @@ pub enum Closing {
     Kicked,
 }
 
+/// What has changed around items, and who may see less than before. For nodes whose devices watch items.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stir {
+    /// What has changed, in no order; a change may stand here several times.
+    pub touches: Vec<Touch>,
+    /// Readers who may no longer see items that they saw.
+    pub readers: Vec<UserNo>,
+}
+
+/// A change of one item, or of what stands around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Touch {
+    /// The item around which it has happened.
+    pub item: ItemId,
+    /// The comment that has changed; `None` if it was something else.
+    pub comment: Option<(ItemId, Talked)>,
+}
+
+/// What has become of a comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Talked {
+    /// The comment was written.
+    Made = 1,
+    /// The comment has another body.
+    Edited = 2,
+    /// The comment was deleted.
+    Deleted = 3,
+}
+
+from_u8!(Talked { Made, Edited, Deleted });
+
 /// What a node hears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard<'a> {
@@ -80,6 +113,8 @@ pub enum Heard<'a> {
     },
     /// The reader of this inbox has seen more of it.
     Seen(Onlooker<'a>),
+    /// Something has changed around items, or who sees them.
+    Stirred(&'a Stir),
     /// The sessions of these users may have been replaced or ended without a word to their nodes: every node asks
     /// the session pool which of its own still stand.
     Confirm(&'a [UserNo]),
@@ -120,6 +155,10 @@ pub trait Doorbell: Send + Sync + 'static {
     /// when that is stored. May be lost too: devices then learn of it when they next look.
     async fn seen(&self, by: Onlooker<'_>);
 
+    /// Tells every node, this one too, what has changed around items. Called when that is stored. May be lost too: nodes
+    /// then learn of it when they next look at the items that are watched.
+    async fn stirred(&self, stir: &Stir);
+
     /// Asks every node, this one too, to confirm its sessions of these users in the session pool.
     async fn confirm(&self, users: &[UserNo]);
 
@@ -153,7 +192,7 @@ impl Drop for Listening {
 mod tests {
     use super::*;
     use crate::change::{DisplayKey, Route};
-    use crate::{Epoch, FeedId, ItemId, Op};
+    use crate::{Epoch, FeedId, Op};
 
     #[test]
     fn an_inbox_has_taken_in_the_last_records_up_to_its_head() {

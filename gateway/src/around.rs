@@ -11,9 +11,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use feedgate_common::archive::{Items, People, Reactions};
-use feedgate_common::around::{Around, KIND_MAX_BYTES, KINDS_MAX, Original, ReactionKind, Viewer, originals_of};
+use feedgate_common::around::{
+    Around, Comment, KIND_MAX_BYTES, KINDS_MAX, Original, ReactionKind, Viewer, originals_of,
+};
 use feedgate_common::feed::{Cards, FETCH, people_of};
-use feedgate_common::{Item, ItemId, error};
+use feedgate_common::{Body, Item, ItemId, Millis, UserId, error};
 use serde::{Serialize, Serializer};
 
 /// The most bytes that what stands around one item takes in JSON: each kind may stand in `counts` and in `own`, and each
@@ -181,6 +183,38 @@ impl Serialize for Counts<'_> {
     }
 }
 
+/// A comment as clients see it. Of a deleted one that has replies, a placeholder is left, which names nobody.
+#[derive(Debug, Serialize)]
+pub(crate) struct CommentJson<'a> {
+    id: ItemId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<&'a UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a Body>,
+    created_at: Millis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
+}
+
+impl<'a> From<&'a Comment> for CommentJson<'a> {
+    fn from(comment: &'a Comment) -> Self {
+        let body = comment.body.as_ref();
+        Self {
+            id: comment.place.id,
+            author: body.map(|_| &comment.author),
+            body,
+            created_at: comment.place.at,
+            reply_to: comment.reply_to,
+            version: body.map(|_| comment.version),
+            deleted: body.is_none(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -188,7 +222,7 @@ mod tests {
     use async_trait::async_trait;
     use feedgate_common::around::{Place, Reacted, Reaction, Unreacted};
     use feedgate_common::error::Result;
-    use feedgate_common::{Body, DisplayKey, FeedId, Millis, UserNo};
+    use feedgate_common::{DisplayKey, FeedId, UserNo};
 
     use super::*;
 

@@ -37,6 +37,7 @@ mod node;
 mod protocol;
 mod serve;
 pub mod settings;
+mod sight;
 pub mod subscription;
 
 use std::io;
@@ -114,8 +115,9 @@ impl Gateway {
         let budget = Arc::new(Budget::new(settings.responses_max_bytes));
         let named = feeds.named().clone();
         let metrics = Arc::new(api::metrics::Metrics::default());
-        let writer = Writer::new(publisher, named.clone(), jobs.clone(), tasks.clone(), metrics.clone());
-        let node = Node::new(node, Stores { feeds, sessions, doorbell, jobs }, settings);
+        let node = Node::new(node, Stores { feeds, sessions, doorbell, jobs: jobs.clone() }, settings);
+        let watches = node.watches.clone();
+        let writer = Writer::new(publisher, named.clone(), jobs, tasks.clone(), metrics.clone(), watches);
         node::metrics::register(&node, &mut registry);
         metrics.register(&mut registry);
         let registry = Arc::new(registry);

@@ -46,3 +46,5 @@ mod seeing;
 mod stalling;
 #[path = "sockets/timing.rs"]
 mod timing;
+#[path = "sockets/watching.rs"]
+mod watching;

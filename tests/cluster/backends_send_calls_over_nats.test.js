@@ -256,7 +256,7 @@ test("the rights that docs/nats.md gives are enough for Feedgate and for a backe
   (async () => {
     for await (const { type, permissionContext } of shop.connection.status()) if (type === "error") refusals.push(permissionContext.subject);
   })();
-  const forbidden = ["feed.work.fan-out.1", "feed.node.x", "feed.all.confirm", "feed.refused.publish", "feed.event.publish.ann", "$JS.API.STREAM.DELETE.FEED_IN"];
+  const forbidden = ["feed.work.fan-out.1", "feed.node.x", "feed.all.confirm", "feed.items", "feed.refused.publish", "feed.event.publish.ann", "$JS.API.STREAM.DELETE.FEED_IN"];
   for (const subject of forbidden) shop.connection.publish(subject, "{}");
   for (const subject of ["feed.>", "_INBOX.>"]) shop.connection.subscribe(subject);
   await until("NATS refuses all of it", () => refusals.length === forbidden.length + 2, { seen: () => refusals });

@@ -1,9 +1,8 @@
 //! One item: read, edited, deleted; and several items read by their ids.
 //!
-//! An item's version is its `ETag`. A reader sees an item of its own, of an author whom it follows without a shield
-//! between them, or that is addressed to it; any other item is answered as one that does not exist.
+//! An item's version is its `ETag`. An item that a reader [does not see](crate::sight) is answered as one that does not
+//! exist.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -24,6 +23,7 @@ use super::query::{ItemRef, NoQuery, Params, Query, Segment};
 use super::writer::Writer;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
+use crate::sight::seen_by;
 
 /// The most ids in one request.
 const IDS_MAX: usize = 100;
@@ -213,26 +213,8 @@ pub(super) async fn visible(
     archive: &dyn Archive,
     found: Vec<Option<Arc<Item>>>,
 ) -> Result<Vec<Option<Arc<Item>>>, Problem> {
-    let Some(me) = reader else { return Ok(found) };
-    // A user that was never named follows nobody, and nothing is addressed to it.
-    let Some(me) = user_no(archive, me).await? else { return Ok(vec![None; found.len()]) };
-    let (mut authors, mut direct) = (BTreeSet::new(), Vec::new());
-    for item in found.iter().flatten().filter(|item| item.author_no != me) {
-        if item.direct {
-            direct.push(item.id);
-        } else {
-            authors.insert(item.author_no);
-        }
-    }
-    let authors = Vec::from_iter(authors);
-    let follows = if authors.is_empty() { vec![] } else { archive.followees_among(me, &authors).await? };
-    let addressed = if direct.is_empty() { vec![] } else { archive.addressed(me, &direct).await? };
-    let sees = |item: &Arc<Item>| match item.direct {
-        _ if item.author_no == me => true,
-        true => addressed.contains(&item.id),
-        false => follows.contains(&item.author_no),
-    };
-    Ok(found.into_iter().map(|item| item.filter(sees)).collect())
+    let Some(reader) = reader else { return Ok(found) };
+    Ok(seen_by(archive, user_no(archive, reader).await?, found).await?)
 }
 
 /// The item, if it lives and the reader sees it; a backend sees all. Otherwise the problem that there is none.

@@ -4,9 +4,10 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Refused, Write, Written};
+use feedgate_common::doorbell::Touch;
 use feedgate_common::feed::{Publisher, jobs_of};
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{Jobs, StoreError, error};
+use feedgate_common::{ItemId, Jobs, StoreError, UserNo, error};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -14,6 +15,7 @@ use super::metrics::Metrics;
 use super::problem::Problem;
 use super::relay::Relay;
 use crate::clock;
+use crate::node::watches::Watches;
 
 /// What accepts writes. Its clones are one writer.
 #[derive(Clone)]
@@ -22,6 +24,7 @@ pub(crate) struct Writer {
     named: Arc<NamedFeeds>,
     relay: Arc<Relay>,
     metrics: Arc<Metrics>,
+    watches: Arc<Watches>,
     /// Every task that serves a peer.
     tasks: TaskTracker,
 }
@@ -34,17 +37,25 @@ impl Writer {
         jobs: Arc<dyn Jobs>,
         tasks: TaskTracker,
         metrics: Arc<Metrics>,
+        watches: Arc<Watches>,
     ) -> Self {
-        Self { publisher, named, relay: Relay::new(jobs), metrics, tasks }
+        Self { publisher, named, relay: Relay::new(jobs), metrics, watches, tasks }
     }
 
     /// Commits the writes, each accepted or refused by itself, and tells the workers. If the workers cannot be told,
     /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
     /// dropped, the writes are still carried out, and the workers are told.
     pub(super) async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        let Self { publisher, named, relay, metrics, tasks } = self.clone();
+        let Self { publisher, named, relay, metrics, watches, tasks } = self.clone();
         let accepting = async move {
+            let items: Vec<Option<ItemId>> = writes.iter().map(item_of).collect();
             let written = metrics.writing(writes.len(), publisher.accept(writes, &named, clock::now())).await?;
+            for (item, written) in items.into_iter().zip(&written) {
+                item.filter(|_| written.is_ok())
+                    .into_iter()
+                    .for_each(|item| watches.touched(Touch { item, comment: None }));
+                watches.narrowed(narrowed(written));
+            }
             relay.tell(jobs_of(&written)).await;
             Ok(written)
         };
@@ -58,5 +69,22 @@ impl Writer {
     pub(super) async fn write_one(&self, write: Write) -> Result<Written, Problem> {
         let written = self.write(vec![write]).await?;
         Ok(written.into_iter().next().expect("the Archive answers each write")?)
+    }
+}
+
+/// The item that a write changes, if it is there already.
+fn item_of(write: &Write) -> Option<ItemId> {
+    match write {
+        Write::Edit { item, .. } | Write::Delete { item, .. } => Some(*item),
+        _ => None,
+    }
+}
+
+/// The readers who may see less after a write. They are asked about, so one too many does no harm.
+fn narrowed(written: &Result<Written, Refused>) -> Vec<UserNo> {
+    match written {
+        Ok(Written::Edge { reader, edge, .. }) if !edge.on => vec![*reader],
+        Ok(Written::Shielded { edges, .. }) => edges.iter().map(|(reader, _)| *reader).collect(),
+        _ => vec![],
     }
 }

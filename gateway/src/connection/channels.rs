@@ -44,7 +44,7 @@ pub(super) struct Channel {
 #[derive(Debug)]
 pub(super) struct Channels {
     main: Channel,
-    named: Vec<Channel>,
+    named: Box<[Channel]>,
     /// The feed whose read is in flight, or was the last.
     turn: FeedId,
 }
@@ -70,7 +70,7 @@ impl Channel {
 
 impl Default for Channels {
     fn default() -> Self {
-        Self { main: Channel::new(FeedId::MAIN), named: Vec::new(), turn: FeedId::MAIN }
+        Self { main: Channel::new(FeedId::MAIN), named: Box::default(), turn: FeedId::MAIN }
     }
 }
 
@@ -91,8 +91,10 @@ impl Channels {
             return &mut self.main;
         }
         let at = self.named.iter().position(|channel| channel.feed == feed).unwrap_or_else(|| {
-            self.named.reserve_exact(1);
-            self.named.push(Channel::new(feed));
+            let mut more = std::mem::take(&mut self.named).into_vec();
+            more.reserve_exact(1);
+            more.push(Channel::new(feed));
+            self.named = more.into();
             self.named.len() - 1
         });
         &mut self.named[at]

@@ -10,7 +10,9 @@ use super::backoff::scattered;
 use super::deadlines::NEVER;
 use super::outcome::{Outcome, Stop, Then};
 use super::turns::Subscribing;
-use super::{Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_ack, rpc_page, rpc_seen, subscribe};
+use super::{
+    Connection, End, TIMEOUT, connect, history, presence, refresh, rpc_ack, rpc_page, rpc_seen, subscribe, watching,
+};
 use crate::clock;
 use crate::net::address::Client;
 use crate::node::identity::{Identity, client_name};
@@ -53,6 +55,17 @@ impl Connection {
             Verb::Subscribe(asked) => self.subscribe(id, *asked, who),
             Verb::Unsubscribe(feed) => {
                 self.unsubscribe(feed);
+                self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
+            }
+            Verb::Watch(item) => match self.may_watch(item) {
+                Ok(()) => {
+                    let slot = self.slot.clone();
+                    self.answer(id, watching::watch(shared, who, slot, item))
+                }
+                Err(refusal) => self.conclude(id, Err(Stop::Refused(refusal))),
+            },
+            Verb::Unwatch(item) => {
+                self.unwatch(item);
                 self.conclude(id, Ok(Then::Reply(Reply::Unsubscribe)))
             }
             Verb::Ack(feed, at) => match self.channels.subscription(feed) {
@@ -117,6 +130,10 @@ impl Connection {
                 return Ok(());
             }
             Ok(Then::Reply(reply)) => reply,
+            Ok(Then::Watching(watch, reply)) => {
+                self.watching.get_or_insert_default().add(watch);
+                reply
+            }
             Ok(Then::Connected(who, expires_at)) => self.connected(who, expires_at),
             Ok(Then::Refreshed(expires_at)) => self.refreshed(expires_at),
             Ok(Then::Acked(feed, position)) => {

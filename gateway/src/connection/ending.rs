@@ -57,7 +57,7 @@ impl Connection {
             End::Goodbye => SocketEnd::Flush,
             End::Gone => SocketEnd::Done,
         };
-        self.reading = None;
+        (self.reading, self.watching) = (None, None);
         let acked = std::mem::take(&mut self.channels).acked();
         self.waiting = VecDeque::new();
         self.deadlines = Deadlines::until_connect(NEVER);

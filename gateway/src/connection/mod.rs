@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   transport ──lines──▶ waiting ──one at a time──▶ answering (a verb's file) ──▶ reply
+//!   slot ──wake bits──▶ watching ──news of items──▶ transport
 //!   slot ──wake bits──▶ channels ──whose turn──▶ subscription (pure) ──Ask──▶ reading
 //!                                     reading ──Found──▶ subscription ──Push──▶ transport
 //!   timer ──▶ pings, pongs, expiry, a look at the log now and then
@@ -12,8 +13,8 @@
 //! Invariants:
 //! - Commands are carried out one after another, in the order they came; pongs and pushes do not wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
-//!   bytes up to `write_buffer_max_bytes` plus one reply and two slices: what was being read when a subscribe came, and
-//!   what that begins with (I18). All of them are counted in the user's share of the node's
+//!   bytes up to `write_buffer_max_bytes` plus one reply and three slices: what was being read when a subscribe came,
+//!   what that begins with, and news of items that are watched (I18). All of them are counted in the user's share of the node's
 //!   [budget](crate::limits::budget), and while that is full no command is carried out whose reply might have to wait.
 //! - Deadlines are looked at before anything is sent: no frame is sent after the token and its grace.
 //! - A peer is closed for want of a `connect` or a pong only after everything that has come from it was read.
@@ -46,6 +47,7 @@ mod rpc_seen;
 mod shared;
 mod subscribe;
 mod turns;
+mod watching;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -63,6 +65,7 @@ use self::outcome::Outcome;
 use self::reading::Reading;
 pub(crate) use self::shared::Shared;
 use self::turns::Subscribing;
+use self::watching::Watching;
 use crate::limits::allowance::{Allowance, Rate};
 use crate::net::address::shares::Stay;
 use crate::net::socket::{Broken, Incoming};
@@ -115,6 +118,8 @@ pub(crate) struct Connection {
     numbers: bool,
     who: Option<Arc<Identity>>,
     channels: Channels,
+    /// The items that the device watches.
+    watching: Option<Box<Watching>>,
     subscribing: Option<Box<Subscribing>>,
     answering: Option<Answering>,
     /// The read of the channel whose turn it is.
@@ -155,6 +160,7 @@ impl Connection {
             slot,
             who: None,
             channels: Channels::default(),
+            watching: None,
             subscribing: None,
             answering: None,
             reading: None,
@@ -227,11 +233,14 @@ impl Connection {
         worked |= self.open()?;
         if let Some(why) = self.slot.take_wake() {
             self.channels.wake(why);
+            if let Some(watching) = self.watching.as_mut().filter(|_| why.is_around()) {
+                watching.wake();
+            }
         }
         let held_up = self.waiting.front().is_some_and(|next| !self.has_room_for(&next.verb));
         match self.poll_flush(cx) {
             // A reply that found no room may have room now.
-            Poll::Ready(Ok(())) => worked |= held_up | self.take_turns()?,
+            Poll::Ready(Ok(())) => worked |= held_up | self.take_turns()? | self.tell_news(),
             Poll::Ready(Err(_)) => return Err(End::Gone),
             Poll::Pending => {}
         }

@@ -9,6 +9,7 @@ use crate::auth::TokenError;
 use crate::limits::budget::Full;
 use crate::limits::log_limit::LogLimit;
 use crate::node::identity::Identity;
+use crate::node::watches::Watch;
 use crate::protocol::{Close, ErrorCode, Refusal, Reply};
 use crate::subscription::Start;
 
@@ -31,6 +32,8 @@ pub(crate) enum Then {
     Acked(FeedId, Position),
     /// Send this reply; the device has all changes of the feed up to this position.
     ReplyAndAcked(Reply, FeedId, Position),
+    /// The device watches an item, and gets this reply first.
+    Watching(Watch, Reply),
     /// The subscription in the making starts here.
     Start(Start),
 }

@@ -11,6 +11,7 @@ use crate::node::lease::Lease;
 use crate::node::metrics::Metrics;
 use crate::node::revocations::Revocations;
 use crate::node::uptime::Uptime;
+use crate::node::watches::Watches;
 use crate::node::{LocalSessions, Node, Reads};
 use crate::settings::LiveSettings;
 
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub(super) reads: Arc<Reads>,
     pub(super) local: Arc<LocalSessions>,
     pub(super) revocations: Arc<Revocations>,
+    pub(super) watches: Arc<Watches>,
     pub(super) lease: Arc<Lease>,
     pub(super) uptime: Uptime,
     pub(super) metrics: Arc<Metrics>,
@@ -39,6 +41,7 @@ impl Shared {
             reads: node.reads.clone(),
             local: node.local.clone(),
             revocations: node.revocations.clone(),
+            watches: node.watches.clone(),
             lease: node.lease.clone(),
             uptime: node.uptime,
             metrics: node.metrics.clone(),

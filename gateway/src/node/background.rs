@@ -3,15 +3,15 @@
 //! ```text
 //!   keeper: lease, sessions │ prober: which stores are away │ positions: saved │ wakes and closes: made up for if lost
 //!   hot: news of authors who are pulled │ touches: inboxes that are read are kept │ ghosts: sessions left in the pool
-//!   revocations: sessions whose tokens are revoked end
+//!   revocations: sessions whose tokens are revoked end │ watches: news of items that are watched
 //! ```
 
 use std::time::Duration;
 
-use futures_util::future::{join, join3};
+use futures_util::future::{join, join3, join4};
 use tokio::time::{Instant, sleep};
 
-use super::{ghosts, keeper, positions, pull_news, touches, vitals};
+use super::{ghosts, keeper, positions, pull_news, touches, vitals, watches};
 use crate::node::paced::paced;
 use crate::node::pool::Seat;
 use crate::node::slot::Wake;
@@ -29,7 +29,7 @@ pub(crate) async fn run(node: &Node) {
     let _alone = node.background.lock().await;
     join3(keeper::begin(node), vitals::probe(node), pull_news::begin(node)).await;
     node.begun.cancel();
-    join3(
+    join4(
         join3(keeper::keep(node), ghosts::keep_sweeping(&node.local), vitals::keep_probing(node)),
         join(
             positions::keep_saving(&node.local, &node.settings),
@@ -39,6 +39,11 @@ pub(crate) async fn run(node: &Node) {
             make_up_for_the_missed(&node.local),
             pull_news::keep_joining(node),
             node.revocations.keep_following(&node.local.pool),
+        ),
+        join3(
+            watches::keep_reading(&node.watches, &**node.reads.feeds.archive()),
+            watches::keep_telling(&node.watches, &*node.local.doorbell),
+            watches::keep_checking(&node.watches, &**node.reads.feeds.archive(), &node.settings),
         ),
     )
     .await;

@@ -219,6 +219,8 @@ pub(crate) fn register(node: &Arc<Node>, registry: &mut Registry) {
     );
     registry.register("users_online", "Users with a session", read(|node| node.local.pool.counts().users as f64));
     registry.register("devices_online", "Devices with a session", read(|node| node.local.pool.counts().devices as f64));
+    registry.register("items_watched", "Items that devices watch", read(|node| node.watches.items() as f64));
+    registry.register("item_watches", "Subscriptions to items", read(|node| node.watches.count() as f64));
     registry.register(
         "lease_valid",
         "Whether the sessions of this node count",

@@ -22,6 +22,7 @@ pub(crate) mod slot;
 pub(crate) mod touches;
 pub(crate) mod uptime;
 pub(crate) mod vitals;
+pub(crate) mod watches;
 
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ use revocations::Revocations;
 use touches::Touches;
 use uptime::Uptime;
 use vitals::Vitals;
+use watches::Watches;
 
 /// How many reads of the store run at once, also when many devices return in one second.
 const READS_MAX: usize = 256;
@@ -76,6 +78,8 @@ pub(crate) struct Node {
     pub(crate) hot: Arc<PullNews>,
     /// Which tokens are revoked.
     pub(crate) revocations: Arc<Revocations>,
+    /// The items that devices of this node watch.
+    pub(crate) watches: Arc<Watches>,
     /// Whether this node's sessions count.
     pub(crate) lease: Arc<Lease>,
     /// What `/readyz` and `/healthz` answer from.
@@ -100,12 +104,14 @@ impl Node {
         let hot = Arc::new(PullNews::new(archive.clone()));
         let revocations = Arc::new(Revocations::new(archive));
         let metrics = Arc::new(Metrics::default());
+        let watches = Arc::new(Watches::new(uptime));
         let ear = Ear {
             missed: metrics.missed.clone(),
             reads: reads.clone(),
             local: local.clone(),
             hot: hot.clone(),
             revocations: revocations.clone(),
+            watches: watches.clone(),
         };
         let listening = doorbell.listen(Arc::new(move |heard| ear.hear(heard)));
         Arc::new(Self {
@@ -116,6 +122,7 @@ impl Node {
             metrics,
             hot,
             revocations,
+            watches,
             lease: Arc::new(Lease::new(uptime)),
             vitals: Arc::new(Vitals::new()),
             uptime,
@@ -231,6 +238,7 @@ struct Ear {
     local: Arc<LocalSessions>,
     hot: Arc<PullNews>,
     revocations: Arc<Revocations>,
+    watches: Arc<Watches>,
 }
 
 impl Ear {
@@ -247,8 +255,10 @@ impl Ear {
                 self.missed.inc();
                 self.hot.missed();
                 self.revocations.hear();
+                self.watches.missed();
                 pool.missed();
             }
+            Heard::Stirred(stir) => self.watches.hear(stir),
             Heard::Seen(Onlooker { key, node, connection }) => pool.seen(key, (node == own).then_some(connection)),
             Heard::Close { user, connection, why } => pool.end(user, connection, why),
             Heard::Confirm(users) => {

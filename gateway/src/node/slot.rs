@@ -35,7 +35,7 @@ pub(crate) struct Wake(u32);
 const NAMED: u16 = 14;
 
 /// Above the bits of a wake. A close code has 13 bits.
-const CLOSE_SHIFT: u32 = 17;
+const CLOSE_SHIFT: u32 = 18;
 
 impl Wake {
     /// The log of every feed is to be read: wakes may have been lost, or there is something to pull.
@@ -43,6 +43,9 @@ impl Wake {
 
     /// The reader has seen more of a feed to which the connection listens.
     pub(crate) const SEEN: Self = Self(1 << 16);
+
+    /// There is news of an item that the connection watches.
+    pub(crate) const AROUND: Self = Self(1 << 17);
 
     /// Wakes may have been lost, of whatever kind: every log is to be read, and what was seen is to be looked at.
     pub(crate) const MISSED: Self = Self(Self::LOOK.0 | Self::SEEN.0);
@@ -61,6 +64,11 @@ impl Wake {
     /// Whether [`Wake::SEEN`] is among the reasons. Then what was seen is looked at, if the device wants to know it.
     pub(crate) fn is_seen(self) -> bool {
         self.0 & Self::SEEN.0 != 0
+    }
+
+    /// Whether [`Wake::AROUND`] is among the reasons.
+    pub(crate) fn is_around(self) -> bool {
+        self.0 & Self::AROUND.0 != 0
     }
 
     /// Whether the feed is to be read.
@@ -169,6 +177,9 @@ mod tests {
         let woken = slot.take_wake().unwrap();
         assert!(woken.is_seen() && !woken.is_look() && !(0..100).any(|feed| woken.concerns(FeedId(feed))));
         assert!(Wake::MISSED.is_seen() && Wake::MISSED.is_look() && !Wake::LOOK.is_seen());
+        slot.wake(Wake::AROUND);
+        let woken = slot.take_wake().unwrap();
+        assert!(woken.is_around() && !woken.is_seen() && !woken.is_look() && !Wake::MISSED.is_around());
         slot.close(Close::Replaced);
         assert_eq!((slot.take_wake(), slot.asked_to_close()), (None, Some(Close::Replaced)));
     }

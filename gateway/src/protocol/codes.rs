@@ -1,6 +1,7 @@
 //! The numbers that a client acts on: error codes of replies, close codes of connections.
 //!
 //! ```text
+//!   unsubscribe < 2500            the SDK does not subscribe again by itself
 //!   close < 3000 (but not 1009)   the SDK reconnects
 //!   3000-3499, 4000-4499          the SDK reconnects
 //!   3500-3999, 4500-4999          the SDK stops for good
@@ -22,7 +23,7 @@ macro_rules! codes {
 
         impl $name {
             /// All variants, by ascending number.
-            #[allow(dead_code, reason = "only tests use that of `ErrorCode`")]
+            #[allow(dead_code, reason = "only tests use that of some")]
             pub(crate) const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The number that is sent.
@@ -80,6 +81,14 @@ codes! {
     }
 }
 
+codes! {
+    /// Why the server ends a subscription. Below 2500 the SDK does not subscribe again by itself.
+    pub(crate) Unsubscribed {
+        /// The item is deleted, or the user may see it no more; which of the two is not said.
+        Unseen = 2001, "there is no such item for this user any more";
+    }
+}
+
 impl Close {
     /// What the client is told: the text of this code, which goes on with `why` unless that is empty.
     pub(crate) fn reason(self, why: &'static str) -> Cow<'static, str> {
@@ -109,6 +118,8 @@ codes! {
         MethodNotFound = 104, "method not found";
         /// A connection may subscribe to a channel only once.
         AlreadySubscribed = 105, "already subscribed";
+        /// The connection has as many subscriptions of this kind as allowed.
+        LimitExceeded = 106, "limit exceeded";
         /// The arguments are wrong; the message says why.
         BadRequest = 107, "bad request";
         /// The protocol has this command, but this server does not.
@@ -185,6 +196,11 @@ mod tests {
             let start = format!("- {} ", error.code());
             let row = rows.iter().find(|row| row.starts_with(&start)).unwrap_or_else(|| panic!("{start}"));
             assert_eq!(row.ends_with("(temporary)"), error.temporary(), "{row}");
+        }
+        for unsubscribed in Unsubscribed::ALL {
+            let start = format!("| {} | {} | ", unsubscribed.code(), unsubscribed.text());
+            assert!((2000..2500).contains(&unsubscribed.code()), "the SDK would subscribe again");
+            assert_eq!(document.lines().filter(|line| line.trim().starts_with(&start)).count(), 1, "{start}");
         }
         let codes: Vec<u16> = ErrorCode::ALL.iter().map(|error| error.code()).collect();
         assert!(document.contains(&format!("enum: {codes:?}")), "{codes:?}, and no other");

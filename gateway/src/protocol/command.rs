@@ -4,9 +4,10 @@
 //! sense is answered with a precise [`Refusal`]. A command that waits for its turn holds a token of at most [`TOKEN_MAX`]
 //! bytes and else next to nothing, however large the message was (I18).
 //!
-//! A channel is the name of a feed, and stands for the inbox that the token's user has in that feed.
+//! A channel is the name of a feed, and stands for the inbox that the token's user has in that feed; or it is `item:` and
+//! an id, and stands for what is around that item.
 
-use feedgate_common::{DeviceId, DisplayKey, FeedId, Position};
+use feedgate_common::{DeviceId, DisplayKey, FeedId, ItemId, Position};
 
 use super::codes::Refusal;
 
@@ -48,6 +49,10 @@ pub(crate) enum Verb {
     Connect(Result<Box<Connect>, Box<Refusal>>),
     Subscribe(Box<Subscribe>),
     Unsubscribe(FeedId),
+    /// A subscription to what stands around an item.
+    Watch(ItemId),
+    /// The end of such a subscription.
+    Unwatch(ItemId),
     Ack(FeedId, Position),
     /// What the user has seen of the feed: up to here; or a question, if nothing is said.
     Seen(FeedId, Option<Position>),

@@ -3,7 +3,7 @@
 use feedgate_common::Position;
 use feedgate_common::feed::Sight;
 
-use super::codes::{Close, Refusal};
+use super::codes::{Close, Refusal, Unsubscribed};
 use super::label::Label;
 use super::reply::{Reply, to_json};
 use super::sight_json::Told;
@@ -117,11 +117,30 @@ impl Format {
     /// Appends the push that says what the reader has seen. It is no change of the log, so it has no offset: SDKs take
     /// that as nothing to recover from.
     pub(crate) fn seen(self, out: &mut Vec<u8>, label: Label<'_>, sight: Sight) {
-        let told = to_json(&Told::Seen(sight.into()));
+        self.aside(out, label, &to_json(&Told::Seen(sight.into())));
+    }
+
+    /// Appends a push of something around an item, which is JSON.
+    pub(crate) fn news(self, out: &mut Vec<u8>, channel: &str, data: &[u8]) {
+        self.aside(out, Label { name: channel, number: None }, data);
+    }
+
+    /// Appends a push of something that is no change of a log.
+    fn aside(self, out: &mut Vec<u8>, label: Label<'_>, data: &[u8]) {
         match self {
-            Self::Json => json::push(out, label, 0, &told),
-            Self::Protobuf => protobuf::push(out, label, 0, &told),
-            Self::OneWay => one_way::publication(out, label.name, 0, &told),
+            Self::Json => json::push(out, label, 0, data),
+            Self::Protobuf => protobuf::push(out, label, 0, data),
+            Self::OneWay => one_way::publication(out, label.name, 0, data),
+        }
+    }
+
+    /// Appends the push that ends the subscription to an item.
+    pub(crate) fn unsubscribed(self, out: &mut Vec<u8>, channel: &str, why: Unsubscribed) {
+        let (code, reason) = (why.code(), why.text());
+        match self {
+            Self::Json => json::unsubscribed(out, channel, code, reason),
+            Self::Protobuf => protobuf::unsubscribed(out, channel, code, reason),
+            Self::OneWay => one_way::unsubscribed(out, channel, code, reason),
         }
     }
 }

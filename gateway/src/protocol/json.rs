@@ -77,6 +77,7 @@ pub(super) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
         Reply::Subscribe(opened, sight, number) => {
             object(out, id, "subscribe", &Subscribed::of(opened, *sight, *number));
         }
+        Reply::Watch(standing) => object(out, id, "subscribe", &Subscribed::from(standing)),
         Reply::Unsubscribe => object(out, id, "unsubscribe", &Empty {}),
         Reply::Acked => around(out, id, r#""rpc":{"data":"#, b"{}", "}"),
         Reply::Seen(sight) => around(out, id, r#""rpc":{"data":"#, &to_json(&SightJson::from(*sight)), "}"),
@@ -113,6 +114,11 @@ pub(super) fn push(out: &mut Vec<u8>, label: Label<'_>, offset: u64, change: &[u
     };
     publication(out, offset, change);
     out.extend_from_slice(b"}}");
+}
+
+/// Appends the push that ends a subscription. Nothing in `channel` and `reason` needs an escape.
+pub(super) fn unsubscribed(out: &mut Vec<u8>, channel: &str, code: u16, reason: &str) {
+    let _ = write!(out, r#"{{"push":{{"channel":"{channel}","unsubscribe":{{"code":{code},"reason":"{reason}"}}}}}}"#);
 }
 
 /// Appends the push that ends a session. Nothing in `reason` needs an escape.

@@ -28,10 +28,11 @@ pub(crate) mod sealed;
 pub(crate) mod sight_json;
 
 pub use codes::Close;
-pub(crate) use codes::{ErrorCode, Refusal};
+pub(crate) use codes::{ErrorCode, Refusal, Unsubscribed};
 pub use command::Deliver;
 pub(crate) use command::{Command, Connect, History, Malformed, Message, PageAsk, StartFrom, Subscribe, Verb};
 pub(crate) use format::Format;
 pub(crate) use label::{Label, number};
 pub use reply::Opened;
-pub(crate) use reply::{Connected, History as HistoryReply, Large, Presence, PresenceInfo, Refreshed, Reply};
+pub(crate) use reply::{Connected, History as HistoryReply, Large, Presence, PresenceInfo, Refreshed, Reply, Standing};
+pub(crate) use request::ITEM_CHANNEL;

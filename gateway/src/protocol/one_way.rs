@@ -30,6 +30,7 @@ pub(super) fn result(out: &mut Vec<u8>, reply: &Reply) {
             id(out, opened.position);
             event(out, "subscribe", &Subscribed::of(opened, *sight, None));
         }
+        Reply::Watch(standing) => event(out, "subscribe", &Subscribed::from(standing)),
         _ => {}
     }
 }
@@ -51,6 +52,14 @@ pub(super) fn publication(out: &mut Vec<u8>, channel: &str, offset: u64, data: &
     let _ = write!(out, r#"data: {{"channel":"{channel}","pub":"#);
     json::publication(out, offset, data);
     out.extend_from_slice(b"}\n\n");
+}
+
+/// Appends the event that ends a subscription. Nothing in `channel` and `reason` needs an escape.
+pub(super) fn unsubscribed(out: &mut Vec<u8>, channel: &str, code: u16, reason: &str) {
+    let _ = write!(
+        out,
+        "data: {{\"channel\":\"{channel}\",\"unsubscribe\":{{\"code\":{code},\"reason\":\"{reason}\"}}}}\n\n"
+    );
 }
 
 /// Appends the event that ends the session. Nothing in `reason` needs an escape.
@@ -90,5 +99,16 @@ mod tests {
         assert_eq!(events[1], format!("id: 2:18\n{pushed}"));
         assert_eq!(events[2], r#"data: {"disconnect":{"code":3005,"reason":"expired"}}"#);
         assert_eq!(events.len(), 3);
+    }
+
+    #[test]
+    fn what_is_around_an_item_is_an_event_without_an_id() {
+        let mut out = Vec::new();
+        publication(&mut out, "item:9", 0, br#"{"op":"missed"}"#);
+        unsubscribed(&mut out, "item:9", 2001, "gone");
+        let text = String::from_utf8(out).unwrap();
+        let told = r#"data: {"channel":"item:9","pub":{"offset":0,"data":{"op":"missed"}}}"#;
+        let ended = r#"data: {"channel":"item:9","unsubscribe":{"code":2001,"reason":"gone"}}"#;
+        assert_eq!(text, format!("{told}\n\n{ended}\n\n"));
     }
 }

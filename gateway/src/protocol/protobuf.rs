@@ -78,6 +78,15 @@ struct Disconnect {
     reason: String,
 }
 
+/// `Unsubscribe` of the schema.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Unsubscribe {
+    #[prost(uint32, tag = "2")]
+    code: u32,
+    #[prost(string, tag = "3")]
+    reason: String,
+}
+
 /// The messages of a frame. Ends after the first that is cut.
 pub(crate) fn messages(mut frame: &[u8]) -> impl Iterator<Item = Result<&[u8], Malformed>> {
     std::iter::from_fn(move || {
@@ -143,6 +152,7 @@ mod field {
     pub(super) const PUSH_ID: u8 = number(1);
     pub(super) const PUSH_CHANNEL: u8 = bytes(2);
     pub(super) const PUSH_PUBLICATION: u8 = bytes(4);
+    pub(super) const PUSH_UNSUBSCRIBE: u8 = bytes(7);
     pub(super) const PUSH_DISCONNECT: u8 = bytes(11);
     pub(super) const PUBLICATION_DATA: u8 = bytes(4);
     pub(super) const PUBLICATION_OFFSET: u8 = number(6);
@@ -159,6 +169,7 @@ pub(super) fn result(out: &mut Vec<u8>, id: u32, reply: &Reply) {
         Reply::Subscribe(opened, sight, number) => {
             message(out, id, field::SUBSCRIBE, &Subscribed::of(opened, *sight, *number));
         }
+        Reply::Watch(standing) => message(out, id, field::SUBSCRIBE, &Subscribed::from(standing)),
         Reply::Unsubscribe => message(out, id, field::UNSUBSCRIBE, &Empty {}),
         Reply::Acked => rpc(out, id, b"{}"),
         Reply::Seen(sight) => rpc(out, id, &to_json(&SightJson::from(*sight))),
@@ -202,6 +213,16 @@ pub(super) fn push(out: &mut Vec<u8>, label: Label<'_>, offset: u64, change: &[u
     }
     key(out, field::PUSH_PUBLICATION, publication);
     bare_publication(out, offset, change);
+}
+
+/// Appends the push that ends a subscription.
+pub(super) fn unsubscribed(out: &mut Vec<u8>, channel: &str, code: u16, reason: &str) {
+    let message = Unsubscribe { code: code.into(), reason: reason.to_owned() };
+    let len = message.encoded_len();
+    open(out, 0, field::PUSH, bytes_len(channel.len()) + bytes_len(len));
+    bytes(out, field::PUSH_CHANNEL, channel.as_bytes());
+    key(out, field::PUSH_UNSUBSCRIBE, len);
+    message.encode(out).expect("a Vec takes all");
 }
 
 /// Appends the push that ends a session.

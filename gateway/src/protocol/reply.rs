@@ -23,6 +23,8 @@ pub(crate) enum Reply {
     /// How a subscription began; what was seen and is unread, if the device wants to know it; and the number that stands
     /// for the channel in pushes.
     Subscribe(Opened, Option<Sight>, Option<NonZeroU32>),
+    /// How a subscription to an item began.
+    Watch(Standing),
     Unsubscribe,
     /// The result of `rpc ack`.
     Acked,
@@ -70,6 +72,12 @@ pub struct Opened {
     pub was_recovering: bool,
     /// Whether it was recovered: then no change is missing (I9).
     pub recovered: bool,
+}
+
+/// The result of a `subscribe` to an item: how the item stands for the user, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) data: Vec<u8>,
 }
 
 /// The result of `refresh`: `RefreshResult` of the schema.
@@ -226,6 +234,13 @@ impl Subscribed {
             data: to_json(&data),
             id: number.map(|number| number.get().into()),
         }
+    }
+}
+
+impl From<&Standing> for Subscribed {
+    /// Such a subscription has no log: there is no position in it, and nothing to recover.
+    fn from(standing: &Standing) -> Self {
+        Self { data: standing.data.clone(), ..Self::default() }
     }
 }
 

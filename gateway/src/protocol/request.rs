@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::position::BadEpoch;
-use feedgate_common::{DeviceId, Epoch, FeedId, Position};
+use feedgate_common::{DeviceId, Epoch, FeedId, ItemId, Position};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -136,7 +136,7 @@ impl Request {
         let verbs = [
             self.connect.map(|asked| Ok(Verb::Connect(asked.and_then(connect).map(Box::new).map_err(Box::new)))),
             self.subscribe.map(|asked| subscribe(asked?, feeds)),
-            self.unsubscribe.map(|asked| on_channel(asked?, feeds).map(Verb::Unsubscribe)),
+            self.unsubscribe.map(|asked| unsubscribe(asked?, feeds)),
             self.rpc.map(|asked| rpc(asked?, feeds)),
             self.history.map(|asked| history(asked?, feeds)),
             // All feeds of a user have the same devices, so the feed does not matter.
@@ -164,6 +164,19 @@ impl Request {
 
 fn command(id: u32, verb: Result<Verb, Refusal>) -> Message {
     Message::Command(Command { id, verb: verb.unwrap_or_else(|refusal| Verb::Refused(Box::new(refusal))) })
+}
+
+/// What the channel of an item begins with; its id follows. No feed has a colon in its name.
+pub(crate) const ITEM_CHANNEL: &str = "item:";
+
+/// The item that `channel` names, if it names one.
+fn item_of(channel: &str) -> Option<Result<ItemId, Refusal>> {
+    let id = channel.strip_prefix(ITEM_CHANNEL)?;
+    Some(id.parse().map_err(|_| {
+        let named: String = channel.chars().take(64).collect();
+        ErrorCode::UnknownChannel
+            .because(format!("unknown channel {named:?}: \"item:\" goes on with the id of an item"))
+    }))
 }
 
 /// The feed that `channel` names, or a refusal that lists the known ones.
@@ -208,6 +221,9 @@ fn subscribe(asked: SubscribeRequest, feeds: &NamedFeeds) -> Result<Verb, Refusa
         #[serde(default)]
         unread: bool,
     }
+    if let Some(item) = item_of(&asked.channel) {
+        return item.map(Verb::Watch);
+    }
     let feed = feed_of(&asked.channel, feeds)?;
     let data: Data = if_object(&asked.data, "subscribe.data")?;
     let own = || Some(Position { epoch: asked.epoch.parse().ok()?, offset: asked.offset });
@@ -223,6 +239,13 @@ fn subscribe(asked: SubscribeRequest, feeds: &NamedFeeds) -> Result<Verb, Refusa
     let [numbered, reject_unrecovered] = [NUMBERED, REJECT_UNRECOVERED].map(|bit| asked.flag & bit != 0);
     let unread = data.unread;
     Ok(Verb::Subscribe(Box::new(Subscribe { feed, from, deliver, unread, reject_unrecovered, numbered })))
+}
+
+fn unsubscribe(asked: ChannelRequest, feeds: &NamedFeeds) -> Result<Verb, Refusal> {
+    match item_of(&asked.channel) {
+        Some(item) => item.map(Verb::Unwatch),
+        None => on_channel(asked, feeds).map(Verb::Unsubscribe),
+    }
 }
 
 /// The feed of a verb whose only argument is a channel.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard, Onlooker};
+use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::Result;
 use feedgate_common::{Doorbell, UserNo};
 use parking_lot::Mutex;
@@ -86,6 +86,10 @@ impl Doorbell for Line {
 
     async fn seen(&self, by: Onlooker<'_>) {
         self.lines.wakes.seen(by).await;
+    }
+
+    async fn stirred(&self, stir: &Stir) {
+        self.lines.wakes.stirred(stir).await;
     }
 
     async fn confirm(&self, users: &[UserNo]) {

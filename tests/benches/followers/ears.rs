@@ -35,7 +35,12 @@ impl Ears {
             match heard {
                 Heard::Growth(growth) => count.grown.fetch_add(growth.inboxes.len() as u64, Ordering::Relaxed),
                 Heard::Hot(head) => count.hot.fetch_max(head.pull_seq, Ordering::Relaxed),
-                Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) | Heard::Message { .. } | Heard::Seen(_) => {
+                Heard::Missed
+                | Heard::Close { .. }
+                | Heard::Confirm(_)
+                | Heard::Message { .. }
+                | Heard::Seen(_)
+                | Heard::Stirred(_) => {
                     return;
                 }
             };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::town::{NOW, Town, eventually, settings};
 use async_trait::async_trait;
 use feedgate_common::archive::{Publish, PullHead, Write};
-use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker};
+use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::jobs::{Delivery, Job, Lane};
 use feedgate_common::{Archive, Doorbell, Jobs, UserNo};
@@ -52,6 +52,8 @@ impl Doorbell for Broken {
     async fn pass(&self, _node: &str, _session: u128, _message: &[u8]) {}
 
     async fn seen(&self, _by: Onlooker<'_>) {}
+
+    async fn stirred(&self, _stir: &Stir) {}
 
     async fn confirm(&self, _users: &[UserNo]) {}
 

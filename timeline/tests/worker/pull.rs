@@ -8,7 +8,7 @@ use crate::town::{BACKFILL, NOW, Town, eventually, settings};
 use async_trait::async_trait;
 use feedgate_common::archive::{Audience, Publish, PullHead, Write};
 use feedgate_common::change::Class;
-use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard, Onlooker};
+use feedgate_common::doorbell::{Closing, Growth, Heard, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Changes, Feeds};
 use feedgate_common::import::Import;
@@ -31,7 +31,12 @@ impl Told {
             Heard::Growth(growth) => {
                 told.grown.lock().expect("no test panics with it").extend(growth.inboxes.iter().map(|grown| grown.key));
             }
-            Heard::Missed | Heard::Close { .. } | Heard::Confirm(_) | Heard::Message { .. } | Heard::Seen(_) => {}
+            Heard::Missed
+            | Heard::Close { .. }
+            | Heard::Confirm(_)
+            | Heard::Message { .. }
+            | Heard::Seen(_)
+            | Heard::Stirred(_) => {}
         }))
     }
 }
@@ -67,6 +72,10 @@ impl Doorbell for Meanwhile {
 
     async fn seen(&self, by: Onlooker<'_>) {
         self.inner.seen(by).await;
+    }
+
+    async fn stirred(&self, stir: &Stir) {
+        self.inner.stirred(stir).await;
     }
 
     async fn confirm(&self, users: &[UserNo]) {

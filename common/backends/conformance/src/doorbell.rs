@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard, Onlooker};
-use feedgate_common::{Doorbell, Epoch, FeedId, InboxKey, Position, UserNo};
+use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard, Onlooker, Stir, Talked, Touch};
+use feedgate_common::{Doorbell, Epoch, FeedId, InboxKey, ItemId, Position, UserNo};
 use tokio::sync::Notify;
 
 /// Runs all tests of the doorbell. `open` gives a doorbell that nobody else rings, at a node called [`NODE`] that holds
@@ -22,6 +22,7 @@ pub async fn doorbell(open: impl AsyncFn() -> Arc<dyn Doorbell>) {
     everybody_is_told_whose_sessions_to_confirm(open().await).await;
     a_node_is_told_that_its_reader_has_seen_more(open().await).await;
     a_node_is_passed_what_devices_send(open().await).await;
+    whoever_listens_hears_what_has_changed_around_items(open().await).await;
     ringing_without_listeners_is_fine(open().await).await;
 }
 
@@ -37,6 +38,7 @@ struct Ear {
     confirm: Mutex<Vec<UserNo>>,
     messages: Mutex<BTreeSet<(u128, Vec<u8>)>>,
     seen: Mutex<BTreeSet<(InboxKey, String, u64)>>,
+    stirs: Mutex<Vec<Stir>>,
     news: Notify,
 }
 
@@ -59,6 +61,7 @@ impl Ear {
                 Heard::Seen(Onlooker { key, node, connection }) => {
                     ear.seen.lock().expect("no test panics with it").insert((key, node.to_owned(), connection));
                 }
+                Heard::Stirred(stir) => ear.stirs.lock().expect("no test panics with it").push(stir.clone()),
                 Heard::Missed => {}
             }
             ear.news.notify_one();
@@ -172,6 +175,32 @@ async fn whoever_listens_hears_of_a_hot_author(doorbell: Arc<dyn Doorbell>) {
     }
 }
 
+async fn whoever_listens_hears_what_has_changed_around_items(doorbell: Arc<dyn Doorbell>) {
+    let ears = [Arc::new(Ear::default()), Arc::new(Ear::default())];
+    let _listening = ears.each_ref().map(|ear| doorbell.listen(ear.on_heard()));
+    let touch = |item, comment| Touch { item: ItemId(item), comment };
+    let touches = vec![touch(1, None), touch(u64::MAX, Some((ItemId(7), Talked::Deleted)))];
+    let readers = vec![UserNo(3), UserNo(u32::MAX)];
+    for ear in &ears {
+        // One stir may come in several messages.
+        let has_heard = || {
+            let stirs = ear.stirs.lock().expect("no test panics with it");
+            let all = |touch| stirs.iter().any(|stir| stir.touches.contains(touch));
+            touches.iter().all(all) && stirs.iter().any(|stir| stir.readers == readers)
+        };
+        let hear = async {
+            while !has_heard() {
+                doorbell.stirred(&Stir { touches: touches.clone(), readers: readers.clone() }).await;
+                tokio::select! {
+                    () = ear.news.notified() => {}
+                    () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                }
+            }
+        };
+        crate::in_time(hear).await.expect("a listener hears what is told again and again");
+    }
+}
+
 async fn everybody_is_told_whose_sessions_to_confirm(doorbell: Arc<dyn Doorbell>) {
     let ears = [Arc::new(Ear::default()), Arc::new(Ear::default())];
     let _listening = ears.each_ref().map(|ear| doorbell.listen(ear.on_heard()));
@@ -214,4 +243,5 @@ async fn ringing_without_listeners_is_fine(doorbell: Arc<dyn Doorbell>) {
     doorbell.close("nobody", UserNo(1), 1, Closing::Kicked).await;
     doorbell.confirm(&[UserNo(1)]).await;
     doorbell.pass("nobody", 1, b"{}").await;
+    doorbell.stirred(&Stir { touches: vec![], readers: vec![UserNo(1)] }).await;
 }

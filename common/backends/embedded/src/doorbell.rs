@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use feedgate_common::UserNo;
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Doorbell, Growth, Heard, Listening, OnHeard, Onlooker};
+use feedgate_common::doorbell::{Closing, Doorbell, Growth, Heard, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::Result;
 
 /// Listeners by the number they were given.
@@ -53,6 +53,10 @@ impl Doorbell for EmbeddedDoorbell {
 
     async fn seen(&self, by: Onlooker<'_>) {
         self.tell(Heard::Seen(by));
+    }
+
+    async fn stirred(&self, stir: &Stir) {
+        self.tell(Heard::Stirred(stir));
     }
 
     async fn confirm(&self, users: &[UserNo]) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
-use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard};
+use feedgate_common::doorbell::{Closing, Growth, Heard, OnHeard, Stir, Talked, Touch};
 use feedgate_common::inboxes::Grown;
 use feedgate_common::sessions::Claim;
 use feedgate_common::{DisplayKey, Doorbell, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record, Sessions, UserNo};
@@ -60,6 +60,7 @@ fn ear() -> (OnHeard, mpsc::Receiver<Word>) {
             Heard::Seen(by) => Word::Seen(by.key, by.node.to_owned(), by.connection),
             Heard::Confirm(users) => Word::Confirm(users.to_vec()),
             Heard::Message { message, .. } => Word::Message(message.to_vec()),
+            Heard::Stirred(stir) => Word::Stirred(stir.clone()),
         };
         _ = tell.try_send(word);
     };
@@ -73,6 +74,7 @@ enum Word {
     Missed,
     Close(u64),
     Confirm(Vec<UserNo>),
+    Stirred(Stir),
     Message(Vec<u8>),
     Seen(InboxKey, String, u64),
 }
@@ -190,7 +192,7 @@ async fn a_wake_of_an_unknown_version_may_mean_anything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_node_hears_of_a_hot_author_the_one_that_tells_it_too_and_whoever_its_readers_are() {
+async fn every_node_hears_of_a_hot_author_and_of_items_the_one_that_tells_it_too_and_whoever_its_readers_are() {
     let server = Nats::start();
     let dir = tempfile::tempdir().unwrap();
     let nodes = sessions(dir.path(), &[("a.1", 1..=1)]).await;
@@ -214,6 +216,14 @@ async fn every_node_hears_of_a_hot_author_the_one_that_tells_it_too_and_whoever_
     }
     let told = timeout(SOON, all.next()).await.unwrap().unwrap();
     assert_eq!(told.subject.as_str(), "feed.all.hot.9", "one message for all");
+    let touches = vec![Touch { item: ItemId(7), comment: Some((ItemId(8), Talked::Made)) }];
+    let stir = Stir { touches, readers: vec![] };
+    ears[1].0.stirred(&stir).await;
+    for (_, heard, _) in &mut ears {
+        hear(heard, &Word::Stirred(stir.clone())).await;
+    }
+    let told = timeout(SOON, all.next()).await.unwrap().unwrap();
+    assert_eq!(told.subject.as_str(), "feed.items", "where no gateway of the version before listens");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,9 +254,13 @@ async fn i18_a_listener_that_is_too_slow_loses_wakes_and_is_told_so() {
     loop {
         match timeout(SOON, heard.recv()).await.unwrap().unwrap() {
             Word::Missed => break,
-            Word::Growth(_) | Word::Hot(_) | Word::Close(_) | Word::Confirm(_) | Word::Message(_) | Word::Seen(..) => {
-                wakes += 1
-            }
+            Word::Growth(_)
+            | Word::Hot(_)
+            | Word::Close(_)
+            | Word::Confirm(_)
+            | Word::Message(_)
+            | Word::Seen(..)
+            | Word::Stirred(_) => wakes += 1,
         }
     }
     assert!(wakes < RUNG, "{wakes} of {RUNG} waited in memory");

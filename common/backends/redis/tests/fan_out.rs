@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{Audience, Publish, PullHead, Write};
-use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker};
+use feedgate_common::doorbell::{Closing, Growth, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::{Body, Doorbell, InboxKey, Millis, OutboxSeq, UserId, UserNo};
@@ -131,6 +131,8 @@ impl Doorbell for Bell {
     async fn pass(&self, _node: &str, _session: u128, _message: &[u8]) {}
 
     async fn seen(&self, _by: Onlooker<'_>) {}
+
+    async fn stirred(&self, _stir: &Stir) {}
 
     async fn confirm(&self, _users: &[UserNo]) {}
 

@@ -12,8 +12,9 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::around::{
-    COMMENT_MAX_BYTES, Comment, CommentOrder, CommentPage, CommentWrite, Commented, NewComment, Uncommented,
+    COMMENT_MAX_BYTES, CommentOrder, CommentPage, CommentWrite, Commented, NewComment, Uncommented,
 };
+use feedgate_common::doorbell::{Talked, Touch};
 use feedgate_common::feed::{Cards, cards_of};
 use feedgate_common::{Archive, Body, ItemId, Millis, UserId, UserNo};
 use serde::Serialize;
@@ -26,8 +27,10 @@ use super::payload::Payload;
 use super::problem::{Kind, Problem, short};
 use super::publish::{self, header_key};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments};
+use crate::around::CommentJson;
 use crate::clock;
 use crate::limits::budget::CARD_MAX;
+use crate::node::watches::Watches;
 
 const LIST_DEFAULT: usize = 20;
 const LIST_MAX: usize = 100;
@@ -44,38 +47,6 @@ struct Accepted {
     id: ItemId,
     item: ItemId,
     created_at: Millis,
-}
-
-/// A comment as clients see it. Of a deleted one that has replies, a placeholder is left, which names nobody.
-#[derive(Debug, Serialize)]
-struct CommentJson<'a> {
-    id: ItemId,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    author: Option<&'a UserId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<&'a Body>,
-    created_at: Millis,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_to: Option<ItemId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u32>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    deleted: bool,
-}
-
-impl<'a> From<&'a Comment> for CommentJson<'a> {
-    fn from(comment: &'a Comment) -> Self {
-        let body = comment.body.as_ref();
-        Self {
-            id: comment.place.id,
-            author: body.map(|_| &comment.author),
-            body,
-            created_at: comment.place.at,
-            reply_to: comment.reply_to,
-            version: body.map(|_| comment.version),
-            deleted: body.is_none(),
-        }
-    }
 }
 
 /// A page of comments in the order asked for.
@@ -96,6 +67,7 @@ struct List<'a> {
 pub(super) async fn make(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
+    State(watches): State<Arc<Watches>>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
     headers: HeaderMap,
@@ -121,7 +93,7 @@ pub(super) async fn make(
         return Err(Uncommented::NoSuchSibling(sibling).into());
     }
     let new = NewComment { item, author, reply_to, body, id, key, past: None };
-    let made = write(&*archive, CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
+    let made = write((&*archive, &watches), CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
     let status = if made.changed { StatusCode::CREATED } else { StatusCode::OK };
     let id = made.place.id;
     let location = [(header::LOCATION, format!("/v1/items/{item}/comments/{id}"))];
@@ -180,9 +152,22 @@ async fn is_hidden(archive: &dyn Archive, item: ItemId, id: ItemId, user: UserNo
     Ok(!shown && archive.comment_of(item, id, None).await?.is_some())
 }
 
-async fn write(archive: &dyn Archive, write: CommentWrite) -> Result<Result<Commented, Uncommented>, Problem> {
+/// Makes one change, and lets those who watch the item hear of it.
+async fn write(
+    (archive, watches): (&dyn Archive, &Watches),
+    write: CommentWrite,
+) -> Result<Result<Commented, Uncommented>, Problem> {
+    let (item, talked) = match &write {
+        CommentWrite::Make(new) => (new.item, Talked::Made),
+        CommentWrite::Edit { item, .. } => (*item, Talked::Edited),
+        CommentWrite::Delete { item, .. } => (*item, Talked::Deleted),
+    };
     let done = archive.comment(vec![write], clock::now()).await?;
-    Ok(done.into_iter().next().expect("the Archive answers each change"))
+    let done = done.into_iter().next().expect("the Archive answers each change");
+    if let Ok(Commented { place, changed: true, .. }) = &done {
+        watches.touched(Touch { item, comment: Some((place.id, talked)) });
+    }
+    Ok(done)
 }
 
 /// The problem of a refused change; of an item that does not exist, in the caller's words for it.
@@ -267,6 +252,7 @@ pub(super) async fn read(
 pub(super) async fn edit(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
+    State(watches): State<Arc<Watches>>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
     headers: HeaderMap,
@@ -279,7 +265,7 @@ pub(super) async fn edit(
     let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
     let body = body?;
     let edit = CommentWrite::Edit { item, id, by, body, if_version };
-    carry_out(&*archive, &which, reader.as_ref(), edit, (id, by)).await?;
+    carry_out((&*archive, &watches), &which, reader.as_ref(), edit, (id, by)).await?;
     let now = archive.comment_of(item, id, None).await?.ok_or(Uncommented::NoSuchComment(id))?;
     Ok((etag(now.version), permit.answer(&CommentJson::from(&now))).into_response())
 }
@@ -288,13 +274,14 @@ pub(super) async fn edit(
 pub(super) async fn delete(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
+    State(watches): State<Arc<Watches>>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let reader = caller.reader().cloned();
     let _permit = caller.permit(LINE_MAX).await?;
     let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
-    carry_out(&*archive, &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
+    carry_out((&*archive, &watches), &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -315,14 +302,14 @@ async fn who_asks(
 
 /// Changes a comment. That one of another user exists is told only to who sees it.
 async fn carry_out(
-    archive: &dyn Archive,
+    (archive, watches): (&dyn Archive, &Watches),
     which: &ItemRef,
     reader: Option<&UserId>,
     change: CommentWrite,
     (id, by): (ItemId, Option<UserNo>),
 ) -> Result<(), Problem> {
     let item = change.item();
-    match write(archive, change).await? {
+    match write((archive, watches), change).await? {
         Ok(_) => Ok(()),
         Err(Uncommented::NotOwn(_)) if !sees(reader, archive, item).await? => Err(missing(which)),
         Err(Uncommented::NotOwn(_)) if archive.comment_of(item, id, by).await?.is_none() => {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::around::{Around, Reacted, Reaction, ReactionKind, Unreacted};
+use feedgate_common::doorbell::Touch;
 use feedgate_common::{Archive, ItemId, Millis, UserId};
 use serde::Serialize;
 
@@ -19,6 +20,7 @@ use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
 use crate::around::{AROUND_MAX, Counts};
 use crate::clock;
 use crate::limits::budget::{ANSWER_BYTES, most};
+use crate::node::watches::Watches;
 
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
@@ -38,10 +40,11 @@ struct Now<'a> {
 pub(super) async fn give(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
+    State(watches): State<Arc<Watches>>,
     Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    change(caller, &*archive, &which, kind, &user, true).await
+    change(caller, (&*archive, &watches), &which, kind, &user, true).await
 }
 
 /// Answers `DELETE /v1/items/{id}/reactions/{kind}/{user}`. A reader may take back what it gave to an item that it does
@@ -49,15 +52,16 @@ pub(super) async fn give(
 pub(super) async fn take_back(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
+    State(watches): State<Arc<Watches>>,
     Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    change(caller, &*archive, &which, kind, &user, false).await
+    change(caller, (&*archive, &watches), &which, kind, &user, false).await
 }
 
 async fn change(
     caller: Caller,
-    archive: &dyn Archive,
+    (archive, watches): (&dyn Archive, &Watches),
     which: &ItemRef,
     kind: ReactionKind,
     user: &UserId,
@@ -75,7 +79,8 @@ async fn change(
     let asked = [Reaction { item, kind, user, at: clock::now() }];
     let changed = if on { archive.react(&asked).await? } else { archive.unreact(&asked).await? };
     match changed.into_iter().next().expect("the Archive answers each reaction") {
-        Ok(_) => {}
+        Ok(true) => watches.touched(Touch { item, comment: None }),
+        Ok(false) => {}
         Err(Unreacted::NoSuchItem(_)) => return Err(missing(which)),
         Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),
     }

@@ -7,8 +7,8 @@ use feedgate_common::{Epoch, FeedId, Position};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::reply::{Connected, Large, Opened, Presence, PresenceInfo, Refreshed};
-use super::super::{Close, ErrorCode, Format, json as as_json, number};
+use super::super::reply::{Connected, Large, Opened, Presence, PresenceInfo, Refreshed, Standing};
+use super::super::{Close, ErrorCode, Format, Unsubscribed, json as as_json, number};
 use super::*;
 
 /// One frame of a writer, in either format.
@@ -75,6 +75,7 @@ fn every_reply_says_the_same_in_both_formats() {
         Reply::Subscribe(Opened { was_recovering: false, recovered: false, ..opened }, None, None),
         Reply::Subscribe(opened, Some(Sight { seen: Some(position), unread: 0, head: at(9) }), None),
         Reply::Seen(Sight { seen: None, unread: 7, head: position }),
+        Reply::Watch(Standing { data: br#"{"id":"9","counts":{"like":2},"own":[]}"#.to_vec() }),
         Reply::Unsubscribe,
         Reply::Acked,
         Reply::Page(large(page)),
@@ -131,6 +132,17 @@ fn every_push_says_the_same_in_both_formats() {
         for seen in [None, Some(at(9))] {
             says_the_same(|format, out| format.seen(out, label, Sight { seen, unread: 999, head: at(1 << 40) }));
         }
+    }
+}
+
+#[test]
+fn news_of_an_item_and_the_end_of_its_subscription_say_the_same_in_both_formats() {
+    let long = format!(r#"{{"op":"comment","text":"{}"}}"#, "x".repeat(70_000));
+    for data in [r#"{"op":"missed"}"#, &long] {
+        says_the_same(|format, out| format.news(out, "item:18446744073709551615", data.as_bytes()));
+    }
+    for why in Unsubscribed::ALL {
+        says_the_same(|format, out| format.unsubscribed(out, "item:9", *why));
     }
 }
 

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use feedgate_common::doorbell::{Heard, OnHeard, Onlooker};
-use futures_util::future::{Fuse, FusedFuture, try_join};
+use futures_util::future::{Fuse, FusedFuture, try_join3};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -19,7 +19,7 @@ use crate::bus::Bus;
 /// Before a subscription that was refused is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn listen(bus: Bus, subjects: [String; 2], on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
+pub(super) async fn listen(bus: Bus, subjects: [String; 3], on_heard: OnHeard, stopped: oneshot::Receiver<()>) {
     tokio::select! {
         biased;
         _ = stopped => {}
@@ -27,11 +27,11 @@ pub(super) async fn listen(bus: Bus, subjects: [String; 2], on_heard: OnHeard, s
     }
 }
 
-async fn hear(bus: Bus, subjects: [String; 2], on_heard: OnHeard) {
+async fn hear(bus: Bus, subjects: [String; 3], on_heard: OnHeard) {
     loop {
         let mut gaps = bus.gaps();
-        let [one, other] = subjects.each_ref().map(|subject| bus.client().subscribe(subject.clone()));
-        let (mut one, mut other) = match try_join(one, other).await {
+        let [one, other, items] = subjects.each_ref().map(|subject| bus.client().subscribe(subject.clone()));
+        let (mut one, mut other, mut items) = match try_join3(one, other, items).await {
             Ok(subscribed) => subscribed,
             Err(error) => {
                 tracing::warn!(%error, ?subjects, "NATS takes no subscription for wakes");
@@ -46,6 +46,7 @@ async fn hear(bus: Bus, subjects: [String; 2], on_heard: OnHeard) {
             let message = tokio::select! {
                 message = one.next() => message,
                 message = other.next() => message,
+                message = items.next() => message,
                 _ = gaps.changed(), if standing.is_terminated() => {
                     // Until this is answered a subscription may not stand, and wakes go on being lost.
                     standing.set(bus.round_trip().fuse());
@@ -71,6 +72,7 @@ fn tell(message: &[u8], on_heard: &OnHeard) {
         Ok(Told::Hot(head)) => on_heard(Heard::Hot(head)),
         Ok(Told::Confirm(users)) => on_heard(Heard::Confirm(&users)),
         Ok(Told::Seen { key, node, connection }) => on_heard(Heard::Seen(Onlooker { key, node: &node, connection })),
+        Ok(Told::Stirred(stir)) => on_heard(Heard::Stirred(&stir)),
         Ok(Told::Message { session, message }) => on_heard(Heard::Message { session, message: &message }),
         Err(unreadable) => {
             tracing::debug!(?unreadable, "a wake cannot be read; everything may have grown");

@@ -4,7 +4,8 @@
 //!   ring ─▶ who holds these readers? (Sessions, after the append) ─▶ per node its inboxes ─▶ feed.node.<node>
 //!   seen ─▶ who holds this reader? ─▶ feed.node.<node>
 //!   hot  ─▶ feed.all.hot.<author>      confirm ─▶ feed.all.confirm, both to every node
-//!   listen ◀── feed.node.<this node>, feed.all.>      a gap in the connection ─▶ Heard::Missed
+//!   stirred ─▶ feed.items, to every node
+//!   listen ◀── feed.node.<this node>, feed.all.>, feed.items      a gap in the connection ─▶ Heard::Missed
 //! ```
 //!
 //! A node's name becomes one token of the subject: letters, digits, `-` and `_` stand for themselves, every other
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use feedgate_common::archive::PullHead;
-use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard, Onlooker};
+use feedgate_common::doorbell::{Closing, Doorbell, Growth, Listening, OnHeard, Onlooker, Stir};
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Grown;
 use feedgate_common::{Sessions, UserNo};
@@ -41,6 +42,10 @@ const HOT: &str = "feed.all.hot.";
 
 /// Where every node is told to confirm sessions.
 const CONFIRM: &str = "feed.all.confirm";
+
+/// Where every node is told what has changed around items. It is not below [`ALL`], because a gateway of a version that
+/// does not know such messages would take each for a sign that it has missed something.
+const ITEMS: &str = "feed.items";
 
 /// What every node listens to.
 const ALL: &str = "feed.all.>";
@@ -124,6 +129,10 @@ impl Doorbell for NatsDoorbell {
         self.note(within(RING, self.tell_everybody(subject, vec![wire::hot(head)])).await);
     }
 
+    async fn stirred(&self, stir: &Stir) {
+        self.note(within(RING, self.tell_everybody(ITEMS.to_owned(), wire::stirred(stir))).await);
+    }
+
     async fn confirm(&self, users: &[UserNo]) {
         self.note(within(RING, self.tell_everybody(CONFIRM.to_owned(), wire::confirm(users))).await);
     }
@@ -155,7 +164,12 @@ impl Doorbell for NatsDoorbell {
     /// [`Missed`](feedgate_common::doorbell::Heard::Missed) for what was told until then.
     fn listen(&self, on_heard: OnHeard) -> Listening {
         let (stop, stopped) = oneshot::channel();
-        tokio::spawn(ear::listen(self.bus.clone(), [subject(&self.node), ALL.to_owned()], on_heard, stopped));
+        tokio::spawn(ear::listen(
+            self.bus.clone(),
+            [subject(&self.node), ALL.to_owned(), ITEMS.to_owned()],
+            on_heard,
+            stopped,
+        ));
         Listening::until(move || _ = stop.send(()))
     }
 

@@ -9,6 +9,8 @@
 //!   version 1 │ kind 4 │ n u16 │ n users u32
 //!   version 1 │ kind 5 │ session u128 │ n u32 │ n bytes of a device's message
 //!   version 1 │ kind 6 │ reader u32 │ feed u16 │ connection u64 │ n u16 │ n bytes of a node's name
+//!   version 1 │ kind 7 │ n u16 │ n touches │ m u16 │ m readers u32
+//!                        touch:  item u64, what became of a comment u8 (0: none), comment u64
 //! ```
 //!
 //! Invariants: this version reads what it and the one before it write; no message is longer than [`MESSAGE_MAX`],
@@ -17,7 +19,7 @@
 
 use feedgate_common::archive::PullHead;
 use feedgate_common::change::Route;
-use feedgate_common::doorbell::{Closing, Growth, Onlooker};
+use feedgate_common::doorbell::{Closing, Growth, Onlooker, Stir, Talked, Touch};
 use feedgate_common::inboxes::Grown;
 use feedgate_common::{DisplayKey, Epoch, FeedId, InboxKey, ItemId, Op, Position, Record, UserNo};
 
@@ -30,6 +32,7 @@ const HOT: u8 = 3;
 const CONFIRM: u8 = 4;
 const MESSAGE: u8 = 5;
 const SEEN: u8 = 6;
+const STIR: u8 = 7;
 
 /// The longest message. The server takes 1 MiB; as many as wait for a slow listener must fit in its memory.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -41,8 +44,13 @@ const INBOX: usize = 34;
 /// More records are not told: the listener reads them instead.
 const RECORDS_MAX: usize = MESSAGE_MAX / 2 / RECORD;
 
+const TOUCH: usize = 17;
+
+/// The most touches in a message.
+const TOUCHES_MAX: usize = (MESSAGE_MAX - 6) / TOUCH;
+
 /// The most users in a message.
-const USERS_MAX: usize = (MESSAGE_MAX - 4) / 4;
+const USERS_MAX: usize = (MESSAGE_MAX - 6) / 4;
 
 /// What a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +67,8 @@ pub(super) enum Told {
     Message { session: u128, message: Vec<u8> },
     /// A reader has seen more of a feed, as this connection of the node has said.
     Seen { key: InboxKey, node: String, connection: u64 },
+    /// Something has changed around items, or who sees them.
+    Stirred(Stir),
 }
 
 /// A message that another version has written, or nobody of us.
@@ -152,6 +162,26 @@ pub(super) fn seen(by: Onlooker<'_>) -> Vec<u8> {
     out
 }
 
+/// What has changed around items, in as many messages as it takes.
+pub(super) fn stirred(stir: &Stir) -> Vec<Vec<u8>> {
+    let touches = stir.touches.chunks(TOUCHES_MAX).map(|touches| stir_message(touches, &[]));
+    touches.chain(stir.readers.chunks(USERS_MAX).map(|readers| stir_message(&[], readers))).collect()
+}
+
+fn stir_message(touches: &[Touch], readers: &[UserNo]) -> Vec<u8> {
+    let mut out = vec![VERSION, STIR];
+    out.extend((touches.len() as u16).to_be_bytes());
+    for Touch { item, comment } in touches {
+        out.extend(item.0.to_be_bytes());
+        let (comment, what) = comment.map_or((0, 0), |(comment, talked)| (comment.0, talked as u8));
+        out.push(what);
+        out.extend(comment.to_be_bytes());
+    }
+    out.extend((readers.len() as u16).to_be_bytes());
+    readers.iter().for_each(|reader| out.extend(reader.0.to_be_bytes()));
+    out
+}
+
 /// Decodes a message of another node; fails if it is of another version or cut off.
 pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
     let mut read = Reader(message);
@@ -182,6 +212,10 @@ pub(super) fn decode(message: &[u8]) -> Result<Told, Unreadable> {
             let connection = read.u64()?;
             let name = read.list(Reader::u8)?;
             Told::Seen { key, node: String::from_utf8(name).map_err(|_| Unreadable)?, connection }
+        }
+        (VERSION, STIR) => {
+            let touches = read.list(Reader::touch)?;
+            Told::Stirred(Stir { touches, readers: read.list(|read| read.u32().map(UserNo))? })
         }
         (VERSION, CONFIRM) => Told::Confirm(read.list(|read| read.u32().map(UserNo))?),
         _ => return Err(Unreadable),
@@ -242,6 +276,16 @@ impl Reader<'_> {
             appended: self.u32()?,
             generation: self.u64()?,
         })
+    }
+
+    fn touch(&mut self) -> Result<Touch, Unreadable> {
+        let item = ItemId(self.u64()?);
+        let (what, comment) = (self.u8()?, ItemId(self.u64()?));
+        let comment = match what {
+            0 if comment.0 == 0 => None,
+            what => Some((comment, Talked::from_u8(what).ok_or(Unreadable)?)),
+        };
+        Ok(Touch { item, comment })
     }
 
     fn why(&mut self) -> Result<Closing, Unreadable> {

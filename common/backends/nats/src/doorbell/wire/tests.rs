@@ -12,7 +12,16 @@ fn grown(reader: u32, appended: u32) -> Grown {
     Grown { key, head: Position { epoch: Epoch(3), offset: 1 << 40 }, appended, generation: 6 }
 }
 
-fn samples() -> [(Told, Vec<u8>, &'static str); 8] {
+fn touch(item: u64, comment: Option<(u64, Talked)>) -> Touch {
+    Touch { item: ItemId(item), comment: comment.map(|(id, talked)| (ItemId(id), talked)) }
+}
+
+fn stir() -> Stir {
+    let touches = vec![touch(1 << 40, None), touch(7, Some((9, Talked::Made))), touch(7, Some((9, Talked::Deleted)))];
+    Stir { touches, readers: vec![UserNo(4), UserNo(u32::MAX)] }
+}
+
+fn samples() -> [(Told, Vec<u8>, &'static str); 9] {
     let all = Growth {
         author: UserNo(9),
         records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
@@ -43,6 +52,7 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 8] {
             seen(Onlooker { key: grown(4, 0).key, node: "a.1", connection: 1 << 40 }),
             include_str!("seen.v1.hex"),
         ),
+        (Told::Stirred(stir()), stir_message(&stir().touches, &stir().readers), include_str!("stir.v1.hex")),
         (Told::Confirm(users.into()), confirm(&users).remove(0), include_str!("confirm.v1.hex")),
     ]
 }
@@ -92,6 +102,21 @@ fn i18_a_long_growth_is_split_and_loses_no_inbox() {
         }
         assert_eq!(heard, inboxes);
     }
+}
+
+#[test]
+fn i18_a_long_stir_is_split_and_loses_nothing() {
+    let touches: Vec<Touch> = (1..=TOUCHES_MAX as u64 * 2 + 1).map(|n| touch(n, Some((n, Talked::Edited)))).collect();
+    let stir = Stir { touches, readers: (0..USERS_MAX as u32 + 1).map(UserNo).collect() };
+    let mut heard = Stir::default();
+    for message in stirred(&stir) {
+        assert!(message.len() <= MESSAGE_MAX);
+        let Ok(Told::Stirred(part)) = decode(&message) else { panic!("it reads what it writes") };
+        heard.touches.extend(part.touches);
+        heard.readers.extend(part.readers);
+    }
+    assert_eq!(heard, stir);
+    assert!(stirred(&Stir::default()).is_empty());
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! The items that the device of one connection watches: it is told where each stands, then what happens around it.
+//!
+//! ```text
+//!   subscribe item:7 ─▶ join ─▶ seen by the user? ─▶ reply: counts, own, version
+//!   woken ─▶ all that was pushed is sent? ─▶ what each item has to tell, in turns ─▶ push
+//! ```
+//!
+//! Invariants:
+//! - A connection that watches nothing holds a null pointer.
+//! - While anything is unsent, nothing is added: counts that were not sent meanwhile are replaced by newer ones (I18).
+//! - There is no position: a device that comes back is told anew where the item stands.
+
+use std::sync::Arc;
+
+use feedgate_common::ItemId;
+use serde::Serialize;
+
+use super::Connection;
+use super::outcome::{Outcome, Then};
+use super::shared::Shared;
+use crate::around::Counts;
+use crate::node::identity::Identity;
+use crate::node::slot::Slot;
+use crate::node::watches::{State, Watch};
+use crate::protocol::{ErrorCode, Format, Refusal, Reply, Standing, Unsubscribed};
+use crate::sight::seen_by;
+
+/// The most items that one connection watches.
+const WATCHES_MAX: usize = 32;
+
+/// A frame of news ends once it holds this many bytes.
+const SLICE_BYTES: usize = 64 * 1024;
+
+/// The items that one device watches.
+#[derive(Debug, Default)]
+pub(super) struct Watching {
+    watches: Vec<Watch>,
+    /// Whether there may be news.
+    woken: bool,
+    /// Whose turn it is.
+    turn: usize,
+}
+
+impl Watching {
+    /// The device watches one item more.
+    pub(super) fn add(&mut self, watch: Watch) {
+        self.watches.push(watch);
+        // It may have been told something while the reply was read.
+        self.woken = true;
+    }
+
+    /// There may be news.
+    pub(super) fn wake(&mut self) {
+        self.woken = true;
+    }
+
+    /// Gives the next frame of news, which may be empty.
+    fn frame(&mut self, format: Format) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while let Some(watch) = self.watches.get(at) {
+            if !watch.is_dropped() {
+                at += 1;
+                continue;
+            }
+            if !out.is_empty() {
+                out.extend_from_slice(format.between_pushes());
+            }
+            format.unsubscribed(&mut out, watch.channel(), Unsubscribed::Unseen);
+            self.watches.remove(at);
+        }
+        let all = self.watches.len();
+        self.woken = false;
+        for nth in 0..all {
+            let at = (self.turn + nth) % all;
+            if !self.watches[at].take(format, &mut out, SLICE_BYTES) || out.len() >= SLICE_BYTES {
+                // It goes on with this one, which may have more to tell.
+                (self.turn, self.woken) = (at, true);
+                break;
+            }
+        }
+        out
+    }
+}
+
+impl Connection {
+    /// Whether the device may watch this item too; refuses if it does already, or watches too many.
+    pub(super) fn may_watch(&self, item: ItemId) -> Result<(), Refusal> {
+        let watches = self.watching.as_ref().map_or(&[][..], |watching| &watching.watches);
+        if watches.iter().any(|watch| watch.item() == item) {
+            return Err(ErrorCode::AlreadySubscribed.into());
+        }
+        if watches.len() >= WATCHES_MAX {
+            let why = format!("a connection watches at most {WATCHES_MAX} items; unsubscribe from one of them");
+            return Err(ErrorCode::LimitExceeded.because(why));
+        }
+        Ok(())
+    }
+
+    /// The device does not watch this item any more.
+    pub(super) fn unwatch(&mut self, item: ItemId) {
+        let Some(watching) = &mut self.watching else { return };
+        watching.watches.retain(|watch| watch.item() != item);
+        if watching.watches.is_empty() {
+            self.watching = None;
+        }
+    }
+
+    /// Sends news of the items that the device watches, if there is any. Call when everything is sent. Gives whether it
+    /// sent something.
+    pub(super) fn tell_news(&mut self) -> bool {
+        // Another node may have claimed this device: then it is told nothing here (I17).
+        let may_push = self.shared.lease.may_push();
+        let Some(watching) = self.watching.as_mut().filter(|watching| watching.woken && may_push) else { return false };
+        let frame = watching.frame(self.format);
+        if watching.watches.is_empty() {
+            self.watching = None;
+        }
+        if frame.is_empty() {
+            return false;
+        }
+        self.transport.frame(|out| out.extend_from_slice(&frame));
+        true
+    }
+}
+
+/// Where an item stands for a user.
+#[derive(Serialize)]
+struct Begins<'a> {
+    id: ItemId,
+    version: u32,
+    counts: Counts<'a>,
+    own: Vec<&'a str>,
+}
+
+/// Begins to watch an item that the user sees, and says where it stands. May be dropped at any time; then the device does
+/// not watch.
+pub(super) async fn watch(shared: Arc<Shared>, who: Arc<Identity>, slot: Arc<Slot>, item: ItemId) -> Outcome {
+    let me = who.user.no;
+    let watch = shared.watches.join(item, me, &slot);
+    let _permit = shared.reads.permit().await;
+    let archive = &**shared.reads.feeds.archive();
+    let found = seen_by(archive, Some(me), archive.items(&[item]).await?).await?;
+    let Some(seen) = found.into_iter().flatten().next() else {
+        return Err(ErrorCode::UnknownChannel.because(format!("there is no item {item}")).into());
+    };
+    let mut around = archive.around(&[item], Some(me)).await?.pop().unwrap_or_default();
+    let own = std::mem::take(&mut around.own);
+    let state = State { version: seen.version, around };
+    watch.begins(&state);
+    let counts = Counts(&state.around.counts, state.around.comments);
+    let own = own.iter().map(|kind| kind.as_str()).collect();
+    let begins = Begins { id: item, version: state.version, counts, own };
+    let data = serde_json::to_vec(&begins).expect("our own values serialize");
+    Ok(Then::Watching(watch, Reply::Watch(Standing { data })))
+}
