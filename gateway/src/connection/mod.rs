@@ -14,8 +14,9 @@
 //! - Commands are carried out one after another, in the order they came; pongs and pushes do not wait for them.
 //! - Everything here is bounded: commands waiting, one answer and one reading in flight, however many channels, unsent
 //!   bytes up to `write_buffer_max_bytes` plus one reply and three slices: what was being read when a subscribe came,
-//!   what that begins with, and news of items that are watched (I18). All of them are counted in the user's share of the node's
-//!   [budget](crate::limits::budget), and while that is full no command is carried out whose reply might have to wait.
+//!   what that begins with, and news of items that are watched (I18). All of them are counted in the user's share of the
+//!   node's [budget](crate::limits::budget), and while that is full no command is carried out whose reply might have to
+//!   wait.
 //! - Deadlines are looked at before anything is sent: no frame is sent after the token and its grace.
 //! - A peer is closed for want of a `connect` or a pong only after everything that has come from it was read.
 //! - When a connection ends, its seat is left, its positions are saved and its claim is released. If the task is

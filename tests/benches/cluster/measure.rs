@@ -40,6 +40,7 @@ pub(crate) async fn both(
     let way = match deliver {
         Deliver::Items => "items",
         Deliver::Notify => "notify",
+        Deliver::Item(_) => "around an item",
         Deliver::Raw => "raw",
     };
     let name = format!("{}, {way}", world.name);

@@ -72,6 +72,18 @@ impl Backend {
         Ok(())
     }
 
+    /// Publishes one item of `author`, and gives its id.
+    pub async fn publish_item(&self, author: &str) -> anyhow::Result<u64> {
+        let item = json!({"author": author, "body": {"text": "watched"}});
+        let answer = self.request(Method::POST, "/v1/items", Some(item)).await?;
+        answer["id"].as_str().context("an item has an id")?.parse().context("a number")
+    }
+
+    /// Lets `user` like an item.
+    pub async fn like(&self, item: u64, user: &str) -> anyhow::Result<()> {
+        self.request(Method::PUT, &format!("/v1/items/{item}/reactions/like/{user}"), None).await.map(|_| ())
+    }
+
     /// Publishes `count` of them, in one commit.
     pub async fn publish_burst(&self, author: &str, bytes: usize, count: u64) -> anyhow::Result<()> {
         let item = json!({"author": author, "body": {"text": "x".repeat(bytes)}});

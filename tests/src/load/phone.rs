@@ -75,6 +75,7 @@ impl Phone {
                 *heard = Heard::Ping;
             }
             Said::Push(offset) => self.told(offset, deliver),
+            Said::News => self.position += 1,
             Said::Reply => {}
             Said::Subscribed(offset) => {
                 (self.position, self.target) = (offset, offset);

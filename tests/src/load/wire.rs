@@ -23,6 +23,8 @@ pub enum Deliver {
     Notify,
     /// `"deliver":"items"`: offsets rise by one.
     Items,
+    /// No feed, but what is around the item with this id: news, which are counted.
+    Item(u64),
     /// No protocol at all: frames of the bare loop, counted.
     Raw,
 }
@@ -33,6 +35,8 @@ pub(super) enum Said {
     Ping,
     /// A push of the change at this offset, which is at least 1.
     Push(u64),
+    /// A push of something around an item.
+    News,
     /// A reply without a position.
     Reply,
     /// The reply to `subscribe`, with the position from which it goes on.
@@ -58,21 +62,22 @@ impl Wire {
 
     /// What to send first: `connect` and `subscribe`, in one frame, as the SDKs do; `None` for the bare loop.
     pub(super) fn hello(self, deliver: Deliver, token: &str) -> Option<Vec<u8>> {
-        let deliver = match deliver {
+        let (channel, deliver) = match deliver {
             Deliver::Raw => return None,
-            Deliver::Notify => r#"{"deliver":"notify"}"#,
-            Deliver::Items => r#"{"deliver":"items"}"#,
+            Deliver::Notify => ("feed".to_owned(), r#"{"deliver":"notify"}"#),
+            Deliver::Items => ("feed".to_owned(), r#"{"deliver":"items"}"#),
+            Deliver::Item(id) => (format!("item:{id}"), "{}"),
         };
         let device = r#"{"device_id":"phone"}"#;
         let messages = match self {
             Self::Json => format!(
                 "{{\"id\":1,\"connect\":{{\"token\":\"{token}\",\"data\":{device}}}}}\n\
-                 {{\"id\":2,\"subscribe\":{{\"channel\":\"feed\",\"data\":{deliver}}}}}"
+                 {{\"id\":2,\"subscribe\":{{\"channel\":\"{channel}\",\"data\":{deliver}}}}}"
             )
             .into_bytes(),
             Self::Protobuf => {
                 let connect = [field(1, token.as_bytes()), field(2, device.as_bytes())].concat();
-                let subscribe = [field(1, b"feed"), field(8, deliver.as_bytes())].concat();
+                let subscribe = [field(1, channel.as_bytes()), field(8, deliver.as_bytes())].concat();
                 let commands = [[vec![8, 1], field(4, &connect)].concat(), [vec![8, 2], field(5, &subscribe)].concat()];
                 commands.iter().flat_map(|command| [varint(command.len()), command.clone()].concat()).collect()
             }
@@ -112,6 +117,9 @@ fn line_of(line: &[u8]) -> anyhow::Result<Said> {
         let digits = push.iter().take_while(|byte| byte.is_ascii_digit());
         return pushed(digits.fold(0u64, |n, digit| n.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))));
     }
+    if line.starts_with(br#"{"push":{"channel":"item:"#) {
+        return Ok(Said::News);
+    }
     let value: Value = serde_json::from_slice(line)?;
     let said = || anyhow!("the server said {value}");
     if let Some(subscribe) = value.get("subscribe") {
@@ -125,6 +133,9 @@ fn message_of(message: &[u8]) -> anyhow::Result<Said> {
         return Ok(Said::Ping);
     }
     if let Some(push) = inner(message, 4)? {
+        if inner(push, 2)?.is_some_and(|channel| channel.starts_with(b"item:")) {
+            return Ok(Said::News);
+        }
         let publication = inner(push, 4)?.context("a push without a publication")?;
         return pushed(find(publication, 6)?.context("a push without an offset")?.0);
     }
@@ -219,6 +230,11 @@ mod tests {
         let expected = [Said::Ping, Said::Push(300), Said::Subscribed(7)];
         assert_eq!(heard(Wire::Json, json).unwrap(), expected);
         assert_eq!(heard(Wire::Protobuf, &protobuf).unwrap(), expected);
+        let news = [field(2, b"item:7"), field(4, &field(4, b"{}"))].concat();
+        let news = field(4, &news);
+        assert_eq!(heard(Wire::Protobuf, &[varint(news.len()), news].concat()).unwrap(), [Said::News]);
+        let news = br#"{"push":{"channel":"item:7","pub":{"offset":0,"data":{}}}}"#;
+        assert_eq!(heard(Wire::Json, news).unwrap(), [Said::News]);
         assert!(heard(Wire::Protobuf, &protobuf[..protobuf.len() - 1]).is_err());
         assert!(heard(Wire::Json, &json[..json.len() - 1]).is_err());
     }

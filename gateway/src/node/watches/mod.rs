@@ -377,6 +377,18 @@ mod tests {
     }
 
     #[test]
+    fn s4_ten_thousand_watchers_of_an_item_cost_one_read_a_second() {
+        let watches = watches();
+        let join = |nth| watches.join(ItemId(5), UserNo(nth), &Arc::new(Slot::new(nth.into())));
+        let _watching: Vec<Watch> = (0..10_000).map(join).collect();
+        let reads = (0..10_000).filter(|now| {
+            watches.hear(&Stir { touches: vec![touch(5); 3], readers: vec![] });
+            !watches.take_due(*now).is_empty()
+        });
+        assert_eq!(reads.count(), 10, "in ten seconds");
+    }
+
+    #[test]
     fn i18_what_waits_to_be_told_is_bounded_and_told_once() {
         let watches = watches();
         (0..UNTOLD_MAX as u64 + 9).for_each(|item| watches.touched(touch(item)));
