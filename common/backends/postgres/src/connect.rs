@@ -56,7 +56,7 @@ const MIGRATIONS: [(i64, &str, &str); 10] = [
     (7, "people", include_str!("../migrations/0007_people.sql")),
     (8, "reposts", include_str!("../migrations/0008_reposts.sql")),
     (9, "comments", include_str!("../migrations/0009_comments.sql")),
-    (11, "erasures", include_str!("../migrations/0011_erasures.sql")),
+    (10, "erasures", include_str!("../migrations/0010_erasures.sql")),
 ];
 
 /// The options with which an Archive connects.
