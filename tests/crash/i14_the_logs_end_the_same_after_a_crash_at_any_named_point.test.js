@@ -22,6 +22,7 @@ const PASSINGS = [1, 4];
 
 const READERS = ["r1", "r2", "r3", "r4", "r5"];
 const AUTHORS = ["a1", "a2", "a3"];
+const GUEST = "guest";
 const CONFIG = "[gateway]\nbatch = 5\n";
 
 /** The server with someone who starts it again whenever its failpoint has killed it. */
@@ -65,7 +66,7 @@ class Survivor {
 
 /** The day, step by step; and beside it the model: who follows whom, and which posts live. */
 class Day {
-  follows = new Map(READERS.map((reader) => [reader, new Set()]));
+  follows = new Map([...READERS, GUEST].map((reader) => [reader, new Set()]));
   posts = new Map(); // name → {author, id, at, text, key, deleted}
 
   constructor(survivor) {
@@ -161,10 +162,28 @@ class Day {
       await this.survivor.drained();
     }
 
+    await this.comeAndBeErased(GUEST);
     await this.catchUp(t, "r1");
     for (const author of AUTHORS) await this.publish(author, `${author}-evening`);
     await this.delete("morning-5");
     await this.survivor.drained();
+  }
+
+  /** A user whom no reader follows leaves traces of several kinds, and is erased. */
+  async comeAndBeErased(user) {
+    await this.follow(user, "a1");
+    await this.publish(user, `${user}-1`);
+    const item = this.posts.get("a1-noon-0").id;
+    const said = { author: user, body: "hello" };
+    const { status } = await this.ask("POST", `/v1/items/${item}/comments`, said, { "idempotency-key": `${user}-says` });
+    assert.ok(status === 201 || status === 200, `${status}`);
+    assert.equal((await this.ask("PUT", `/v1/items/${item}/reactions/like/${user}`)).status, 200);
+    const { body: receipt } = await this.ask("POST", `/v1/users/${user}/erase`);
+    const isErased = async () => (await this.ask("GET", `/v1/erasures/${receipt.id}`)).body.finished_at !== null;
+    await until("the user is erased", isErased, { seen: () => this.survivor.server.log() });
+    await this.survivor.drained();
+    this.follows.delete(user);
+    this.posts.delete(`${user}-1`);
   }
 
   /** A phone reads the whole log over the WebSocket, in batches of five. */
