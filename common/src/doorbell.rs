@@ -52,6 +52,9 @@ pub enum Closing {
     Replaced,
     /// Somebody with the right to has ended the session.
     Kicked,
+    /// An older connection of the device, which ended before its claim was answered, has taken its place. The device is
+    /// to connect again.
+    Displaced,
 }
 
 /// What has changed around items, and who may see less than before. For nodes whose devices watch items.

@@ -16,7 +16,7 @@ use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 
 /// How long a command may still take once its peer has left.
-const LAST_COMMAND: Duration = Duration::from_millis(250);
+const LAST_COMMAND: Duration = Duration::from_secs(1);
 
 /// The log lines about positions that could not be saved.
 static UNSAVED: LogLimit = LogLimit::new();

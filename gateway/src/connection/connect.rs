@@ -4,6 +4,9 @@
 //!   token ──▶ user number ──▶ seat in the pool ──▶ is it revoked? ──▶ claim ──▶ close whom it replaced (4500)
 //! ```
 //!
+//! If this connection has ended before its claim was answered, the device may have connected again meanwhile, and the
+//! claim has replaced that connection. So it is closed with 3011, after which the device connects once more.
+//!
 //! The seat comes before the claim, so that the answer to a later claim always finds it; before the first read, so that
 //! no wake is lost in between; and before the look for a revocation, so that a later one finds the seat.
 
@@ -15,6 +18,7 @@ use feedgate_common::archive::Names;
 use feedgate_common::doorbell::Closing;
 use feedgate_common::sessions::User;
 use feedgate_common::{DeviceId, UserId, UserNo};
+use tokio::task::yield_now;
 
 use super::outcome::{Outcome, Stop, Then, bad};
 use super::shared::Shared;
@@ -60,9 +64,13 @@ pub(crate) async fn connect(shared: Arc<Shared>, slot: Arc<Slot>, asked: Box<Con
         }
     };
     who.claimed(claimed.token);
-    shared.local.pool.end_older(&who);
+    // A claim that was slow may have replaced a connection that the device made after it had left this one. If its goodbye
+    // came before the answer to the claim, the connection reads it now.
+    yield_now().await;
+    let why = if slot.ends() { Closing::Displaced } else { Closing::Replaced };
+    shared.local.pool.end_older(&who, why);
     if let Some((node, connection)) = claimed.replaced {
-        shared.local.close(&node, no, connection, Closing::Replaced).await;
+        shared.local.close(&node, no, connection, why).await;
     }
     Ok(Then::Connected(who, claims.expires_at))
 }

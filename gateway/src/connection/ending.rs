@@ -41,6 +41,7 @@ impl End {
 
 impl Connection {
     pub(super) fn end(&mut self, end: End) {
+        self.slot.end();
         self.shared.metrics.ends.of(end.ended()).inc();
         self.log_end(end.ended());
         let socket = match end {

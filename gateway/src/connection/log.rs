@@ -41,6 +41,7 @@ fn is_strange(ended: Ended) -> bool {
             Close::Shutdown
             | Close::Expired
             | Close::InsufficientState
+            | Close::Displaced
             | Close::NoPong
             | Close::InvalidToken
             | Close::Stale

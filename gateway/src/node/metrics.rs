@@ -110,6 +110,7 @@ impl Labels for Ended {
                 Close::Expired => "expired",
                 Close::Slow => "slow",
                 Close::InsufficientState => "insufficient_state",
+                Close::Displaced => "displaced",
                 Close::NoPong => "no_pong",
                 Close::TooManyRequests => "too_many_requests",
                 Close::InvalidToken => "invalid_token",

@@ -155,12 +155,13 @@ impl Pool {
     }
 
     /// Unseats a connection and closes it: with 4500 if a newer one of its device has replaced it, with 3503 if an
-    /// operator or a backend has ended its session.
+    /// operator or a backend has ended its session, with 3011 if the device is to connect again.
     pub(crate) fn end(&self, user: UserNo, connection: u64, why: Closing) {
         if let Some(slot) = self.unseat(user, connection) {
             slot.close(match why {
                 Closing::Replaced => Close::Replaced,
                 Closing::Kicked => Close::ForceDisconnect,
+                Closing::Displaced => Close::Displaced,
             });
         }
     }
@@ -168,11 +169,11 @@ impl Pool {
     /// Ends the sessions of this device on this node whose tokens are older than its own, which the session pool has
     /// just given. The pool names only the last session that was replaced; an older one is still here if that last
     /// one never learnt whom it had replaced. Does nothing while `who` has no token.
-    pub(crate) fn end_older(&self, who: &Identity) {
+    pub(crate) fn end_older(&self, who: &Identity, why: Closing) {
         let Some(token) = who.token() else { return };
         let is_older = |seat: &Seat| seat.who.device == who.device && seat.who.token().is_some_and(|own| own < token);
         let older = self.seats_of(who.user.no).into_iter().filter(is_older);
-        older.for_each(|seat| self.end(who.user.no, seat.slot.connection, Closing::Replaced));
+        older.for_each(|seat| self.end(who.user.no, seat.slot.connection, why));
     }
 
     fn unseat(&self, user: UserNo, connection: u64) -> Option<Arc<Slot>> {

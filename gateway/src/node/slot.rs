@@ -22,7 +22,9 @@ pub(crate) struct Slot {
     bits: AtomicU32,
     /// The bits of the feeds whose growth wakes the connection.
     listens: AtomicU16,
-    /// Whether the peer has left while a command of it is still being carried out.
+    /// Whether the connection ends. A command of it may still be carried out.
+    ends: AtomicBool,
+    /// Whether a command that is still being carried out is to be given up.
     left: AtomicBool,
     task: AtomicWaker,
 }
@@ -80,8 +82,9 @@ impl Wake {
 impl Slot {
     /// The slot of a connection that listens to nothing yet.
     pub(crate) fn new(connection: u64) -> Self {
-        let (bits, listens, left) = (AtomicU32::new(0), AtomicU16::new(0), AtomicBool::new(false));
-        Self { connection, bits, listens, left, task: AtomicWaker::new() }
+        let (bits, listens) = (AtomicU32::new(0), AtomicU16::new(0));
+        let (ends, left) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { connection, bits, listens, ends, left, task: AtomicWaker::new() }
     }
 
     /// From now on the connection is woken by growth of these feeds and of no others.
@@ -112,6 +115,16 @@ impl Slot {
         if self.bits.fetch_update(Ordering::AcqRel, Ordering::Acquire, first).is_ok() {
             self.task.wake();
         }
+    }
+
+    /// The connection ends: its peer has left, or it is closed.
+    pub(crate) fn end(&self) {
+        self.ends.store(true, Ordering::Release);
+    }
+
+    /// Whether the connection [ends](Self::end).
+    pub(crate) fn ends(&self) -> bool {
+        self.ends.load(Ordering::Acquire)
     }
 
     /// The peer has left: what a command still asks of the stores for it is to be given up.

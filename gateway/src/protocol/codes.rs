@@ -62,6 +62,8 @@ codes! {
         Slow = 3008, "slow";
         /// The position is gone: subscribe again to learn where the feed stands.
         InsufficientState = 3010, "insufficient state";
+        /// An older connection of the device has taken its place by mistake: the device is to connect again.
+        Displaced = 3011, "force reconnect";
         /// The peer did not answer a ping in time.
         NoPong = 3012, "no pong";
         /// The peer sends more commands per second than allowed.
@@ -97,7 +99,7 @@ impl Close {
 
     /// The close with this number, if it is one that another part of the gateway may ask a connection for.
     pub(crate) fn from_code(code: u16) -> Option<Self> {
-        [Self::Shutdown, Self::Expired, Self::ForceDisconnect, Self::Replaced]
+        [Self::Shutdown, Self::Expired, Self::Displaced, Self::ForceDisconnect, Self::Replaced]
             .into_iter()
             .find(|close| close.code() == code)
     }

@@ -277,3 +277,24 @@ async fn a_node_that_goes_gives_its_lease_back_after_everything_else() {
     rig.stop().await;
     assert_eq!(*sessions.asked.lock(), ["claim", "release", "retire"]);
 }
+
+#[tokio::test]
+async fn i17_a_slow_claim_of_a_connection_that_has_ended_lets_the_device_connect_again() {
+    let Two { rig, other, sessions, .. } = two(|_| ()).await;
+    for newer_at in [rig.addr, other] {
+        let mut newer = rig.connected_at(newer_at, "ann", "phone").await;
+        let mut left = rig.socket().await;
+        let clock = Clock::stop();
+        sessions.answers.set(Weather::Hanging);
+        let claims = || sessions.asked.lock().iter().filter(|asked| **asked == "claim").count();
+        let before = claims();
+        left.send(rig.connect("ann", Some("phone")).to_string()).await;
+        until(|| claims() > before).await;
+        left.ws.close(None).await.unwrap();
+        left.closed().await;
+        sessions.answers.set(Weather::Fair);
+        assert_eq!(newer.closed().await, Next::Closed(3011));
+        drop(clock);
+    }
+    rig.stop().await;
+}

@@ -118,7 +118,7 @@ async fn who_stopped_listening_hears_nothing(doorbell: Arc<dyn Doorbell>) {
 async fn a_node_is_told_what_to_close(doorbell: Arc<dyn Doorbell>) {
     let ear = Arc::new(Ear::default());
     let _listening = doorbell.listen(ear.on_heard());
-    for (connection, why) in [(7, Closing::Replaced), (8, Closing::Kicked)] {
+    for (connection, why) in [(7, Closing::Replaced), (8, Closing::Kicked), (9, Closing::Displaced)] {
         let wanted = (UserNo(3), connection, why);
         let hear = async {
             while !ear.closed.lock().expect("no test panics with it").contains(&wanted) {

@@ -113,6 +113,7 @@ pub(super) fn close(user: UserNo, connection: u64, why: Closing) -> Vec<u8> {
     out.push(match why {
         Closing::Replaced => 1,
         Closing::Kicked => 2,
+        Closing::Displaced => 3,
     });
     out
 }
@@ -292,6 +293,7 @@ impl Reader<'_> {
         match self.u8()? {
             1 => Ok(Closing::Replaced),
             2 => Ok(Closing::Kicked),
+            3 => Ok(Closing::Displaced),
             _ => Err(Unreadable),
         }
     }

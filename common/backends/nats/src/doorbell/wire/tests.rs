@@ -21,7 +21,7 @@ fn stir() -> Stir {
     Stir { touches, readers: vec![UserNo(4), UserNo(u32::MAX)] }
 }
 
-fn samples() -> [(Told, Vec<u8>, &'static str); 9] {
+fn samples() -> [(Told, Vec<u8>, &'static str); 10] {
     let all = Growth {
         author: UserNo(9),
         records: vec![record(7, Op::Add), record(8, Op::Update), record(9, Op::Delete)],
@@ -29,11 +29,11 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 9] {
     };
     let one = Growth::of_one(InboxKey::main(UserNo(4)), UserNo(9), Position { epoch: Epoch(1), offset: 2 });
     let mut encoded = [&all, &one].map(|g| growth(g.author, &g.records, &g.inboxes).remove(0)).into_iter();
-    let closes = [(7, Closing::Replaced), (8, Closing::Kicked)].map(|(connection, why)| {
+    let closes = [(7, Closing::Replaced), (8, Closing::Kicked), (9, Closing::Displaced)].map(|(connection, why)| {
         let user = UserNo(3);
         (Told::Close { user, connection, why }, close(user, connection, why))
     });
-    let [replaced, kicked] = closes;
+    let [replaced, kicked, displaced] = closes;
     let users = [UserNo(3), UserNo(u32::MAX)];
     let head = PullHead { pull_seq: 0x0102_0304_0506_0708, author: UserNo(9) };
     [
@@ -41,6 +41,7 @@ fn samples() -> [(Told, Vec<u8>, &'static str); 9] {
         (Told::Growth(one), encoded.next().unwrap(), include_str!("growth-untold.v1.hex")),
         (replaced.0, replaced.1, include_str!("close-replaced.v1.hex")),
         (kicked.0, kicked.1, include_str!("close-kicked.v1.hex")),
+        (displaced.0, displaced.1, include_str!("close-displaced.v1.hex")),
         (Told::Hot(head), hot(head), include_str!("hot.v1.hex")),
         (
             Told::Message { session: 1 << 127, message: b"{}".into() },
