@@ -43,8 +43,8 @@ pub(crate) async fn seen_by(
     Ok(found.into_iter().map(|item| item.filter(seen)).collect())
 }
 
-/// Those of `readers` who see an item that lives, in no order: one read of the store for all of them, or one for each if
-/// the item is for named readers.
+/// Gives which of `readers` see the item, in no order. The item must live. This takes one read of the store for all
+/// readers; for an item that is for named readers it takes one read for each.
 pub(crate) async fn who_sees(archive: &dyn Archive, item: &Item, readers: &[UserNo]) -> Result<Vec<UserNo>> {
     if !item.direct {
         let following = Outboxes::followers_among(archive, item.author_no, readers).await?;

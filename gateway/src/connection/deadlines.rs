@@ -61,18 +61,16 @@ impl Deadlines {
     /// pong. If that is noticed as late as [`STOOD_STILL_MS`], the peer gets the time anew: what it was to answer may have
     /// left only now.
     pub(crate) fn overdue(&mut self, now: u64, is_connecting: bool, settings: &Settings) -> Option<Close> {
-        let anew = |secs: u32| now + u64::from(secs) * 1000;
-        if now >= self.connect && !is_connecting {
-            if now < self.connect.saturating_add(STOOD_STILL_MS) {
-                return Some(Close::Stale);
+        let connect = (!is_connecting).then_some((&mut self.connect, settings.connect_within_secs, Close::Stale));
+        let pong = (&mut self.pong, settings.pong_within_secs, Close::NoPong);
+        for (deadline, within_secs, close) in connect.into_iter().chain([pong]) {
+            if now < *deadline {
+                continue;
             }
-            self.connect = anew(settings.connect_within_secs);
-        }
-        if now >= self.pong {
-            if now < self.pong.saturating_add(STOOD_STILL_MS) {
-                return Some(Close::NoPong);
+            if now < deadline.saturating_add(STOOD_STILL_MS) {
+                return Some(close);
             }
-            self.pong = anew(settings.pong_within_secs);
+            *deadline = now + u64::from(within_secs) * 1000;
         }
         None
     }

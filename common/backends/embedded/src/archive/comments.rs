@@ -2,7 +2,6 @@
 //! store without any comment costs a page nothing.
 
 use std::ops::Bound::{Excluded, Included};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use feedgate_common::archive::Comments;
@@ -16,6 +15,7 @@ use feedgate_common::{Body, ItemId, Millis, StoreError, UserNo};
 
 use super::EmbeddedArchive;
 use super::any::Any;
+use super::around_items::AroundItems;
 use super::tables::{self, CommentEnds, CommentIds, CommentKeys, Edges, Items, Life, TalkRow, Talks};
 use crate::codec::Short;
 use crate::request::Durability;
@@ -25,38 +25,13 @@ use crate::view::{Read, Tx, View};
 const SWEEP_MAX: usize = 256;
 
 /// What is known of all comments without a look into the store.
-#[derive(Debug)]
-pub(super) struct Known {
-    /// Whether there may be a comment on any item.
-    any: Any,
-    /// Whether there may be a deleted item whose comments are still to be removed.
-    ends: AtomicBool,
+pub(super) fn known(from: &impl Read) -> Result<AroundItems> {
+    Ok(AroundItems::new(Any::of::<Talks>(from)?, sweep))
 }
 
-impl Known {
-    pub(super) fn load(from: &impl Read) -> Result<Self> {
-        Ok(Self { any: Any::of::<Talks>(from)?, ends: AtomicBool::new(true) })
-    }
-
-    /// Removes some comments of deleted items, as part of a write. `ended` says whether the write may delete an item.
-    pub(super) fn sweep(&self, tx: &mut Tx<'_>, ended: bool) -> Result<()> {
-        if self.ends.swap(ended, Ordering::Relaxed) && sweep(tx)? {
-            self.ends.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// How many comments an item has.
-    pub(super) fn count(&self, view: &View, item: ItemId) -> Result<u64> {
-        if !self.any.is_set() {
-            return Ok(0);
-        }
-        Ok(view.get::<Talks>(&item)?.map_or(0, |talk| talk.count))
-    }
-
-    pub(super) fn has_any(&self) -> bool {
-        self.any.is_set()
-    }
+/// How many comments an item has.
+pub(super) fn count(view: &View, item: ItemId) -> Result<u64> {
+    Ok(view.get::<Talks>(&item)?.map_or(0, |talk| talk.count))
 }
 
 #[async_trait]

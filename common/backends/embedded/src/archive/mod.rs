@@ -22,6 +22,7 @@
 mod accept;
 mod announcements;
 mod any;
+mod around_items;
 mod comments;
 mod content;
 mod epochs;
@@ -75,6 +76,7 @@ use crate::view::{Read, Tx, View};
 pub use announcements::Kept;
 use announcements::Log;
 use any::Any;
+use around_items::AroundItems;
 use content::Contents;
 use epochs::Epochs;
 use hot::HotItems;
@@ -105,8 +107,8 @@ pub struct EmbeddedArchive {
     due_from: Arc<DueFrom>,
     /// Whether anything may be said of a user.
     any_people: Any,
-    reactions: Arc<reactions::Known>,
-    comments: Arc<comments::Known>,
+    reactions: Arc<AroundItems>,
+    comments: Arc<AroundItems>,
 }
 
 impl EmbeddedArchive {
@@ -139,8 +141,8 @@ impl EmbeddedArchive {
         let listeners = Arc::new(Listeners::load(&*db.view()?)?);
         let log = Arc::new(Log::open(&*db.view()?, Kept::default())?);
         let any_people = Any::of::<tables::People>(&*db.view()?)?;
-        let reactions = Arc::new(reactions::Known::load(&*db.view()?)?);
-        let comments = Arc::new(comments::Known::load(&*db.view()?)?);
+        let reactions = Arc::new(reactions::known(&*db.view()?)?);
+        let comments = Arc::new(comments::known(&*db.view()?)?);
         Ok(Self {
             db,
             setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },

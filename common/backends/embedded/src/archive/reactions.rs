@@ -3,7 +3,6 @@
 //! that is not there, and a store without any reaction costs it nothing.
 
 use std::ops::Bound::{Excluded, Included};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use compact_str::CompactString;
@@ -14,9 +13,10 @@ use feedgate_common::around::{
 use feedgate_common::error::Result;
 use feedgate_common::{ItemId, Millis, StoreError, UserNo};
 
-use super::EmbeddedArchive;
 use super::any::Any;
+use super::around_items::AroundItems;
 use super::tables::{self, Items, Life, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
+use super::{EmbeddedArchive, comments};
 use crate::request::Durability;
 use crate::view::{Read, Tx, View};
 
@@ -24,26 +24,8 @@ use crate::view::{Read, Tx, View};
 const SWEEP_MAX: usize = 512;
 
 /// What is known of all reactions without a look into the store.
-#[derive(Debug)]
-pub(super) struct Known {
-    /// Whether there may be a reaction to any item.
-    any: Any,
-    /// Whether there may be a deleted item whose reactions are still to be removed.
-    ends: AtomicBool,
-}
-
-impl Known {
-    pub(super) fn load(from: &impl Read) -> Result<Self> {
-        Ok(Self { any: Any::of::<Tallies>(from)?, ends: AtomicBool::new(true) })
-    }
-
-    /// Removes some reactions of deleted items, as part of a write. `ended` says whether the write may delete an item.
-    pub(super) fn sweep(&self, tx: &mut Tx<'_>, ended: bool) -> Result<()> {
-        if self.ends.swap(ended, Ordering::Relaxed) && sweep(tx)? {
-            self.ends.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
+pub(super) fn known(from: &impl Read) -> Result<AroundItems> {
+    Ok(AroundItems::new(Any::of::<Tallies>(from)?, sweep))
 }
 
 #[async_trait]
@@ -65,13 +47,14 @@ impl Reactions for EmbeddedArchive {
     }
 
     async fn around(&self, items: &[ItemId], viewer: Option<UserNo>) -> Result<Vec<Around>> {
-        if !self.reactions.any.is_set() && !self.comments.has_any() {
+        if !self.reactions.any.is_set() && !self.comments.any.is_set() {
             return Ok(vec![Around::default(); items.len()]);
         }
         let view = self.db.view()?;
         let joined = |item: &ItemId| {
             let reactions = if self.reactions.any.is_set() { around(&view, *item, viewer)? } else { Around::default() };
-            Ok(Around { comments: self.comments.count(&view, *item)?, ..reactions })
+            let comments = if self.comments.any.is_set() { comments::count(&view, *item)? } else { 0 };
+            Ok(Around { comments, ..reactions })
         };
         items.iter().map(joined).collect()
     }
