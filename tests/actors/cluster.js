@@ -146,6 +146,11 @@ export class Cluster extends Backend {
     return [...this.gateways, ...this.workers];
   }
 
+  /** The URLs under which a process finds the engines. */
+  get urls() {
+    return this.#urls();
+  }
+
   get url() {
     return this.gateways[0].url;
   }
