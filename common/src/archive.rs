@@ -18,6 +18,7 @@
 //!   Announcements what other programs are told                     relay, HTTP API
 //!   Reactions   who has reacted to which item, and counts          HTTP API, pages, export
 //!   Comments    what users say to items, and how much                HTTP API, export
+//!   Notifications whom a reaction or a comment concerns, and is told  HTTP API
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
 //!   Status      whether the store answers, counts                  health, statistics
@@ -48,6 +49,7 @@ mod events;
 mod graph;
 mod items;
 mod names;
+mod notifications;
 mod outboxes;
 mod people;
 mod push;
@@ -67,6 +69,7 @@ pub use events::{Event, Events, Outstanding};
 pub use graph::{Follow, Graph};
 pub use items::Items;
 pub use names::Names;
+pub use notifications::Notifications;
 pub use outboxes::{Author, Outbox, Outboxes, PullHead, Recipient};
 pub use people::{Known, People, which_count};
 pub use push::{
@@ -107,6 +110,7 @@ archive!(
     Announcements,
     Reactions,
     Comments,
+    Notifications,
     Erasures,
     Transfer,
     Status

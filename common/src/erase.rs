@@ -35,6 +35,8 @@ pub enum Stage {
     Items,
     /// The items that the user has addressed to named readers.
     Direct,
+    /// The notifications by which the user was told what others did.
+    Notifications,
     /// The backend's own keys of deleted items of the user.
     ForeignIds,
     /// The comments that the user has written.
@@ -59,9 +61,10 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Items,
         Self::Direct,
+        Self::Notifications,
         Self::ForeignIds,
         Self::Comments,
         Self::Reactions,
@@ -117,6 +120,8 @@ pub enum Trace {
         /// Whether it is addressed to readers.
         direct: bool,
     },
+    /// A notification by which the user was told what another one did. It lives.
+    Notification(ItemId),
     /// The backend's own key of a deleted item of the user.
     ForeignId(CompactString),
     /// A comment of the user.
@@ -200,7 +205,8 @@ impl Removed {
             Trace::Follower(_) => self.followers += 1,
             Trace::Shield(..) => self.shields += 1,
             Trace::Shielded(..) => self.shielded += 1,
-            Trace::Item { .. } | Trace::Comment { .. } | Trace::ForeignId(_) => {}
+            // Notifications are counted with all that was addressed to the user.
+            Trace::Item { .. } | Trace::Comment { .. } | Trace::Notification(_) | Trace::ForeignId(_) => {}
         }
     }
 

@@ -6,6 +6,7 @@
 //!   accept/                          what becomes of a write, as pure functions over rows
 //!   graph                            who follows whom, and who does not want to be seen by whom
 //!   seen                             what a reader has seen of a feed, and what is unread
+//!   notify                           whom a deed concerns, and what tells of it
 //!   notices                          what becomes of a push notification that is still to be told
 //!   erase                            the erasure of a user: stages, pages, and the receipt
 //!   packing, varint                  an inbox entry in few bytes
@@ -61,6 +62,7 @@ pub mod marks;
 pub mod metrics;
 pub mod named;
 pub mod notices;
+pub mod notify;
 pub mod packing;
 pub mod people;
 pub mod position;

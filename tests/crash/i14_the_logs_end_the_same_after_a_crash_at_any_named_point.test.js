@@ -23,7 +23,7 @@ const PASSINGS = [1, 4];
 const READERS = ["r1", "r2", "r3", "r4", "r5"];
 const AUTHORS = ["a1", "a2", "a3"];
 const GUEST = "guest";
-const CONFIG = "[gateway]\nbatch = 5\n";
+const CONFIG = '[feeds.likes]\nkinds = ["like"]\n[notify]\nreaction = "like"\n[gateway]\nbatch = 5\n';
 
 /** The server with someone who starts it again whenever its failpoint has killed it. */
 class Survivor {
@@ -162,11 +162,29 @@ class Day {
       await this.survivor.drained();
     }
 
+    await this.like();
     await this.comeAndBeErased(GUEST);
     await this.catchUp(t, "r1");
     for (const author of AUTHORS) await this.publish(author, `${author}-evening`);
     await this.delete("morning-5");
     await this.survivor.drained();
+  }
+
+  /** All readers like a post of a1, who looks; the first two take it back. */
+  async like() {
+    const reaction = (user) => `/v1/items/${this.posts.get("a1-noon-0").id}/reactions/heart/${user}`;
+    const ask = async (method, user) => assert.equal((await this.ask(method, reaction(user))).status, 200);
+    await this.told();
+    for (const user of READERS) await ask("PUT", user);
+    await this.survivor.drained();
+    for (const user of READERS.slice(0, 2)) await ask("DELETE", user);
+    await this.survivor.drained();
+  }
+
+  /** Who likes what, as a1 is told. */
+  async told() {
+    const { items } = await this.survivor.persist((server) => server.page("a1", { name: "likes" }));
+    return items.map(({ body }) => body.actor);
   }
 
   /** A user whom no reader follows leaves traces of several kinds, and is erased. */
@@ -234,6 +252,11 @@ class Day {
     }
   }
 
+  /** S5: each like that was not taken back is told once, whoever died. The guest, who is erased, is told of no more. */
+  async likesAreTold() {
+    assert.deepEqual((await this.told()).toSorted(), READERS.slice(2));
+  }
+
   /** I6: the same key again is answered with the same item. */
   async acceptedOnce() {
     for (const [key, { payload, id }] of this.posts) {
@@ -248,6 +271,7 @@ async function livedThrough(t, failpoint) {
   const day = new Day(survivor);
   await day.live(t);
   await day.feedsAreRight();
+  await day.likesAreTold();
   const logs = await day.logs();
   await day.acceptedOnce();
   await survivor.drained();

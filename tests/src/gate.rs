@@ -17,9 +17,9 @@ use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     Announcements, Archive, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Erasures,
-    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes,
-    Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Remains,
-    Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
+    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
+    Refused, Remains, Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -31,6 +31,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
+use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq,
@@ -400,6 +401,29 @@ impl Comments for Gated<dyn Archive> {
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
         self.gate.wait().await;
         self.store.commented_item(after).await
+    }
+}
+
+#[async_trait]
+impl Notifications for Gated<dyn Archive> {
+    fn notify_by(&self, rules: Rules) {
+        self.store.notify_by(rules);
+    }
+    async fn react_and_notify(
+        &self,
+        reactions: &[Reaction],
+        on: bool,
+    ) -> Result<Notified<std::result::Result<bool, Unreacted>>> {
+        self.gate.wait().await;
+        self.store.react_and_notify(reactions, on).await
+    }
+    async fn comment_and_notify(
+        &self,
+        writes: Vec<CommentWrite>,
+        now: Millis,
+    ) -> Result<Notified<std::result::Result<Commented, Uncommented>>> {
+        self.gate.wait().await;
+        self.store.comment_and_notify(writes, now).await
     }
 }
 

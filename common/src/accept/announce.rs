@@ -1,6 +1,7 @@
 //! What other programs are told of a write: one announcement if it was accepted and has changed something, else none.
 //!
-//! Invariant: a write that is refused, repeated or imported, or that asks for what is so already, is not announced.
+//! Invariant: a write that is refused, repeated or imported, or that asks for what is so already, is not announced. A
+//! notification is announced as any other item.
 
 use compact_str::CompactString;
 
@@ -23,6 +24,15 @@ pub fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
             detail: publish.foreign_id.clone(),
             ..of(Act::Publish, author, plan.at)
         }),
+        (Write::Notify(wanted), &Written::Published { id, author, .. }) => Some(Announcement {
+            item: Some(id),
+            version: Some(1),
+            detail: wanted.publish.foreign_id.clone(),
+            ..of(Act::Publish, author, plan.at)
+        }),
+        (Write::Withdraw { .. }, &Written::Deleted { author, .. }) => {
+            Some(Announcement { item: plan.ended().next(), ..of(Act::Delete, author, plan.at) })
+        }
         (Write::Edit { item, .. }, &Written::Edited { author, version, .. }) => {
             Some(Announcement { item: Some(*item), version: Some(version), ..of(Act::Edit, author, plan.at) })
         }

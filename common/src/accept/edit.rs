@@ -29,7 +29,7 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId, if_version: Option<u
         let by = draft.follow_up(id, row, Op::Delete)?;
         draft.changes.push(Change::End { id, by });
     }
-    Ok(Written::Deleted { author: row.author, readers: row.door.readers().to_vec(), fresh: row.living })
+    Ok(Written::Deleted { author: row.author, readers: row.door.readers().to_vec(), fresh: row.living, told: vec![] })
 }
 
 fn same_version(item: ItemId, version: u32, if_version: Option<u32>) -> Result<(), Refused> {

@@ -24,7 +24,7 @@ pub(super) fn follow(draft: &mut Draft<'_, '_>, names: (&UserId, &UserId), follo
 }
 
 pub(super) fn written((reader, author): Pair, edge: Edge, fresh: bool) -> Written {
-    Written::Edge { reader, author, edge, fresh }
+    Written::Edge { reader, author, edge, fresh, told: vec![] }
 }
 
 /// Decides what becomes of a [`Write::Shield`](crate::archive::Write::Shield). `since` is when the shield went up.

@@ -57,7 +57,7 @@ pub(super) fn delete(draft: &mut Draft<'_, '_>, id: ItemId) -> Decision<Written>
         // The item is deleted already; only the record of that is missing.
         let by = draft.follow_up(id, row, Op::Delete)?;
         draft.changes.push(Change::End { id, by });
-        return Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true });
+        return Ok(Written::Deleted { author: row.author, readers: vec![], fresh: true, told: vec![] });
     }
     edit::delete(draft, id, None)
 }

@@ -19,6 +19,7 @@ mod apply;
 mod edit;
 mod graph;
 mod import;
+mod notify;
 mod plan;
 mod publish;
 mod rows;
@@ -82,6 +83,8 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
         Write::Unfollow { reader, author } => graph::follow(draft, (reader, author), false),
         Write::Shield { user, other, shield, up } => graph::shield(draft, (user, other), (*shield, *up), now),
         Write::Classify { author, class } => graph::classify(draft, author, *class),
+        Write::Notify(wanted) => notify::notify(draft, wanted, ask.fingerprint),
+        Write::Withdraw { key } => notify::withdraw(draft, key),
         Write::Import(Import::Item { publish, version, deleted }) => {
             import::item(draft, publish, (*version, ask.fingerprint), *deleted)
         }

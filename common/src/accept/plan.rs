@@ -27,7 +27,10 @@ impl Ask {
     /// Prepares a write that is accepted at `now` (Unix ms). It hashes the payload, so it does not belong on a thread
     /// on which others wait.
     pub fn new(write: Write, now: Millis) -> Self {
-        let fingerprint = published(&write).map_or([0; 16], Publish::fingerprint);
+        let fingerprint = match &write {
+            Write::Notify(wanted) => wanted.publish.fingerprint(),
+            write => published(write).map_or([0; 16], Publish::fingerprint),
+        };
         Self { write, now, fingerprint }
     }
 
@@ -83,6 +86,16 @@ pub struct Plan<'a> {
     pub history: bool,
     /// The changes, to be stored in this order.
     pub changes: Vec<Change<'a>>,
+}
+
+impl Plan<'_> {
+    /// The items that it deletes.
+    pub fn ended(&self) -> impl Iterator<Item = ItemId> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::End { id, .. } => Some(*id),
+            _ => None,
+        })
+    }
 }
 
 /// A change that the Archive has to store.

@@ -79,7 +79,15 @@ fn earlier(rows: &Rows, now: Millis, wanted: &Publish, fingerprint: [u8; 16]) ->
 /// The answer to a request for this item. `fresh` says that the request has made it.
 pub(super) fn answer(id: ItemId, row: &ItemRow, fresh: bool) -> Written {
     let readers = row.door.readers().to_vec();
-    Written::Published { id, author: row.author, outbox_seq: row.seq, published_at: row.published_at, readers, fresh }
+    Written::Published {
+        id,
+        author: row.author,
+        outbox_seq: row.seq,
+        published_at: row.published_at,
+        readers,
+        fresh,
+        told: vec![],
+    }
 }
 
 /// Lets the idempotency key, if there is one and it is free, stand for the item.

@@ -9,7 +9,7 @@ use crate::archive::Edge;
 use crate::change::{Class, Route};
 use crate::error::StoreError;
 use crate::graph::{Shields, effective_edge};
-use crate::{DirectSeq, DisplayKey, FeedId, Generation, ItemId, Millis, OutboxSeq, UserId, UserNo};
+use crate::{DirectSeq, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 use super::{Decision, Pair, Stop, all};
 
@@ -36,6 +36,8 @@ pub enum Need {
     Retry(UserNo, CompactString),
     /// An id that no item has, for a new item of this author.
     NewId(UserNo),
+    /// When the newest item was published that a reader has seen of a feed, or that none was seen.
+    Sight(InboxKey),
 }
 
 /// What decisions need of an author.
@@ -172,6 +174,8 @@ pub struct Rows {
     pub foreign_ids: HashMap<CompactString, Option<ItemId>>,
     /// The rows by author and idempotency key, also those whose time is over.
     pub retries: HashMap<(UserNo, CompactString), Option<RetryRow>>,
+    /// When the newest item was published that a reader has seen of a feed; `None` if none was seen.
+    pub sights: HashMap<InboxKey, Option<Millis>>,
     /// The id for the next new item, and the author of that item.
     pub new_id: Option<(UserNo, ItemId)>,
 }
@@ -236,6 +240,10 @@ impl Rows {
 
     pub(super) fn retry(&self, author: UserNo, key: &CompactString) -> Result<Option<RetryRow>, Need> {
         loaded(&self.retries, &(author, key.clone()), || Need::Retry(author, key.clone()))
+    }
+
+    pub(super) fn sight(&self, key: InboxKey) -> Result<Option<Millis>, Need> {
+        loaded(&self.sights, &key, || Need::Sight(key))
     }
 
     pub(super) fn new_id(&self, author: UserNo) -> Result<ItemId, Need> {

@@ -76,6 +76,7 @@ impl Home {
                 self.items += 1;
                 rows.new_id = Some((author, ItemId(self.items)));
             }
+            Need::Sight(key) => _ = rows.sights.insert(key, kept.sights.get(&key).copied().flatten()),
         }
     }
 

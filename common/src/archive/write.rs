@@ -8,6 +8,7 @@ use crate::change::Class;
 use crate::error;
 use crate::graph::Shield;
 use crate::import::Import;
+use crate::notify::Notification;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// An item to be published.
@@ -160,6 +161,14 @@ pub enum Write {
         /// The new class of the author.
         class: Class,
     },
+    /// Tells a user what another one did, unless a shield stands between the two, or the same was told already. A home
+    /// makes it, by [`Rules`](crate::notify::Rules), in the transaction of what it tells.
+    Notify(Box<Notification>),
+    /// Deletes the notification with this foreign id, unless its reader has seen it. A home makes it, too.
+    Withdraw {
+        /// What the notification tells, as [`Deed::key`](crate::notify::Deed::key) says it.
+        key: CompactString,
+    },
 }
 
 /// The outcome of one operation that was not refused.
@@ -179,6 +188,8 @@ pub enum Written {
         readers: Vec<UserNo>,
         /// Whether this request has made the item; false if an earlier one had, and this is its answer.
         fresh: bool,
+        /// The readers who are told of it by a notification.
+        told: Vec<UserNo>,
     },
     /// The item has a new version.
     Edited {
@@ -197,6 +208,8 @@ pub enum Written {
         readers: Vec<UserNo>,
         /// Whether this request has deleted it; false if it was deleted before.
         fresh: bool,
+        /// The readers whose notification of it is taken back.
+        told: Vec<UserNo>,
     },
     /// The edge is as it was asked for.
     Edge {
@@ -208,6 +221,8 @@ pub enum Written {
         edge: Edge,
         /// Whether the reader's follow has changed; false if it was so before.
         fresh: bool,
+        /// The users who are told of it by a notification, or whose notification is taken back.
+        told: Vec<UserNo>,
     },
     /// The shield is as it was asked for.
     Shielded {
@@ -223,6 +238,8 @@ pub enum Written {
         /// Whether the class has changed; false if it was so before.
         fresh: bool,
     },
+    /// Nobody is told, or what was told stays.
+    Untold,
 }
 
 impl Written {
@@ -235,6 +252,23 @@ impl Written {
             | Self::Shielded { fresh, .. }
             | Self::Classified { fresh, .. } => *fresh,
             Self::Edited { .. } => true,
+            Self::Untold => false,
+        }
+    }
+
+    /// The readers to whom a notification, or its delete, was addressed together with this.
+    pub fn told(&self) -> &[UserNo] {
+        match self {
+            Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } => told,
+            Self::Edited { .. } | Self::Shielded { .. } | Self::Classified { .. } | Self::Untold => &[],
+        }
+    }
+
+    /// Adds what became of a notification that follows from this.
+    pub fn add_told(&mut self, of: &Self) {
+        let (Self::Published { readers, .. } | Self::Deleted { readers, .. }) = of else { return };
+        if let Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } = self {
+            told.extend(readers);
         }
     }
 }

@@ -169,6 +169,14 @@ impl CommentWrite {
         }
     }
 
+    /// The author of the comment that it makes, if it makes one.
+    pub fn author(&self) -> Option<UserNo> {
+        match self {
+            Self::Make(new) => Some(new.author),
+            Self::Edit { .. } | Self::Delete { .. } => None,
+        }
+    }
+
     /// Whether the store has to give it an id.
     pub fn needs_id(&self) -> bool {
         matches!(self, Self::Make(NewComment { id: None, .. }))

@@ -99,6 +99,8 @@ impl Eraser {
                     }
                     remains.items.push(id);
                 }
+                // It is for the user alone, so the item itself is deleted.
+                Trace::Notification(item) => writes.push(Write::Delete { item, if_version: None }),
                 Trace::ForeignId(key) => remains.foreign_ids.push(key),
                 Trace::Comment { item, id, lives } => {
                     if lives {
@@ -164,9 +166,12 @@ pub async fn traces(archive: &dyn Archive, user: UserNo, stage: Stage, after: Op
         Stage::Hidden => shields(Shield::Hide).await,
         Stage::Blocked => shields(Shield::Block).await,
         Stage::Rest => Ok(Traces::default()),
-        Stage::Direct | Stage::ForeignIds | Stage::Comments | Stage::Reactions | Stage::Shielded => {
-            archive.traces(user, stage, after).await
-        }
+        Stage::Direct
+        | Stage::Notifications
+        | Stage::ForeignIds
+        | Stage::Comments
+        | Stage::Reactions
+        | Stage::Shielded => archive.traces(user, stage, after).await,
     }
 }
 

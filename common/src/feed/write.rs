@@ -63,7 +63,9 @@ impl Publisher {
 /// What these writes leave to do, each job once. A repeat leaves what the first write did, whose caller may have gone
 /// before it was relayed.
 pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
-    let mut jobs: Vec<Job> = written.iter().flatten().flat_map(left_by).collect();
+    let direct = |written: &Written| written.told().iter().map(|&reader| Job::Direct { reader }).collect::<Vec<_>>();
+    let all = written.iter().flatten();
+    let mut jobs: Vec<Job> = all.flat_map(|written| left_by(written).into_iter().chain(direct(written))).collect();
     jobs.sort_unstable();
     jobs.dedup();
     jobs
@@ -71,7 +73,7 @@ pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
 
 fn left_by(written: &Written) -> Vec<Job> {
     match written {
-        Written::Classified { .. } => vec![],
+        Written::Classified { .. } | Written::Untold => vec![],
         Written::Published { author, readers, .. }
         | Written::Edited { author, readers, .. }
         | Written::Deleted { author, readers, .. } => match &readers[..] {

@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 78] = [
+pub(crate) const SETTINGS: [(&str, Takes); 83] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -42,6 +42,11 @@ pub(crate) const SETTINGS: [(&str, Takes); 78] = [
     ("unread_days", AtStart),
     ("buckets", AtStart),
     ("feeds", AtStart),
+    ("notify.reaction", AtStart),
+    ("notify.comment", AtStart),
+    ("notify.reply", AtStart),
+    ("notify.repost", AtStart),
+    ("notify.follow", AtStart),
     ("tls.certificate", AtStart),
     ("tls.key", AtStart),
     ("gateway.connect_within_secs", ForNew),

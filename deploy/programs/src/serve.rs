@@ -201,7 +201,8 @@ async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Si
     Ok(Started { parts, stores, announced: None, banner })
 }
 
-/// The feeds. The Archive gives the named ones their numbers, the same to every node.
+/// The feeds. The Archive gives the named ones their numbers, the same to every node, and tells users of what happens by
+/// items that go to them.
 async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds>> {
     let names: Vec<CompactString> = settings.feeds.keys().cloned().collect();
     let named = if names.is_empty() {
@@ -210,6 +211,7 @@ async fn feeds(stores: &Stores, settings: &Settings) -> anyhow::Result<Arc<Feeds
         let ids = stores.archive.intern_feeds(&names).await.context("the feeds of [feeds] get no numbers")?;
         settings.named_feeds(&ids).map_err(|problem| anyhow!(problem))?
     };
+    stores.archive.notify_by(settings.notify.rules(&named));
     let feeds =
         Feeds::new(stores.archive.clone(), stores.inboxes.clone(), settings.backfill).with_jobs(stores.jobs.clone());
     Ok(Arc::new(feeds.with_retention(settings.unread(), Arc::new(clock::now)).with_named(named)))

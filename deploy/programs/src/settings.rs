@@ -5,6 +5,7 @@
 
 mod events;
 mod intake;
+mod notify;
 mod push;
 mod tls;
 
@@ -29,6 +30,7 @@ use crate::log::LogFormat;
 use crate::url::StoreUrl;
 use events::Kept;
 use intake::Intake;
+use notify::Notify;
 
 /// The longest name of a node: it is a part of keys and subjects.
 const NODE_MAX: usize = 64;
@@ -82,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) buckets: u16,
     /// The feeds besides the main one, by name. All nodes must have the same.
     pub(crate) feeds: BTreeMap<CompactString, Feed>,
+    /// Of what users are told.
+    pub(crate) notify: Notify,
     /// The certificate and the key of `listen`.
     pub(crate) tls: Tls,
     /// Limits and times of the gateway.
@@ -142,6 +146,7 @@ impl Default for Settings {
             unread_days: 7,
             buckets: 16,
             feeds: BTreeMap::new(),
+            notify: Notify::default(),
             tls: Tls::default(),
             gateway: feedgate_gateway::Settings::default(),
             intake: Intake::default(),
@@ -222,6 +227,7 @@ impl Settings {
             problems.push(format!("log must be a filter such as \"info\" or \"info,feedgate_gateway=debug\": {error}"));
         }
         problems.extend(self.problems_of_feeds());
+        problems.extend(self.notify.problems());
         problems.extend(self.tls.problems());
         problems.extend(self.gateway.check().err());
         problems.extend(self.intake.problems());
@@ -279,6 +285,7 @@ mod tests {
             unread_days: 0,
             buckets: 0,
             feeds: BTreeMap::from([("likes".into(), Feed { cap: 0, kinds: vec!["like".into()], ..Feed::default() })]),
+            notify: Notify { follow: "\n".into(), ..Notify::default() },
             tls: Tls { key: PathBuf::from("key.pem"), ..Tls::default() },
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
             intake: Intake { in_flight: 0, ..Intake::default() },
@@ -298,6 +305,7 @@ mod tests {
             "node",
             "log",
             "feeds.likes.cap",
+            "notify.follow",
             "tls.certificate",
             "gateway.batch",
             "intake.in_flight",

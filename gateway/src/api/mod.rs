@@ -74,7 +74,6 @@ use crate::node::lease::Lease;
 use crate::node::revocations::Revocations;
 use crate::node::uptime::Uptime;
 use crate::node::vitals::Vitals;
-use crate::node::watches::Watches;
 use crate::node::{LocalSessions, Node, Reads};
 use crate::settings::LiveSettings;
 use access::Access;
@@ -144,7 +143,6 @@ parts! {
     Uptime: node.uptime,
     Arc<Verifier>: access.verifier,
     Arc<Vitals>: node.vitals,
-    Arc<Watches>: node.watches,
     Writer: writer
 }
 

@@ -11,6 +11,7 @@ use axum::{Extension, Json};
 use compact_str::CompactString;
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Write, Written};
 use feedgate_common::named::KIND_MAX;
+use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
 use serde::Serialize;
 
@@ -125,7 +126,7 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
     Ok(Publish {
         kind: printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
         id: fields.get("id").map(|id| id.name()).transpose()?,
-        foreign_id: printable(fields.get("foreign_id"), FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        foreign_id: foreign_id(fields.get("foreign_id"))?,
         repost_of: fields.get("ref").map(|id| id.name()).transpose()?,
         published_at: fields.get("published_at").map(|at| published_at(&at, now)).transpose()?,
         rank: fields.get("rank").map(|rank| self::rank(&rank)).transpose()?,
@@ -138,6 +139,18 @@ fn read(fields: &Fields<'_>, now: Millis) -> Result<Publish, Problem> {
 pub(super) fn body(fields: &Fields<'_>) -> Result<Body, Problem> {
     let field = fields.required("body")?;
     Body::parse(field.raw().get().to_owned()).map_err(|why| field.refuse(why))
+}
+
+/// Reads a foreign id. Those of notifications are Feedgate's own.
+fn foreign_id(field: Option<Field<'_>>) -> Result<Option<CompactString>, Problem> {
+    let Some(field) = field else { return Ok(None) };
+    let text = field.printable(FOREIGN_ID_MAX_BYTES, Unit::Bytes)?;
+    if text.starts_with(KEY_PREFIX) {
+        return Err(
+            field.refuse(format_args!("must not begin with {KEY_PREFIX:?}: so do those that Feedgate gives itself"))
+        );
+    }
+    Ok(Some(text.into()))
 }
 
 pub(super) fn printable(field: Option<Field<'_>>, max: usize, unit: Unit) -> Result<Option<CompactString>, Problem> {
@@ -234,6 +247,13 @@ mod tests {
         assert_eq!((all.kind.as_deref(), all.foreign_id.as_deref()), (Some("post"), Some("x/1")));
         assert_eq!(all.repost_of, Some(ItemId(5)));
         assert_eq!(publish(r#"{"author":"ann","body":null}"#).unwrap().body.get(), "null");
+    }
+
+    #[test]
+    fn a_foreign_id_of_a_notification_is_not_taken_by_a_backend() {
+        let refused = publish(r#"{"author":"ann","body":1,"foreign_id":"feedgate:1"}"#).unwrap_err();
+        assert!(format!("{refused:?}").contains("must not begin with"), "{refused:?}");
+        assert!(publish(r#"{"author":"ann","body":1,"foreign_id":"my-feedgate:1"}"#).is_ok());
     }
 
     #[test]

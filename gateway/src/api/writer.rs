@@ -6,8 +6,10 @@ use std::sync::Arc;
 use feedgate_common::archive::{Refused, Write, Written};
 use feedgate_common::doorbell::Touch;
 use feedgate_common::feed::{Publisher, jobs_of};
+use feedgate_common::jobs::Job;
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{ItemId, Jobs, StoreError, UserNo, error};
+use feedgate_common::notify::Notified;
+use feedgate_common::{ItemId, Jobs, StoreError, UserNo, error, failpoint};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -46,7 +48,7 @@ impl Writer {
     /// the answer waits a second at most, and they are told later. This runs in a task of its own: if the future is
     /// dropped, the writes are still carried out, and the workers are told.
     pub(super) async fn write(&self, writes: Vec<Write>) -> error::Result<Vec<Result<Written, Refused>>> {
-        let Self { publisher, named, relay, metrics, watches, tasks } = self.clone();
+        let Self { publisher, named, relay, metrics, watches, .. } = self.clone();
         let accepting = async move {
             let items: Vec<Option<ItemId>> = writes.iter().map(item_of).collect();
             let written = metrics.writing(writes.len(), publisher.accept(writes, &named, clock::now())).await?;
@@ -59,7 +61,40 @@ impl Writer {
             relay.tell(jobs_of(&written)).await;
             Ok(written)
         };
-        tasks.spawn(accepting.in_current_span()).await.unwrap_or_else(|ended| match ended.try_into_panic() {
+        self.to_the_end(accepting).await
+    }
+
+    /// Makes a change around an item by a call of [`Notifications`], and tells the workers of what it has addressed to
+    /// users. It ends as `write` does.
+    ///
+    /// [`Notifications`]: feedgate_common::archive::Notifications
+    pub(super) async fn notify<T: Send + 'static>(
+        &self,
+        change: impl Future<Output = error::Result<Notified<T>>> + Send + 'static,
+    ) -> error::Result<Vec<T>> {
+        let relay = self.relay.clone();
+        let notifying = async move {
+            let Notified { answers, told } = change.await?;
+            if !told.is_empty() {
+                failpoint::hit("archive-committed");
+            }
+            relay.tell(told.into_iter().map(|reader| Job::Direct { reader }).collect()).await;
+            Ok(answers)
+        };
+        self.to_the_end(notifying).await
+    }
+
+    /// Lets those who watch an item hear of a change around it.
+    pub(super) fn touched(&self, touch: Touch) {
+        self.watches.touched(touch);
+    }
+
+    /// Waits for work in a task of its own, which goes on if this future is dropped.
+    async fn to_the_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = error::Result<T>> + Send + 'static,
+    ) -> error::Result<T> {
+        self.tasks.spawn(work.in_current_span()).await.unwrap_or_else(|ended| match ended.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
             Err(_) => Err(StoreError::unavailable("the server is stopping")),
         })

@@ -13,6 +13,7 @@ mod follows;
 mod history;
 mod items;
 mod news;
+mod notifications;
 pub mod oracle;
 mod outbox;
 mod people;
@@ -148,6 +149,18 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     comments::s1_the_count_of_comments_is_exact_after_any_race(open("comment-race").await).await;
     comments::s3_an_imported_comment_takes_its_own_place(open("comment-import").await).await;
     comments::s1_comments_outlive_a_restart(&open).await;
+
+    notifications::s5_each_sort_of_deed_tells_whom_it_concerns_once(open("notified").await).await;
+    notifications::s5_without_a_kind_nobody_is_told(open("untold").await).await;
+    notifications::s5_nobody_is_told_of_a_deed_of_ones_own(open("own-deeds").await).await;
+    notifications::s5_nothing_passes_a_shield(open("shielded-deeds").await).await;
+    notifications::s5_what_is_taken_back_is_told_no_more_unless_it_was_seen(open("withdrawn").await).await;
+    notifications::s5_an_answer_is_told_once_to_each_whom_it_concerns(open("answers").await).await;
+    notifications::s5_history_tells_nobody(open("untold-history").await).await;
+    notifications::s5_one_call_tells_of_all_that_it_changes(open("notified-call").await).await;
+    notifications::i3_of_deeds_that_race_each_is_told_once(open("notified-race").await).await;
+    notifications::i6_what_was_told_outlives_a_restart(&open).await;
+    notifications::what_was_told_to_and_of_an_erased_user_is_gone(open("notified-erased").await).await;
 
     erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
     erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
@@ -286,7 +299,7 @@ async fn accept(archive: &dyn Archive, publish: Publish, now: Millis) -> (ItemId
 /// Changes an edge. Answers the numbers of reader and author, the edge, and whether it has changed.
 async fn change(archive: &dyn Archive, write: Write) -> (UserNo, UserNo, Edge, bool) {
     match self::write(archive, write).await {
-        Ok(Written::Edge { reader, author, edge, fresh }) => (reader, author, edge, fresh),
+        Ok(Written::Edge { reader, author, edge, fresh, .. }) => (reader, author, edge, fresh),
         other => panic!("an edge answers an edge, not {other:?}"),
     }
 }

@@ -2,7 +2,8 @@
 //! and stores what has changed by one statement.
 //!
 //! ```text
-//!   BEGIN ─▶ lock talks, by id ─▶ comments and keys that are named ─▶ feedgate_common::around::CommentRows ─▶ store ─▶ COMMIT
+//!   BEGIN ─▶ lock talks, by id ─▶ comments and keys that are named ─▶ feedgate_common::around::CommentRows ─▶ store
+//!         ─▶ what they tell users, if they tell any (see `write`) ─▶ COMMIT
 //! ```
 //!
 //! - Comments on one item wait for each other, so their places are in the order of commits: who reads towards the newest
@@ -10,19 +11,21 @@
 //! - A comment that races with the delete of its item counts as before the delete, and nobody sees it after. Its rows go
 //!   with those of the reactions to the item, long after no such race can be under way any more.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use compact_str::CompactString;
 use feedgate_common::around::{
     COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows, CommentWrite,
     Commented, Talk, Uncommented, comment_id,
 };
-use feedgate_common::{Body, ItemId, Millis, UserNo};
+use feedgate_common::notify::{Notified, Rules};
+use feedgate_common::{Body, ItemId, Millis, UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault::{self, corrupt};
 use crate::rows;
 use crate::users::user_id;
+use crate::write::{self, Settings};
 
 /// How often a change is tried that another transaction was in the way of.
 const TRIES: usize = 5;
@@ -155,34 +158,60 @@ pub(crate) async fn change(
     writes: &[CommentWrite],
     now: Millis,
 ) -> sqlx::Result<Vec<Outcome>> {
+    Ok(change_and_notify(connection, writes, now, None).await?.answers)
+}
+
+/// By which settings and rules users are told of comments, with the names of those who write them.
+pub(crate) type Telling<'a> = (Settings, &'a Rules, &'a HashMap<UserNo, UserId>);
+
+/// Makes changes in order and tells users of them, in one transaction, and answers each in its place.
+pub(crate) async fn change_and_notify(
+    connection: &mut PgConnection,
+    writes: &[CommentWrite],
+    now: Millis,
+    telling: Option<Telling<'_>>,
+) -> sqlx::Result<Notified<Outcome>> {
     for _ in 1..TRIES {
-        match attempt(connection, writes, now).await {
+        match attempt(connection, writes, now, telling).await {
             Err(error) if fault::is_conflict(&error) => {
                 sqlx::query("ROLLBACK").execute(&mut *connection).await?;
             }
             done => return done,
         }
     }
-    attempt(connection, writes, now).await
+    attempt(connection, writes, now, telling).await
 }
 
-async fn attempt(connection: &mut PgConnection, writes: &[CommentWrite], now: Millis) -> sqlx::Result<Vec<Outcome>> {
+async fn attempt(
+    connection: &mut PgConnection,
+    writes: &[CommentWrite],
+    now: Millis,
+    telling: Option<Telling<'_>>,
+) -> sqlx::Result<Notified<Outcome>> {
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     let mut all = CommentRows::default();
     lock(connection, writes, &mut all).await?;
     look(connection, writes, &mut all).await?;
     let known: HashSet<ItemId> = all.comments.keys().copied().collect();
     let mut ids = fresh(connection, writes, now).await?;
-    let mut decide = |write: &CommentWrite| {
+    let (mut answers, mut follows) = (Vec::with_capacity(writes.len()), vec![]);
+    for write in writes {
         let fresh = if write.needs_id() { ids.next().unwrap_or(ItemId(0)) } else { ItemId(0) };
-        all.apply(write, now, fresh)
-    };
-    let outcomes = writes.iter().map(&mut decide).collect();
+        let answer = all.apply(write, now, fresh);
+        if let (Ok(done), Some((_, rules, names))) = (&answer, telling) {
+            follows.extend(rules.of_comment(write, done, &all, |author| names.get(&author).cloned()));
+        }
+        answers.push(answer);
+    }
     if !all.changed.is_empty() {
         store(connection, &all, &known).await?;
     }
+    let told = match telling {
+        Some((settings, ..)) => write::follow(connection, follows, now, settings).await?.concat(),
+        None => vec![],
+    };
     sqlx::query("COMMIT").execute(connection).await?;
-    Ok(outcomes)
+    Ok(Notified { answers, told })
 }
 
 /// Locks what the comments of each item have in common, by the ids of the items.

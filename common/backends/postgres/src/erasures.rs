@@ -55,6 +55,15 @@ const DIRECT: &str = walk!(
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
 
+/// The notifications among what is addressed to the user.
+const NOTIFICATIONS: &str = walk!(
+    "SELECT d.seq AS a, d.item AS b, 0::bigint AS c, d.op = 1 AND i.body IS NOT NULL AND starts_with(i.foreign_id, 'feedgate:') AS own,
+            true AS lives
+     FROM direct d JOIN items i ON i.id = d.item WHERE d.reader = $1 AND d.seq > $2 AND $3::bigint + $4::bigint IS NOT NULL",
+    "a",
+    "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
+);
+
 const COMMENTS: &str = walk!(
     "SELECT m.item AS a, m.at AS b, m.id AS c, m.author = $1 AS own, m.body IS NOT NULL AS lives
      FROM comments m WHERE (m.item, m.at, m.id) > ($2, $3, $4)",
@@ -197,6 +206,7 @@ pub(crate) async fn traces(
 ) -> sqlx::Result<Traces> {
     match of {
         Stage::Direct => direct(connection, user, after).await,
+        Stage::Notifications => notifications(connection, user, after).await,
         Stage::ForeignIds => foreign_ids(connection, user, after).await,
         Stage::Comments => comments(connection, user, after).await,
         Stage::Reactions => reactions(connection, user, after).await,
@@ -253,6 +263,13 @@ async fn direct(connection: &mut PgConnection, user: UserNo, after: Option<&Mark
     let lines = lines(connection, DIRECT, user, place(after)?).await?;
     let item = |line: &Line| Trace::Item { id: rows::item_of(line.0), lives: line.5 == Some(true), direct: true };
     traces_of(lines, |line| Ok(Some(item(line))))
+}
+
+async fn notifications(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
+    // Numbers of what is addressed begin at 1.
+    let [first, ..] = if after.is_some() { place(after)? } else { [0; 3] };
+    let lines = lines(connection, NOTIFICATIONS, user, [first, 0, 0]).await?;
+    traces_of(lines, |line| Ok(Some(Trace::Notification(rows::item_of(line.1)))))
 }
 
 async fn comments(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {

@@ -42,9 +42,11 @@ mod read;
 mod revocations;
 mod rows;
 mod sights;
+mod telling;
 mod users;
 mod write;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,9 +55,9 @@ use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     self, Announcements, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures, Event,
-    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Outbox, Outboxes,
-    Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused, Remains,
-    Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written, may_be_foreign_id,
+    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications, Outbox,
+    Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused,
+    Remains, Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written, may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -64,6 +66,7 @@ use feedgate_common::around::{
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
+use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
@@ -71,6 +74,7 @@ use feedgate_common::{
 };
 
 use futures_util::stream::BoxStream;
+use parking_lot::RwLock;
 
 pub use connect::Options;
 use epochs::Epochs;
@@ -78,6 +82,7 @@ use pool::{Pool, work};
 use push::{devices, notices};
 use read::lists::List;
 use read::{Lows, SharedItems, SharedNews, content, counts, export, graph, items, lists, push as recipients};
+use telling::Telling;
 use users::Users;
 use write::{Queue, Settings};
 
@@ -88,6 +93,10 @@ pub struct PostgresArchive {
     buckets: u16,
     users: Arc<Users>,
     queue: Queue,
+    telling: Telling,
+    settings: Settings,
+    /// Of what users are told.
+    rules: Arc<RwLock<Arc<Rules>>>,
     items: SharedItems,
     news: SharedNews,
     lows: Lows,
@@ -106,13 +115,22 @@ impl PostgresArchive {
         let (pool, buckets) = connect::open(url, options).await?;
         let (pool, users) = (Arc::new(pool), Arc::new(Users::default()));
         let settings = Settings { buckets, pull_above: options.pull_above };
-        let queue = Queue::start(pool.clone(), users.clone(), settings);
+        let rules = Arc::<RwLock<Arc<Rules>>>::default();
+        let queue = Queue::start(pool.clone(), users.clone(), settings, rules.clone());
+        let telling = Telling::start(pool.clone(), settings);
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
-        Ok(Self { pool, buckets, users, queue, items, news, lows: Lows::default(), epochs: Epochs::default() })
+        let (lows, epochs) = (Lows::default(), Epochs::default());
+        Ok(Self { pool, buckets, users, queue, telling, settings, rules, items, news, lows, epochs })
     }
 
     async fn list(&self, list: List, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.pool.read(work!(|connection| lists::list(connection, list, user, cursor, limit))).await
+    }
+
+    /// The names of these users.
+    async fn names_of(&self, users: impl Iterator<Item = UserNo>) -> Result<HashMap<UserNo, UserId>> {
+        let users: Vec<UserNo> = users.collect();
+        Ok(users.iter().copied().zip(self.users.names(&self.pool, &users).await?).collect())
     }
 
     /// The number of buckets into which this store divides readers, fixed when it was made.
@@ -446,6 +464,43 @@ impl Comments for PostgresArchive {
 
     async fn commented_item(&self, after: Option<ItemId>) -> Result<Option<ItemId>> {
         self.pool.read(work!(|connection| comments::commented_item(connection, after))).await
+    }
+}
+
+#[async_trait]
+impl Notifications for PostgresArchive {
+    fn notify_by(&self, rules: Rules) {
+        *self.rules.write() = Arc::new(rules);
+    }
+
+    async fn react_and_notify(
+        &self,
+        asked: &[Reaction],
+        on: bool,
+    ) -> Result<Notified<std::result::Result<bool, Unreacted>>> {
+        let rules = self.rules.read().clone();
+        if rules.reaction.is_none() {
+            let answers = if on { self.react(asked).await? } else { self.unreact(asked).await? };
+            return Ok(Notified { answers, told: vec![] });
+        }
+        let names: Vec<UserNo> = asked.iter().map(|reaction| reaction.user).collect();
+        let names = self.users.names(&self.pool, &names).await?;
+        self.telling.react(asked.iter().cloned().zip(names).collect(), on, rules).await
+    }
+
+    async fn comment_and_notify(
+        &self,
+        writes: Vec<CommentWrite>,
+        now: Millis,
+    ) -> Result<Notified<std::result::Result<Commented, Uncommented>>> {
+        let rules = self.rules.read().clone();
+        let names = match rules.comment.is_none() && rules.reply.is_none() {
+            true => None,
+            false => Some(self.names_of(writes.iter().filter_map(CommentWrite::author)).await?),
+        };
+        let telling = names.as_ref().map(|names| (self.settings, &*rules, names));
+        let writes = &writes[..];
+        self.pool.write(work!(|connection| comments::change_and_notify(connection, writes, now, telling))).await
     }
 }
 

@@ -5,9 +5,13 @@
 //!                                           └ was so before: no counter is touched
 //! ```
 //!
+//! If users are told of reactions, this statement is a part of a transaction (see `telling`).
+//!
 //! No row of the item itself is locked, so a hot item has no row for which all wait. A reaction that races with the
 //! delete of its item counts as before the delete, and nobody sees it after. The sweep removes the rows of a deleted
 //! item, and begins long after no such race can be under way any more.
+
+use std::collections::{HashMap, HashSet};
 
 use feedgate_common::around::{Around, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted};
 use feedgate_common::error::Result;
@@ -32,10 +36,10 @@ const REST_MS: i64 = 60_000;
 const SWEEP_MAX: i64 = 512;
 
 /// Gives reactions. Answers the place in the call of each whose item lives, whether the item takes its kind, and whether
-/// it was not there before. Rows are locked in the order of their keys.
+/// it was not there before; and the author of the item. Rows are locked in the order of their keys.
 const REACT: &str = "
 WITH asked AS MATERIALIZED (
-    SELECT a.* FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
+    SELECT a.*, i.author FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
         AS a(item, kind, reader, at, nth)
     JOIN items i ON i.id = a.item AND i.body IS NOT NULL
 ), judged AS (
@@ -55,13 +59,13 @@ WITH asked AS MATERIALIZED (
     ON CONFLICT (item, kind, shard) DO UPDATE SET count = known.count + excluded.count
 )
 SELECT a.nth - 1, EXISTS (SELECT FROM fits f WHERE f.nth = a.nth),
-       EXISTS (SELECT FROM made m WHERE (m.item, m.kind, m.reader) = (a.item, a.kind, a.reader))
+       EXISTS (SELECT FROM made m WHERE (m.item, m.kind, m.reader) = (a.item, a.kind, a.reader)), a.author
 FROM asked a";
 
 /// Takes reactions back. Answers as [`REACT`] does.
 const UNREACT: &str = "
 WITH asked AS MATERIALIZED (
-    SELECT a.* FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
+    SELECT a.*, i.author FROM unnest($1::bigint[], $2::text[], $3::integer[], $4::bigint[]) WITH ORDINALITY
         AS a(item, kind, reader, at, nth)
     JOIN items i ON i.id = a.item AND i.body IS NOT NULL
 ), gone AS (
@@ -74,7 +78,7 @@ WITH asked AS MATERIALIZED (
     WHERE (c.item, c.kind, c.shard) = (less.item, less.kind, less.shard)
 )
 SELECT a.nth - 1, $5::bigint IS NOT NULL,
-       EXISTS (SELECT FROM gone g WHERE (g.item, g.kind, g.reader) = (a.item, a.kind, a.reader))
+       EXISTS (SELECT FROM gone g WHERE (g.item, g.kind, g.reader) = (a.item, a.kind, a.reader)), a.author
 FROM asked a";
 
 /// Counts and own of reactions, by kind, and the number of comments, where no kind stands.
@@ -134,6 +138,10 @@ WITH ended AS MATERIALIZED (
 )
 DELETE FROM reaction_ends e USING ended WHERE e.item = ended.item";
 
+/// The place of a reaction in the call, whether the item takes its kind, whether it has changed something, and the author
+/// of the item.
+type Row = (i64, bool, bool, i32);
+
 /// The outcome of a change of one reaction.
 type Outcome = std::result::Result<bool, Unreacted>;
 
@@ -143,8 +151,6 @@ pub(crate) async fn change(
     reactions: &[Reaction],
     on: bool,
 ) -> sqlx::Result<Vec<Outcome>> {
-    let of = |reaction: &Reaction| Err(Unreacted::NoSuchItem(reaction.item));
-    let mut outcomes: Vec<Outcome> = reactions.iter().map(of).collect();
     let mut rows = attempt(connection, reactions, on).await;
     for _ in 1..TRIES {
         match &rows {
@@ -152,27 +158,37 @@ pub(crate) async fn change(
             _ => break,
         }
     }
-    let mut changed: Vec<&Reaction> = vec![];
-    for (place, fits, fresh) in rows? {
+    Ok(outcomes(reactions, rows?)?.into_iter().map(|(outcome, _)| outcome).collect())
+}
+
+/// Gives reactions (`on`) or takes them back, as a part of a transaction. Answers each in its place, with the author of the
+/// item if that lives.
+pub(crate) async fn carry_out(
+    connection: &mut PgConnection,
+    reactions: &[Reaction],
+    on: bool,
+) -> sqlx::Result<Vec<(Outcome, Option<UserNo>)>> {
+    let rows = attempt(connection, reactions, on).await?;
+    outcomes(reactions, rows)
+}
+
+/// The outcomes in the order of the call, each with the author of the item if that lives.
+fn outcomes(reactions: &[Reaction], rows: Vec<Row>) -> sqlx::Result<Vec<(Outcome, Option<UserNo>)>> {
+    let of = |reaction: &Reaction| (Err(Unreacted::NoSuchItem(reaction.item)), None);
+    let mut outcomes: Vec<(Outcome, Option<UserNo>)> = reactions.iter().map(of).collect();
+    let mut changed: HashSet<(ItemId, &ReactionKind, UserNo)> = HashSet::new();
+    for (place, fits, fresh, author) in rows {
         let place = usize::try_from(place).map_err(|_| corrupt("a place below the first"))?;
         let (Some(reaction), Some(outcome)) = (reactions.get(place), outcomes.get_mut(place)) else { continue };
         // Of equal ones in a call, the first has changed something.
-        let same =
-            |other: &&Reaction| (other.item, &other.kind, other.user) == (reaction.item, &reaction.kind, reaction.user);
-        let fresh = fresh && !changed.iter().any(same);
-        if fresh {
-            changed.push(reaction);
-        }
-        *outcome = if fits { Ok(fresh) } else { Err(Unreacted::TooManyKinds(reaction.item)) };
+        let fresh = fresh && changed.insert((reaction.item, &reaction.kind, reaction.user));
+        let answer = if fits { Ok(fresh) } else { Err(Unreacted::TooManyKinds(reaction.item)) };
+        *outcome = (answer, Some(rows::user_of(author)?));
     }
     Ok(outcomes)
 }
 
-async fn attempt(
-    connection: &mut PgConnection,
-    reactions: &[Reaction],
-    on: bool,
-) -> sqlx::Result<Vec<(i64, bool, bool)>> {
+async fn attempt(connection: &mut PgConnection, reactions: &[Reaction], on: bool) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as(if on { REACT } else { UNREACT })
         .bind(reactions.iter().map(|reaction| rows::item(reaction.item)).collect::<Vec<_>>())
         .bind(reactions.iter().map(|reaction| reaction.kind.as_str()).collect::<Vec<_>>())
@@ -193,7 +209,7 @@ pub(crate) async fn around(
     let asked: Vec<i64> = items.iter().copied().map(rows::item).collect();
     let query = sqlx::query_as(AROUND).bind(&asked).bind(viewer.map_or(-1, rows::user));
     let read: Vec<(i64, Option<String>, i64, bool)> = query.fetch_all(connection).await?;
-    let mut found: std::collections::HashMap<i64, Around> = std::collections::HashMap::new();
+    let mut found: HashMap<i64, Around> = HashMap::new();
     for (item, kind, count, own) in read {
         let around = found.entry(item).or_default();
         let Some(kind) = kind else {

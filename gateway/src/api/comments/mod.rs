@@ -27,10 +27,10 @@ use super::payload::Payload;
 use super::problem::{Kind, Problem, short};
 use super::publish::{self, header_key};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments};
+use super::writer::Writer;
 use crate::around::CommentJson;
 use crate::clock;
 use crate::limits::budget::CARD_MAX;
-use crate::node::watches::Watches;
 
 const LIST_DEFAULT: usize = 20;
 const LIST_MAX: usize = 100;
@@ -67,7 +67,7 @@ struct List<'a> {
 pub(super) async fn make(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
-    State(watches): State<Arc<Watches>>,
+    State(writer): State<Writer>,
     Segment(which): Segment<ItemRef>,
     _: NoQuery,
     headers: HeaderMap,
@@ -93,7 +93,7 @@ pub(super) async fn make(
         return Err(Uncommented::NoSuchSibling(sibling).into());
     }
     let new = NewComment { item, author, reply_to, body, id, key, past: None };
-    let made = write((&*archive, &watches), CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
+    let made = write(&archive, &writer, CommentWrite::Make(new)).await?.map_err(|refused| told(refused, &which))?;
     let status = if made.changed { StatusCode::CREATED } else { StatusCode::OK };
     let id = made.place.id;
     let location = [(header::LOCATION, format!("/v1/items/{item}/comments/{id}"))];
@@ -154,7 +154,8 @@ async fn is_hidden(archive: &dyn Archive, item: ItemId, id: ItemId, user: UserNo
 
 /// Makes one change, and lets those who watch the item hear of it.
 async fn write(
-    (archive, watches): (&dyn Archive, &Watches),
+    archive: &Arc<dyn Archive>,
+    writer: &Writer,
     write: CommentWrite,
 ) -> Result<Result<Commented, Uncommented>, Problem> {
     let (item, talked) = match &write {
@@ -162,10 +163,11 @@ async fn write(
         CommentWrite::Edit { item, .. } => (*item, Talked::Edited),
         CommentWrite::Delete { item, .. } => (*item, Talked::Deleted),
     };
-    let done = archive.comment(vec![write], clock::now()).await?;
+    let changing = archive.clone();
+    let done = writer.notify(async move { changing.comment_and_notify(vec![write], clock::now()).await }).await?;
     let done = done.into_iter().next().expect("the Archive answers each change");
     if let Ok(Commented { place, changed: true, .. }) = &done {
-        watches.touched(Touch { item, comment: Some((place.id, talked)) });
+        writer.touched(Touch { item, comment: Some((place.id, talked)) });
     }
     Ok(done)
 }
@@ -252,7 +254,7 @@ pub(super) async fn read(
 pub(super) async fn edit(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
-    State(watches): State<Arc<Watches>>,
+    State(writer): State<Writer>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
     headers: HeaderMap,
@@ -265,7 +267,7 @@ pub(super) async fn edit(
     let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
     let body = body?;
     let edit = CommentWrite::Edit { item, id, by, body, if_version };
-    carry_out((&*archive, &watches), &which, reader.as_ref(), edit, (id, by)).await?;
+    carry_out(&archive, &writer, &which, reader.as_ref(), edit, (id, by)).await?;
     let now = archive.comment_of(item, id, None).await?.ok_or(Uncommented::NoSuchComment(id))?;
     Ok((etag(now.version), permit.answer(&CommentJson::from(&now))).into_response())
 }
@@ -274,14 +276,14 @@ pub(super) async fn edit(
 pub(super) async fn delete(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
-    State(watches): State<Arc<Watches>>,
+    State(writer): State<Writer>,
     Segments(which, id): Segments<ItemRef, ItemId>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let reader = caller.reader().cloned();
     let _permit = caller.permit(LINE_MAX).await?;
     let (item, by) = who_asks(&*archive, &which, id, reader.as_ref()).await?;
-    carry_out((&*archive, &watches), &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
+    carry_out(&archive, &writer, &which, reader.as_ref(), CommentWrite::Delete { item, id, by }, (id, by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -302,16 +304,17 @@ async fn who_asks(
 
 /// Changes a comment. That one of another user exists is told only to who sees it.
 async fn carry_out(
-    (archive, watches): (&dyn Archive, &Watches),
+    archive: &Arc<dyn Archive>,
+    writer: &Writer,
     which: &ItemRef,
     reader: Option<&UserId>,
     change: CommentWrite,
     (id, by): (ItemId, Option<UserNo>),
 ) -> Result<(), Problem> {
     let item = change.item();
-    match write((archive, watches), change).await? {
+    match write(archive, writer, change).await? {
         Ok(_) => Ok(()),
-        Err(Uncommented::NotOwn(_)) if !sees(reader, archive, item).await? => Err(missing(which)),
+        Err(Uncommented::NotOwn(_)) if !sees(reader, &**archive, item).await? => Err(missing(which)),
         Err(Uncommented::NotOwn(_)) if archive.comment_of(item, id, by).await?.is_none() => {
             Err(Uncommented::NoSuchComment(id).into())
         }

@@ -17,10 +17,10 @@ use super::items::{missing, resolve, resolve_seen, sees};
 use super::names::{intern, user_no};
 use super::problem::{Kind, Problem};
 use super::query::{ItemRef, NoQuery, Query, Segment, Segments3};
+use super::writer::Writer;
 use crate::around::{AROUND_MAX, Counts};
 use crate::clock;
 use crate::limits::budget::{ANSWER_BYTES, most};
-use crate::node::watches::Watches;
 
 const LIST_DEFAULT: usize = 100;
 const LIST_MAX: usize = 1000;
@@ -40,11 +40,11 @@ struct Now<'a> {
 pub(super) async fn give(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
-    State(watches): State<Arc<Watches>>,
+    State(writer): State<Writer>,
     Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    change(caller, (&*archive, &watches), &which, kind, &user, true).await
+    change(caller, (archive, &writer), &which, kind, &user, true).await
 }
 
 /// Answers `DELETE /v1/items/{id}/reactions/{kind}/{user}`. A reader may take back what it gave to an item that it does
@@ -52,21 +52,22 @@ pub(super) async fn give(
 pub(super) async fn take_back(
     ReaderOrPublisher(caller): ReaderOrPublisher,
     State(archive): State<Arc<dyn Archive>>,
-    State(watches): State<Arc<Watches>>,
+    State(writer): State<Writer>,
     Segments3(which, kind, user): Segments3<ItemRef, ReactionKind, UserId>,
     _: NoQuery,
 ) -> Result<Response, Problem> {
-    change(caller, (&*archive, &watches), &which, kind, &user, false).await
+    change(caller, (archive, &writer), &which, kind, &user, false).await
 }
 
 async fn change(
     caller: Caller,
-    (archive, watches): (&dyn Archive, &Watches),
+    (archives, writer): (Arc<dyn Archive>, &Writer),
     which: &ItemRef,
     kind: ReactionKind,
     user: &UserId,
     on: bool,
 ) -> Result<Response, Problem> {
+    let archive = &*archives;
     caller.may_read(user)?;
     let reader = caller.reader().cloned();
     let permit = caller.permit(most(1, ANSWER_BYTES) + AROUND_MAX).await?;
@@ -77,9 +78,10 @@ async fn change(
     }
     let user = intern(archive, user).await?;
     let asked = [Reaction { item, kind, user, at: clock::now() }];
-    let changed = if on { archive.react(&asked).await? } else { archive.unreact(&asked).await? };
+    let changing = archives.clone();
+    let changed = writer.notify(async move { changing.react_and_notify(&asked, on).await }).await?;
     match changed.into_iter().next().expect("the Archive answers each reaction") {
-        Ok(true) => watches.touched(Touch { item, comment: None }),
+        Ok(true) => writer.touched(Touch { item, comment: None }),
         Ok(false) => {}
         Err(Unreacted::NoSuchItem(_)) => return Err(missing(which)),
         Err(refused @ Unreacted::TooManyKinds(_)) => return Err(refused.into()),

@@ -103,7 +103,7 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     );
     for fresh in [true, false] {
         let deleted = write(&*archive, delete(item)).await;
-        assert_eq!(deleted, Ok(Written::Deleted { author: ann, readers: readers.clone(), fresh }));
+        assert_eq!(deleted, Ok(Written::Deleted { author: ann, readers: readers.clone(), fresh, told: vec![] }));
     }
     for reader in [rea, ben] {
         assert_eq!(ops(&*archive, reader).await, [(Op::Add, item), (Op::Update, item), (Op::Delete, item)]);
@@ -130,7 +130,15 @@ pub(super) async fn i6_a_retry_names_the_same_readers_and_another_audience_is_an
     write(&*archive, shield("blocked", Shield::Block, "ann", true)).await.unwrap();
     let (item, author, readers) = send(&*archive, wanted.clone(), NOW).await;
     write(&*archive, shield("blocked", Shield::Block, "ann", false)).await.unwrap();
-    let again = Ok(Written::Published { id: item, author, outbox_seq: 0, published_at: NOW, readers, fresh: false });
+    let again = Ok(Written::Published {
+        id: item,
+        author,
+        outbox_seq: 0,
+        published_at: NOW,
+        readers,
+        fresh: false,
+        told: vec![],
+    });
     assert_eq!(write_at(&*archive, Write::Publish(wanted.clone()), NOW + 1).await, again);
     write(&*archive, delete(item)).await.unwrap();
     assert_eq!(write_at(&*archive, Write::Publish(wanted.clone()), NOW + 2).await, again);

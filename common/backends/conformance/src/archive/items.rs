@@ -71,9 +71,15 @@ pub(super) async fn a_deleted_item_is_gone_and_stays_gone(archive: Arc<dyn Archi
     let (id, _) = accept(&*archive, publish, NOW).await;
     let author = number(&*archive, "ann").await;
     assert!(read(&*archive, id).await.is_some());
-    assert_eq!(write(&*archive, delete(id)).await, Ok(Written::Deleted { author, readers: vec![], fresh: true }));
+    assert_eq!(
+        write(&*archive, delete(id)).await,
+        Ok(Written::Deleted { author, readers: vec![], fresh: true, told: vec![] })
+    );
     assert_eq!(read(&*archive, id).await, None);
-    assert_eq!(write(&*archive, delete(id)).await, Ok(Written::Deleted { author, readers: vec![], fresh: false }));
+    assert_eq!(
+        write(&*archive, delete(id)).await,
+        Ok(Written::Deleted { author, readers: vec![], fresh: false, told: vec![] })
+    );
     assert_eq!(write(&*archive, edit(id, "again")).await, Err(Refused::NoSuchItem(id)));
     assert_eq!(write(&*archive, delete(ItemId(1))).await, Err(Refused::NoSuchItem(ItemId(1))));
     assert_eq!(
@@ -93,7 +99,10 @@ pub(super) async fn a_version_that_has_passed_is_refused(archive: Arc<dyn Archiv
     assert_eq!(write(&*archive, edit_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert_eq!(write(&*archive, delete_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));
     assert!(read(&*archive, item).await.is_some());
-    assert_eq!(write(&*archive, delete_if(2)).await, Ok(Written::Deleted { author, readers: vec![], fresh: true }));
+    assert_eq!(
+        write(&*archive, delete_if(2)).await,
+        Ok(Written::Deleted { author, readers: vec![], fresh: true, told: vec![] })
+    );
 }
 
 pub(super) async fn a_refused_operation_changes_nothing_and_stops_no_other(archive: Arc<dyn Archive>) {
@@ -209,7 +218,15 @@ pub(super) async fn i6_what_was_accepted_survives_a_restart(open: impl AsyncFn(&
     let published_at = NOW;
     assert_eq!(
         again,
-        Ok(Written::Published { id, author, outbox_seq: seq, published_at, readers: vec![], fresh: false })
+        Ok(Written::Published {
+            id,
+            author,
+            outbox_seq: seq,
+            published_at,
+            readers: vec![],
+            fresh: false,
+            told: vec![]
+        })
     );
     assert_eq!(archive.edge(reader, author).await.unwrap(), edge);
     assert_eq!((archive.counts().await.unwrap(), archive.outstanding(None, NOW, 10).await.unwrap()), (counts, due));

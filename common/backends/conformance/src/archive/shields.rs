@@ -51,7 +51,7 @@ pub(super) async fn a_follow_under_a_shield_is_listed_and_stays_off(archive: Arc
     let muted = write(&*archive, shield("rea", Shield::Mute, "ann", true)).await;
     assert!(muted.unwrap().is_fresh(), "there was no follow to end");
     let answer = write_at(&*archive, follow("rea", "ann"), NOW + 5).await;
-    let Ok(Written::Edge { reader, author: ann, edge, fresh: true }) = answer else { panic!("{answer:?}") };
+    let Ok(Written::Edge { reader, author: ann, edge, fresh: true, .. }) = answer else { panic!("{answer:?}") };
     assert_eq!(edge, Edge::default(), "it never was in effect");
     assert_eq!(followed(&*archive, reader).await, [("ann".to_owned(), 5)]);
     assert_eq!(archive.followers(ann, None, 10).await.unwrap().len(), 1);

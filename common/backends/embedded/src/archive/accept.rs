@@ -1,11 +1,13 @@
 //! One call of `write`: its operations in order, in one transaction. [`feedgate_common::accept`] decides what becomes
-//! of each. A row is loaded when a decision needs it, and a plan is stored at once.
+//! of each. A row is loaded when a decision needs it, and a plan is stored at once. What an operation tells users, by
+//! [`Rules`], follows right behind it.
 
 use feedgate_common::accept::{Ask, Refusal, Stop, announcement, decide};
-use feedgate_common::archive::Write;
+use feedgate_common::archive::{Write, Written};
 use feedgate_common::error::Result;
 use feedgate_common::import::Import;
-use feedgate_common::{ItemId, Millis};
+use feedgate_common::notify::Rules;
+use feedgate_common::{ItemId, Millis, UserNo};
 
 use super::announcements::Log;
 use super::ledger::{Ledger, Setup};
@@ -21,20 +23,74 @@ pub(super) fn changed_item(ask: &Ask) -> Option<ItemId> {
     }
 }
 
+/// What a transaction has left.
+pub(super) struct Done<T> {
+    pub(super) answers: Vec<T>,
+    /// The readers to whom a notification, or its delete, was addressed.
+    pub(super) told: Vec<UserNo>,
+    /// The notifications that were deleted, whose copies in memory are outdated.
+    pub(super) withdrawn: Vec<ItemId>,
+}
+
+/// What the transactions of an Archive share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'a> {
+    pub(super) users: &'a KnownUsers,
+    pub(super) log: &'a Log,
+    pub(super) setup: Setup,
+    pub(super) rules: &'a Rules,
+}
+
 /// Carries out all operations in order; each sees what those before it did.
-pub(super) fn all(
+pub(super) fn all(tx: &mut Tx<'_>, shared: Shared<'_>, asks: &[Ask], now: Millis) -> Result<Done<Refusal>> {
+    let mut ledger = Ledger::open(tx, shared.users, shared.setup, now)?;
+    let written = asks.iter().map(|ask| with_what_follows(&mut ledger, ask, shared.rules)).collect();
+    close(ledger, shared.log, written)
+}
+
+/// Carries out what follows from changes that this transaction has made already. Answers `answers` with it.
+pub(super) fn follow<T>(
     tx: &mut Tx<'_>,
-    (users, log): (&KnownUsers, &Log),
-    setup: Setup,
-    asks: &[Ask],
+    shared: Shared<'_>,
+    answers: Vec<T>,
+    writes: Vec<Write>,
     now: Millis,
-) -> Result<Vec<Refusal>> {
-    let mut ledger = Ledger::open(tx, users, setup, now)?;
-    let written = asks.iter().map(|ask| one(&mut ledger, ask)).collect();
-    let told = std::mem::take(&mut ledger.told);
-    ledger.close();
-    log.keep(tx, told, now)?;
-    written
+) -> Result<Done<T>> {
+    if writes.is_empty() {
+        return Ok(Done { answers, told: vec![], withdrawn: vec![] });
+    }
+    let mut ledger = Ledger::open(tx, shared.users, shared.setup, now)?;
+    let mut told = vec![];
+    let followed = writes.into_iter().try_for_each(|write| {
+        if let Ok(Written::Published { readers, .. } | Written::Deleted { readers, .. }) =
+            one(&mut ledger, &Ask::new(write, now))?
+        {
+            told.extend(readers);
+        }
+        Ok(())
+    });
+    let done = close(ledger, shared.log, followed.map(|()| answers))?;
+    Ok(Done { told, ..done })
+}
+
+fn close<T>(mut ledger: Ledger<'_, '_>, log: &Log, answers: Result<Vec<T>>) -> Result<Done<T>> {
+    let (announced, withdrawn) = (std::mem::take(&mut ledger.told), std::mem::take(&mut ledger.withdrawn));
+    let now = ledger.now;
+    log.keep(ledger.close(), announced, now)?;
+    Ok(Done { answers: answers?, told: vec![], withdrawn })
+}
+
+fn with_what_follows(ledger: &mut Ledger<'_, '_>, ask: &Ask, rules: &Rules) -> Result<Refusal> {
+    let mut written = one(ledger, ask)?;
+    if let Ok(done) = &mut written {
+        let author_of = |id| ledger.rows.items.get(&id).and_then(Option::as_ref).map(|row| row.author);
+        if let Some(follows) = rules.of_write(ask.write(), done, author_of)
+            && let Ok(told) = one(ledger, &Ask::new(follows, ask.now()))?
+        {
+            done.add_told(&told);
+        }
+    }
+    Ok(written)
 }
 
 /// Carries out one operation. An error fails the whole call, a refusal only this operation.
@@ -45,6 +101,9 @@ fn one(ledger: &mut Ledger<'_, '_>, ask: &Ask) -> Result<Refusal> {
                 ledger.rows.apply(&plan);
                 store::all(ledger, &plan)?;
                 ledger.told.extend(announcement(ask, &plan));
+                if matches!(ask.write(), Write::Withdraw { .. }) {
+                    ledger.withdrawn.extend(plan.ended());
+                }
                 return Ok(Ok(plan.answer));
             }
             Err(Stop::Refused(refused)) => return Ok(Err(refused)),

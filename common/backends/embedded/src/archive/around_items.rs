@@ -25,6 +25,11 @@ impl AroundItems {
         Self { any, ends: AtomicBool::new(true), sweep }
     }
 
+    /// Says that an item was deleted, so that later writes remove its rows.
+    pub(super) fn ended(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
     /// Removes some rows of deleted items, as part of a write. `ended` says whether the write may delete an item.
     pub(super) fn sweep(&self, tx: &mut Tx<'_>, ended: bool) -> Result<()> {
         if self.ends.swap(ended, Ordering::Relaxed) && (self.sweep)(tx)? {

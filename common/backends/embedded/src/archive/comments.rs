@@ -45,7 +45,7 @@ impl Comments for EmbeddedArchive {
         let comment = move |tx: &mut Tx<'_>| {
             known.any.set();
             known.sweep(tx, false)?;
-            writes.iter().map(|write| apply(tx, write, now)).collect()
+            writes.iter().map(|write| Ok(apply(tx, write, now)?.0)).collect()
         };
         self.db.write(Durability::Synced, comment).await
     }
@@ -141,8 +141,11 @@ impl EmbeddedArchive {
     }
 }
 
-/// Carries out one change: loads what it names, decides, and stores what has changed.
-fn apply(tx: &mut Tx<'_>, write: &CommentWrite, now: Millis) -> Result<std::result::Result<Commented, Uncommented>> {
+/// The outcome of a change.
+type Outcome = std::result::Result<Commented, Uncommented>;
+
+/// Carries out one change: loads what it names, decides, and stores what has changed. Answers the rows, too.
+pub(super) fn apply(tx: &mut Tx<'_>, write: &CommentWrite, now: Millis) -> Result<(Outcome, CommentRows)> {
     let mut rows = CommentRows::default();
     let item = write.item();
     if let Some(row) = tx.get::<Items>(&item)?.filter(|row| row.life != Life::Gone) {
@@ -170,7 +173,7 @@ fn apply(tx: &mut Tx<'_>, write: &CommentWrite, now: Millis) -> Result<std::resu
     let fresh = if write.needs_id() { new_id(tx, now)? } else { ItemId(0) };
     let done = rows.apply(write, now, fresh);
     store(tx, &rows);
-    Ok(done)
+    Ok((done, rows))
 }
 
 fn store(tx: &mut Tx<'_>, rows: &CommentRows) {

@@ -10,6 +10,7 @@ use feedgate_common::around::ReactionKind;
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, TRACES_LOOKED_AT, TRACES_MAX, Trace, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
+use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::{FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
@@ -110,6 +111,7 @@ fn go_on(tx: &mut Tx<'_>, id: u64, before: &State, now: &State) -> Result<bool> 
 fn traces(view: &View, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces> {
     match of {
         Stage::Direct => direct(view, user, after),
+        Stage::Notifications => notifications(view, user, after),
         Stage::ForeignIds => foreign_ids(view, user, after),
         Stage::Comments => comments(view, user, after),
         Stage::Reactions => reactions(view, user, after),
@@ -172,6 +174,25 @@ fn direct(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
                 return Ok(None);
             }
             Ok(Some(Trace::Item { id: *item, lives: lives(view, *item)?, direct: true }))
+        },
+    )
+}
+
+fn notifications(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
+    let first = numbers(after)?.map_or(0, |[seq, ..]| seq.saturating_add(1));
+    walk::<Directs>(
+        view.scan::<Directs>((user, first)..=(user, u64::MAX)),
+        |(_, seq)| Mark::of([*seq, 0, 0]),
+        |_, record| {
+            if record.op != Op::Add {
+                return Ok(None);
+            }
+            let row = view.get::<Items>(&record.key.item)?;
+            let tells = row.is_some_and(|row| match row.life {
+                Life::Living { foreign_id, .. } => foreign_id.is_some_and(|key| key.starts_with(KEY_PREFIX)),
+                Life::Gone => false,
+            });
+            Ok(tells.then_some(Trace::Notification(record.key.item)))
         },
     )
 }

@@ -64,6 +64,8 @@ pub(super) struct Ledger<'a, 'tx> {
     pub(super) counters: CountersRow,
     /// What the operations so far leave to be told, in their order.
     pub(super) told: Vec<Announcement>,
+    /// The notifications that were deleted.
+    pub(super) withdrawn: Vec<ItemId>,
     before: CountersRow,
     authors: Kept<Authors>,
     edges: Kept<Edges>,
@@ -75,13 +77,28 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         let counters = tx.get::<Counters>(&())?.unwrap_or_default();
         let (authors, edges, direct_heads) = (Kept(HashMap::new()), Kept(HashMap::new()), Kept(HashMap::new()));
         let rows = Rows::default();
-        Ok(Self { tx, users, setup, now, rows, counters, told: vec![], before: counters, authors, edges, direct_heads })
+        Ok(Self {
+            tx,
+            users,
+            setup,
+            now,
+            rows,
+            counters,
+            told: vec![],
+            withdrawn: vec![],
+            before: counters,
+            authors,
+            edges,
+            direct_heads,
+        })
     }
 
-    pub(super) fn close(self) {
+    /// Ends the operations. Gives the transaction back, to which others may be added.
+    pub(super) fn close(self) -> &'a mut Tx<'tx> {
         if self.counters != self.before {
             self.tx.put::<Counters>(&(), &self.counters);
         }
+        self.tx
     }
 
     pub(super) fn known(&self, name: &UserId) -> Result<Option<UserNo>> {

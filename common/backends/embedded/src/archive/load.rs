@@ -6,7 +6,9 @@ use feedgate_common::error::Result;
 use feedgate_common::{ItemId, StoreError, UserNo};
 
 use super::ledger::Ledger;
-use super::tables::{self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries};
+use super::tables::{
+    self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries, Sights,
+};
 use crate::view::Read;
 
 /// Loads what `need` names into the ledger's rows. A name without a number gets one if the decision needs that.
@@ -45,6 +47,10 @@ pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
         Need::NewId(author) => {
             let id = ledger.new_item_id()?;
             ledger.rows.new_id = Some((author, id));
+        }
+        Need::Sight(key) => {
+            let seen = ledger.tx.get::<Sights>(&key)?;
+            ledger.rows.sights.insert(key, seen.map(|seen| seen.until));
         }
     }
     Ok(())

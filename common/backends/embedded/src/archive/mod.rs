@@ -37,6 +37,7 @@ mod ledger;
 mod lists;
 mod load;
 mod news;
+mod notifications;
 mod people;
 mod persons;
 mod push;
@@ -50,6 +51,7 @@ mod users;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::accept::Ask;
@@ -63,6 +65,7 @@ use feedgate_common::around::Viewer;
 use feedgate_common::change::DEFAULT_PULL_ABOVE;
 use feedgate_common::error::{Result, StoreError};
 use feedgate_common::graph::Shield;
+use feedgate_common::notify::Rules;
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
     PullSeq, Seen, UserId, UserNo, Watermarks,
@@ -73,6 +76,7 @@ use crate::database::Database;
 use crate::request::{Durability, Request};
 use crate::table::{Space, Table as _};
 use crate::view::{Read, Tx, View};
+use accept::{Done, Shared};
 pub use announcements::Kept;
 use announcements::Log;
 use any::Any;
@@ -109,6 +113,8 @@ pub struct EmbeddedArchive {
     any_people: Any,
     reactions: Arc<AroundItems>,
     comments: Arc<AroundItems>,
+    /// Of what users are told.
+    rules: Arc<ArcSwap<Rules>>,
 }
 
 impl EmbeddedArchive {
@@ -158,6 +164,7 @@ impl EmbeddedArchive {
             any_people,
             reactions,
             comments,
+            rules: Arc::default(),
         })
     }
 
@@ -248,18 +255,21 @@ impl Writes for EmbeddedArchive {
         let changed: Vec<ItemId> = asks.iter().filter_map(accept::changed_item).collect();
         let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
         let (log, told) = (self.log.clone(), self.log.clone());
+        let rules = self.rules.load_full();
         let (reactions, comments, ends) = (self.reactions.clone(), self.comments.clone(), !changed.is_empty());
+        let withdrawn = self.withdrawn();
         let request = Request::new(Durability::Synced, move |tx| {
             sweep.run(tx, now)?;
             reactions.sweep(tx, ends)?;
             comments.sweep(tx, ends)?;
-            accept::all(tx, (&users, &log), setup, &asks, now)
+            accept::all(tx, Shared { users: &users, log: &log, setup, rules: &rules }, &asks, now)
         });
-        let then = move |_: &_| {
+        let then = move |done: &Done<_>| {
             hot.forget(&changed);
+            withdrawn(&done.withdrawn);
             told.tell();
         };
-        self.db.submit(request.bytes(bytes).then(then)).await
+        Ok(self.db.submit(request.bytes(bytes).then(then)).await?.answers)
     }
 }
 

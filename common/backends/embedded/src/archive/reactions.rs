@@ -90,7 +90,7 @@ fn lives(tx: &Tx<'_>, item: ItemId) -> Result<bool> {
 }
 
 /// Gives one reaction. Answers whether it was not there before.
-fn give(tx: &mut Tx<'_>, reaction: &Reaction) -> Result<std::result::Result<bool, Unreacted>> {
+pub(super) fn give(tx: &mut Tx<'_>, reaction: &Reaction) -> Result<std::result::Result<bool, Unreacted>> {
     let Reaction { item, user, at, .. } = *reaction;
     if !lives(tx, item)? {
         return Ok(Err(Unreacted::NoSuchItem(item)));
@@ -118,7 +118,7 @@ fn give(tx: &mut Tx<'_>, reaction: &Reaction) -> Result<std::result::Result<bool
 }
 
 /// Takes one reaction back. Answers whether it was there.
-fn take_back(tx: &mut Tx<'_>, reaction: &Reaction) -> Result<std::result::Result<bool, Unreacted>> {
+pub(super) fn take_back(tx: &mut Tx<'_>, reaction: &Reaction) -> Result<std::result::Result<bool, Unreacted>> {
     let Reaction { item, user, .. } = *reaction;
     if !lives(tx, item)? {
         return Ok(Err(Unreacted::NoSuchItem(item)));

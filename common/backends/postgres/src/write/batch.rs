@@ -214,6 +214,13 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// An id for an item that is made at `now`, without a look at those that were given before. If another item has drawn the
+/// same, the unique key of items refuses it.
+pub(super) fn drawn_id(now: Millis) -> ItemId {
+    let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
+    ItemId(by_clock + u64::from(chance() % (1 << (COUNT_BITS - 1))))
+}
+
 fn chance() -> u32 {
     getrandom::u32().expect("the system has randomness")
 }

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use feedgate_common::accept::{Ask, AuthorRow, EdgeRow, ReaderRow};
+use compact_str::CompactString;
+use feedgate_common::accept::{Ask, AuthorRow, EdgeRow, ItemRow, ReaderRow};
 use feedgate_common::archive::Write;
 use feedgate_common::graph::Shields;
 use feedgate_common::import::{Import, Place};
-use feedgate_common::{ItemId, UserNo};
+use feedgate_common::{InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
 
 use super::batch::Batch;
 use super::look::{self, Edited};
 use super::names;
+use super::notify::Concerned;
 use crate::fault::corrupt;
 use crate::rows;
 
@@ -40,6 +42,11 @@ const LOCK_TO_FOLLOW: &str = lock_authors!("NULL::bigint", "SHARE");
 const LOCK_READERS: &str =
     "SELECT reader, counter, direct FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
 
+const SIGHTS: &str = "
+SELECT s.reader, s.feed, s.until
+FROM unnest($1::integer[], $2::smallint[]) AS asked(reader, feed)
+JOIN sights s ON s.reader = asked.reader AND s.feed = asked.feed";
+
 const EDGES: &str = "
 SELECT e.reader, e.author, e.is_on OR e.held_back, e.shields, e.generation, e.from_seq, e.past_seq
 FROM unnest($1::integer[], $2::integer[]) AS asked(reader, author)
@@ -52,6 +59,7 @@ pub(super) async fn all(
     batch: &mut Batch<'_>,
     asks: &[Ask],
     edited: Edited,
+    concerned: &Concerned,
 ) -> sqlx::Result<()> {
     let Edited { mut authors, mut readers } = edited;
     let (mut edges, mut keys, mut ids, mut foreign_ids) = (BTreeSet::new(), HashSet::new(), HashSet::new(), vec![]);
@@ -82,14 +90,19 @@ pub(super) async fn all(
             }
             Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
             Write::Import(_) => {}
+            // They follow from other writes, and nobody asks for them.
+            Write::Notify(_) | Write::Withdraw { .. } => {}
         }
     }
     authors.extend(edges.iter().map(|(_, author)| *author));
     readers.extend(edges.iter().map(|(reader, _)| *reader));
+    readers.extend(concerned.readers());
     lock_authors(connection, batch, &authors, appends).await?;
     if !readers.is_empty() {
         lock_readers(connection, batch, &readers).await?;
     }
+    // Who is told of something must not stand behind a shield. The author of what tells it is not locked: it is given an id.
+    edges.extend(&concerned.pairs);
     if !edges.is_empty() {
         load_edges(connection, batch, &edges).await?;
     }
@@ -99,6 +112,7 @@ pub(super) async fn all(
         ids.insert(retry.item);
         rows.retries.insert(key, Some(retry));
     }
+    foreign_ids.extend(concerned.keys.iter().map(|key| key.as_str()));
     rows.items.extend(ids.iter().map(|id| (*id, None)));
     rows.foreign_ids.extend(foreign_ids.iter().map(|key| ((*key).into(), None)));
     if !ids.is_empty() || !foreign_ids.is_empty() {
@@ -113,7 +127,33 @@ pub(super) async fn all(
         let ended = look::ended(connection, &places).await?;
         rows.ended.extend(ended.into_iter().map(|(id, by)| (id, Some(by))));
     }
-    Ok(())
+    if concerned.keys.is_empty() { Ok(()) } else { load_sights(connection, batch, &concerned.keys).await }
+}
+
+/// Takes the locks and fills the rows of a batch that only notifies. To be called in a transaction that has no locks
+/// of readers yet.
+pub(super) async fn notifications(
+    connection: &mut PgConnection,
+    batch: &mut Batch<'_>,
+    concerned: &Concerned,
+) -> sqlx::Result<()> {
+    lock_readers(connection, batch, &concerned.readers().collect()).await?;
+    if !concerned.pairs.is_empty() {
+        load_edges(connection, batch, &concerned.pairs).await?;
+    }
+    let keys: Vec<&str> = concerned.keys.iter().map(CompactString::as_str).collect();
+    batch.rows.foreign_ids.extend(concerned.keys.iter().map(|key| (key.clone(), None)));
+    for (id, foreign_id, item) in look::items(connection, &[], &keys).await? {
+        batch.rows.foreign_ids.extend(foreign_id.map(|key| (key, Some(id))));
+        batch.rows.items.insert(id, Some(item));
+    }
+    // One that was made since its readers were looked up, which only a backend or an import does.
+    let readers = batch.rows.items.values().flatten().flat_map(|row| row.door.readers());
+    let late: BTreeSet<UserNo> = readers.copied().filter(|reader| !batch.rows.readers.contains_key(reader)).collect();
+    if !late.is_empty() {
+        lock_readers(connection, batch, &late).await?;
+    }
+    load_sights(connection, batch, &concerned.keys).await
 }
 
 async fn lock_authors(
@@ -181,6 +221,34 @@ async fn load_edges(
             past: past.map(rows::count_of).transpose()?,
         };
         batch.rows.edges.insert((rows::user_of(reader)?, rows::user_of(author)?), Some(row));
+    }
+    Ok(())
+}
+
+/// Loads what was seen by those to whom the living items with these keys are addressed, of the feeds of these items.
+async fn load_sights(
+    connection: &mut PgConnection,
+    batch: &mut Batch<'_>,
+    keys: &BTreeSet<CompactString>,
+) -> sqlx::Result<()> {
+    let items = &batch.rows.items;
+    let row = |key: &CompactString| items.get(&batch.rows.foreign_ids.get(key).copied()??)?.as_ref();
+    let living = keys.iter().filter_map(row).filter(|row| row.living);
+    let inbox = |row: &ItemRow| {
+        let feed = row.feed;
+        row.door.readers().iter().map(move |&reader| InboxKey { reader, feed }).collect::<Vec<_>>()
+    };
+    let asked: BTreeSet<InboxKey> = living.flat_map(inbox).collect();
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let (readers, feeds): (Vec<i32>, Vec<i16>) =
+        asked.iter().map(|key| (rows::user(key.reader), rows::feed(key.feed))).unzip();
+    let read: Vec<(i32, i16, i64)> = sqlx::query_as(SIGHTS).bind(readers).bind(feeds).fetch_all(connection).await?;
+    batch.rows.sights.extend(asked.into_iter().map(|key| (key, None)));
+    for (reader, feed, until) in read {
+        let key = InboxKey { reader: rows::user_of(reader)?, feed: rows::feed_of(feed)? };
+        batch.rows.sights.insert(key, Some(until));
     }
     Ok(())
 }

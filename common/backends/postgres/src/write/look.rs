@@ -17,6 +17,12 @@ const EDITED: &str = "
 SELECT i.author, d.reader FROM items i LEFT JOIN direct d ON i.route = 0 AND d.item = i.id AND d.op = 1
 WHERE i.id = ANY($1)";
 
+const AUTHORS: &str = "SELECT id, author FROM items WHERE id = ANY($1)";
+
+const ADDRESSEES: &str = "
+SELECT d.reader FROM items i JOIN direct d ON d.item = i.id AND d.op = 1
+WHERE i.foreign_id = ANY($1) AND i.body IS NOT NULL";
+
 const RETRIES: &str = "
 SELECT r.author, r.key, r.item, r.fingerprint, r.expires
 FROM unnest($1::integer[], $2::text[]) AS asked(author, key)
@@ -69,6 +75,32 @@ pub(super) async fn edited(connection: &mut PgConnection, asks: &[Ask]) -> sqlx:
         }
     }
     Ok(edited)
+}
+
+/// The authors of these items, which never change.
+pub(super) async fn authors(
+    connection: &mut PgConnection,
+    items: impl Iterator<Item = ItemId>,
+) -> sqlx::Result<HashMap<ItemId, UserNo>> {
+    let ids: Vec<i64> = items.map(rows::item).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let read: Vec<(i64, i32)> = sqlx::query_as(AUTHORS).bind(ids).fetch_all(connection).await?;
+    read.into_iter().map(|(id, author)| Ok((rows::item_of(id), rows::user_of(author)?))).collect()
+}
+
+/// The readers to whom the living items with these foreign ids are addressed.
+pub(super) async fn addressees(
+    connection: &mut PgConnection,
+    foreign_ids: impl Iterator<Item = &CompactString>,
+) -> sqlx::Result<Vec<UserNo>> {
+    let keys: Vec<&str> = foreign_ids.map(CompactString::as_str).collect();
+    if keys.is_empty() {
+        return Ok(vec![]);
+    }
+    let read: Vec<i32> = sqlx::query_scalar(ADDRESSEES).bind(keys).fetch_all(connection).await?;
+    read.into_iter().map(rows::user_of).collect()
 }
 
 /// The idempotency keys that are stored, also those whose time is over.

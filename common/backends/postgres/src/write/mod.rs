@@ -6,6 +6,7 @@
 //!     lock authors, then readers, each by number, and read them
 //!     load what the operations speak of: items, keys, edges       nobody else can change it now
 //!     decide: the operations in order, in memory                  what becomes of each: `feedgate_common::accept`
+//!             and then what they tell users                       by `feedgate_common::notify::Rules`
 //!     store: what came of it, a statement per kind                items, edges, counts of followers, announcements
 //!     number what is pulled                                       the one counter of all authors, locked last
 //!   COMMIT
@@ -26,6 +27,7 @@ mod batch;
 mod load;
 mod look;
 mod names;
+mod notify;
 mod queue;
 mod store;
 mod sweep;
@@ -34,6 +36,7 @@ use std::collections::HashMap;
 
 use feedgate_common::accept::{Ask, Need, Refusal, Stop};
 use feedgate_common::error::{Result, StoreError};
+use feedgate_common::notify::Rules;
 use feedgate_common::{UserId, UserNo};
 use sqlx::PgConnection;
 
@@ -41,6 +44,7 @@ use crate::fault;
 use crate::pool::{self, Lease, Pool};
 use crate::users::Users;
 use batch::Batch;
+pub(crate) use notify::follow;
 pub(crate) use queue::Queue;
 use sweep::Sweep;
 
@@ -64,11 +68,11 @@ type Numbers = HashMap<UserId, Option<UserNo>>;
 
 /// Carries out all operations in order; each sees what those before it did. May take longer than
 /// [`pool::CALL`].
-async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> Result<Answers> {
+async fn write(pool: &Pool, users: &Users, (settings, rules): (Settings, &Rules), asks: &[Ask]) -> Result<Answers> {
     let mut numbers = names::numbers(pool, users, asks).await?;
     for _ in 0..TRIES {
         let mut lease = pool.lease().await?;
-        match attempt(&mut lease, asks, &numbers, settings).await? {
+        match attempt(&mut lease, asks, &numbers, (settings, rules)).await? {
             Ok(answers) => return Ok(answers),
             Err(needs) => {
                 drop(lease);
@@ -83,9 +87,9 @@ async fn write(pool: &Pool, users: &Users, settings: Settings, asks: &[Ask]) -> 
 type Attempt = std::result::Result<Answers, Vec<Need>>;
 
 /// Tries the operations in one transaction. If the call has to start over, nothing has happened.
-async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, settings: Settings) -> Result<Attempt> {
+async fn attempt(lease: &mut Lease<'_>, asks: &[Ask], numbers: &Numbers, by: (Settings, &Rules)) -> Result<Attempt> {
     let connection = lease.connection();
-    let answers = match carry_out(connection, asks, numbers, settings).await {
+    let answers = match carry_out(connection, asks, numbers, by).await {
         Ok(Ok(answers)) => answers,
         Ok(Err(needs)) => return undo(lease, needs).await,
         Err(error) if fault::is_conflict(&error) => return undo(lease, vec![]).await,
@@ -116,14 +120,16 @@ async fn carry_out(
     connection: &mut PgConnection,
     asks: &[Ask],
     numbers: &Numbers,
-    settings: Settings,
+    (settings, rules): (Settings, &Rules),
 ) -> sqlx::Result<Attempt> {
+    let follows: Vec<(usize, Ask)>;
     let mut batch = Batch::default();
     batch.rows.users.clone_from(numbers);
     let edited = look::edited(connection, asks).await?;
+    let concerned = notify::Concerned::of(connection, asks, numbers, rules).await?;
     sqlx::query("BEGIN").execute(&mut *connection).await?;
-    load::all(connection, &mut batch, asks, edited).await?;
-    let (mut answers, mut needed) = (Vec::with_capacity(asks.len()), vec![]);
+    load::all(connection, &mut batch, asks, edited, &concerned).await?;
+    let (mut answers, mut needed): (Answers, _) = (Vec::with_capacity(asks.len()), vec![]);
     for ask in asks {
         match batch.take(ask, settings.pull_above) {
             Ok(answer) => answers.push(Ok(answer)),
@@ -133,6 +139,18 @@ async fn carry_out(
         }
     }
     if answers.len() < asks.len() {
+        return Ok(Err(needed));
+    }
+    follows = notify::what_follows(&mut batch, asks, &answers, rules);
+    for (nth, ask) in &follows {
+        match batch.take(ask, settings.pull_above) {
+            Ok(told) => answers[*nth].iter_mut().for_each(|answer| answer.add_told(&told)),
+            Err(Stop::Needs(needs)) => needed.extend(needs),
+            Err(Stop::Refused(_)) => {}
+            Err(Stop::Failed(error)) => return Err(fault::corrupt(error)),
+        }
+    }
+    if !needed.is_empty() {
         return Ok(Err(needed));
     }
     store::all(connection, &batch, settings.buckets).await?;

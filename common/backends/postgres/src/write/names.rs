@@ -54,6 +54,8 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
         | Write::Shield { user: one, other, .. } => vec![one, other],
         Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => vec![author],
         Write::Edit { .. } | Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
+        // They follow from other writes, and hold numbers.
+        Write::Notify(_) | Write::Withdraw { .. } => vec![],
     }
 }
 
@@ -84,6 +86,8 @@ pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
         Write::Edit { .. }
         | Write::Delete { .. }
         | Write::Classify { .. }
+        | Write::Notify(_)
+        | Write::Withdraw { .. }
         | Write::Import(Import::Delete { .. } | Import::Class { .. }) => vec![],
     }
 }

@@ -18,6 +18,8 @@ use feedgate_common::Millis;
 use feedgate_common::accept::Ask;
 use feedgate_common::archive::Write;
 use feedgate_common::error::{Result, StoreError};
+use feedgate_common::notify::Rules;
+use parking_lot::RwLock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -73,6 +75,7 @@ struct Worker {
     pool: Arc<Pool>,
     users: Arc<Users>,
     settings: Settings,
+    rules: Arc<RwLock<Arc<Rules>>>,
     sweep: Sweep,
 }
 
@@ -84,8 +87,13 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Starts the tasks on the current runtime.
-    pub(crate) fn start(pool: Arc<Pool>, users: Arc<Users>, settings: Settings) -> Self {
-        let worker = Arc::new(Worker { pool, users, settings, sweep: Sweep::default() });
+    pub(crate) fn start(
+        pool: Arc<Pool>,
+        users: Arc<Users>,
+        settings: Settings,
+        rules: Arc<RwLock<Arc<Rules>>>,
+    ) -> Self {
+        let worker = Arc::new(Worker { pool, users, settings, rules, sweep: Sweep::default() });
         let groups = Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
             let worker = worker.clone();
             async move { worker.carry_out(group.calls).await }
@@ -135,7 +143,8 @@ impl Worker {
     }
 
     async fn write(&self, asks: &[Ask]) -> Result<Answers> {
-        let writing = super::write(&self.pool, &self.users, self.settings, asks);
+        let rules = self.rules.read().clone();
+        let writing = super::write(&self.pool, &self.users, (self.settings, &rules), asks);
         timeout(pool::CALL, writing).await.unwrap_or_else(|_| Err(pool::no_reply()))
     }
 }

@@ -1,0 +1,164 @@
+//! Reactions that tell the authors of items: those that wait at the same time are one transaction.
+//!
+//! What is addressed to a user changes under the lock of one row. If each reaction to a hot item were a transaction of its
+//! own, all connections of this process would wait for that row, and other writes with them. So a few groups share it.
+//!
+//! ```text
+//!   BEGIN ─▶ reactions that are given, or taken back: a statement for each run ─▶ what all of them tell ─▶ COMMIT
+//! ```
+//!
+//! Invariants: calls are carried out in the order in which they came; a call is in one transaction as a whole. If a group
+//! fails, all its calls do, and nothing of them is written.
+
+use std::sync::Arc;
+
+use feedgate_common::archive::Write;
+use feedgate_common::around::{Reaction, Unreacted};
+use feedgate_common::error::{Result, StoreError};
+use feedgate_common::notify::{Notified, Rules};
+use feedgate_common::{Millis, UserId, UserNo};
+use sqlx::PgConnection;
+
+use crate::fault;
+use crate::groups::{self, Groups};
+use crate::pool::{self, Pool, work};
+use crate::reactions;
+use crate::write::{self, Settings};
+
+/// How many groups are under way at once.
+const GROUPS: usize = 4;
+
+/// A group takes no further call once it has this many reactions.
+const GROUP_MAX: usize = 500;
+
+/// How many calls may wait for a group.
+const CALLS_MAX: usize = 4096;
+
+/// After how many ms a caller whose call was refused is told to try again.
+const RETRY_AFTER_MS: u32 = 100;
+
+/// How often a group is tried that another transaction was in the way of.
+const TRIES: usize = 5;
+
+/// What becomes of one reaction.
+type Outcome = std::result::Result<bool, Unreacted>;
+
+/// Reactions of one call, each with the name of the user who reacts.
+struct Asked {
+    reactions: Vec<(Reaction, UserId)>,
+    on: bool,
+    rules: Arc<Rules>,
+}
+
+type Call = groups::Call<Asked, Notified<Outcome>>;
+
+/// The calls that become one transaction.
+#[derive(Default)]
+struct Group {
+    calls: Vec<Call>,
+    reactions: usize,
+}
+
+impl groups::Group<Asked, Notified<Outcome>> for Group {
+    fn add(&mut self, call: Call) {
+        self.reactions += call.asked.reactions.len();
+        self.calls.push(call);
+    }
+
+    fn is_full(&self) -> bool {
+        self.reactions >= GROUP_MAX
+    }
+}
+
+/// The calls of this process, and the tasks that carry them out.
+pub(crate) struct Telling(Groups<Asked, Notified<Outcome>>);
+
+impl Telling {
+    /// Starts the tasks on the current runtime.
+    pub(crate) fn start(pool: Arc<Pool>, settings: Settings) -> Self {
+        Self(Groups::start(GROUPS, CALLS_MAX, move |group: Group| {
+            let pool = pool.clone();
+            async move { carry_out(&pool, group.calls, settings).await }
+        }))
+    }
+
+    /// Gives reactions (`on`) or takes them back, each with the name of who reacts, and tells by these rules.
+    pub(crate) async fn react(
+        &self,
+        reactions: Vec<(Reaction, UserId)>,
+        on: bool,
+        rules: Arc<Rules>,
+    ) -> Result<Notified<Outcome>> {
+        if self.0.is_full() {
+            return Err(StoreError::Overloaded { retry_after_ms: RETRY_AFTER_MS });
+        }
+        // It waits to the end, so that the caller, which tells the workers, knows what was committed.
+        self.0.ask_to_the_end(Asked { reactions, on, rules }).await.unwrap_or_else(|| Err(pool::no_reply()))
+    }
+}
+
+async fn carry_out(pool: &Pool, calls: Vec<Call>, settings: Settings) {
+    let asked: Vec<&Asked> = calls.iter().map(|call| &call.asked).collect();
+    let asked = &asked[..];
+    let done = pool.write(work!(|connection| all(connection, asked, settings))).await;
+    match done {
+        Ok(answers) => calls.into_iter().zip(answers).for_each(|(call, answer)| call.answer(Ok(answer))),
+        Err(error) => calls.into_iter().for_each(|call| call.answer(Err(error.clone()))),
+    }
+}
+
+/// The answer to each call, after one transaction.
+async fn all(
+    connection: &mut PgConnection,
+    asked: &[&Asked],
+    settings: Settings,
+) -> sqlx::Result<Vec<Notified<Outcome>>> {
+    for _ in 1..TRIES {
+        match attempt(connection, asked, settings).await {
+            Err(error) if fault::is_conflict(&error) => {
+                sqlx::query("ROLLBACK").execute(&mut *connection).await?;
+            }
+            done => return done,
+        }
+    }
+    attempt(connection, asked, settings).await
+}
+
+async fn attempt(
+    connection: &mut PgConnection,
+    asked: &[&Asked],
+    settings: Settings,
+) -> sqlx::Result<Vec<Notified<Outcome>>> {
+    sqlx::query("BEGIN").execute(&mut *connection).await?;
+    // For each call its outcomes, and what they tell.
+    let mut outcomes: Vec<(Vec<Outcome>, Vec<Write>)> = Vec::with_capacity(asked.len());
+    for run in asked.chunk_by(|one, next| one.on == next.on) {
+        outcomes.extend(carry_out_run(connection, run).await?);
+    }
+    let (answers, mut writes): (Vec<_>, Vec<_>) = outcomes.into_iter().unzip();
+    let counts: Vec<usize> = writes.iter().map(Vec::len).collect();
+    let writes: Vec<Write> = writes.iter_mut().flat_map(std::mem::take).collect();
+    let all = asked.iter().flat_map(|call| &call.reactions);
+    let now: Millis = all.map(|(reaction, _)| reaction.at).max().unwrap_or_default();
+    let mut told = write::follow(connection, writes, now, settings).await?.into_iter();
+    sqlx::query("COMMIT").execute(connection).await?;
+    let of_call = |(answers, count)| Notified { answers, told: told.by_ref().take(count).flatten().collect() };
+    Ok(answers.into_iter().zip(counts).map(of_call).collect())
+}
+
+/// Carries out calls that all give, or all take back.
+async fn carry_out_run(connection: &mut PgConnection, run: &[&Asked]) -> sqlx::Result<Vec<(Vec<Outcome>, Vec<Write>)>> {
+    let Some(on) = run.first().map(|call| call.on) else { return Ok(vec![]) };
+    let reactions: Vec<Reaction> = run.iter().flat_map(|call| &call.reactions).map(|(one, _)| one.clone()).collect();
+    let mut done = reactions::carry_out(connection, &reactions, on).await?.into_iter();
+    let of_call = |call: &&Asked| {
+        let (mut outcomes, mut writes) = (vec![], vec![]);
+        for ((reaction, name), (outcome, author)) in call.reactions.iter().zip(done.by_ref()) {
+            let changed: Option<UserNo> = author.filter(|_| outcome == Ok(true));
+            writes.extend(changed.and_then(|author| call.rules.of_reaction(reaction, name, author, on)));
+            outcomes.push(outcome);
+        }
+        (outcomes, writes)
+    };
+    Ok(run.iter().map(of_call).collect())
+}

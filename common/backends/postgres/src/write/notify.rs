@@ -1,0 +1,169 @@
+//! Notifications: what writes tell users, in the same transaction.
+//!
+//! ```text
+//!   follows, reposts, deletes   Concerned: whom they may concern ─▶ locked with all others ─▶ decided behind the writes
+//!   reactions, comments         have changed their own rows ─▶ follow: locks, decides and stores what they tell
+//! ```
+//!
+//! Invariants:
+//! - What is addressed to a reader changes only under the lock of its row in `readers`, here too.
+//! - A notification draws an id by chance, so the row of its author is not locked: who reacts to many items does not
+//!   wait.
+
+use std::collections::BTreeSet;
+
+use compact_str::CompactString;
+use feedgate_common::accept::{Ask, Refusal, Rows, Stop};
+use feedgate_common::archive::{Audience, Publish, Write, Written};
+use feedgate_common::notify::{Deed, Notification, Rules};
+use feedgate_common::{InboxKey, Millis, UserId, UserNo};
+use sqlx::PgConnection;
+
+use super::batch::{self, Batch};
+use super::{Numbers, Settings, load, look, store};
+use crate::fault;
+
+/// Whom some writes may concern, besides those whom they name.
+#[derive(Debug, Default)]
+pub(super) struct Concerned {
+    /// Whoever is told, and whoever did it: the edge whose shields count.
+    pub(super) pairs: BTreeSet<(UserNo, UserNo)>,
+    /// The foreign ids of notifications that may be there.
+    pub(super) keys: BTreeSet<CompactString>,
+    /// The readers of those that are there.
+    told: BTreeSet<UserNo>,
+}
+
+impl Concerned {
+    /// Finds whom the operations may concern. To be called before the transaction, since it must know whom to lock. What it
+    /// finds never changes: the author of an item, and the reader of a notification.
+    pub(super) async fn of(
+        connection: &mut PgConnection,
+        asks: &[Ask],
+        numbers: &Numbers,
+        rules: &Rules,
+    ) -> sqlx::Result<Self> {
+        let mut concerned = Self::default();
+        if rules.is_empty() {
+            return Ok(concerned);
+        }
+        let no = |name: &UserId| numbers.get(name).copied().flatten();
+        let mut reposts = vec![];
+        for ask in asks {
+            match ask.write() {
+                Write::Follow { reader, author } | Write::Unfollow { reader, author } if rules.follow.is_some() => {
+                    concerned.pairs.extend(no(author).zip(no(reader)));
+                    concerned.keys.insert(Deed::Follow { author, actor: reader }.key());
+                }
+                Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author, .. })
+                    if rules.repost.is_some() =>
+                {
+                    reposts.push((*item, no(author)));
+                }
+                Write::Delete { item, .. } if rules.repost.is_some() => {
+                    _ = concerned.keys.insert(Deed::Repost { item: *item, repost: *item }.key());
+                }
+                _ => {}
+            }
+        }
+        let mut authors = look::authors(connection, reposts.iter().map(|(item, _)| *item)).await?;
+        // An item of this call may be reposted by it.
+        let made = asks.iter().filter_map(Ask::published).filter_map(|publish| publish.id.zip(no(&publish.author)));
+        made.for_each(|(item, author)| _ = authors.entry(item).or_insert(author));
+        let pair = |(item, actor): &(_, Option<UserNo>)| authors.get(item).copied().zip(*actor);
+        concerned.pairs.extend(reposts.iter().filter_map(pair));
+        concerned.told = look::addressees(connection, concerned.keys.iter()).await?.into_iter().collect();
+        Ok(concerned)
+    }
+
+    /// The readers whose rows are to be locked.
+    pub(super) fn readers(&self) -> impl Iterator<Item = UserNo> {
+        self.pairs.iter().map(|(reader, _)| *reader).chain(self.told.iter().copied())
+    }
+}
+
+/// What follows from writes that are decided: for each the place of its cause.
+pub(super) fn what_follows(
+    batch: &mut Batch<'_>,
+    asks: &[Ask],
+    answers: &[Refusal],
+    rules: &Rules,
+) -> Vec<(usize, Ask)> {
+    if rules.is_empty() {
+        return vec![];
+    }
+    let items = &batch.rows.items;
+    let author_of = |id| items.get(&id).and_then(Option::as_ref).map(|row| row.author);
+    let follows = asks.iter().zip(answers).enumerate().filter_map(|(nth, (ask, answer))| {
+        let follows = rules.of_write(ask.write(), answer.as_ref().ok()?, author_of)?;
+        Some((nth, asked(follows, ask.now())))
+    });
+    let follows: Vec<(usize, Ask)> = follows.collect();
+    expect(&mut batch.rows, follows.iter().map(|(_, ask)| ask));
+    follows
+}
+
+/// Completes rows for what is told. A repost of this call is told of for the first time, so nothing has its key; and nobody
+/// has seen what is told and taken back in one call.
+fn expect<'a>(rows: &mut Rows, asks: impl Iterator<Item = &'a Ask>) {
+    for ask in asks {
+        let Write::Notify(told) = ask.write() else { continue };
+        let Notification { reader, publish, .. } = &**told;
+        rows.sights.entry(InboxKey { reader: *reader, feed: publish.feed }).or_insert(None);
+        if let Some(key) = &publish.foreign_id {
+            rows.foreign_ids.entry(key.clone()).or_insert(None);
+        }
+    }
+}
+
+/// The write to be decided, with an id if it makes an item.
+fn asked(write: Write, now: Millis) -> Ask {
+    let write = match write {
+        Write::Notify(told) => {
+            let publish = Publish { id: Some(batch::drawn_id(now)), ..told.publish };
+            Write::Notify(Box::new(Notification { publish, ..*told }))
+        }
+        write => write,
+    };
+    Ask::new(write, now)
+}
+
+/// Carries out what follows from changes that this transaction has made already, and answers who was told by each. The locks that
+/// it takes come behind all others of such a transaction.
+pub(crate) async fn follow(
+    connection: &mut PgConnection,
+    writes: Vec<Write>,
+    now: Millis,
+    settings: Settings,
+) -> sqlx::Result<Vec<Vec<UserNo>>> {
+    if writes.is_empty() {
+        return Ok(vec![]);
+    }
+    let asks: Vec<Ask> = writes.into_iter().map(|write| asked(write, now)).collect();
+    let mut concerned = Concerned::default();
+    for ask in &asks {
+        match ask.write() {
+            Write::Notify(told) => {
+                concerned.pairs.insert((told.reader, told.actor));
+                concerned.keys.extend(told.publish.foreign_id.clone());
+            }
+            Write::Withdraw { key } => _ = concerned.keys.insert(key.clone()),
+            _ => {}
+        }
+    }
+    concerned.told = look::addressees(connection, concerned.keys.iter()).await?.into_iter().collect();
+    let mut batch = Batch::default();
+    load::notifications(connection, &mut batch, &concerned).await?;
+    expect(&mut batch.rows, asks.iter());
+    let mut told = vec![];
+    for ask in &asks {
+        match batch.take(ask, settings.pull_above) {
+            Ok(Written::Published { readers, .. } | Written::Deleted { readers, .. }) => told.push(readers),
+            Ok(_) | Err(Stop::Refused(_)) => told.push(vec![]),
+            Err(Stop::Needs(needs)) => return Err(fault::corrupt(format_args!("{needs:?} was not loaded"))),
+            Err(Stop::Failed(error)) => return Err(fault::corrupt(error)),
+        }
+    }
+    store::all(connection, &batch, settings.buckets).await?;
+    Ok(told)
+}

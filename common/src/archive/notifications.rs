@@ -1,0 +1,40 @@
+//! Changes of what stands around items that also tell those whom they concern.
+
+use async_trait::async_trait;
+
+use crate::Millis;
+use crate::around::{CommentWrite, Commented, Reaction, Uncommented, Unreacted};
+use crate::error::Result;
+use crate::notify::{Notified, Rules};
+
+/// Tells users what others did, by direct items, in the transaction of what is told. [`Writes::write`] does so for
+/// follows and reposts; here are the changes around items. [`Reactions::react`], [`Reactions::unreact`] and
+/// [`Comments::comment`] tell nobody: they are for history and for erasures.
+///
+/// [`Writes::write`]: super::Writes::write
+/// [`Reactions::react`]: super::Reactions::react
+/// [`Reactions::unreact`]: super::Reactions::unreact
+/// [`Comments::comment`]: super::Comments::comment
+#[async_trait]
+pub trait Notifications: Send + Sync + 'static {
+    /// Sets of what users are told, for each call of this handle that comes from then on. Before, they are told of
+    /// nothing. All nodes are to set the same.
+    fn notify_by(&self, rules: Rules);
+
+    /// Gives these reactions (`on`) or takes them back, as [`Reactions::react`](super::Reactions::react) and
+    /// [`Reactions::unreact`](super::Reactions::unreact) do, and tells the authors of the items. A reaction that changes
+    /// nothing tells nobody. One durable transaction.
+    async fn react_and_notify(
+        &self,
+        reactions: &[Reaction],
+        on: bool,
+    ) -> Result<Notified<std::result::Result<bool, Unreacted>>>;
+
+    /// Makes these changes, as [`Comments::comment`](super::Comments::comment) does, and tells the author of the item, and
+    /// of the comment that is answered. One durable transaction.
+    async fn comment_and_notify(
+        &self,
+        writes: Vec<CommentWrite>,
+        now: Millis,
+    ) -> Result<Notified<std::result::Result<Commented, Uncommented>>>;
+}

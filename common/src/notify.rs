@@ -1,0 +1,439 @@
+//! Notifications: direct items by which Feedgate itself tells a user what another user did.
+//!
+//! ```text
+//!   a reaction, comment, reply, repost or follow is accepted ──┐ same transaction
+//!     Rules::of_…: whom it concerns, of which kind             ├──▶ Write::Notify ──▶ a direct item of the actor
+//!   it is taken back ──────────────────────────────────────────┴──▶ Write::Withdraw ─▶ its delete, unless it was seen
+//! ```
+//!
+//! Everything here is a pure function of the change and the settings. [`crate::accept`] decides about the two writes.
+//!
+//! Invariants:
+//! - Nobody is told of what he or she did, and of one deed a user is told once.
+//! - A notification is found by its [key](Deed::key), which says what it tells. The key is its foreign id, so there is
+//!   no other row that could differ from the item: while the item lives, nothing is told a second time.
+
+use compact_str::{CompactString, format_compact};
+use serde::Serialize;
+
+use crate::archive::{Audience, Publish, Write, Written};
+use crate::around::{CommentRows, CommentWrite, Commented, Reaction};
+use crate::graph::Shields;
+use crate::named::KIND_MAX;
+use crate::{Body, FeedId, ItemId, UserId, UserNo};
+
+/// How the foreign id of each notification begins.
+pub const KEY_PREFIX: &str = "feedgate:";
+
+/// The sorts of deeds of which users are told, by the names of their settings.
+pub const SORTS: [&str; 5] = ["reaction", "comment", "reply", "repost", "follow"];
+
+/// The kind of the items that tell of one sort of deed, and the feed that has this kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// The kind of the items.
+    pub kind: CompactString,
+    /// The feed of the user to which they go.
+    pub feed: FeedId,
+}
+
+/// Of which sorts of deeds users are told, and how. Of a sort without a way nobody is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// A reaction to an item of the user.
+    pub reaction: Option<Way>,
+    /// A comment on an item of the user.
+    pub comment: Option<Way>,
+    /// An answer to a comment of the user.
+    pub reply: Option<Way>,
+    /// A repost of an item of the user.
+    pub repost: Option<Way>,
+    /// A follow of the user.
+    pub follow: Option<Way>,
+}
+
+/// What a user did, as it concerns another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed<'a> {
+    /// It has reacted to an item.
+    Reaction {
+        /// The item to which it has reacted.
+        item: ItemId,
+        /// The kind of the reaction.
+        kind: &'a str,
+        /// The user who has reacted.
+        actor: &'a UserId,
+    },
+    /// It has written a comment on an item.
+    Comment {
+        /// The item of the comment.
+        item: ItemId,
+        /// The id of the comment.
+        comment: ItemId,
+    },
+    /// It has answered a comment.
+    Reply {
+        /// The item of both comments.
+        item: ItemId,
+        /// The id of the answer.
+        comment: ItemId,
+        /// The id of the comment that it answers.
+        reply_to: ItemId,
+    },
+    /// It has reposted an item.
+    Repost {
+        /// The item that is reposted.
+        item: ItemId,
+        /// The id of the repost.
+        repost: ItemId,
+    },
+    /// It follows a user.
+    Follow {
+        /// The user who is followed.
+        author: &'a UserId,
+        /// The user who follows.
+        actor: &'a UserId,
+    },
+}
+
+/// The body of a notification.
+#[derive(Serialize)]
+struct Told<'a> {
+    actor: &'a UserId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reaction: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<ItemId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repost: Option<ItemId>,
+}
+
+impl Deed<'_> {
+    /// The foreign id of the item that tells of it. Equal deeds have equal keys, in every store, and two deeds never do.
+    pub fn key(&self) -> CompactString {
+        use sha2::{Digest, Sha256};
+        // Names of users hold no zero byte, so no two deeds have one text.
+        let text = match self {
+            Self::Reaction { item, kind, actor } => format!("reaction\0{item}\0{actor}\0{kind}"),
+            Self::Comment { comment, .. } => format!("comment\0{comment}"),
+            Self::Reply { comment, .. } => format!("reply\0{comment}"),
+            Self::Repost { repost, .. } => format!("repost\0{repost}"),
+            Self::Follow { author, actor } => format!("follow\0{author}\0{actor}"),
+        };
+        let hash = Sha256::digest(text.as_bytes());
+        let hash = u128::from_be_bytes(hash[..16].try_into().expect("a slice of 16 bytes"));
+        format_compact!("{KEY_PREFIX}{hash:032x}")
+    }
+
+    /// What the item says of it, in JSON.
+    fn body(&self, actor: &UserId) -> Body {
+        let nothing = Told { actor, item: None, reaction: None, comment: None, reply_to: None, repost: None };
+        let told = match *self {
+            Self::Reaction { item, kind, .. } => Told { item: Some(item), reaction: Some(kind), ..nothing },
+            Self::Comment { item, comment } => Told { item: Some(item), comment: Some(comment), ..nothing },
+            Self::Reply { item, comment, reply_to } => {
+                Told { item: Some(item), comment: Some(comment), reply_to: Some(reply_to), ..nothing }
+            }
+            Self::Repost { item, repost } => Told { item: Some(item), repost: Some(repost), ..nothing },
+            Self::Follow { .. } => nothing,
+        };
+        let json = serde_json::to_string(&told).expect("names and numbers are JSON");
+        Body::stored(json).expect("what was made as JSON is JSON")
+    }
+
+    /// The way of its sort.
+    fn way<'r>(&self, rules: &'r Rules) -> Option<&'r Way> {
+        match self {
+            Self::Reaction { .. } => rules.reaction.as_ref(),
+            Self::Comment { .. } => rules.comment.as_ref(),
+            Self::Reply { .. } => rules.reply.as_ref(),
+            Self::Repost { .. } => rules.repost.as_ref(),
+            Self::Follow { .. } => rules.follow.as_ref(),
+        }
+    }
+}
+
+/// An item that tells one user what another one did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Notification {
+    /// The user who is told.
+    pub reader: UserNo,
+    /// The user who did it: the author of the item.
+    pub actor: UserNo,
+    /// The item. Its foreign id is the [key](Deed::key); its audience is empty, since `reader` says whom it is for.
+    pub publish: Publish,
+}
+
+/// The outcomes of some changes, and who was told of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notified<T> {
+    /// The outcome of each change, in its place.
+    pub answers: Vec<T>,
+    /// The readers for whom there is something new that is addressed to them: a notification, or its delete.
+    pub told: Vec<UserNo>,
+}
+
+/// Whether a notification may pass. `shields` are those on the edge from the user who is told to the one who did it: a
+/// mute or a block by the former, a hide or a block by the latter.
+pub fn passes(shields: Shields) -> bool {
+    shields == Shields(0)
+}
+
+/// Whether `word` may be the kind of notifications; if not, what is wrong with it.
+pub fn check_kind(sort: &str, word: &str) -> Result<(), String> {
+    if (1..=KIND_MAX).contains(&word.chars().count()) && !word.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(format!(
+        "notify.{sort} must be a kind of 1 to {KIND_MAX} characters, none of them a control character, it is {word:?}"
+    ))
+}
+
+impl Rules {
+    /// The rules by which each sort of [`SORTS`] has the kind that `kind` gives, and goes to the feed that `feed` gives
+    /// for this kind.
+    pub fn new<'a>(kind: impl Fn(&str) -> Option<&'a CompactString>, feed: impl Fn(&str) -> FeedId) -> Self {
+        let way = |sort: &str| kind(sort).map(|kind| Way { kind: kind.clone(), feed: feed(kind) });
+        let [reaction, comment, reply, repost, follow] = SORTS.map(way);
+        Self { reaction, comment, reply, repost, follow }
+    }
+
+    /// Whether users are told of anything.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The write that tells `reader` of a deed of `actor`, if there is to be one.
+    fn tell(&self, deed: &Deed<'_>, reader: UserNo, (actor, name): (UserNo, &UserId)) -> Option<Write> {
+        let Way { kind, feed } = deed.way(self).filter(|_| reader != actor)?;
+        let publish = Publish {
+            kind: Some(kind.clone()),
+            foreign_id: Some(deed.key()),
+            audience: Audience::Users(vec![]),
+            feed: *feed,
+            ..Publish::new(name.clone(), deed.body(name))
+        };
+        Some(Write::Notify(Box::new(Notification { reader, actor, publish })))
+    }
+
+    /// The write that takes back what was told of a deed, if users are told of its sort.
+    fn withdraw(&self, deed: &Deed<'_>) -> Option<Write> {
+        deed.way(self).map(|_| Write::Withdraw { key: deed.key() })
+    }
+
+    /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of an
+    /// item that was loaded for it. Imported writes are history, and nobody is told of a repost for named readers.
+    pub fn of_write(
+        &self,
+        write: &Write,
+        written: &Written,
+        author_of: impl Fn(ItemId) -> Option<UserNo>,
+    ) -> Option<Write> {
+        match (write, written) {
+            (Write::Follow { reader: name, author: followed }, &Written::Edge { reader, author, fresh: true, .. }) => {
+                self.tell(&Deed::Follow { author: followed, actor: name }, author, (reader, name))
+            }
+            (Write::Unfollow { reader: name, author: followed }, Written::Edge { fresh: true, .. }) => {
+                self.withdraw(&Deed::Follow { author: followed, actor: name })
+            }
+            (
+                Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author: name, .. }),
+                &Written::Published { id, author, fresh: true, .. },
+            ) => self.tell(&Deed::Repost { item: *item, repost: id }, author_of(*item)?, (author, name)),
+            (Write::Delete { item, .. }, Written::Deleted { fresh: true, .. }) => {
+                self.withdraw(&Deed::Repost { item: *item, repost: *item })
+            }
+            _ => None,
+        }
+    }
+
+    /// What follows from a reaction that was given (`on`) or taken back by the user `name`, to an item of `author`.
+    pub fn of_reaction(&self, reaction: &Reaction, name: &UserId, author: UserNo, on: bool) -> Option<Write> {
+        let deed = Deed::Reaction { item: reaction.item, kind: reaction.kind.as_str(), actor: name };
+        if on { self.tell(&deed, author, (reaction.user, name)) } else { self.withdraw(&deed) }
+    }
+
+    /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are now;
+    /// `name` gives the name of the author of a new comment. Whoever is told of an answer is not told of it as a comment
+    /// too. Imported comments are history.
+    pub fn of_comment(
+        &self,
+        write: &CommentWrite,
+        done: &Commented,
+        rows: &CommentRows,
+        name: impl Fn(UserNo) -> Option<UserId>,
+    ) -> Vec<Write> {
+        let (item, comment) = (write.item(), done.place.id);
+        let Some(row) = rows.comments.get(&comment).filter(|_| done.changed) else { return vec![] };
+        let said = Deed::Comment { item, comment };
+        let answer = row.reply_to.map(|reply_to| Deed::Reply { item, comment, reply_to });
+        match write {
+            CommentWrite::Make(new) if new.past.is_none() => {
+                let (Some(name), Some(talk)) = (name(new.author), rows.talks.get(&item)) else { return vec![] };
+                let answered = new.reply_to.and_then(|id| rows.comments.get(&id)).map(|row| row.author);
+                let actor = (new.author, &name);
+                let of_answer = answer.zip(answered).and_then(|(deed, reader)| self.tell(&deed, reader, actor));
+                let is_told = of_answer.is_some() && answered == Some(talk.owner);
+                let of_comment = self.tell(&said, talk.owner, actor).filter(|_| !is_told);
+                of_answer.into_iter().chain(of_comment).collect()
+            }
+            CommentWrite::Delete { .. } => {
+                let answer = answer.and_then(|deed| self.withdraw(&deed));
+                answer.into_iter().chain(self.withdraw(&said)).collect()
+            }
+            CommentWrite::Make(_) | CommentWrite::Edit { .. } => vec![],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::around::{CommentPlace, CommentRow, NewComment, PastComment, Talk};
+
+    const ITEM: ItemId = ItemId(7);
+    const ANN: UserNo = UserNo(1);
+    const BOB: UserNo = UserNo(2);
+
+    fn user(name: &str) -> UserId {
+        name.parse().unwrap()
+    }
+
+    /// Rules by which each sort has a kind of its own name.
+    fn rules() -> Rules {
+        let kinds = SORTS.map(CompactString::from);
+        let kind = |sort: &str| kinds.iter().find(|kind| *kind == sort);
+        Rules::new(kind, |kind| FeedId(u16::from(kind == "follow")))
+    }
+
+    fn like(user: UserNo) -> Reaction {
+        Reaction { item: ITEM, kind: "heart".parse().unwrap(), user, at: 5 }
+    }
+
+    /// The kind, the reader and the body of what is told.
+    fn told(write: &Write) -> (&str, UserNo, &str) {
+        let Write::Notify(told) = write else { panic!("{write:?} tells nothing") };
+        (told.publish.kind.as_deref().unwrap(), told.reader, told.publish.body.get())
+    }
+
+    #[test]
+    fn s5_a_deed_is_told_to_whom_it_concerns_and_to_nobody_else() {
+        let write = rules().of_reaction(&like(BOB), &user("bob"), ANN, true).unwrap();
+        assert_eq!(told(&write), ("reaction", ANN, r#"{"actor":"bob","item":"7","reaction":"heart"}"#));
+        assert_eq!(rules().of_reaction(&like(ANN), &user("ann"), ANN, true), None, "not to oneself");
+        assert_eq!(Rules::default().of_reaction(&like(BOB), &user("bob"), ANN, true), None, "not without a kind");
+        assert_eq!(Rules::default().of_reaction(&like(BOB), &user("bob"), ANN, false), None);
+        let Write::Notify(follow) = ({
+            let write = Write::Follow { reader: user("bob"), author: user("ann") };
+            let edge = crate::archive::Edge::default();
+            let written = Written::Edge { reader: BOB, author: ANN, edge, fresh: true, told: vec![] };
+            rules().of_write(&write, &written, |_| None).unwrap()
+        }) else {
+            panic!("a follow is told")
+        };
+        assert_eq!((follow.reader, follow.actor, follow.publish.feed), (ANN, BOB, FeedId(1)));
+        assert_eq!(follow.publish.body.get(), r#"{"actor":"bob"}"#);
+    }
+
+    #[test]
+    fn s5_what_has_changed_nothing_is_not_told() {
+        let edge = crate::archive::Edge::default();
+        let stale = Written::Edge { reader: BOB, author: ANN, edge, fresh: false, told: vec![] };
+        for write in [
+            Write::Follow { reader: user("bob"), author: user("ann") },
+            Write::Unfollow { reader: user("bob"), author: user("ann") },
+        ] {
+            assert_eq!(rules().of_write(&write, &stale, |_| None), None);
+        }
+        let repost = Publish { repost_of: Some(ITEM), ..Publish::new(user("bob"), Body::stored("1".into()).unwrap()) };
+        let published = |fresh| Written::Published {
+            id: ItemId(8),
+            author: BOB,
+            outbox_seq: 1,
+            published_at: 5,
+            readers: vec![],
+            fresh,
+            told: vec![],
+        };
+        let author_of = |id| (id == ITEM).then_some(ANN);
+        let told_of = |fresh| rules().of_write(&Write::Publish(repost.clone()), &published(fresh), author_of);
+        assert_eq!(told(&told_of(true).unwrap()), ("repost", ANN, r#"{"actor":"bob","item":"7","repost":"8"}"#));
+        assert_eq!(told_of(false), None, "a retry is answered as the first request, and told of no more");
+        let some = Publish { audience: Audience::Users(vec![user("cid")]), ..repost.clone() };
+        assert_eq!(rules().of_write(&Write::Publish(some), &published(true), author_of), None);
+    }
+
+    #[test]
+    fn s5_each_deed_has_a_key_of_its_own_and_the_same_one_each_time() {
+        let [ann, bob] = ["ann", "bob"].map(user);
+        let (item, comment, repost) = (ITEM, ItemId(8), ItemId(8));
+        let deeds = [
+            Deed::Reaction { item, kind: "heart", actor: &bob },
+            Deed::Reaction { item, kind: "sad", actor: &bob },
+            Deed::Reaction { item, kind: "heart", actor: &ann },
+            Deed::Reaction { item: comment, kind: "heart", actor: &bob },
+            Deed::Comment { item, comment },
+            Deed::Reply { item, comment, reply_to: ItemId(9) },
+            Deed::Repost { item, repost },
+            Deed::Follow { author: &ann, actor: &bob },
+            Deed::Follow { author: &bob, actor: &ann },
+        ];
+        let keys: std::collections::BTreeSet<_> = deeds.iter().map(Deed::key).collect();
+        assert_eq!(keys.len(), deeds.len());
+        assert!(keys.iter().all(|key| crate::archive::may_be_foreign_id(key) && key.starts_with(KEY_PREFIX)));
+        // Stores hold keys, so they never change.
+        assert_eq!(deeds[7].key(), "feedgate:17ab0a1f2bbca1a42417834a9af5eece");
+    }
+
+    #[test]
+    fn s5_an_answer_tells_whom_it_answers_and_else_the_author_of_the_item() {
+        let row = |author, reply_to| CommentRow {
+            item: ITEM,
+            at: 5,
+            author,
+            reply_to,
+            replies: 0,
+            version: 1,
+            body: Some(Body::stored("1".into()).unwrap()),
+            key: None,
+            fingerprint: [0; 16],
+        };
+        let cid = UserNo(3);
+        let (first, second) = (ItemId(11), ItemId(12));
+        let rows = |owner, answered| CommentRows {
+            talks: [(ITEM, Talk { owner, count: 2, last: None })].into(),
+            comments: [(first, row(answered, None)), (second, row(cid, Some(first)))].into(),
+            ..CommentRows::default()
+        };
+        let body = Body::stored("1".into()).unwrap();
+        let new = NewComment { item: ITEM, author: cid, reply_to: Some(first), body, id: None, key: None, past: None };
+        let done = Commented { place: CommentPlace { at: 5, id: second }, version: 1, changed: true };
+        let of = |rules: &Rules, new: &NewComment, done: &Commented, rows: &CommentRows| {
+            let writes = rules.of_comment(&CommentWrite::Make(new.clone()), done, rows, |_| Some(user("cid")));
+            writes.iter().map(|write| (told(write).0.to_owned(), told(write).1)).collect::<Vec<_>>()
+        };
+        let both = [("reply".to_owned(), BOB), ("comment".to_owned(), ANN)];
+        assert_eq!(of(&rules(), &new, &done, &rows(ANN, BOB)), both);
+        assert_eq!(of(&rules(), &new, &done, &rows(ANN, ANN)), [("reply".to_owned(), ANN)], "once");
+        assert_eq!(of(&rules(), &new, &done, &rows(ANN, cid)), [("comment".to_owned(), ANN)], "not to oneself");
+        let without = Rules { reply: None, ..rules() };
+        assert_eq!(of(&without, &new, &done, &rows(ANN, ANN)), [("comment".to_owned(), ANN)]);
+        assert_eq!(of(&rules(), &new, &Commented { changed: false, ..done }, &rows(ANN, BOB)), [], "a retry");
+        let past = Some(PastComment { at: 5, version: 1, deleted: false });
+        assert_eq!(of(&rules(), &NewComment { past, ..new.clone() }, &done, &rows(ANN, BOB)), [], "history");
+        let gone = CommentWrite::Delete { item: ITEM, id: second, by: None };
+        assert_eq!(rules().of_comment(&gone, &done, &rows(ANN, BOB), |_| None).len(), 2, "both are told no more");
+    }
+
+    #[test]
+    fn s5_nothing_passes_a_shield_between_the_two() {
+        assert!(passes(Shields(0)));
+        for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
+            assert!(!passes(shield), "{shield:?}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The settings of notifications: of what users are told, by items of which kinds.
+
+use compact_str::CompactString;
+use feedgate_common::named::NamedFeeds;
+use feedgate_common::notify::{Rules, SORTS, check_kind};
+use serde::{Deserialize, Serialize};
+
+/// The kind of the items that tell of each sort of deed. Of a sort without a kind nobody is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Notify {
+    /// Tells the author of an item of reactions to it.
+    pub(crate) reaction: CompactString,
+    /// Tells the author of an item of comments on it.
+    pub(crate) comment: CompactString,
+    /// Tells the author of a comment of answers to it.
+    pub(crate) reply: CompactString,
+    /// Tells the author of an item of its reposts.
+    pub(crate) repost: CompactString,
+    /// Tells a user of followers.
+    pub(crate) follow: CompactString,
+}
+
+impl Notify {
+    fn kind(&self, sort: &str) -> Option<&CompactString> {
+        let Self { reaction, comment, reply, repost, follow } = self;
+        let place = SORTS.iter().position(|known| *known == sort)?;
+        Some([reaction, comment, reply, repost, follow][place]).filter(|kind| !kind.is_empty())
+    }
+
+    /// What is wrong with each value, with what would be right.
+    pub(super) fn problems(&self) -> impl Iterator<Item = String> {
+        SORTS.into_iter().filter_map(|sort| check_kind(sort, self.kind(sort)?).err())
+    }
+
+    /// The rules by which users are told. Each kind goes to the one of `feeds` that claims it.
+    pub(crate) fn rules(&self, feeds: &NamedFeeds) -> Rules {
+        Rules::new(|sort| self.kind(sort), |kind| feeds.of_kind(Some(kind)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use feedgate_common::FeedId;
+    use feedgate_common::named::NamedFeed;
+    use feedgate_common::notify::Way;
+
+    use super::*;
+
+    #[test]
+    fn a_sort_with_a_kind_goes_to_the_feed_of_the_kind_and_one_without_to_none() {
+        let feed = NamedFeed { id: FeedId(3), name: "n".into(), kinds: vec!["like".into()], cap: 9, ttl: None };
+        let feeds = NamedFeeds::new(vec![feed]).unwrap();
+        let notify = Notify { reaction: "like".into(), follow: "follower".into(), ..Notify::default() };
+        let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed: FeedId(feed) });
+        let wanted = Rules { reaction: way("like", 3), follow: way("follower", 0), ..Rules::default() };
+        assert_eq!(notify.rules(&feeds), wanted);
+        assert!(Notify::default().rules(&feeds).is_empty(), "nobody is told unless it is asked for");
+    }
+
+    #[test]
+    fn a_kind_that_no_item_may_have_is_named() {
+        let notify = Notify { reply: "a\n".into(), repost: "x".repeat(65).into(), ..Notify::default() };
+        let problems: Vec<_> = notify.problems().collect();
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert!(problems[0].starts_with("notify.reply must be a kind of 1 to 64 characters"), "{problems:?}");
+    }
+}
