@@ -258,7 +258,7 @@ impl Rules {
     }
 
     /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are now;
-    /// `name` gives the name of the author of a new comment. Whoever is told of an answer is not told of it as a comment
+    /// `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as a comment
     /// too. Imported comments are history.
     pub fn of_comment(
         &self,

@@ -252,7 +252,7 @@ class Day {
     }
   }
 
-  /** S5: each like that was not taken back is told once, whoever died. The guest, who is erased, is told of no more. */
+  /** S5: each like that was not taken back is told once. The guest is erased, so nothing tells of the guest any more. */
   async likesAreTold() {
     assert.deepEqual((await this.told()).toSorted(), READERS.slice(2));
   }

@@ -11,9 +11,9 @@ use feedgate_common::{InboxKey, ItemId, UserNo};
 use sqlx::PgConnection;
 
 use super::batch::Batch;
+use super::concerned::Concerned;
 use super::look::{self, Edited};
 use super::names;
-use super::notify::Concerned;
 use crate::fault::corrupt;
 use crate::rows;
 

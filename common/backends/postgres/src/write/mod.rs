@@ -24,6 +24,7 @@
 //!   finds what the winner stored.
 
 mod batch;
+mod concerned;
 mod load;
 mod look;
 mod names;
@@ -126,7 +127,7 @@ async fn carry_out(
     let mut batch = Batch::default();
     batch.rows.users.clone_from(numbers);
     let edited = look::edited(connection, asks).await?;
-    let concerned = notify::Concerned::of(connection, asks, numbers, rules).await?;
+    let concerned = concerned::Concerned::of(connection, asks, numbers, rules).await?;
     sqlx::query("BEGIN").execute(&mut *connection).await?;
     load::all(connection, &mut batch, asks, edited, &concerned).await?;
     let (mut answers, mut needed): (Answers, _) = (Vec::with_capacity(asks.len()), vec![]);

@@ -10,77 +10,16 @@
 //! - A notification draws an id by chance, so the row of its author is not locked: who reacts to many items does not
 //!   wait.
 
-use std::collections::BTreeSet;
-
-use compact_str::CompactString;
 use feedgate_common::accept::{Ask, Refusal, Rows, Stop};
-use feedgate_common::archive::{Audience, Publish, Write, Written};
-use feedgate_common::notify::{Deed, Notification, Rules};
-use feedgate_common::{InboxKey, Millis, UserId, UserNo};
+use feedgate_common::archive::{Publish, Write, Written};
+use feedgate_common::notify::{Notification, Rules};
+use feedgate_common::{InboxKey, Millis, UserNo};
 use sqlx::PgConnection;
 
 use super::batch::{self, Batch};
-use super::{Numbers, Settings, load, look, store};
+use super::concerned::Concerned;
+use super::{Settings, load, store};
 use crate::fault;
-
-/// Whom some writes may concern, besides those whom they name.
-#[derive(Debug, Default)]
-pub(super) struct Concerned {
-    /// Whoever is told, and whoever did it: the edge whose shields count.
-    pub(super) pairs: BTreeSet<(UserNo, UserNo)>,
-    /// The foreign ids of notifications that may be there.
-    pub(super) keys: BTreeSet<CompactString>,
-    /// The readers of those that are there.
-    told: BTreeSet<UserNo>,
-}
-
-impl Concerned {
-    /// Finds whom the operations may concern. To be called before the transaction, since it must know whom to lock. What it
-    /// finds never changes: the author of an item, and the reader of a notification.
-    pub(super) async fn of(
-        connection: &mut PgConnection,
-        asks: &[Ask],
-        numbers: &Numbers,
-        rules: &Rules,
-    ) -> sqlx::Result<Self> {
-        let mut concerned = Self::default();
-        if rules.is_empty() {
-            return Ok(concerned);
-        }
-        let no = |name: &UserId| numbers.get(name).copied().flatten();
-        let mut reposts = vec![];
-        for ask in asks {
-            match ask.write() {
-                Write::Follow { reader, author } | Write::Unfollow { reader, author } if rules.follow.is_some() => {
-                    concerned.pairs.extend(no(author).zip(no(reader)));
-                    concerned.keys.insert(Deed::Follow { author, actor: reader }.key());
-                }
-                Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author, .. })
-                    if rules.repost.is_some() =>
-                {
-                    reposts.push((*item, no(author)));
-                }
-                Write::Delete { item, .. } if rules.repost.is_some() => {
-                    _ = concerned.keys.insert(Deed::Repost { item: *item, repost: *item }.key());
-                }
-                _ => {}
-            }
-        }
-        let mut authors = look::authors(connection, reposts.iter().map(|(item, _)| *item)).await?;
-        // An item of this call may be reposted by it.
-        let made = asks.iter().filter_map(Ask::published).filter_map(|publish| publish.id.zip(no(&publish.author)));
-        made.for_each(|(item, author)| _ = authors.entry(item).or_insert(author));
-        let pair = |(item, actor): &(_, Option<UserNo>)| authors.get(item).copied().zip(*actor);
-        concerned.pairs.extend(reposts.iter().filter_map(pair));
-        concerned.told = look::addressees(connection, concerned.keys.iter()).await?.into_iter().collect();
-        Ok(concerned)
-    }
-
-    /// The readers whose rows are to be locked.
-    pub(super) fn readers(&self) -> impl Iterator<Item = UserNo> {
-        self.pairs.iter().map(|(reader, _)| *reader).chain(self.told.iter().copied())
-    }
-}
 
 /// What follows from writes that are decided: for each the place of its cause.
 pub(super) fn what_follows(
@@ -140,18 +79,7 @@ pub(crate) async fn follow(
         return Ok(vec![]);
     }
     let asks: Vec<Ask> = writes.into_iter().map(|write| asked(write, now)).collect();
-    let mut concerned = Concerned::default();
-    for ask in &asks {
-        match ask.write() {
-            Write::Notify(told) => {
-                concerned.pairs.insert((told.reader, told.actor));
-                concerned.keys.extend(told.publish.foreign_id.clone());
-            }
-            Write::Withdraw { key } => _ = concerned.keys.insert(key.clone()),
-            _ => {}
-        }
-    }
-    concerned.told = look::addressees(connection, concerned.keys.iter()).await?.into_iter().collect();
+    let concerned = Concerned::by(connection, &asks).await?;
     let mut batch = Batch::default();
     load::notifications(connection, &mut batch, &concerned).await?;
     expect(&mut batch.rows, asks.iter());
