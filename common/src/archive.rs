@@ -19,6 +19,7 @@
 //!   Reactions   who has reacted to which item, and counts          HTTP API, pages, export
 //!   Comments    what users say to items, and how much                HTTP API, export
 //!   Notifications whom a reaction or a comment concerns, and is told  HTTP API
+//!   Search      which items and users hold which words        HTTP API, timeline worker
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
 //!   Status      whether the store answers, counts                  health, statistics
@@ -55,6 +56,7 @@ mod people;
 mod push;
 mod reactions;
 mod revocations;
+mod search;
 mod sights;
 mod status;
 mod transfer;
@@ -78,6 +80,7 @@ pub use push::{
 };
 pub use reactions::Reactions;
 pub use revocations::{Revocation, Revocations};
+pub use search::Search;
 pub use sights::Sights;
 pub use status::{ArchiveCounts, Status};
 pub use transfer::{Held, Transfer};
@@ -112,6 +115,7 @@ archive!(
     Comments,
     Notifications,
     Erasures,
+    Search,
     Transfer,
     Status
 );

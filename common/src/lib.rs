@@ -8,6 +8,7 @@
 //!   seen                             what a reader has seen of a feed, and what is unread
 //!   notify                           whom a deed concerns, and what tells of it
 //!   notices                          what becomes of a push notification that is still to be told
+//!   search/                          the words of texts, and which items and users hold those of a query
 //!   erase                            the erasure of a user: stages, pages, and the receipt
 //!   packing, varint                  an inbox entry in few bytes
 //!   archive, inboxes, sessions,      the five traits a store implements;
@@ -68,6 +69,7 @@ pub mod people;
 pub mod position;
 pub mod progress;
 pub mod rules;
+pub mod search;
 pub mod seen;
 pub mod sessions;
 pub mod varint;

@@ -46,9 +46,14 @@ class Member extends Backend {
     this.#process = new Program(command);
   }
 
-  /** Gives it other settings, the text of a TOML file, and asks it to read them. */
+  /** Gives it other settings, the text of a TOML file, for its next start. */
+  configure(text) {
+    return this.#configure(text);
+  }
+
+  /** Gives it other settings, and asks it to read them. */
   async reload(text) {
-    await this.#configure(text);
+    await this.configure(text);
     this.#process.hangUp();
   }
 

@@ -46,9 +46,14 @@ export class Server extends Backend {
     return join(this.directory, "feedgate.toml");
   }
 
-  /** Gives it other settings, the text of a TOML file, and asks it to read them. */
+  /** Gives it other settings, the text of a TOML file, for its next start. */
+  configure(text) {
+    return writeFile(this.config, text);
+  }
+
+  /** Gives it other settings, and asks it to read them. */
   async reload(text) {
-    await writeFile(this.config, text);
+    await this.configure(text);
     this.#process.hangUp();
   }
 

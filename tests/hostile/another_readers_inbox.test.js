@@ -12,7 +12,7 @@ const SECRET = "only bob may read this";
 
 /** Bob follows an author that mallory does not, and has items, a device and a position. */
 async function start(t) {
-  const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n' });
+  const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n[search]\nfields = ["text"]\n' });
   await server.follow("bob", "ann");
   await server.page("bob");
   for (let n = 0; n < 5; n += 1) await server.publish("ann", { text: `${SECRET} ${n}` });
@@ -68,6 +68,9 @@ test("every route that is in the document refuses another reader's inbox, and ch
   assert.ok(asked > 60, `the document has the routes: ${asked}`);
   const several = await server.request("GET", `/v1/items?ids=${item}`, undefined, { token });
   assert.deepEqual([several.body.items, several.body.missing], [[], [item]]);
+  const search = (path) => server.request("GET", `/v1/search/items?${new URLSearchParams({ q: SECRET })}${path}`, undefined, { token });
+  for (const path of ["", "&author=ann", "&viewer=mallory"]) assert.deepEqual((await search(path)).body.items, [], path);
+  assert.equal((await search("&viewer=bob")).status, 403);
   assert.equal((await server.request("GET", "/v1/items/foreign:secret", undefined, { token })).status, 404);
   assert.deepEqual(await everything(server), before);
 });

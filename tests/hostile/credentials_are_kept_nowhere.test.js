@@ -17,7 +17,7 @@ async function files(directory) {
 }
 
 test("no credential is in the log at its most talkative, nor in the store", async (t) => {
-  const server = await Server.start(t, { config: 'log = "trace"\n[gateway]\nrefresh_grace_secs = 1\n' });
+  const server = await Server.start(t, { config: 'log = "trace"\n[gateway]\nrefresh_grace_secs = 1\n[search]\nfields = ["text"]\n' });
   await server.follow("ann", "bob");
   const good = await server.token("ann", { device: "phone" });
   const { token: short } = await server.call("POST", "/v1/users/ann/token", { ttl: 1 });
@@ -29,6 +29,8 @@ test("no credential is in the log at its most talkative, nor in the store", asyn
     await server.request("GET", "/v1/users/ann/feed", undefined, { token });
     await server.request("GET", `/v1/users/ann/feed?token=${token}`, undefined, { token });
     await server.request("GET", `/v1/users/${token.slice(0, 60)}/feed`, undefined, { token });
+    await server.request("GET", `/v1/search/items?q=${token}&cursor=${token}`, undefined, { token: server.key });
+    await server.request("GET", `/v1/search/users?q=${token.slice(0, 60)}`, undefined, { token: server.key });
     await server.request("POST", "/v1/items", { author: "bob", body: 1, token }, { token: server.key });
     await fetch(`${server.url}/connection/websocket?token=${token}&access_token=${server.key}`).then((answer) => answer.text());
   }

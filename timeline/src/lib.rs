@@ -8,6 +8,7 @@
 //!   sweep ◀── events of the Archive that nobody has finished
 //!   clean ──▶ inboxes that nobody has read for long
 //!   erase ──▶ users who are to be erased, step by step
+//!   index ──▶ what is to be found by search
 //!   push  ──▶ notices for readers who are away, to a webhook
 //! ```
 //!
@@ -37,6 +38,7 @@ mod dispatch;
 mod erase;
 mod execute;
 pub mod fanout;
+mod index;
 mod metrics;
 mod pulse;
 pub mod push;

@@ -19,7 +19,7 @@ use feedgate_common::error::Result;
 use feedgate_common::feed::Eraser;
 use feedgate_common::jobs::{Delivery, Lane};
 use feedgate_common::metrics::Registry;
-use feedgate_common::{Doorbell, Jobs};
+use feedgate_common::{Archive, Doorbell, Jobs};
 use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +29,7 @@ use crate::dispatch::Dispatcher;
 use crate::erase::Erasing;
 use crate::execute::Executor;
 use crate::fanout::FanOut;
+use crate::index::Indexing;
 use crate::metrics::Metrics;
 use crate::retry::Backoff;
 use crate::said::Said;
@@ -53,6 +54,7 @@ pub struct Worker {
     sweep: Sweep,
     cleaner: Cleaner,
     erasing: Erasing,
+    indexing: Indexing<dyn Archive>,
     in_flight: usize,
     drain: Duration,
     pub(crate) pulse: Arc<Pulse>,
@@ -65,6 +67,7 @@ impl Worker {
         let (archive, inboxes) = (fan_out.archive().clone(), fan_out.inboxes().clone());
         let (pulse, metrics) = (Arc::new(Pulse::default()), Metrics::default());
         let eraser = Eraser::new(archive.clone(), inboxes.clone());
+        let indexing = Indexing { archive: archive.clone(), fields: fan_out.search().cloned() };
         let dispatcher = Dispatcher {
             archive: archive.clone(),
             executor: Executor::new(fan_out, doorbell, pulse.clone(), metrics.clone()),
@@ -82,6 +85,7 @@ impl Worker {
             },
             cleaner: Cleaner { inboxes, every: settings.clean_every },
             erasing: Erasing { eraser, jobs: jobs.clone() },
+            indexing,
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
@@ -108,7 +112,8 @@ impl Worker {
     /// stores are next opened.
     pub async fn run(&self, shutdown: CancellationToken) {
         let (sweeping, cleaning) = (self.sweep.run(&shutdown), self.cleaner.run(&shutdown));
-        tokio::join!(sweeping, cleaning, self.erasing.run(&shutdown), self.work(&shutdown));
+        let (erasing, indexing) = (self.erasing.run(&shutdown), self.indexing.run(&shutdown));
+        tokio::join!(sweeping, cleaning, erasing, indexing, self.work(&shutdown));
     }
 
     async fn work(&self, shutdown: &CancellationToken) {

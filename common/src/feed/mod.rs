@@ -9,6 +9,7 @@
 //!   Pages       page      a stretch in display order                     gateway
 //!               people    who stands beside the items of a page
 //!               sight     what is seen, and how much is unread           gateway
+//!   find_items  search    a page of a search                             gateway
 //!   Limit       limit     how much one answer holds                      gateway
 //!               order     the log of a rebuilt inbox                     homes of the Archive
 //!   Eraser      erase     the erasure of a user, step by step            timeline worker
@@ -31,6 +32,7 @@ mod page;
 mod people;
 mod rebuild;
 mod retention;
+mod search;
 mod write;
 
 use std::sync::Arc;
@@ -44,10 +46,12 @@ pub use news::TakenIn;
 pub use order::first_log;
 pub use page::{Page, Pages, Saw, Sight, living};
 pub use people::{Cards, cards_of, people_of};
+pub use search::{FoundItems, Seeing, find_items};
 pub use write::{Publisher, jobs_of};
 
 use crate::error::{Result, StoreError};
 use crate::named::NamedFeeds;
+use crate::search::TextFields;
 use crate::{Archive, InboxKey, Inboxes, Jobs, Millis};
 use rebuild::Building;
 use retention::Retention;
@@ -67,6 +71,7 @@ pub struct Feeds {
     jobs: Option<Arc<dyn Jobs>>,
     backfill: usize,
     named: Arc<NamedFeeds>,
+    search: Option<TextFields>,
     retention: Retention,
     building: Building,
 }
@@ -80,6 +85,7 @@ impl Feeds {
             jobs: None,
             backfill,
             named: Arc::default(),
+            search: None,
             retention: Retention::default(),
             building: Building::default(),
         }
@@ -100,6 +106,16 @@ impl Feeds {
     /// one.
     pub fn with_named(self, named: NamedFeeds) -> Self {
         Self { named: Arc::new(named), ..self }
+    }
+
+    /// Lets items be searched by the text of these fields; `None` turns search off.
+    pub fn with_search(self, search: Option<TextFields>) -> Self {
+        Self { search, ..self }
+    }
+
+    /// The fields by whose text items are searched; `None` if search is off.
+    pub fn search(&self) -> Option<&TextFields> {
+        self.search.as_ref()
     }
 
     /// The feeds that have names.

@@ -24,7 +24,7 @@ use Takes::{AtOnce, AtStart, ForNew};
 
 /// Every setting, by its key with dots, in the order of `default.toml`. The key `feeds` stands for all that is in the
 /// section of any feed.
-pub(crate) const SETTINGS: [(&str, Takes); 83] = [
+pub(crate) const SETTINGS: [(&str, Takes); 84] = [
     ("listen", AtStart),
     ("admin_listen", AtStart),
     ("data", AtStart),
@@ -89,6 +89,7 @@ pub(crate) const SETTINGS: [(&str, Takes); 83] = [
     ("intake.refused_mb", AtStart),
     ("events.kept_hours", AtStart),
     ("events.kept_mb", AtStart),
+    ("search.fields", AtStart),
     ("timeline.in_flight", AtStart),
     ("timeline.buckets_at_once", AtStart),
     ("timeline.sweep_every_ms", AtStart),

@@ -7,6 +7,7 @@ mod events;
 mod intake;
 mod notify;
 mod push;
+mod search;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ use crate::url::StoreUrl;
 use events::Kept;
 use intake::Intake;
 use notify::Notify;
+use search::Search;
 
 /// The longest name of a node: it is a part of keys and subjects.
 const NODE_MAX: usize = 64;
@@ -94,6 +96,8 @@ pub(crate) struct Settings {
     pub(crate) intake: Intake,
     /// How long what other programs are told is kept.
     pub(crate) events: Kept,
+    /// What is searched.
+    pub(crate) search: Search,
     /// The settings of the timeline worker.
     pub(crate) timeline: feedgate_timeline::Settings,
     /// Whom a worker tells of posts to readers who are away.
@@ -151,6 +155,7 @@ impl Default for Settings {
             gateway: feedgate_gateway::Settings::default(),
             intake: Intake::default(),
             events: Kept::default(),
+            search: Search::default(),
             timeline: feedgate_timeline::Settings::default(),
             push: Push::default(),
         }
@@ -237,6 +242,7 @@ impl Settings {
                 .push(format!("intake.open takes calls from NATS, so it needs {url}; set it to false without NATS"));
         }
         problems.extend(self.events.problems());
+        problems.extend(self.search.text().err());
         problems.extend(self.timeline.problems().into_iter().map(|problem| format!("timeline.{problem}")));
         problems.extend(self.push.problems());
         problems
@@ -290,6 +296,7 @@ mod tests {
             gateway: feedgate_gateway::Settings { batch: 0, ..Default::default() },
             intake: Intake { in_flight: 0, ..Intake::default() },
             events: Kept { kept_hours: 0, ..Kept::default() },
+            search: Search { fields: vec!["".into()] },
             timeline: feedgate_timeline::Settings { in_flight: 0, ..Default::default() },
             push: Push { tries: 0, ..Push::default() },
             ..Settings::default()
@@ -310,6 +317,7 @@ mod tests {
             "gateway.batch",
             "intake.in_flight",
             "events.kept_hours",
+            "search.fields",
             "timeline.in_flight",
             "push.tries",
         ];

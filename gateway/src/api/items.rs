@@ -58,7 +58,7 @@ pub(super) fn viewer(caller: &Caller, params: &Params) -> Result<Option<UserId>,
 }
 
 /// The viewer of this name; a backend if nobody is named.
-async fn seen_as(archive: &dyn Archive, viewer: Option<UserId>) -> Result<Viewer, Problem> {
+pub(super) async fn seen_as(archive: &dyn Archive, viewer: Option<UserId>) -> Result<Viewer, Problem> {
     Ok(match viewer {
         Some(viewer) => Viewer::User(user_no(archive, &viewer).await?),
         None => Viewer::Backend,

@@ -44,6 +44,7 @@ mod publish;
 mod query;
 mod reactions;
 mod relay;
+mod search;
 mod seen;
 mod session;
 mod sessions;
@@ -158,6 +159,8 @@ const ROUTES: &[Route] = &[
     ("/v1/items/{id}/comments/{comment}", || get(comments::read).patch(comments::edit).delete(comments::delete)),
     ("/v1/items/{id}/reactions", || get(reactions::list)),
     ("/v1/items/{id}/reactions/{kind}/{user}", || put(reactions::give).delete(reactions::take_back)),
+    ("/v1/search/items", || get(search::items)),
+    ("/v1/search/users", || get(search::users)),
     ("/v1/follows/batch", || post(graph::many)),
     ("/v1/users/{user}", || get(people::read).put(people::put).delete(people::remove)),
     ("/v1/people/batch", || post(people::many)),

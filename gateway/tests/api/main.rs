@@ -28,6 +28,7 @@ mod people;
 mod reactions;
 mod reposts;
 mod revoking;
+mod search;
 mod seen;
 mod server;
 mod session;

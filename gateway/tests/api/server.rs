@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Request, Response, header};
 use feedgate_common::feed::{DEFAULT_BACKFILL, Feeds, Publisher};
 use feedgate_common::intake;
 use feedgate_common::named::{NamedFeed, NamedFeeds};
+use feedgate_common::search::TextFields;
 use feedgate_common::{Archive, InboxKey, Sessions};
 use feedgate_embedded::Embedded;
 use feedgate_gateway::{ApiKey, Gateway, Keys, Parts, Role, Roles, Settings, Surface, clock, serve};
@@ -78,7 +79,12 @@ impl Server {
     }
 
     /// Starts a server with these named feeds. The Archive gives them their numbers.
-    pub(crate) async fn open_with(dir: &Path, mut named: Vec<NamedFeed>) -> Self {
+    pub(crate) async fn open_with(dir: &Path, named: Vec<NamedFeed>) -> Self {
+        Self::open_searching(dir, named, None).await
+    }
+
+    /// Starts a server with these named feeds that searches the text of these fields.
+    pub(crate) async fn open_searching(dir: &Path, mut named: Vec<NamedFeed>, search: Option<TextFields>) -> Self {
         let stores = Embedded::open(dir, BUCKETS).unwrap();
         let names: Vec<_> = named.iter().map(|feed| feed.name.clone()).collect();
         for (feed, id) in named.iter_mut().zip(stores.archive.intern_feeds(&names).await.unwrap()) {
@@ -86,7 +92,7 @@ impl Server {
         }
         let feeds = Feeds::new(stores.archive.clone(), stores.inboxes.clone(), DEFAULT_BACKFILL);
         let feeds = feeds.with_retention(UNREAD, Arc::new(clock::now)).with_named(NamedFeeds::new(named).unwrap());
-        let feeds = Arc::new(feeds);
+        let feeds = Arc::new(feeds.with_search(search));
         let stop = CancellationToken::new();
         let worker =
             Worker::new(FanOut::new(feeds.clone()), stores.jobs.clone(), stores.doorbell.clone(), Default::default());

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use feedgate_common::feed::Feeds;
 use feedgate_common::inboxes::STEP_MAX;
+use feedgate_common::search::TextFields;
 use feedgate_common::{Archive, Inboxes};
 
 pub use advance::{Left, Round, Step};
@@ -61,6 +62,11 @@ impl FanOut {
 
     pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
         self.feeds.archive()
+    }
+
+    /// The fields by whose text items are searched; `None` if search is off.
+    pub(crate) fn search(&self) -> Option<&TextFields> {
+        self.feeds.search()
     }
 
     pub(crate) fn inboxes(&self) -> &Arc<dyn Inboxes> {

@@ -25,6 +25,12 @@ async fn the_embedded_archive_keeps_every_promise_of_the_trait() {
         .await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s14_the_embedded_archive_finds_what_it_is_to_find() {
+    let dir = tempfile::tempdir().unwrap();
+    feedgate_conformance::archive::search::search(async |name| open(&dir.path().join(name), 10).await).await;
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let (who, whom, feed) = (any::<usize>, any::<usize>, any::<usize>);
     let shield = prop_oneof![Just(Shield::Mute), Just(Shield::Hide), Just(Shield::Block)];

@@ -46,7 +46,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 10] = [
+const MIGRATIONS: [(i64, &str, &str); 11] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -57,6 +57,7 @@ const MIGRATIONS: [(i64, &str, &str); 10] = [
     (8, "reposts", include_str!("../migrations/0008_reposts.sql")),
     (9, "comments", include_str!("../migrations/0009_comments.sql")),
     (10, "erasures", include_str!("../migrations/0010_erasures.sql")),
+    (12, "search", include_str!("../migrations/0012_search.sql")),
 ];
 
 /// The options with which an Archive connects.

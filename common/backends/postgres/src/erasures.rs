@@ -128,7 +128,8 @@ SELECT ARRAY[
 const LOCK: &str = "SELECT FROM readers WHERE reader = $1 FOR UPDATE";
 
 const FORGET: &str = r#"
-WITH person AS (DELETE FROM people WHERE "user" = $1),
+WITH person AS (DELETE FROM people WHERE "user" = $1 RETURNING "user"),
+due AS (INSERT INTO search_due (subject, id) SELECT 1, "user" FROM person WHERE EXISTS (SELECT FROM search_state)),
 devices AS (DELETE FROM push_devices WHERE reader = $1),
 notices AS (DELETE FROM push_notices WHERE reader = $1),
 dead AS (DELETE FROM push_dead WHERE reader = $1),

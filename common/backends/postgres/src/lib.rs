@@ -41,6 +41,7 @@ mod reactions;
 mod read;
 mod revocations;
 mod rows;
+mod search;
 mod sights;
 mod telling;
 mod users;
@@ -57,7 +58,8 @@ use feedgate_common::archive::{
     self, Announcements, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures, Event,
     Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications, Outbox,
     Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused,
-    Remains, Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written, may_be_foreign_id,
+    Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -68,6 +70,7 @@ use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
+use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
     PullSeq, Seen, UserId, UserNo, Watermarks,
@@ -536,6 +539,26 @@ impl Erasures for PostgresArchive {
 
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
         self.pool.write(work!(|connection| erasures::forget(connection, user, limit))).await
+    }
+}
+
+#[async_trait]
+impl Search for PostgresArchive {
+    async fn index_of(&self, fields: Option<&TextFields>) -> Result<()> {
+        let recipe = fields.map(TextFields::recipe);
+        let recipe = recipe.as_deref();
+        self.pool.write(work!(|connection| search::index_of(connection, recipe))).await
+    }
+
+    async fn index(&self, fields: Option<&TextFields>) -> Result<bool> {
+        let Some(fields) = fields else { return Ok(false) };
+        self.pool.write(work!(|connection| search::index(connection, fields))).await
+    }
+
+    async fn find(&self, fields: &TextFields, look: &Look) -> Result<Hits> {
+        let recipe = fields.recipe();
+        let recipe = &recipe[..];
+        self.pool.snapshot(work!(|connection| search::find(connection, recipe, look))).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the business says of its users: a row for each user of whom anything is said. All rows of a call are put by one
 //! statement, in the order of the users, so that calls that name the same users wait for each other and never in a
-//! circle.
+//! circle. The same statement says that they are to be indexed for search, while search is on.
 
 use std::collections::HashMap;
 
@@ -13,21 +13,34 @@ use crate::fault::corrupt;
 use crate::rows;
 
 const REPLACE: &str = r#"
+WITH changed AS (
 INSERT INTO people AS held ("user", name, avatar, attrs)
 SELECT * FROM unnest($1::integer[], $2::text[], $3::text[], $4::text[]) AS new ("user", name, avatar, attrs)
 ORDER BY 1
 ON CONFLICT ("user") DO UPDATE SET name = excluded.name, avatar = excluded.avatar, attrs = excluded.attrs
 WHERE (held.name, held.avatar, held.attrs) IS DISTINCT FROM (excluded.name, excluded.avatar, excluded.attrs)
-RETURNING "user""#;
+RETURNING "user"
+), due AS (
+INSERT INTO search_due (subject, id) SELECT 1, "user" FROM changed WHERE EXISTS (SELECT FROM search_state)
+)
+SELECT "user" FROM changed"#;
 
 const KEEP: &str = r#"
+WITH changed AS (
 INSERT INTO people ("user", name, avatar, attrs)
 SELECT * FROM unnest($1::integer[], $2::text[], $3::text[], $4::text[]) AS new ("user", name, avatar, attrs)
 ORDER BY 1
 ON CONFLICT ("user") DO NOTHING
-RETURNING "user""#;
+RETURNING "user"
+), due AS (
+INSERT INTO search_due (subject, id) SELECT 1, "user" FROM changed WHERE EXISTS (SELECT FROM search_state)
+)
+SELECT "user" FROM changed"#;
 
-const REMOVE: &str = r#"DELETE FROM people WHERE "user" = $1"#;
+const REMOVE: &str = r#"
+WITH gone AS (DELETE FROM people WHERE "user" = $1 RETURNING "user"),
+due AS (INSERT INTO search_due (subject, id) SELECT 1, "user" FROM gone WHERE EXISTS (SELECT FROM search_state))
+SELECT "user" FROM gone"#;
 
 const PERSON: &str = r#"SELECT "user", name, avatar, attrs FROM people WHERE "user" = $1"#;
 
@@ -64,8 +77,8 @@ pub(crate) async fn put(
 
 /// Removes the person of `user`. Answers whether there was one.
 pub(crate) async fn remove(connection: &mut PgConnection, user: UserNo) -> sqlx::Result<bool> {
-    let removed = sqlx::query(REMOVE).bind(rows::user(user)).execute(connection).await?;
-    Ok(removed.rows_affected() > 0)
+    let gone: Option<i32> = sqlx::query_scalar(REMOVE).bind(rows::user(user)).fetch_optional(connection).await?;
+    Ok(gone.is_some())
 }
 
 /// All that is stored of `user`.

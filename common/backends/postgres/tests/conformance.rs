@@ -18,3 +18,14 @@ async fn the_postgres_archive_keeps_every_promise_of_the_trait() {
     };
     feedgate_conformance::archive::archive(open).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s14_the_postgres_archive_finds_what_it_is_to_find() {
+    let made: Mutex<HashMap<String, String>> = Mutex::default();
+    let open = async |name: &str| {
+        let make = || server().database(&format!("search_{name}"));
+        let url = made.lock().unwrap().entry(name.to_owned()).or_insert_with(make).clone();
+        Arc::new(open_with(&url, 10).await) as Arc<dyn Archive>
+    };
+    feedgate_conformance::archive::search::search(open).await;
+}

@@ -10,7 +10,9 @@ use feedgate_common::notify::Rules;
 use feedgate_common::{ItemId, Millis, UserNo};
 
 use super::announcements::Log;
+use super::any::Any;
 use super::ledger::{Ledger, Setup};
+use super::search::{Indexing, Prepared};
 use super::users::KnownUsers;
 use super::{load, store};
 use crate::view::Tx;
@@ -39,12 +41,33 @@ pub(super) struct Shared<'a> {
     pub(super) log: &'a Log,
     pub(super) setup: Setup,
     pub(super) rules: &'a Rules,
+    /// Whether the store was ever told what to index for search.
+    pub(super) search: &'a Any,
+}
+
+impl<'a> Shared<'a> {
+    fn open<'tx>(self, tx: &'a mut Tx<'tx>, now: Millis) -> Result<Ledger<'a, 'tx>> {
+        let indexing = Indexing::if_any(tx, self.search)?;
+        let mut ledger = Ledger::open(tx, self.users, self.setup, now)?;
+        ledger.indexing = indexing;
+        Ok(ledger)
+    }
 }
 
 /// Carries out all operations in order; each sees what those before it did.
-pub(super) fn all(tx: &mut Tx<'_>, shared: Shared<'_>, asks: &[Ask], now: Millis) -> Result<Done<Refusal>> {
-    let mut ledger = Ledger::open(tx, shared.users, shared.setup, now)?;
-    let written = asks.iter().map(|ask| with_what_follows(&mut ledger, ask, shared.rules)).collect();
+pub(super) fn all(
+    tx: &mut Tx<'_>,
+    shared: Shared<'_>,
+    asks: &[Ask],
+    mut indexed: Prepared,
+    now: Millis,
+) -> Result<Done<Refusal>> {
+    let mut ledger = shared.open(tx, now)?;
+    let mut carried_out = |(nth, ask)| {
+        ledger.marks = indexed.take(nth, ledger.indexing.as_ref());
+        with_what_follows(&mut ledger, ask, shared.rules)
+    };
+    let written = asks.iter().enumerate().map(&mut carried_out).collect();
     close(ledger, shared.log, written)
 }
 
@@ -59,7 +82,7 @@ pub(super) fn follow<T>(
     if writes.is_empty() {
         return Ok(Done { answers, told: vec![], withdrawn: vec![] });
     }
-    let mut ledger = Ledger::open(tx, shared.users, shared.setup, now)?;
+    let mut ledger = shared.open(tx, now)?;
     let mut told = vec![];
     let followed = writes.into_iter().try_for_each(|write| {
         if let Ok(Written::Published { readers, .. } | Written::Deleted { readers, .. }) =
@@ -82,6 +105,7 @@ fn close<T>(mut ledger: Ledger<'_, '_>, log: &Log, answers: Result<Vec<T>>) -> R
 
 fn with_what_follows(ledger: &mut Ledger<'_, '_>, ask: &Ask, rules: &Rules) -> Result<Refusal> {
     let mut written = one(ledger, ask)?;
+    ledger.marks = None;
     if let Ok(done) = &mut written {
         let author_of = |id| ledger.rows.items.get(&id).and_then(Option::as_ref).map(|row| row.author);
         if let Some(follows) = rules.of_write(ask.write(), done, author_of)

@@ -15,6 +15,7 @@ use feedgate_common::{FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
 use super::events;
+use super::persons;
 use super::push;
 use super::revocations;
 use super::tables::{
@@ -64,9 +65,10 @@ impl Erasures for EmbeddedArchive {
     }
 
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
-        let (from, listeners) = (self.due_from.clone(), self.listeners.clone());
+        let (from, listeners, search) = (self.due_from.clone(), self.listeners.clone(), self.any_search.clone());
         let forget = Request::new(Durability::Synced, move |tx| {
             push::forget_all(tx, &from, user)?;
+            persons::remove(tx, &search, user)?;
             forget_rest(tx, user, limit)
         });
         self.db.submit(forget.then(move |_: &bool| listeners.set(user, false))).await
@@ -313,7 +315,6 @@ fn rest(view: &View, user: UserNo) -> Result<Removed> {
 }
 
 fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
-    tx.remove::<People>(&user);
     let seen: Vec<_> = tx.scan::<Sights>(feeds_of(user)).collect::<Result<_>>()?;
     seen.iter().for_each(|(key, _)| tx.remove::<Sights>(key));
     let keys: Vec<_> = tx.scan::<Retries>(texts_of(user)).take(limit).collect::<Result<_>>()?;

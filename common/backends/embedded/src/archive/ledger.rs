@@ -4,14 +4,16 @@
 //! - The counters are read once at the start of a transaction, and written once at its end if they changed.
 //! - Rows of authors, edges and direct heads are read once; each is written as often as it changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
 use feedgate_common::accept::Rows;
 use feedgate_common::announce::Announcement;
 use feedgate_common::error::Result;
+use feedgate_common::search::Mark;
 use feedgate_common::{Generation, ItemId, Millis, StoreError, UserId, UserNo};
 
+use super::search::Indexing;
 use super::tables::{
     AuthorRow, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Due, DueEdges, EdgeRow, Edges, Items,
     NOBODY, Names, Owed, Users,
@@ -66,6 +68,10 @@ pub(super) struct Ledger<'a, 'tx> {
     pub(super) told: Vec<Announcement>,
     /// The notifications that were deleted.
     pub(super) withdrawn: Vec<ItemId>,
+    /// What is to be indexed for search; `None` for nothing.
+    pub(super) indexing: Option<Indexing>,
+    /// The marks of the text that the operation under way brings, if they were made before.
+    pub(super) marks: Option<BTreeSet<Mark>>,
     before: CountersRow,
     authors: Kept<Authors>,
     edges: Kept<Edges>,
@@ -77,6 +83,7 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         let counters = tx.get::<Counters>(&())?.unwrap_or_default();
         let (authors, edges, direct_heads) = (Kept(HashMap::new()), Kept(HashMap::new()), Kept(HashMap::new()));
         let rows = Rows::default();
+        let (told, withdrawn, indexing, marks, before) = (vec![], vec![], None, None, counters);
         Ok(Self {
             tx,
             users,
@@ -84,9 +91,11 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
             now,
             rows,
             counters,
-            told: vec![],
-            withdrawn: vec![],
-            before: counters,
+            told,
+            withdrawn,
+            indexing,
+            marks,
+            before,
             authors,
             edges,
             direct_heads,

@@ -43,6 +43,7 @@ mod persons;
 mod push;
 mod reactions;
 mod revocations;
+pub(crate) mod search;
 mod sights;
 mod store;
 mod sweep;
@@ -87,6 +88,7 @@ use hot::HotItems;
 use ledger::Setup;
 use news::{Ends, Runs};
 use push::{DueFrom, Listeners};
+use search::Prepared;
 use sweep::Sweep;
 use tables::{Counters, CountersRow, FORMAT, Incarnation, Layout, LayoutRow};
 use users::KnownUsers;
@@ -115,6 +117,8 @@ pub struct EmbeddedArchive {
     comments: Arc<AroundItems>,
     /// Of what users are told.
     rules: Arc<ArcSwap<Rules>>,
+    /// Whether the store was ever told what to index for search.
+    any_search: Arc<Any>,
 }
 
 impl EmbeddedArchive {
@@ -149,6 +153,7 @@ impl EmbeddedArchive {
         let any_people = Any::of::<tables::People>(&*db.view()?)?;
         let reactions = Arc::new(reactions::known(&*db.view()?)?);
         let comments = Arc::new(comments::known(&*db.view()?)?);
+        let any_search = Arc::new(Any::of::<tables::SearchState>(&*db.view()?)?);
         Ok(Self {
             db,
             setup: Setup { buckets, pull_above: DEFAULT_PULL_ABOVE },
@@ -165,6 +170,7 @@ impl EmbeddedArchive {
             reactions,
             comments,
             rules: Arc::default(),
+            any_search,
         })
     }
 
@@ -251,18 +257,25 @@ pub(crate) fn counters(from: &impl Read) -> Result<manifest::Counters> {
 impl Writes for EmbeddedArchive {
     async fn write(&self, writes: Vec<Write>, now: Millis) -> Result<Vec<std::result::Result<Written, Refused>>> {
         let asks: Vec<Ask> = writes.into_iter().map(|write| Ask::new(write, now)).collect();
+        let indexed = Prepared::of(&*self.db.view()?, &self.any_search, &asks)?;
         let bytes = asks.iter().map(Ask::bytes).sum();
         let changed: Vec<ItemId> = asks.iter().filter_map(accept::changed_item).collect();
         let (users, hot, sweep, setup) = (self.users.clone(), self.hot.clone(), self.sweep.clone(), self.setup);
         let (log, told) = (self.log.clone(), self.log.clone());
-        let rules = self.rules.load_full();
+        let (rules, search) = (self.rules.load_full(), self.any_search.clone());
         let (reactions, comments, ends) = (self.reactions.clone(), self.comments.clone(), !changed.is_empty());
         let withdrawn = self.withdrawn();
         let request = Request::new(Durability::Synced, move |tx| {
             sweep.run(tx, now)?;
             reactions.sweep(tx, ends)?;
             comments.sweep(tx, ends)?;
-            accept::all(tx, Shared { users: &users, log: &log, setup, rules: &rules }, &asks, now)
+            accept::all(
+                tx,
+                Shared { users: &users, log: &log, setup, rules: &rules, search: &search },
+                &asks,
+                indexed,
+                now,
+            )
         });
         let then = move |done: &Done<_>| {
             hot.forget(&changed);

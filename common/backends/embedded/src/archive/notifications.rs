@@ -104,9 +104,9 @@ impl EmbeddedArchive {
         op: impl FnOnce(&mut Tx<'_>, Shared<'_>) -> Result<Done<T>> + Send + 'static,
     ) -> Result<Notified<T>> {
         let (users, log, setup, rules) = (self.users.clone(), self.log.clone(), self.setup, self.rules.load_full());
-        let (withdrawn, told) = (self.withdrawn(), self.log.clone());
+        let (withdrawn, told, search) = (self.withdrawn(), self.log.clone(), self.any_search.clone());
         let request = Request::new(Durability::Synced, move |tx| {
-            op(tx, Shared { users: &users, log: &log, setup, rules: &rules })
+            op(tx, Shared { users: &users, log: &log, setup, rules: &rules, search: &search })
         });
         let then = move |done: &Done<T>| {
             withdrawn(&done.withdrawn);

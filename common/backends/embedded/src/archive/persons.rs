@@ -7,6 +7,8 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::{Body, UserNo};
 
 use super::EmbeddedArchive;
+use super::any::Any;
+use super::search::Indexing;
 use super::tables::{People, PersonRow};
 use crate::codec::Short;
 use crate::request::{Durability, Request};
@@ -17,12 +19,14 @@ impl archive::People for EmbeddedArchive {
     async fn put_people(&self, people: Vec<(UserNo, Person)>, known: Known) -> Result<Vec<bool>> {
         self.any_people.set();
         let bytes = bytes(&people);
-        let put = Request::new(Durability::Synced, move |tx| put(tx, &people, known));
+        let search = self.any_search.clone();
+        let put = Request::new(Durability::Synced, move |tx| put(tx, &search, &people, known));
         self.db.submit(put.bytes(bytes)).await
     }
 
     async fn remove_person(&self, user: UserNo) -> Result<bool> {
-        self.db.write(Durability::Synced, move |tx| remove(tx, user)).await
+        let search = self.any_search.clone();
+        self.db.write(Durability::Synced, move |tx| remove(tx, &search, user)).await
     }
 
     async fn person(&self, user: UserNo) -> Result<Option<Person>> {
@@ -49,8 +53,9 @@ fn bytes(people: &[(UserNo, Person)]) -> usize {
 }
 
 /// Stores those of these people who count. Answers for each whether that changed anything.
-fn put(tx: &mut Tx<'_>, people: &[(UserNo, Person)], known: Known) -> Result<Vec<bool>> {
+fn put(tx: &mut Tx<'_>, search: &Any, people: &[(UserNo, Person)], known: Known) -> Result<Vec<bool>> {
     let mut answers = vec![false; people.len()];
+    let indexing = Indexing::if_any(tx, search)?;
     for (user, nth) in which_count(people, known) {
         let (row, held) = (row_of(&people[nth].1), tx.get::<People>(&user)?);
         let changes = match (&held, known) {
@@ -59,6 +64,9 @@ fn put(tx: &mut Tx<'_>, people: &[(UserNo, Person)], known: Known) -> Result<Vec
             (None, _) => true,
         };
         if changes {
+            if let Some(indexing) = &indexing {
+                indexing.person(tx, user, (held.as_ref(), Some(&row)))?;
+            }
             tx.put::<People>(&user, &row);
             answers[nth] = true;
         }
@@ -66,13 +74,14 @@ fn put(tx: &mut Tx<'_>, people: &[(UserNo, Person)], known: Known) -> Result<Vec
     Ok(answers)
 }
 
-/// Removes the person of `user`. Answers whether there was one.
-fn remove(tx: &mut Tx<'_>, user: UserNo) -> Result<bool> {
-    let held = tx.has::<People>(&user)?;
-    if held {
-        tx.remove::<People>(&user);
+/// Removes the person of `user`, also from the index of search if there may be one. Answers whether there was one.
+pub(super) fn remove(tx: &mut Tx<'_>, search: &Any, user: UserNo) -> Result<bool> {
+    let Some(held) = tx.get::<People>(&user)? else { return Ok(false) };
+    if let Some(indexing) = Indexing::if_any(tx, search)? {
+        indexing.person(tx, user, (Some(&held), None))?;
     }
-    Ok(held)
+    tx.remove::<People>(&user);
+    Ok(true)
 }
 
 /// All that is stored of `user`.

@@ -117,6 +117,10 @@ fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publi
     if let Some(foreign_id) = &publish.foreign_id {
         ledger.tx.put::<ForeignIds>(foreign_id, &id);
     }
+    if let Some(indexing) = &ledger.indexing {
+        let (place, marks) = ((id, item.published_at), ledger.marks.take());
+        indexing.make(ledger.tx, place, (item.author, publish.kind.as_deref(), &publish.body), marks);
+    }
     let life = Life::Living {
         version: item.version,
         rank: item.rank,
@@ -138,6 +142,9 @@ fn item(ledger: &Ledger<'_, '_>, id: ItemId) -> Result<tables::ItemRow> {
 fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Body) -> Result<()> {
     let mut row = item(ledger, id)?;
     if let Life::Living { version, body, .. } = &mut row.life {
+        if let Some(indexing) = &ledger.indexing {
+            indexing.edit(ledger.tx, (id, row.published_at), (body, new_body), ledger.marks.take())?;
+        }
         *version = new_version;
         new_body.get().clone_into(body);
     }
@@ -151,7 +158,10 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
     if let Some(add) = add {
         ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: by, ..add });
     }
-    if let Life::Living { rank, .. } = std::mem::replace(&mut row.life, Life::Gone) {
+    if let Life::Living { rank, kind, body, .. } = std::mem::replace(&mut row.life, Life::Gone) {
+        if let Some(indexing) = &ledger.indexing {
+            indexing.end(ledger.tx, (id, row.published_at), (row.author, kind.as_deref(), &body))?;
+        }
         match add {
             Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.track, add.key)),
             None => hide(ledger, (id, row.feed), DisplayKey { rank, item: id }),

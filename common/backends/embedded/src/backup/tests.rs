@@ -67,6 +67,25 @@ async fn i6_a_copy_has_what_was_accepted_before_it_was_asked_for_and_nothing_tha
 }
 
 #[tokio::test]
+async fn s14_a_restored_store_finds_what_the_copied_one_found() {
+    use feedgate_common::search::{ItemQuery, TextFields, phrases};
+    let dir = tempfile::tempdir().unwrap();
+    let (stores, _) = filled(dir.path(), 3).await;
+    let fields = TextFields::new(vec!["text".into()]).unwrap();
+    stores.archive.index_of(Some(&fields)).await.unwrap();
+    while stores.archive.index(Some(&fields)).await.unwrap() {}
+    write(&stores, vec![post("a", r#"{"text":"hello"}"#)]).await;
+    let rows = bytes_of(stores.archive.copy().unwrap()).await;
+    let restored = again(&rows, NOW);
+    let stores = Embedded::open(restored.path(), 2).unwrap();
+    write(&stores, vec![post("a", r#"{"text":"hello again"}"#)]).await;
+    let all = (Millis::MIN, Millis::MAX);
+    let query = ItemQuery { phrases: phrases("hello"), author: None, kind: None, published: all };
+    let hits = stores.archive.find(&fields, &query.look(None, 10)).await.unwrap();
+    assert_eq!((hits.places.len(), hits.building), (2, false));
+}
+
+#[tokio::test]
 async fn every_row_comes_back_as_it_was_also_over_many_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let (stores, key) = filled(dir.path(), 3).await;

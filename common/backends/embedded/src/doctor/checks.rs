@@ -4,6 +4,7 @@ use feedgate_common::error::Result;
 use feedgate_common::{Bucket, ItemId, Millis, UserNo};
 
 use super::{Check, Report};
+use crate::archive::search::Audit;
 use crate::archive::tables::DirectHeads;
 use crate::archive::tables::{
     Adds, Authors, CommentEnds, CommentIds, Comments, Counters, Due, Edges, FollowerList, Followers, FollowingList,
@@ -17,7 +18,7 @@ type Run = fn(&View, &mut Check) -> Result<()>;
 
 /// Runs all checks, and says what is outstanding. A table that cannot be read to its end is a finding of its check.
 pub(super) fn all(view: &View, report: &mut Report) {
-    let checks: [(&'static str, Run); 8] = [
+    let checks: [(&'static str, Run); 9] = [
         ("names of users", names),
         ("items", items),
         ("outboxes", outboxes),
@@ -26,6 +27,7 @@ pub(super) fn all(view: &View, report: &mut Report) {
         ("reactions", reactions),
         ("comments", comments),
         ("push notices", notices),
+        ("the index of search", search),
     ];
     for (name, run) in checks {
         let mut check = Check::of(name);
@@ -269,6 +271,32 @@ fn notices(view: &View, check: &mut Check) -> Result<()> {
             format!("user {} has a device, and is not known to have one", user.0)
         });
     }
+    Ok(())
+}
+
+fn search(view: &View, check: &mut Check) -> Result<()> {
+    let Some(index) = Audit::of(view)? else { return Ok(()) };
+    let mut marks = 0;
+    let mut expect = |check: &mut Check, of: String, (all, missing): (u64, u64)| {
+        check.look();
+        marks += all;
+        check.expect(missing == 0, || format!("{of} is not found by {missing} of its {all} marks"));
+    };
+    for row in view.scan::<Items>(..) {
+        let (id, row) = row?;
+        let found = index.item(view, id, &row)?;
+        expect(check, format!("item {id}"), found);
+    }
+    for row in view.scan::<People>(..) {
+        let (user, row) = row?;
+        let found = index.user(view, user, &row)?;
+        expect(check, format!("user {}", user.0), found);
+    }
+    // While the index is being built, writes have put rows of what it has not taken in yet.
+    let rows = index.rows(view)?;
+    check.expect(!index.is_built() || rows == marks, || {
+        format!("what can be found has {marks} marks, and the index has {rows} rows")
+    });
     Ok(())
 }
 

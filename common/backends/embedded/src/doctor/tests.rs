@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Note, Publish, PushDevice, Write};
+use feedgate_common::archive::{Known, Note, Publish, PushDevice, Write};
 use feedgate_common::around::{CommentWrite, NewComment, Reaction};
+use feedgate_common::people::{Card, Person};
+use feedgate_common::search::{SearchPlace, Subject, TextFields};
 use feedgate_common::{Archive, Body, FeedId, InboxKey, ItemId, UserId, UserNo};
 
 use super::*;
 use crate::archive::tables::{
     AuthorRow, Authors, Due, Followers, FollowingList, ForeignIds, ItemRow, Items, Life, Owed, People, PersonRow,
-    PushDue, Reactors, Records, Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users,
+    Postings, PushDue, Reactors, Records, Shown, TalkRow, Talks, Tallies, TallyRow, Track, Users,
 };
 use crate::request::Durability;
 use crate::view::{Read, Tx};
@@ -24,7 +26,10 @@ async fn killed(dir: &Path) -> ItemId {
     let data = dir.join("data");
     let stores = Embedded::open(&data, 4).unwrap();
     let archive: Arc<dyn Archive> = stores.archive.clone();
-    let body = || Body::parse("1".to_owned()).unwrap();
+    let fields = TextFields::new(vec!["text".into()]).unwrap();
+    archive.index_of(Some(&fields)).await.unwrap();
+    while archive.index(Some(&fields)).await.unwrap() {}
+    let body = || Body::parse(r#"{"text":"hello"}"#.to_owned()).unwrap();
     let keyed = Publish { foreign_id: Some("k".into()), id: Some(ItemId(1)), ..Publish::new(name("ann"), body()) };
     let gone = Publish { id: Some(ItemId(2)), ..Publish::new(name("ann"), body()) };
     let follow = |reader| Write::Follow { reader: name(reader), author: name("ann") };
@@ -32,6 +37,8 @@ async fn killed(dir: &Path) -> ItemId {
     let writes = vec![Write::Publish(keyed), Write::Publish(gone), follow("bob"), follow("cid"), delete];
     archive.write(writes, 7).await.unwrap();
     let users = archive.intern(&[name("ann"), name("bob")]).await.unwrap();
+    let ann = Person { card: Card { name: Some("Ann".into()), avatar: None }, attrs: None };
+    archive.put_people(vec![(users[0], ann)], Known::Replaced).await.unwrap();
     let (item, kind) = (ItemId(1), "like".parse().unwrap());
     archive.react(&[Reaction { item, kind, user: users[1], at: 7 }]).await.unwrap();
     let new = NewComment { item, author: users[1], reply_to: None, body: body(), id: None, key: None, past: None };
@@ -182,6 +189,21 @@ async fn each_check_finds_its_damage() {
         }),
         ("push notices", |tx| {
             tx.remove::<PushDue>(&(7, InboxKey::main(BOB)));
+            Ok(())
+        }),
+        ("the index of search", |tx| {
+            let first = tx.scan::<Postings>(..).next().unwrap()?.0;
+            tx.remove::<Postings>(&first);
+            Ok(())
+        }),
+        ("the index of search", |tx| {
+            let of_users = tx.scan::<Postings>(..).next_back().unwrap()?.0;
+            assert_eq!(of_users.1, Subject::Users);
+            tx.remove::<Postings>(&of_users);
+            Ok(())
+        }),
+        ("the index of search", |tx| {
+            tx.put::<Postings>(&(1, Subject::Items, 7, SearchPlace { at: 7, id: 2 }), &());
             Ok(())
         }),
         ("events", |tx| {

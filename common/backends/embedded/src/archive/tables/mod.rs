@@ -38,6 +38,8 @@
 //!   reacted                               item, user                → with which of these kinds the user has reacted
 //!   reactors                              item, kind, time, user    → who has reacted, by time
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
+//!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind
+//!   search_state                          ()                        → what the index of search is of; how far it is built
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -69,6 +71,7 @@ mod reactions;
 mod records;
 mod retries;
 mod revocations;
+mod search;
 mod shields;
 mod shown;
 mod sights;
@@ -100,6 +103,7 @@ pub(crate) use reactions::{Reacted, ReactedRow, ReactionEnds, Reactors, Slot, Ta
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries};
 pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
+pub(crate) use search::{Build, Postings, SearchRow, SearchState, Stage};
 pub(crate) use shields::{ShieldList, ShieldsUp};
 pub(crate) use shown::{Shown, Track};
 pub(crate) use sights::Sights;
@@ -189,6 +193,8 @@ mod tests {
             CommentEnds::TAG,
             Erasures::TAG,
             OpenErasures::TAG,
+            Postings::TAG,
+            SearchState::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

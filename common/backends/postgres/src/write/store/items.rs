@@ -9,7 +9,8 @@ use super::column;
 use crate::rows;
 use crate::write::batch::{Batch, Made};
 
-/// Stores items, their pushed records and the rows of their authors. An author's push becomes outstanding since the
+/// Stores items, their pushed records and the rows of their authors, and, while search is on, that the items are still to
+/// be indexed. An author's push becomes outstanding since the
 /// time of the record, unless it was outstanding already.
 const APPEND: &str = "
 WITH made AS (
@@ -18,6 +19,10 @@ WITH made AS (
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[],
                          $7::smallint[], $8::bytea[], $9::text[], $10::text[], $11::text[], $12::smallint[],
                          $32::bigint[])
+),
+due AS (
+    INSERT INTO search_due (subject, id)
+    SELECT 0, id FROM unnest($1::bigint[]) AS n(id) WHERE EXISTS (SELECT FROM search_state)
 ),
 moved AS (
     UPDATE authors a
@@ -37,7 +42,8 @@ FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26
 /// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
 
-/// Stores new versions. An item without a body is deleted, and its reactions are still to be removed.
+/// Stores new versions, which are still to be indexed while search is on. An item without a body is deleted, and its
+/// reactions are still to be removed.
 const CHANGE_ITEMS: &str = "
 WITH n AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::integer[], $3::text[]) AS n(id, version, body)
@@ -45,6 +51,8 @@ WITH n AS MATERIALIZED (
     INSERT INTO reaction_ends (item, at)
     SELECT id, (extract(epoch FROM now()) * 1000)::bigint FROM n WHERE body IS NULL ORDER BY id
     ON CONFLICT DO NOTHING
+), due AS (
+    INSERT INTO search_due (subject, id) SELECT 0, id FROM n WHERE EXISTS (SELECT FROM search_state)
 )
 UPDATE items i SET version = n.version, body = n.body FROM n WHERE i.id = n.id";
 

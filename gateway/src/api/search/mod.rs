@@ -1,0 +1,230 @@
+//! Search: items by the words of their text, and users by their names. The newest come first.
+//!
+//! The index gives candidates. Each is read as it is now, and shown only if it [matches](ItemQuery::takes) and the viewer
+//! may see it: what was edited, deleted or blocked is in effect at once.
+//!
+//! ```text
+//!   an API key                  everything that lives
+//!   an API key with ?viewer=    what a repost may bring before the viewer: no shield is up between the two sides, and
+//!                               what is for named readers is for the viewer
+//!   a reader's token            what the reader sees otherwise too: followed, own, addressed
+//! ```
+
+mod cursor;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::extract::State;
+use axum::response::Response;
+use compact_str::CompactString;
+use feedgate_common::around::Viewer;
+use feedgate_common::feed::{Cards, Feeds, FoundItems, Limit, Seeing, find_items};
+use feedgate_common::named::KIND_MAX;
+use feedgate_common::people::Card;
+use feedgate_common::search::{
+    Hits, ItemQuery, Phrase, QUERY_MAX, SearchPlace, TextFields, look_for_users, phrases, takes_user,
+};
+use feedgate_common::{Archive, Item, ItemId, Millis, UserId, UserNo, error};
+use serde::Serialize;
+
+use super::access::Caller;
+use super::items::{seen_as, viewer};
+use super::names::user_no;
+use super::problem::{Kind, Problem, short};
+use super::query::{Params, Query};
+use crate::around::{self, AROUND_MAX, Shown, authors_of};
+use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
+use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
+use crate::sight::seen_by;
+
+/// How often one page of users asks the index. Each time that reads a bounded number of rows.
+const LOOKS_MAX: usize = 16;
+
+/// A page of items that were found, newest first.
+#[derive(Default, Serialize)]
+struct Items {
+    items: Vec<Shown>,
+    /// The `cursor` of the next page; `None` if everything was looked at.
+    next: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    building: bool,
+    #[serde(skip_serializing_if = "Cards::is_empty")]
+    people: Cards,
+}
+
+/// A user who was found.
+#[derive(Serialize)]
+struct User {
+    user: UserId,
+    #[serde(flatten)]
+    card: Card,
+}
+
+/// A page of users who were found. Who was named last comes first.
+#[derive(Default, Serialize)]
+struct Users {
+    users: Vec<User>,
+    /// The `cursor` of the next page; `None` if everybody was looked at.
+    next: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    building: bool,
+}
+
+/// Answers `GET /v1/search/items?q=…` with a page of items whose text holds all words of the query.
+pub(super) async fn items(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
+    query: Query,
+) -> Result<Response, Problem> {
+    let params = query.only(&["q", "author", "kind", "since", "until", "viewer", "cursor", "limit"])?;
+    let fields = on(&feeds)?;
+    let (phrases, kind, published) = (wanted(&params)?, kind(&params)?, published(&params)?);
+    let (author, viewer) = (params.parse::<UserId>("author")?, viewer(&caller, &params)?);
+    let (behind, limit) = (cursor::behind(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
+    let reader = caller.reader().is_some();
+    let permit = caller.permit(most_with_people(limit + 1, ANSWER_BYTES) + limit * AROUND_MAX).await?;
+    let author = match author {
+        Some(author) => match user_no(&*archive, &author).await? {
+            Some(author) => Some(author),
+            // Who was never named has published nothing.
+            None => return Ok(permit.answer(&Items::default())),
+        },
+        None => None,
+    };
+    let viewer = seen_as(&*archive, viewer).await?;
+    let seen = Seen { archive: archive.clone(), viewer, reader };
+    let query = ItemQuery { phrases, author, kind, published };
+    let page = Limit { items: limit, bytes: ANSWER_BYTES };
+    let FoundItems { items, mut next, building } = find_items(&*archive, fields, &query, &seen, behind, page).await?;
+    let all = items.len();
+    let items = around::join(&*archive, viewer, items, ANSWER_BYTES).await?;
+    if items.len() < all {
+        next = items.last().map(|shown| SearchPlace::of_item(shown.item().published_at, shown.item().id));
+    }
+    let people = authors_of(&*archive, &items).await?;
+    Ok(permit.answer(&Items { items, next: next.map(cursor::text), building, people }))
+}
+
+/// Answers `GET /v1/search/users?q=…` with a page of users whose name or id holds all words of the query.
+pub(super) async fn users(
+    caller: Caller,
+    State(archive): State<Arc<dyn Archive>>,
+    State(feeds): State<Arc<Feeds>>,
+    query: Query,
+) -> Result<Response, Problem> {
+    let params = query.only(&["q", "cursor", "limit"])?;
+    let fields = on(&feeds)?;
+    let phrases = wanted(&params)?;
+    let (mut behind, limit) = (cursor::behind(&params)?, params.limit(LIMIT_DEFAULT, LIMIT_MAX)?);
+    let permit = caller.permit((limit + 1) * 2 * CARD_MAX).await?;
+    let mut page = Users::default();
+    for _ in 0..LOOKS_MAX {
+        let look = look_for_users(&phrases, behind, limit + 1 - page.users.len());
+        let Hits { places, next, building } = archive.find(fields, &look).await?;
+        page.building |= building;
+        for (place, found) in named(&*archive, &places).await? {
+            if let Some(user) = found.filter(|user| takes_user(&phrases, &user.user, user.card.name.as_deref())) {
+                if page.users.len() == limit {
+                    page.next = behind.map(cursor::text);
+                    return Ok(permit.answer(&page));
+                }
+                page.users.push(user);
+            }
+            behind = Some(place);
+        }
+        if next.is_none() {
+            return Ok(permit.answer(&page));
+        }
+        behind = next;
+    }
+    page.next = behind.map(cursor::text);
+    Ok(permit.answer(&page))
+}
+
+/// The users at these places, each as it is now; `None` for one of whom nothing is said any more.
+async fn named(archive: &dyn Archive, places: &[SearchPlace]) -> Result<Vec<(SearchPlace, Option<User>)>, Problem> {
+    if places.is_empty() {
+        return Ok(vec![]);
+    }
+    let numbers = places.iter().filter_map(|place| u32::try_from(place.id).ok().map(UserNo));
+    let numbers = Vec::from_iter(numbers);
+    let (ids, cards) = (archive.user_ids(&numbers).await?, archive.cards(&numbers).await?);
+    let users = ids.into_iter().zip(cards).map(|(user, card)| card.map(|card| User { user, card }));
+    Ok(places.iter().copied().zip(users).collect())
+}
+
+/// As whom items are seen.
+struct Seen {
+    archive: Arc<dyn Archive>,
+    viewer: Viewer,
+    /// Whether it is a reader with a token, who sees no more than by any other read.
+    reader: bool,
+}
+
+#[async_trait]
+impl Seeing for Seen {
+    async fn of(&self, ids: &[ItemId]) -> error::Result<Vec<Option<Arc<Item>>>> {
+        match self.viewer {
+            Viewer::User(reader) if self.reader => {
+                seen_by(&*self.archive, reader, self.archive.items(ids).await?).await
+            }
+            viewer => self.archive.originals(ids, viewer).await,
+        }
+    }
+}
+
+/// The fields that are searched; the problem of a server whose search is off.
+fn on(feeds: &Feeds) -> Result<&TextFields, Problem> {
+    let off = "search is off on this server: name the fields that are the text of items in its settings, such as [search] \
+               fields = [\"text\"]";
+    feeds.search().ok_or_else(|| Problem::new(Kind::NotFound, off))
+}
+
+/// What `?q=` looks for.
+fn wanted(params: &Params) -> Result<Vec<Phrase>, Problem> {
+    let wrong = |why: String| Problem::parameter("q", why);
+    let text = params.get("q").ok_or_else(|| wrong("give ?q= with the words to look for".to_owned()))?;
+    let characters = text.chars().take(QUERY_MAX + 1).count();
+    if characters > QUERY_MAX {
+        return Err(wrong(format!("q has at most {QUERY_MAX} characters, this one has {}", text.chars().count())));
+    }
+    let phrases = phrases(text);
+    if phrases.is_empty() {
+        return Err(wrong(format!("q must hold a word: a letter or a digit, {:?} has none", short(text))));
+    }
+    Ok(phrases)
+}
+
+/// The value of `?kind=`, which must be one that an item may have.
+fn kind(params: &Params) -> Result<Option<CompactString>, Problem> {
+    let Some(kind) = params.get("kind") else { return Ok(None) };
+    if !(1..=KIND_MAX).contains(&kind.chars().count()) || kind.contains(char::is_control) {
+        let detail = format!(
+            "kind must be one that an item may have, 1 to {KIND_MAX} characters without a control character, not {:?}",
+            short(kind)
+        );
+        return Err(Problem::parameter("kind", detail));
+    }
+    Ok(Some(kind.into()))
+}
+
+/// From when to when an item must have been published.
+fn published(params: &Params) -> Result<(Millis, Millis), Problem> {
+    let time = |name: &'static str, else_: Millis| match params.get(name) {
+        None => Ok(else_),
+        Some(text) => text.parse::<Millis>().map_err(|_| {
+            Problem::parameter(
+                name,
+                format!("{name} must be a time in Unix ms, such as 1795185562024, not {:?}", short(text)),
+            )
+        }),
+    };
+    let (since, until) = (time("since", Millis::MIN)?, time("until", Millis::MAX)?);
+    if since > until {
+        let detail = format!("since must not be later than until, and {since} is later than {until}");
+        return Err(Problem::parameter("since", detail));
+    }
+    Ok((since, until))
+}
