@@ -19,7 +19,7 @@ use feedgate_common::archive::{
     Announcements, Archive, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Erasures,
     Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
     Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
-    Refused, Remains, Revocation, Revocations, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -33,6 +33,7 @@ use feedgate_common::inboxes::{
 };
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
+use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq,
     Position, Progress, PullSeq, Seen, UserId, UserNo, Watermarks,
@@ -460,6 +461,22 @@ impl Erasures for Gated<dyn Archive> {
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool> {
         self.gate.wait().await;
         self.store.forget_rest(user, limit).await
+    }
+}
+
+#[async_trait]
+impl Search for Gated<dyn Archive> {
+    async fn index_of(&self, fields: Option<&TextFields>) -> Result<()> {
+        self.gate.wait().await;
+        self.store.index_of(fields).await
+    }
+    async fn index(&self, fields: Option<&TextFields>) -> Result<bool> {
+        self.gate.wait().await;
+        self.store.index(fields).await
+    }
+    async fn find(&self, fields: &TextFields, look: &Look) -> Result<Hits> {
+        self.gate.wait().await;
+        self.store.find(fields, look).await
     }
 }
 

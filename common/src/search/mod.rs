@@ -38,9 +38,9 @@ pub type Mark = u32;
 /// What is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// Items that live.
+    /// Search for items that live.
     Items = 0,
-    /// Users of whom something is said.
+    /// Search for users of whom something is said.
     Users = 1,
 }
 
@@ -131,7 +131,7 @@ pub struct ItemQuery {
     pub phrases: Vec<Phrase>,
     /// Who must have published it.
     pub author: Option<UserNo>,
-    /// Its kind.
+    /// The kind that it must have.
     pub kind: Option<CompactString>,
     /// When it must have been published, in Unix ms: from the first to the second, both included.
     pub published: (Millis, Millis),

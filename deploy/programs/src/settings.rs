@@ -96,7 +96,7 @@ pub(crate) struct Settings {
     pub(crate) intake: Intake,
     /// How long what other programs are told is kept.
     pub(crate) events: Kept,
-    /// What is searched.
+    /// The fields of items that are searched.
     pub(crate) search: Search,
     /// The settings of the timeline worker.
     pub(crate) timeline: feedgate_timeline::Settings,

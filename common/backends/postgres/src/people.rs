@@ -1,6 +1,6 @@
 //! What the business says of its users: a row for each user of whom anything is said. All rows of a call are put by one
 //! statement, in the order of the users, so that calls that name the same users wait for each other and never in a
-//! circle. The same statement says that they are to be indexed for search, while search is on.
+//! circle. While search is on, that statement also puts them among what is to be indexed.
 
 use std::collections::HashMap;
 

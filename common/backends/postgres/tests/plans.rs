@@ -7,9 +7,10 @@
 
 mod server;
 
-use feedgate_common::archive::{Below, Comments, Content, Graph, Items, Outboxes};
+use feedgate_common::archive::{Below, Comments, Content, Graph, Items, Outboxes, Search};
 use feedgate_common::around::{CommentOrder, CommentPlace, Viewer};
 use feedgate_common::graph::Shield;
+use feedgate_common::search::{Look, Subject, TextFields};
 use feedgate_common::{Bucket, Cut, DisplayKey, FeedId, InboxKey, ItemId, Progress, UserNo, Watermarks};
 use feedgate_conformance::archive::OneEdge;
 use feedgate_engines::Postgres;
@@ -204,6 +205,36 @@ async fn s8_originals_of_a_page_are_read_by_their_keys_alone() {
     assert_without(&plans, &["Seq Scan", "Hash", "Materialize"]);
     for plan in plans {
         assert!(touched(&plan) < 20 * 15, "{} pages:\n{plan}", touched(&plan));
+    }
+}
+
+/// Fifty thousand items that all have mark 1; one in ten thousand has mark 7.
+const FILL_SEARCH: &str = "
+INSERT INTO search_state (recipe, stage, at) VALUES (E'1\\ntext', 0, 0);
+INSERT INTO search_marks (subject, id, at, marks)
+    SELECT 0, n, n, ARRAY[1, n + 100] || CASE WHEN n % 10000 = 5 THEN ARRAY[7] ELSE ARRAY[]::integer[] END
+    FROM generate_series(1, 50000) n;
+ANALYZE";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s14_a_search_reads_the_newest_rows_and_then_those_of_the_rare_word_alone() {
+    let text = TextFields::new(vec!["text".into()]).unwrap();
+    let find = async |marks: &[u32]| {
+        plans("found", FILL_SEARCH, async |archive| {
+            let (since, until) = (i64::MIN, i64::MAX);
+            let look = Look { subject: Subject::Items, marks: marks.to_vec(), behind: None, since, until, limit: 21 };
+            let found = archive.find(&text, &look).await.unwrap();
+            assert_eq!(found.places.len(), if marks.contains(&7) { 5 } else { 21 });
+        })
+        .await
+    };
+    let common = find(&[1]).await;
+    assert_with(&common, "Index Scan using search_newest on search_marks");
+    let rare = find(&[1, 7]).await;
+    assert_with(&rare, "Bitmap Index Scan on search_found");
+    for plan in common.iter().chain(&rare) {
+        assert_without(std::slice::from_ref(plan), &["Seq Scan on search_marks", "Materialize"]);
+        assert!(touched(plan) < 200, "{} pages:\n{plan}", touched(plan));
     }
 }
 

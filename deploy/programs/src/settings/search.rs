@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use feedgate_common::search::TextFields;
 use serde::{Deserialize, Serialize};
 
-/// What is searched.
+/// The settings of search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Search {

@@ -105,7 +105,7 @@ impl Indexing {
         }))
     }
 
-    /// The same, without a look into a store that was never told what to index.
+    /// What the store is to index, without a look into one that was never told.
     pub(super) fn if_any(from: &impl Read, any: &Any) -> Result<Option<Self>> {
         if any.is_set() { Self::of(from) } else { Ok(None) }
     }
@@ -406,7 +406,7 @@ impl Audit {
         rows.map(|row| row.map(|_| 1)).sum()
     }
 
-    /// How many marks an item is to have, and how many of them have no row. None if the index has not taken it in yet.
+    /// How many marks an item is to have, and how many of them have no row. No marks if the index has not taken it in.
     pub(crate) fn item(&self, view: &View, id: ItemId, row: &ItemRow) -> Result<(u64, u64)> {
         let taken_in = match self.stage {
             Stage::Built | Stage::Users => true,
@@ -421,7 +421,7 @@ impl Audit {
         self.missing(view, Subject::Items, SearchPlace::of_item(row.published_at, id), &marks)
     }
 
-    /// The same of what is said of a user.
+    /// How many marks a user of whom something is said is to have, and how many of them have no row.
     pub(crate) fn user(&self, view: &View, user: UserNo, row: &PersonRow) -> Result<(u64, u64)> {
         let taken_in = match self.stage {
             Stage::Built => true,

@@ -22,7 +22,7 @@ pub(crate) type Build = u32;
 /// What is done to the index besides what writes do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nothing any more.
+    /// The index is built, and nothing is left to do.
     Built = 0,
     /// The rows of earlier builds are removed, up to the mark `at` of the build `swept`.
     Sweep = 1,
