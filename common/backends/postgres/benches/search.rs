@@ -7,7 +7,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use async_trait::async_trait;
 use feedgate_common::archive::{Archive, Publish, Write};
@@ -22,6 +21,7 @@ use feedgate_engines::Postgres;
 use feedgate_postgres::{Options, PostgresArchive};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
+use tokio::time::Instant;
 
 /// How many writes are under way at a time, and how many items each call publishes.
 const AT_ONCE: usize = 64;
