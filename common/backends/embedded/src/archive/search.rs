@@ -533,7 +533,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let archive = open(dir.path()).await;
         built(&archive, Some(&fields("text"))).await;
-        let text = |id: u64| if id % 500 == 0 { "common rare" } else { "common" };
+        let text = |id: u64| if id.is_multiple_of(500) { "common rare" } else { "common" };
         write(&archive, (1..=3000).map(|id| item(id, text(id))).collect()).await;
         let view = archive.db.view().unwrap();
         let row = view.get::<SearchState>(&()).unwrap().unwrap();
