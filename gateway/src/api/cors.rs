@@ -38,6 +38,8 @@ const FOR_READERS: &[&str] = &[
     COMMENTS,
     COMMENT,
     "/v1/items/{id}/reactions",
+    "/v1/search/items",
+    "/v1/search/users",
     "/v1/users/{user}/following",
     "/v1/users/{user}/muted",
     "/v1/users/{user}/hidden",
