@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rounds::Rounds;
 
-/// How often it is looked for what is to be indexed. So long a new item may not be found at most, in a cluster.
+/// How often the worker looks for what is to be indexed. In a cluster, a new item is found about so much later.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Indexes what one Archive holds.

@@ -36,9 +36,9 @@ pub trait Erasures: Send + Sync + 'static {
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool>;
 
     /// What is stored of the user that no other read finds, strictly behind `after`: of the stages
-    /// [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications), [`ForeignIds`](Stage::ForeignIds), [`Comments`](Stage::Comments),
-    /// [`Reactions`](Stage::Reactions) and [`Shielded`](Stage::Shielded). Empty for the others. A walk through rows of all
-    /// users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
+    /// [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications), [`ForeignIds`](Stage::ForeignIds),
+    /// [`Comments`](Stage::Comments), [`Reactions`](Stage::Reactions) and [`Shielded`](Stage::Shielded). Empty for the
+    /// others. A walk through rows of all users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
     async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces>;
 
     /// Removes what stays of deleted items and comments of the user; those of others and those that live are left as they

@@ -57,7 +57,7 @@ const MIGRATIONS: [(i64, &str, &str); 11] = [
     (8, "reposts", include_str!("../migrations/0008_reposts.sql")),
     (9, "comments", include_str!("../migrations/0009_comments.sql")),
     (10, "erasures", include_str!("../migrations/0010_erasures.sql")),
-    (12, "search", include_str!("../migrations/0012_search.sql")),
+    (11, "search", include_str!("../migrations/0011_search.sql")),
 ];
 
 /// The options with which an Archive connects.

@@ -446,7 +446,10 @@ impl Audit {
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::archive::{Known, Names, People as _, Publish, Writes};
+    use feedgate_common::FeedId;
+    use feedgate_common::archive::{Known, Names, Notifications as _, People as _, Publish, Writes};
+    use feedgate_common::around::Reaction;
+    use feedgate_common::notify::{Rules, Way};
     use feedgate_common::people::{Card, Person};
 
     use super::*;
@@ -505,6 +508,14 @@ mod tests {
         }
         archive.remove_person(ann).await.unwrap();
         assert_eq!(rows(&archive), 7);
+        let like = Way { kind: "like".into(), feed: FeedId::MAIN };
+        archive.notify_by(Rules { reaction: Some(like), ..Rules::default() });
+        let bob = archive.intern(&["bob".parse().unwrap()]).await.unwrap()[0];
+        let heart = [Reaction { item: ItemId(1), kind: "heart".parse().unwrap(), user: bob, at: 2 }];
+        for (on, more) in [(true, 2), (false, 0)] {
+            archive.react_and_notify(&heart, on).await.unwrap();
+            assert_eq!(rows(&archive), 7 + more, "a notification has an author and a kind");
+        }
         built(&archive, Some(&fields("title"))).await;
         assert_eq!(rows(&archive), 4, "one word and the author of each of two items");
         built(&archive, None).await;
