@@ -26,6 +26,25 @@ impl Clock {
             for _ in 0..100 {
                 tokio::task::yield_now().await;
             }
+            // This thread rests until another has run, so that the threads of the stores run too.
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+        }
+    }
+
+    /// Moves the clock until `work` is done, and gives what it gives. For what comes by a look now and then: on a busy
+    /// machine a store answers one look too late, as the clock sees it, and only a later look succeeds.
+    ///
+    /// # Panics
+    /// If `work` is not done after an hour by this clock.
+    #[track_caller]
+    pub(crate) fn until<T>(&self, work: impl Future<Output = T>) -> impl Future<Output = T> {
+        let caller = std::panic::Location::caller();
+        async move {
+            tokio::select! {
+                biased;
+                done = work => done,
+                () = self.advance(3600) => panic!("{caller}: did not happen within an hour"),
+            }
         }
     }
 }
