@@ -11,6 +11,7 @@
 //! - Every series is there from the start, with the value 0, so that a first event is seen as an increase.
 //! - To count takes no lock and no look-up: the code that counts holds the series itself.
 
+mod calls;
 mod histogram;
 mod series;
 
@@ -21,6 +22,7 @@ use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 
+pub use calls::{Call, Calls};
 pub use histogram::Histogram;
 pub use prometheus_client::metrics::counter::Counter;
 pub use prometheus_client::metrics::gauge::Gauge;

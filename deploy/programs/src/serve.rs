@@ -14,7 +14,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow, ensure};
 use compact_str::CompactString;
 use feedgate_common::feed::{Feeds, Publisher};
-use feedgate_common::metrics::{self, Registry};
+use feedgate_common::metrics::Registry;
 use feedgate_common::named::NamedFeeds;
 use feedgate_gateway::{Gateway, Surface, clock};
 use feedgate_timeline::{FanOut, Noter, Pulse, Relay, Sender, Worker};
@@ -121,7 +121,7 @@ async fn start(
         kind == Kind::Embedded || !accept_loss,
         "--accept-loss is for what this process keeps in its own files; over shared stores there is nothing to accept"
     );
-    let stores = open(&settings, accept_loss).await?;
+    let mut stores = open(&settings, accept_loss).await?;
     let secrets_dir = settings.secrets_dir();
     let (lock, secrets) = match shared {
         Some((lock, secrets)) => (Some(lock), secrets),
@@ -144,7 +144,7 @@ async fn start(
         });
     }
     let feeds = feeds(&stores, &settings).await?;
-    let (mut registry, mut webhook) = (metrics::registry(), None);
+    let (mut registry, mut webhook) = (std::mem::take(&mut stores.registry), None);
     if role.worker {
         webhook = self::webhook(&settings, || secrets::webhook_keys_or_make(&secrets_dir))?;
         add_worker(&mut parts, &feeds, &stores, &settings, webhook.clone(), &mut registry);
@@ -188,11 +188,11 @@ async fn start(
 /// Starts a worker alone: it keeps nothing, and needs a port only for its health.
 async fn start_worker(role: Role, settings: &Settings, given: Given, hang_up: Signal) -> anyhow::Result<Started> {
     let listener = ports::bind("health-listen", settings.health_listen)?;
-    let stores = open(settings, false).await?;
+    let mut stores = open(settings, false).await?;
     let banner = banner::text(role.name, &[("Health", format!("http://{}/readyz", listener.local_addr()?))], None);
     let webhook = webhook(settings, || secrets::webhook_keys(&settings.secrets_dir()))?;
     let mut parts = Parts::default();
-    let (feeds, mut registry) = (feeds(&stores, settings).await?, metrics::registry());
+    let (feeds, mut registry) = (feeds(&stores, settings).await?, std::mem::take(&mut stores.registry));
     let pulse = add_worker(&mut parts, &feeds, &stores, settings, webhook.clone(), &mut registry);
     let health = Health::new(&stores, pulse, settings.silence_max(), registry);
     parts.add(health.serve(listener, parts.stop()));

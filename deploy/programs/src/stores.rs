@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use feedgate_common::announce::Outlet;
+use feedgate_common::metrics::{self, Registry};
 use feedgate_common::{Archive, Doorbell, Inboxes, Jobs, Sessions};
 use feedgate_embedded::{Embedded, Opening};
 
@@ -31,6 +32,8 @@ pub(crate) struct Stores {
     /// The connection to NATS, by which backends may send calls.
     #[cfg(feature = "cluster")]
     pub(crate) bus: Option<feedgate_nats::Bus>,
+    /// What is counted of the calls to their servers. Who starts takes it, and adds the numbers of the process.
+    pub(crate) registry: Registry,
     /// The embedded stores, if these are they, to be synced to disk at the end.
     pub(crate) embedded: Option<Embedded>,
 }
@@ -52,6 +55,7 @@ impl Stores {
             node: STANDALONE.to_owned(),
             #[cfg(feature = "cluster")]
             bus: None,
+            registry: metrics::registry(),
             embedded: Some(embedded),
         })
     }

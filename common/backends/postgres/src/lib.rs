@@ -68,6 +68,7 @@ use feedgate_common::around::{
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
+use feedgate_common::metrics::Registry;
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
@@ -124,6 +125,11 @@ impl PostgresArchive {
         let (items, news) = (SharedItems::start(pool.clone()), SharedNews::start(pool.clone()));
         let (lows, epochs) = (Lows::default(), Epochs::default());
         Ok(Self { pool, buckets, users, queue, telling, settings, rules, items, news, lows, epochs })
+    }
+
+    /// Registers what is counted of calls to the server, as `postgresql_calls` and `postgresql_call_seconds`.
+    pub fn register(&self, registry: &mut Registry) {
+        self.pool.register(registry);
     }
 
     async fn list(&self, list: List, user: UserNo, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {

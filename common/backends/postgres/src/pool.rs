@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
+use feedgate_common::labels;
+use feedgate_common::metrics::{Call, Calls, Registry};
 use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -63,6 +65,21 @@ macro_rules! work {
 }
 pub(crate) use work;
 
+/// What the calls to the server are counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    /// Waits for a connection, and makes one if none is idle.
+    Connection,
+    /// Reads with one statement or several.
+    Read,
+    /// Writes with one statement or several.
+    Write,
+    /// Tries to carry out a batch of operations of backends in one transaction.
+    Batch,
+}
+
+labels!(Verb, "call": Connection "connection", Read "read", Write "write", Batch "batch");
+
 /// The connections of this process to the server.
 pub(crate) struct Pool {
     options: PgConnectOptions,
@@ -72,6 +89,7 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
     /// Whether the server has refused a write because its disk is full, and has taken none since.
     full: AtomicBool,
+    calls: Calls<Verb>,
 }
 
 struct Idle {
@@ -87,7 +105,18 @@ impl Pool {
             permits: Semaphore::new(size as usize),
             idle: Mutex::default(),
             full: AtomicBool::new(false),
+            calls: Calls::default(),
         }
+    }
+
+    /// Registers what is counted of calls, as `postgresql_calls` and `postgresql_call_seconds`.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        self.calls.register("postgresql", registry);
+    }
+
+    /// Begins to count a call.
+    pub(crate) fn call(&self, verb: Verb) -> Call<'_, Verb> {
+        self.calls.begin(verb, || Instant::now().into_std())
     }
 
     /// Reads with one statement. If the connection is lost in the middle, `work` runs again on another one, so it must
@@ -106,7 +135,8 @@ impl Pool {
                 }
             }
         };
-        timeout(CALL, reading).await.unwrap_or_else(|_| Err(unanswered()))
+        let call = self.call(Verb::Read);
+        call.ended(timeout(CALL, reading).await.unwrap_or_else(|_| Err(unanswered())))
     }
 
     /// Reads with several statements over one snapshot. Else it behaves as [`Pool::read`] does.
@@ -137,7 +167,8 @@ impl Pool {
             let (mut lease, answer) = work(self.lease().await?).await;
             lease.judge(answer).map_err(in_doubt)
         };
-        timeout(CALL, writing).await.unwrap_or_else(|_| Err(no_reply()))
+        let call = self.call(Verb::Write);
+        call.ended(timeout(CALL, writing).await.unwrap_or_else(|_| Err(no_reply())))
     }
 
     /// Fails while the server's disk is full. It asks the server only if a write was refused for that reason before.
@@ -158,6 +189,11 @@ impl Pool {
 
     /// A connection that works, as far as that can be known. Waits at most for [`ACQUIRE`].
     pub(crate) async fn lease(&self) -> Result<Lease<'_>> {
+        let call = self.call(Verb::Connection);
+        call.ended(self.leased().await)
+    }
+
+    async fn leased(&self) -> Result<Lease<'_>> {
         let permit = timeout(ACQUIRE, self.permits.acquire()).await;
         let Ok(Ok(permit)) = permit else {
             return Err(StoreError::unavailable(format_args!(

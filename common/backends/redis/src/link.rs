@@ -17,12 +17,14 @@ mod script;
 mod server;
 mod single;
 mod slots;
+mod verb;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use feedgate_common::StoreError;
 use feedgate_common::error::Result;
+use feedgate_common::metrics::{Calls, Registry};
 use parking_lot::Mutex;
 use redis::{Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value, cmd};
 use tokio::time::Instant;
@@ -31,6 +33,7 @@ use breaker::Breaker;
 use cluster::Cluster;
 pub(crate) use script::Script;
 use single::Single;
+pub(crate) use verb::Verb;
 
 /// How long Redis may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +58,7 @@ pub struct Link {
     /// One for a single server; one for a share of the hash tags each in a cluster, so that a node that is down
     /// does not refuse calls to the others.
     breakers: Arc<[Mutex<Breaker>]>,
+    calls: Calls<Verb>,
 }
 
 #[derive(Clone)]
@@ -92,7 +96,13 @@ impl Link {
     }
 
     fn over(route: Route, timeouts: Timeouts, shares: usize) -> Self {
-        Self { route, timeouts, breakers: (0..shares).map(|_| Mutex::default()).collect() }
+        let breakers = (0..shares).map(|_| Mutex::default()).collect();
+        Self { route, timeouts, breakers, calls: Calls::default() }
+    }
+
+    /// Registers what is counted of the calls of this link and its clones, as `redis_calls` and `redis_call_seconds`.
+    pub fn register(&self, registry: &mut Registry) {
+        self.calls.register("redis", registry);
     }
 
     /// Whether one server may be away while others are there.
@@ -103,13 +113,13 @@ impl Link {
     /// Asks whether the server answers; in a cluster, whether any master does.
     pub(crate) async fn ping(&self) -> Result<()> {
         let ping = cmd("PING");
-        self.within(None, self.send(&ping, None)).await.map(drop)
+        self.within(Verb::Ping, None, self.send(&ping, None)).await.map(drop)
     }
 
     /// Sends one command and answers its reply; fails like any call of this link, within its timeout.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
         let key = key_of(command);
-        self.within(key, self.send(command, key)).await
+        self.within(Verb::Command, key, self.send(command, key)).await
     }
 
     /// A script by its hash; sent whole if the server does not know it, which then does.
@@ -119,7 +129,7 @@ impl Link {
         A: AsRef<[u8]> + Sync,
     {
         let key = keys.first().map(AsRef::as_ref);
-        self.within(key, async {
+        self.within(script.verb, key, async {
             match self.send(&script.by_hash(keys, arguments), key).await {
                 Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                     self.send(&script.whole(keys, arguments), key).await
@@ -154,7 +164,8 @@ impl Link {
                 Route::Cluster(cluster) => cluster.every(command).await,
             }
         });
-        asked.await.map_err(|_| silent(self.timeouts.call))?.map_err(failed)
+        let call = self.calls.begin(Verb::Command, now);
+        call.ended(asked.await.map_err(|_| silent(self.timeouts.call)).and_then(|answer| answer.map_err(failed)))
     }
 
     /// Of the server; in a cluster, of any master, for others may be away just now.
@@ -169,14 +180,19 @@ impl Link {
         &self.breakers[key.map_or(0, share) % self.breakers.len()]
     }
 
-    /// Bounds a call about `key`, and takes in what became of it.
-    async fn within<T>(&self, key: Option<&[u8]>, call: impl Future<Output = RedisResult<T>>) -> Result<T> {
+    /// Bounds and counts a call about `key`, and takes in what became of it.
+    async fn within<T>(&self, verb: Verb, key: Option<&[u8]>, work: impl Future<Output = RedisResult<T>>) -> Result<T> {
+        let call = self.calls.begin(verb, now);
+        call.ended(self.guarded(key, work).await)
+    }
+
+    async fn guarded<T>(&self, key: Option<&[u8]>, work: impl Future<Output = RedisResult<T>>) -> Result<T> {
         let breaker = self.breaker(key);
         breaker.lock().admit(Instant::now(), self.timeouts.call).map_err(|wait| {
             StoreError::unavailable(format_args!("Redis has failed several times; it is tried again in {wait:?}"))
         })?;
         let mut pending = Pending { link: self, key, since: Instant::now(), heard: false };
-        let answer = tokio::time::timeout(self.timeouts.call, call).await;
+        let answer = tokio::time::timeout(self.timeouts.call, work).await;
         pending.heard = true;
         let reached = matches!(&answer, Ok(Ok(_))) || matches!(&answer, Ok(Err(e)) if answered(e));
         match reached {
@@ -188,6 +204,10 @@ impl Link {
         }
         answer.map_err(|_| silent(self.timeouts.call))?.map_err(failed)
     }
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
 }
 
 /// A call that has no answer yet. Dropped with it: its caller waits no longer.

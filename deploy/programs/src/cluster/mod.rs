@@ -20,6 +20,7 @@ use anyhow::Context;
 use feedgate_common::Archive;
 use feedgate_common::announce::Outlet;
 use feedgate_common::archive::Epochs;
+use feedgate_common::metrics;
 use feedgate_gateway::Gateway;
 use feedgate_nats::{Bus, NatsDoorbell, NatsIntake, NatsJobs};
 use feedgate_postgres::PostgresArchive;
@@ -43,10 +44,13 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let archive = patience.until_there(&postgres, || PostgresArchive::connect(postgres.url.reveal(), options)).await?;
     // The Archive's number of buckets is fixed when it is made, and the other stores use the same number.
     let buckets = archive.buckets();
+    let mut registry = metrics::registry();
+    archive.register(&mut registry);
     let archive: Arc<dyn Archive> = Arc::new(archive);
     let epochs: Arc<dyn Epochs> = archive.clone();
 
     let link = patience.until_there(&redis, || Link::connect(redis.url.reveal(), Timeouts::default())).await?;
+    link.register(&mut registry);
     let inboxes = || RedisInboxes::open(link.clone(), epochs.clone(), buckets);
     let inboxes = Arc::new(patience.until_there(&redis, inboxes).await?);
     let sessions = Arc::new(RedisSessions::new(link, epochs, buckets, Spans::default()));
@@ -56,7 +60,7 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Stores> {
     let jobs = Arc::new(jobs);
     let outlet: Option<Arc<dyn Outlet>> = Some(jobs.clone());
     let doorbell = Arc::new(NatsDoorbell::open(bus.clone(), &node, sessions.clone()));
-    Ok(Stores { archive, inboxes, sessions, jobs, doorbell, outlet, node, bus: Some(bus), embedded: None })
+    Ok(Stores { archive, inboxes, sessions, jobs, doorbell, outlet, node, bus: Some(bus), registry, embedded: None })
 }
 
 /// Takes calls of backends from NATS, as the settings say, until the parts of this process stop.

@@ -42,7 +42,7 @@ use feedgate_common::{UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault;
-use crate::pool::{self, Lease, Pool};
+use crate::pool::{self, Lease, Pool, Verb};
 use crate::users::Users;
 use batch::Batch;
 pub(crate) use notify::follow;
@@ -73,7 +73,8 @@ async fn write(pool: &Pool, users: &Users, (settings, rules): (Settings, &Rules)
     let mut numbers = names::numbers(pool, users, asks).await?;
     for _ in 0..TRIES {
         let mut lease = pool.lease().await?;
-        match attempt(&mut lease, asks, &numbers, (settings, rules)).await? {
+        let call = pool.call(Verb::Batch);
+        match call.ended(attempt(&mut lease, asks, &numbers, (settings, rules)).await)? {
             Ok(answers) => return Ok(answers),
             Err(needs) => {
                 drop(lease);

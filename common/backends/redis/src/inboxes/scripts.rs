@@ -7,7 +7,7 @@ use feedgate_common::{Epoch, Progress, Watermarks};
 use redis::Value;
 
 use super::layout::progress_of;
-use crate::link::Script;
+use crate::link::{Script, Verb};
 
 /// What each does and takes stands in its file.
 #[derive(Debug)]
@@ -32,26 +32,27 @@ impl Scripts {
     /// `long`: the length of a list, header included, beyond which a log is to be cut.
     pub(super) fn new(long: usize) -> Self {
         let bucket = include_str!("scripts/bucket.lua");
-        let script = |flags: &str, text: &str| {
-            Script::new(format!(
+        let script = |verb: Verb, flags: &str, text: &str| {
+            let text = format!(
                 "#!lua{flags}\nlocal LONG, MARKS_MAX, NOTES_MAX = {long}, {MARKS_MAX}, {NOTES_MAX}\n{bucket}{text}"
-            ))
+            );
+            Script::new(verb, text)
         };
         Self {
-            advance: script("", include_str!("scripts/advance.lua")),
-            edges: script("", include_str!("scripts/edges.lua")),
-            take: script("", include_str!("scripts/take.lua")),
-            begin: script("", include_str!("scripts/begin.lua")),
-            finish: script("", include_str!("scripts/finish.lua")),
-            present: script(" flags=no-writes", include_str!("scripts/present.lua")),
-            trim: script(" flags=allow-oom", include_str!("scripts/trim.lua")),
-            discard: script(" flags=allow-oom", include_str!("scripts/discard.lua")),
-            read: script(" flags=no-writes", include_str!("scripts/read.lua")),
-            log: script(" flags=no-writes", include_str!("scripts/log.lua")),
-            stands: script(" flags=no-writes", include_str!("scripts/stands.lua")),
-            touch: Script::new(concat!("#!lua flags=allow-oom\n", include_str!("scripts/touch.lua"))),
-            progress: script(" flags=no-writes", include_str!("scripts/progress.lua")),
-            renew: Script::new(concat!("#!lua\n", include_str!("scripts/renew.lua"))),
+            advance: script(Verb::Advance, "", include_str!("scripts/advance.lua")),
+            edges: script(Verb::Edges, "", include_str!("scripts/edges.lua")),
+            take: script(Verb::Take, "", include_str!("scripts/take.lua")),
+            begin: script(Verb::Begin, "", include_str!("scripts/begin.lua")),
+            finish: script(Verb::Finish, "", include_str!("scripts/finish.lua")),
+            present: script(Verb::Present, " flags=no-writes", include_str!("scripts/present.lua")),
+            trim: script(Verb::Trim, " flags=allow-oom", include_str!("scripts/trim.lua")),
+            discard: script(Verb::Discard, " flags=allow-oom", include_str!("scripts/discard.lua")),
+            read: script(Verb::Read, " flags=no-writes", include_str!("scripts/read.lua")),
+            log: script(Verb::Log, " flags=no-writes", include_str!("scripts/log.lua")),
+            stands: script(Verb::Stands, " flags=no-writes", include_str!("scripts/stands.lua")),
+            touch: Script::new(Verb::Touch, concat!("#!lua flags=allow-oom\n", include_str!("scripts/touch.lua"))),
+            progress: script(Verb::Progress, " flags=no-writes", include_str!("scripts/progress.lua")),
+            renew: Script::new(Verb::Renew, concat!("#!lua\n", include_str!("scripts/renew.lua"))),
         }
     }
 }

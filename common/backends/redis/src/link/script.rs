@@ -2,20 +2,24 @@
 
 use redis::Cmd;
 
+use super::verb::Verb;
+
 /// A script. Those of one program are few and never change: the server keeps them until it restarts or is told to flush.
 #[derive(Debug)]
 pub(crate) struct Script {
+    /// As what its calls are counted.
+    pub(super) verb: Verb,
     code: String,
     hash: String,
 }
 
 impl Script {
-    /// The script with this text. If it begins with `#!lua`, a server that may not write refuses it before it has
+    /// The script with this text, whose calls are counted as `verb`. If it begins with `#!lua`, a server that may not write refuses it before it has
     /// begun, not half way.
-    pub(crate) fn new(code: impl Into<String>) -> Self {
+    pub(crate) fn new(verb: Verb, code: impl Into<String>) -> Self {
         let code = code.into();
         let hash = redis::Script::new(&code).get_hash().to_owned();
-        Self { code, hash }
+        Self { verb, code, hash }
     }
 
     pub(super) fn by_hash<K: AsRef<[u8]>, A: AsRef<[u8]>>(&self, keys: &[K], arguments: &[A]) -> Cmd {

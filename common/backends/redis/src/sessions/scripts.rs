@@ -9,18 +9,21 @@ use feedgate_common::sessions::{Claim, SessionInfo, Token};
 use feedgate_common::{Bucket, DeviceId, Epoch, FeedId, Millis, Position, UserNo};
 use redis::{FromRedisValue, Value};
 
-use crate::link::Script;
+use crate::link::{Script, Verb};
 
 /// With its flags, the server decides whether a script may run before it begins, not half way.
 macro_rules! script {
-    ($name:literal, $flags:literal) => {
-        Script::new(concat!(
-            "#!lua flags=",
-            $flags,
-            "\n",
-            include_str!("lua/pool.lua"),
-            include_str!(concat!("lua/", $name, ".lua"))
-        ))
+    ($verb:ident, $name:literal, $flags:literal) => {
+        Script::new(
+            Verb::$verb,
+            concat!(
+                "#!lua flags=",
+                $flags,
+                "\n",
+                include_str!("lua/pool.lua"),
+                include_str!(concat!("lua/", $name, ".lua"))
+            ),
+        )
     };
 }
 
@@ -41,15 +44,15 @@ pub(super) struct Scripts {
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            claim: script!("claim", ""),
-            confirm: script!("confirm", ""),
-            lease: script!("lease", "allow-oom"),
-            life: script!("life", "allow-oom"),
-            list: script!("list", "no-writes"),
-            release: script!("release", "allow-oom"),
-            revoke: script!("revoke", "allow-oom"),
-            save: script!("save", ""),
-            sweep: script!("sweep", "allow-oom"),
+            claim: script!(Claim, "claim", ""),
+            confirm: script!(Confirm, "confirm", ""),
+            lease: script!(Lease, "lease", "allow-oom"),
+            life: script!(Life, "life", "allow-oom"),
+            list: script!(List, "list", "no-writes"),
+            release: script!(Release, "release", "allow-oom"),
+            revoke: script!(Revoke, "revoke", "allow-oom"),
+            save: script!(Save, "save", ""),
+            sweep: script!(Sweep, "sweep", "allow-oom"),
         }
     }
 }
