@@ -180,12 +180,13 @@ impl Link {
         &self.breakers[key.map_or(0, share) % self.breakers.len()]
     }
 
-    /// Bounds and counts a call about `key`, and takes in what became of it.
+    /// Makes a call about `key`, and counts it as `verb`.
     async fn within<T>(&self, verb: Verb, key: Option<&[u8]>, work: impl Future<Output = RedisResult<T>>) -> Result<T> {
         let call = self.calls.begin(verb, now);
         call.ended(self.guarded(key, work).await)
     }
 
+    /// Makes a call if the breaker of `key` admits it, bounds its time, and tells the breaker what became of it.
     async fn guarded<T>(&self, key: Option<&[u8]>, work: impl Future<Output = RedisResult<T>>) -> Result<T> {
         let breaker = self.breaker(key);
         breaker.lock().admit(Instant::now(), self.timeouts.call).map_err(|wait| {
