@@ -88,6 +88,7 @@ export class Front extends Backend {
       front.proxy.start({ HOME: home, XDG_DATA_HOME: home });
       await front.proxy.settled(`${name} passes requests on`, () => front.asked("GET", "/v1/").then(({ statusCode }) => statusCode === 404, () => false));
     });
+    if (front.proxy.ended) throw new Error(front.proxy.log());
     t.after(() => front.#answers.forEach((answer) => answer.destroy()));
     front.socket = class extends WebSocket {
       constructor(url, protocols) {
