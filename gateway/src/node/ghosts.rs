@@ -111,13 +111,12 @@ mod tests {
 
     #[test]
     fn i18_who_finds_no_room_is_not_noted_and_who_is_noted_stays_until_the_pool_has_answered_long_enough() {
-        let ghosts = Ghosts::default();
+        let (ghosts, begun) = (Ghosts::default(), Instant::now());
         (0..=NOTED_MAX as u32).for_each(|user| ghosts.note(UserNo(user)));
         assert_eq!(ghosts.0.lock().len(), NOTED_MAX);
-        let now = Instant::now();
-        ghosts.looked_at(UserNo(0), now + SETTLED / 2);
+        ghosts.looked_at(UserNo(0), begun + SETTLED / 2);
         assert!(ghosts.0.lock().contains_key(&UserNo(0)));
-        ghosts.looked_at(UserNo(0), now + SETTLED);
+        ghosts.looked_at(UserNo(0), Instant::now() + SETTLED);
         assert!(!ghosts.0.lock().contains_key(&UserNo(0)));
     }
 }

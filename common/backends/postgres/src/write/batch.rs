@@ -214,13 +214,38 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// An id for an item that is made at `now`, without a look at those that were given before. If another item has drawn the
-/// same, the unique key of items refuses it.
-pub(super) fn drawn_id(now: Millis) -> ItemId {
-    let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
-    ItemId(by_clock + u64::from(chance() % (1 << (COUNT_BITS - 1))))
+/// Ids for the items that one transaction makes, without a look at those that were given before. They begin by chance and
+/// go on in order, so that no two of one transaction are the same. If another transaction has drawn one of them, a unique
+/// key refuses it, and the transaction starts over with other ids.
+pub(super) struct DrawnIds(u64);
+
+impl DrawnIds {
+    pub(super) fn begin() -> Self {
+        Self(chance().into())
+    }
+
+    /// The id of an item that is made at `now`.
+    pub(super) fn next(&mut self, now: Millis) -> ItemId {
+        let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
+        self.0 += 1;
+        ItemId(by_clock + self.0 % (1 << (COUNT_BITS - 1)))
+    }
 }
 
 fn chance() -> u32 {
     getrandom::u32().expect("the system has randomness")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_that_one_transaction_draws_within_a_millisecond_are_all_different() {
+        let mut ids = DrawnIds::begin();
+        let drawn: HashSet<ItemId> = (0..10_000).map(|_| ids.next(5)).collect();
+        assert_eq!(drawn.len(), 10_000);
+    }
 }

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - What is addressed to a reader changes only under the lock of its row in `readers`, here too.
-//! - A notification draws an id by chance, so the row of its author is not locked: who reacts to many items does not
+//! - Notifications draw ids by chance ([`DrawnIds`]), so the row of its author is not locked: who reacts to many items does not
 //!   wait.
 
 use feedgate_common::accept::{Ask, Refusal, Rows, Stop};
@@ -16,7 +16,7 @@ use feedgate_common::notify::{Notification, Rules};
 use feedgate_common::{InboxKey, Millis, UserNo};
 use sqlx::PgConnection;
 
-use super::batch::{self, Batch};
+use super::batch::{Batch, DrawnIds};
 use super::concerned::Concerned;
 use super::{Settings, load, store};
 use crate::fault;
@@ -32,10 +32,11 @@ pub(super) fn what_follows(
         return vec![];
     }
     let items = &batch.rows.items;
+    let mut ids = DrawnIds::begin();
     let author_of = |id| items.get(&id).and_then(Option::as_ref).map(|row| row.author);
     let follows = asks.iter().zip(answers).enumerate().filter_map(|(nth, (ask, answer))| {
         let follows = rules.of_write(ask.write(), answer.as_ref().ok()?, author_of)?;
-        Some((nth, asked(follows, ask.now())))
+        Some((nth, asked(follows, ask.now(), &mut ids)))
     });
     let follows: Vec<(usize, Ask)> = follows.collect();
     expect(&mut batch.rows, follows.iter().map(|(_, ask)| ask));
@@ -56,10 +57,10 @@ fn expect<'a>(rows: &mut Rows, asks: impl Iterator<Item = &'a Ask>) {
 }
 
 /// The write to be decided, with an id if it makes an item.
-fn asked(write: Write, now: Millis) -> Ask {
+fn asked(write: Write, now: Millis, ids: &mut DrawnIds) -> Ask {
     let write = match write {
         Write::Notify(told) => {
-            let publish = Publish { id: Some(batch::drawn_id(now)), ..told.publish };
+            let publish = Publish { id: Some(ids.next(now)), ..told.publish };
             Write::Notify(Box::new(Notification { publish, ..*told }))
         }
         write => write,
@@ -78,7 +79,8 @@ pub(crate) async fn follow(
     if writes.is_empty() {
         return Ok(vec![]);
     }
-    let asks: Vec<Ask> = writes.into_iter().map(|write| asked(write, now)).collect();
+    let mut ids = DrawnIds::begin();
+    let asks: Vec<Ask> = writes.into_iter().map(|write| asked(write, now, &mut ids)).collect();
     let concerned = Concerned::by(connection, &asks).await?;
     let mut batch = Batch::default();
     load::notifications(connection, &mut batch, &concerned).await?;
