@@ -23,29 +23,20 @@ impl Clock {
         let seconds = std::iter::repeat_n(1000, secs as usize);
         for step in std::iter::once(2).chain(seconds).chain([2]) {
             tokio::time::advance(Duration::from_millis(step)).await;
-            for _ in 0..100 {
-                tokio::task::yield_now().await;
-            }
-            // This thread rests until another has run, so that the threads of the stores run too.
-            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            settle().await;
         }
     }
+}
 
-    /// Moves the clock until `work` is done, and gives what it gives. For what comes by a look now and then: on a busy
-    /// machine a store answers one look too late, as the clock sees it, and only a later look succeeds.
-    ///
-    /// # Panics
-    /// If `work` is not done after an hour by this clock.
-    #[track_caller]
-    pub(crate) fn until<T>(&self, work: impl Future<Output = T>) -> impl Future<Output = T> {
-        let caller = std::panic::Location::caller();
-        async move {
-            tokio::select! {
-                biased;
-                done = work => done,
-                () = self.advance(3600) => panic!("{caller}: did not happen within an hour"),
-            }
+/// Lets the tasks of this runtime work, and the threads on which it reads stores. A call to a store may take two seconds of
+/// the clock. Without a rest, the clock would pass these before a thread of a busy machine had its turn.
+async fn settle() {
+    for _ in 0..10 {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
         }
+        // This thread sleeps until another thread of the runtime has run.
+        tokio::task::spawn_blocking(|| ()).await.unwrap();
     }
 }
 
