@@ -4,17 +4,14 @@
 //     const front = await Front.start(t, "haproxy", { config });     devices by TLS at front.websocket
 //     await front.publish("bob", { text: "hello" });                 backends past the proxy
 
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { request } from "node:https";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { Backend } from "./backend.js";
+import { folders } from "./nginx.js";
 import { freePort, onFreePorts } from "./port.js";
-import { Process, TOOLS } from "./process.js";
-import { Program } from "./program.js";
-import { WebSocket } from "./sdk.js";
-import { Authority } from "./tls.js";
+import { Process } from "./process.js";
+import { SplitServer } from "./split.js";
 
 const FILES = new URL("../../deploy/proxies/", import.meta.url);
 
@@ -28,7 +25,7 @@ const PROXIES = {
       ["server_name feed.example.com;", ""],
       ["/var/log/nginx/feedgate.log", join(home, "access.log")],
       // Where nginx keeps large bodies is compiled into it, and only root may write there.
-      ["http {", `http {\n${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `  ${name}_temp_path ${join(home, name)};\n`).join("")}`],
+      ["http {", `http {\n${folders(home)}`],
       // A test has fewer descriptors than a server.
       ["worker_rlimit_nofile 131072;", ""],
       ["worker_connections 65536;", "worker_connections 1024;"],
@@ -54,53 +51,35 @@ const PROXIES = {
 
 export const FRONTS = Object.keys(PROXIES);
 
-export class Front extends Backend {
+export class Front extends SplitServer {
   #answers = [];
 
   /** `config`: more settings of the server, as text of a TOML file. */
   static async start(t, name, { config = "" } = {}) {
-    const front = new Front();
-    const home = await mkdtemp(join(tmpdir(), `feedgate-${name}-`));
-    const inside = (file) => join(home, file);
-    const serves = [join(TOOLS, "bin", "feedgate"), "serve", "--data", inside("data"), "--config", inside("feedgate.toml"), "--listen", "0.0.0.0:0"];
-    front.server = new Program((address) => [...serves, "--admin-listen", address]);
-    const { file, command, replaced } = PROXIES[name];
-    front.proxy = new Process(command(inside(file), home));
-    t.after(async () => {
-      await Promise.all([front.proxy.kill(), front.server.kill()]);
-      await rm(home, { recursive: true, force: true });
-    });
-    await writeFile(inside("feedgate.toml"), config);
-    await front.server.serve("the server answers", () => front.isReady());
-    if (front.server.ended) throw new Error(front.server.log());
-    front.key = (await readFile(inside("data/secrets/api_key"), "utf8")).trim();
-    const devices = Number(new URL(/ws:\S+/.exec(front.server.lines(/ws:/).at(-1))[0]).port);
-
-    const authority = await Authority.make(home);
-    const { certificate, key } = await authority.certificate();
-    await Promise.all([writeFile(inside("tls.pem"), certificate), writeFile(inside("tls.key"), key), writeFile(inside("tls.pem.key"), key)]);
-    front.trusting = { host: "127.0.0.1", ca: authority.root };
-    const shipped = await readFile(new URL(file, FILES), "utf8");
-    await onFreePorts(async () => {
-      front.devices = await freePort();
-      const edits = [["127.0.0.1:8080", `127.0.0.1:${devices}`], ["/etc/feedgate/", `${home}/`], ...replaced({ port: front.devices, home })];
-      await writeFile(inside(file), edits.reduce(replace, shipped));
-      front.proxy.start({ HOME: home, XDG_DATA_HOME: home });
-      await front.proxy.settled(`${name} passes requests on`, () => front.asked("GET", "/v1/").then(({ statusCode }) => statusCode === 404, () => false));
-    });
-    if (front.proxy.ended) throw new Error(front.proxy.log());
-    t.after(() => front.#answers.forEach((answer) => answer.destroy()));
-    front.socket = class extends WebSocket {
-      constructor(url, protocols) {
-        super(url, protocols, front.trusting);
-      }
-    };
+    const front = await this.prepare(t);
+    await front.serve("0.0.0.0", config);
+    await front.renew();
+    // HAProxy looks for the key beside the certificate, under this name.
+    await front.put("tls.pem.key", await readFile(front.file("tls.key"), "utf8"));
+    await front.#pass(t, name, PROXIES[name]);
     return front;
   }
 
-  /** Where backends connect, past the proxy. */
-  get port() {
-    return this.server.port;
+  /** Starts the proxy, and waits until it passes requests on. */
+  async #pass(t, name, { file, command, replaced }) {
+    const { directory: home } = this;
+    const proxy = new Process(command(this.file(file), home));
+    this.processes.push(proxy);
+    t.after(() => this.#answers.forEach((answer) => answer.destroy()));
+    const shipped = await readFile(new URL(file, FILES), "utf8");
+    await onFreePorts(async () => {
+      this.devices = await freePort();
+      const edits = [["127.0.0.1:8080", `127.0.0.1:${this.opened.port}`], ["/etc/feedgate/", `${home}/`], ...replaced({ port: this.devices, home })];
+      await writeFile(this.file(file), edits.reduce(replace, shipped));
+      proxy.start({ HOME: home, XDG_DATA_HOME: home });
+      await proxy.settled(`${name} passes requests on`, () => this.asked("GET", "/v1/").then(({ statusCode }) => statusCode === 404, () => false));
+    });
+    if (proxy.ended) throw new Error(proxy.log());
   }
 
   /** A request of a device, through the proxy: the answer, whose `text` grows as it comes. `from`: the device's address. */

@@ -34,7 +34,6 @@ export class Nginx extends Backend {
 
 /** One process in the foreground, whose files are all in `directory`. */
 function configuration(directory, port, to) {
-  const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${directory}/${name};`);
   return `
 daemon off;
 master_process off;
@@ -42,11 +41,15 @@ pid ${directory}/pid;
 events {}
 http {
   access_log off;
-  ${folders.join("\n  ")}
-  server {
+${folders(directory)}  server {
     listen 127.0.0.1:${port};
     location / { proxy_pass http://127.0.0.1:${to}; }
   }
 }
 `;
+}
+
+/** Lines that let nginx keep large bodies in `directory`. The folders compiled into it are those of root. */
+export function folders(directory) {
+  return ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `  ${name}_temp_path ${directory}/${name};\n`).join("");
 }

@@ -1,12 +1,24 @@
 // What a process says at /metrics, as a parser reads it that is not ours (openmetrics.py).
 
 import { spawnSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { TOOLS } from "./process.js";
 
 const PARSER = fileURLToPath(new URL("openmetrics.py", import.meta.url));
+
+/** What the processes of a cluster alone count, by its name. */
+const OF_A_CLUSTER = /^feedgate_(postgresql|redis)_call/;
+
+/** What docs/metrics.md says that there is, as [name, type, labels]: `own` of one process, and `cluster`, more in a cluster. */
+export async function documented() {
+  const rows = (await readFile(new URL("../../docs/metrics.md", import.meta.url), "utf8")).split("\n").filter((line) => line.startsWith("| `feedgate_"));
+  const told = rows.map((row) => row.split("|").slice(1, 4).map((cell) => cell.replaceAll("`", "").trim())).sort();
+  const ofCluster = ([name]) => OF_A_CLUSTER.test(name);
+  return { own: told.filter((row) => !ofCluster(row)), cluster: told.filter(ofCluster) };
+}
 
 /** The numbers of one scrape. */
 export class Scrape {

@@ -1,6 +1,6 @@
 // What users, edges, posts and inboxes take in the real engines of a cluster, and how many calls a post costs.
 //
-//     ./dev journeys            once, which builds what this runs
+//     ./dev cluster             once, which brings and builds what this runs
 //     node tests/benches/sizes.mjs
 //
 // Sizes of PostgreSQL are those of tables with their indexes, right after they were filled. They have no bloat yet: a
@@ -9,7 +9,6 @@
 
 import { Cluster } from "../actors/cluster.js";
 import { Scrape } from "../actors/openmetrics.js";
-import { until } from "../actors/until.js";
 
 const READERS = 2000;
 const AUTHORS = 500;
@@ -94,6 +93,6 @@ async function sizes() {
   const database = new URL(cluster.urls.archive_url).pathname.slice(1);
   const postgres = Number(await cluster.postgres.psql(database, tables));
   const redis = Number(/used_memory:(\d+)/.exec(await cluster.redis.cli("INFO", "memory"))[1]);
-  const stats = await until("the inboxes are counted", () => cluster.call("GET", "/v1/stats"));
-  return { postgres, redis, entries: stats.inboxes.entries };
+  const { inboxes } = await cluster.call("GET", "/v1/stats");
+  return { postgres, redis, entries: inboxes.entries };
 }

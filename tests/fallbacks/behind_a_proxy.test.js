@@ -8,6 +8,7 @@ import { FRONTS, Front } from "../actors/front.js";
 import { Phone } from "../actors/phone.js";
 import { WebSocket } from "../actors/sdk.js";
 import { until } from "../actors/until.js";
+import { missesPosts } from "./away.js";
 
 /** The address of a device that is not the proxy's own. */
 const DEVICE = "127.0.0.2";
@@ -37,12 +38,7 @@ for (const name of FRONTS) {
     await phone.subscribed();
     await front.publish("bob", { text: "x".repeat(30_000) });
     await phone.shows("the post", (items) => items.length === 1);
-    await phone.sleep();
-    await front.publishMany("bob", 300);
-    await phone.wake();
-    await phone.shows("what it missed", (items) => items.length === 301);
-    assert.deepEqual([phone.recovered, phone.reloads], [true, 1]);
-    await phone.agrees();
+    await missesPosts(phone, front);
   });
 
   test(`${name} passes on what a stream holds as soon as it comes`, async (t) => {

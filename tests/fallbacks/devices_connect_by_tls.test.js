@@ -9,6 +9,7 @@ import { connect } from "node:tls";
 import { Phone } from "../actors/phone.js";
 import { TlsServer } from "../actors/tls.js";
 import { until } from "../actors/until.js";
+import { missesPosts } from "./away.js";
 
 /** Does a handshake and ends it; gives the session's version and the certificate that the server showed. */
 function handshake(server) {
@@ -34,12 +35,7 @@ for (const version of ["TLSv1.2", "TLSv1.3"]) {
     await phone.shows("all of them, of which one takes two records", (items) => items.length === 301);
     assert.equal(phone.pushes, 301);
 
-    await phone.sleep();
-    await server.publishMany("bob", 300, 301);
-    await phone.wake();
-    await phone.shows("what it missed", (items) => items.length === 601);
-    assert.deepEqual([phone.recovered, phone.reloads], [true, 1]);
-    await phone.agrees();
+    await missesPosts(phone, server);
   });
 }
 

@@ -5,15 +5,12 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { Scrape } from "../actors/openmetrics.js";
+import { Scrape, documented } from "../actors/openmetrics.js";
 import { Phone } from "../actors/phone.js";
 import { TOOLS } from "../actors/process.js";
 import { Server } from "../actors/server.js";
 import { TRANSPORT } from "../actors/transport.js";
 import { until } from "../actors/until.js";
-
-/** What docs/metrics.md has for the processes of a cluster alone. */
-const CALLS_OF_A_CLUSTER = /^feedgate_(postgresql|redis)_call/;
 
 const file = (path) => readFile(new URL(`../../${path}`, import.meta.url), "utf8");
 
@@ -95,11 +92,10 @@ test("who may not read does not see the numbers", async (t) => {
 test("the table, the rules and the board name metrics that there are", async (t) => {
   const server = await Server.start(t);
   const metrics = (await Scrape.of(server.url, server.key)).metrics;
-  const rows = (await file("docs/metrics.md")).split("\n").filter((line) => line.startsWith("| `feedgate_"));
-  const told = rows.map((row) => row.split("|").slice(1, 4).map((cell) => cell.replaceAll("`", "").trim()));
-  assert.deepEqual(told.filter(([name]) => !CALLS_OF_A_CLUSTER.test(name)).sort(), metrics.sort());
+  const { own, cluster } = await documented();
+  assert.deepEqual(own, metrics.sort());
 
-  const names = new Set(told.map(([name]) => name));
+  const names = new Set([...own, ...cluster].map(([name]) => name));
   for (const path of ["deploy/prometheus/alerts.yml", "deploy/prometheus/dashboard.json"]) {
     const asked = (await file(path)).match(/feedgate_[a-z0-9_]+/g).map((name) => name.replace(/_(bucket|sum|count)$/, ""));
     assert.ok(asked.length > 5, path);

@@ -74,7 +74,7 @@ pub(crate) enum Verb {
     Read,
     /// Writes with one statement or several.
     Write,
-    /// Tries to carry out a batch of operations of backends in one transaction.
+    /// Tries to carry out a batch of operations of backends in one transaction, on a connection that it has.
     Batch,
 }
 
@@ -193,6 +193,7 @@ impl Pool {
         call.ended(self.leased().await)
     }
 
+    /// As [`Pool::lease`], but not counted.
     async fn leased(&self) -> Result<Lease<'_>> {
         let permit = timeout(ACQUIRE, self.permits.acquire()).await;
         let Ok(Ok(permit)) = permit else {

@@ -194,13 +194,12 @@ impl<'a> Batch<'a> {
     /// milliseconds, then 22 bits of chance and count. If two authors draw the same id, the unique key of items refuses
     /// the second, which draws again.
     fn offer_id(&mut self, author: UserNo, now: Millis) -> Result<(), Stop> {
-        let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
+        let by_clock = first_id(now);
         let last = self.last_given.entry(author).or_default();
         let id = loop {
             let id = match *last {
                 Some(last) if last.0 >= by_clock => last.0.checked_add(1 + u64::from(chance() % 64)),
-                // Chance fills only the lower half of the millisecond. The upper half is for the ids that follow.
-                _ => Some(by_clock + u64::from(chance() % (1 << (COUNT_BITS - 1)))),
+                _ => Some(by_clock + u64::from(chance()) % BY_CHANCE),
             };
             let id = ItemId(id.ok_or_else(|| Stop::Failed(StoreError::unavailable("no item id is left")))?);
             *last = Some(id);
@@ -214,9 +213,17 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Ids for the items that one transaction makes, without a look at those that were given before. They begin by chance and
-/// go on in order, so that no two of one transaction are the same. If another transaction has drawn one of them, a unique
-/// key refuses it, and the transaction starts over with other ids.
+/// Chance fills only the lower half of a millisecond's ids. The upper half is for those that are given in order.
+const BY_CHANCE: u64 = 1 << (COUNT_BITS - 1);
+
+/// The least id of an item that is made at `now`.
+fn first_id(now: Millis) -> u64 {
+    now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS
+}
+
+/// Ids for items that one transaction makes, without a look at those that were given before. They begin by chance and go
+/// on in order, so two items of one transaction have the same only if it makes more than [`BY_CHANCE`]. If another
+/// transaction has drawn one of them, a unique key refuses it, and the transaction starts over with other ids.
 pub(super) struct DrawnIds(u64);
 
 impl DrawnIds {
@@ -226,9 +233,8 @@ impl DrawnIds {
 
     /// The id of an item that is made at `now`.
     pub(super) fn next(&mut self, now: Millis) -> ItemId {
-        let by_clock = now.max(0).cast_unsigned().min((1 << 42) - 1) << COUNT_BITS;
         self.0 += 1;
-        ItemId(by_clock + self.0 % (1 << (COUNT_BITS - 1)))
+        ItemId(first_id(now) + self.0 % BY_CHANCE)
     }
 }
 

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - What is addressed to a reader changes only under the lock of its row in `readers`, here too.
-//! - Notifications draw ids by chance ([`DrawnIds`]), so the row of its author is not locked: who reacts to many items does not
-//!   wait.
+//! - Notifications draw their ids by chance ([`DrawnIds`]), so the rows of their authors are not locked: who reacts to
+//!   many items does not wait.
 
 use feedgate_common::accept::{Ask, Refusal, Rows, Stop};
 use feedgate_common::archive::{Publish, Write, Written};

@@ -14,8 +14,8 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The script with this text, whose calls are counted as `verb`. If it begins with `#!lua`, a server that may not write refuses it before it has
-    /// begun, not half way.
+    /// The script with this text, whose calls are counted as `verb`. If it begins with `#!lua`, a server that may not
+    /// write refuses it before it has begun, not half way.
     pub(crate) fn new(verb: Verb, code: impl Into<String>) -> Self {
         let code = code.into();
         let hash = redis::Script::new(&code).get_hash().to_owned();
