@@ -40,8 +40,8 @@ pub enum Op {
 
 from_u8!(Op { Add, Update, Delete, Forget });
 
-/// The way of a record to its readers. An `add` gets it once and for all. Updates and deletes of the item have the same
-/// route, so that they come after the add.
+/// The way of a record to its readers. An item gets it once and for all, with its first `add`. All later records of the
+/// item have the same route, so that they come after the add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
@@ -124,7 +124,7 @@ pub struct Record {
     pub route: Route,
     /// The feed of each reader to which it goes; an update or a delete goes where its `add` went.
     pub feed: FeedId,
-    /// The item that has changed, with the rank of its `add`.
+    /// The item that has changed, with the rank of its newest `add`.
     pub key: DisplayKey,
 }
 

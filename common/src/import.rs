@@ -11,7 +11,7 @@
 use crate::archive::Publish;
 use crate::change::Class;
 use crate::graph::Shield;
-use crate::{ItemId, Millis, UserId};
+use crate::{ItemId, Millis, OutboxSeq, UserId};
 
 /// One line of an import.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +69,14 @@ pub enum Import {
         /// The class of the author.
         class: Class,
     },
+}
+
+/// The id under which an export tells of an add that `item` had before it moved to another rank with the record `by`. It
+/// is told of as a deleted item: it counts among the newest items for whoever followed while it stood there.
+pub fn id_before_move(item: ItemId, by: OutboxSeq) -> ItemId {
+    use sha2::{Digest, Sha256};
+    let hash = Sha256::digest(format!("feedgate:moved:{item}:{by}"));
+    ItemId(hash[..8].iter().fold(0, |id, byte| id << 8 | u64::from(*byte)))
 }
 
 /// A place in an author's outbox.

@@ -1,5 +1,7 @@
 //! Items as they were published and as readers get them.
 
+use std::sync::Arc;
+
 use compact_str::CompactString;
 use serde::Serialize;
 
@@ -33,7 +35,7 @@ pub struct Item {
     /// Whether it is addressed to named readers, and not to the followers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
-    /// The version: 1 at first, one more with each edit.
+    /// The version: 1 at first, one more with each new body or rank.
     pub version: u32,
     /// The sequence number of its `add` in the author's outbox; 0 if it is direct.
     #[serde(skip)]
@@ -44,5 +46,11 @@ impl Item {
     /// The place of the item in display order.
     pub fn key(&self) -> DisplayKey {
         DisplayKey { rank: self.rank, item: self.id }
+    }
+
+    /// The item with the rank that a log, or a window of one, gives it. The Archive may know a later rank already: then
+    /// a delete and an add will come, which move the item.
+    pub fn at(self: Arc<Self>, key: DisplayKey) -> Arc<Self> {
+        if self.rank == key.rank { self } else { Arc::new(Self { rank: key.rank, ..(*self).clone() }) }
     }
 }

@@ -28,8 +28,8 @@ use crate::{Cut, Generation, OutboxSeq, Progress, PullSeq, Record, UserNo};
 /// - From there up to `edge.from`: all adds. There are none unless the follow was imported.
 /// - After `edge.from`: the adds that `reached` accepts.
 ///
-/// Adds that any record of `outbox` deletes are left out at the end, so that a deleted item counts among the newest
-/// only if it was deleted after the follow.
+/// Adds that a later record of `outbox` deletes are left out at the end, so that a deleted item counts among the newest
+/// only if it was deleted after the follow. An item whose rank has changed has an add for each rank that it had.
 pub fn shown(
     outbox: &[Record],
     (edge, past): (Edge, OutboxSeq),
@@ -41,7 +41,8 @@ pub fn shown(
     }
     let adds = || outbox.iter().filter(|record| record.op == Op::Add);
     let deleted = |add: &Record, upto| {
-        outbox.iter().any(|other| other.op == Op::Delete && other.key.item == add.key.item && other.seq <= upto)
+        let mut later = outbox.iter().filter(|other| other.seq > add.seq && other.seq <= upto);
+        later.any(|other| other.op == Op::Delete && other.key.item == add.key.item)
     };
     let before: Vec<&Record> = adds().filter(|add| add.seq <= past && !deleted(add, past)).collect();
     let newest = &before[before.len().saturating_sub(backfill_of(edge.generation, backfill))..];
@@ -111,6 +112,15 @@ mod tests {
         assert_eq!(seqs(&outbox, edge(0), 9), [1, 6, 8]);
         assert_eq!(seqs(&outbox, Edge { on: false, ..edge(5) }, 9), [0; 0]);
         assert_eq!(seqs(&outbox, Edge { generation: 0, ..edge(5) }, 9), [6, 8], "who never followed gets no past");
+    }
+
+    #[test]
+    fn s11_an_item_that_moves_gives_way_to_itself() {
+        use Op::{Add, Delete};
+        let outbox = outbox(&[(Add, 1), (Add, 2), (Add, 3), (Delete, 3), (Add, 3), (Delete, 1), (Add, 1)]);
+        let edge = |from| Edge { on: true, generation: 1, from };
+        assert_eq!(seqs(&outbox, edge(3), 2), [2, 5, 7], "3 was of the newest two then, and 1 comes by its move");
+        assert_eq!(seqs(&outbox, edge(7), 2), [5, 7]);
     }
 
     #[test]

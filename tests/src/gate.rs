@@ -36,7 +36,7 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq,
-    Position, Progress, PullSeq, Seen, UserId, UserNo, Watermarks,
+    Position, Progress, PullSeq, Record, Seen, UserId, UserNo, Watermarks,
 };
 use futures_util::stream::BoxStream;
 
@@ -563,6 +563,10 @@ impl Transfer for Gated<dyn Archive> {
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
         self.gate.wait().await;
         self.store.direct_items(after, limit).await
+    }
+    async fn moves(&self, author: UserNo, records: &[Record]) -> Result<Vec<Option<OutboxSeq>>> {
+        self.gate.wait().await;
+        self.store.moves(author, records).await
     }
 
     fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>> {

@@ -150,6 +150,10 @@ impl Town {
             match self.rng.random_range(0..10) {
                 0 => ops.push(Op::Delete(self.rng.random_range(1..=self.items))),
                 1 => ops.push(Op::Edit(self.rng.random_range(1..=self.items))),
+                2 => {
+                    let (item, rank) = (self.rng.random_range(1..=self.items), self.rng.random_range(0..100));
+                    ops.push(Op::Move(item, NOW + rank));
+                }
                 _ => {}
             }
         }

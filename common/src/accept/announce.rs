@@ -14,7 +14,7 @@ use crate::{Millis, UserNo};
 
 /// What is to be stored beside the changes of `plan`, which was made of `ask`, in the same transaction.
 pub fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
-    if plan.history || !plan.answer.is_fresh() {
+    if plan.history || !plan.answer.is_fresh() || plan.changes.is_empty() {
         return None;
     }
     match (ask.write(), &plan.answer) {

@@ -41,6 +41,11 @@ impl Rows {
                     row.version = *version;
                 }
             }
+            Change::Move { id, item, .. } => {
+                self.items.insert(*id, Some(item.clone()));
+                // The record that deletes its newest add: none does yet.
+                self.ended.entry(*id).and_modify(|by| *by = None);
+            }
             Change::End { id, by } => {
                 if let Some(Some(row)) = self.items.get_mut(id) {
                     row.living = false;

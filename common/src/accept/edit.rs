@@ -1,24 +1,56 @@
 //! Edits and deletes of items. Each is a record that follows the item's `add`, by the same route and to the same feed.
+//!
+//! ```text
+//!   body   ──▶ an update
+//!   rank   ──▶ a delete at the old rank, and then an add at the new one, with the body as it is now
+//!   delete ──▶ a delete
+//! ```
 
 use super::Decision;
 use super::plan::{Change, Draft};
-use super::publish::VERSION_MAX;
+use super::publish::{VERSION_MAX, goes_aside};
+use super::rows::{Door, ItemRow};
 use crate::archive::{Refused, Written};
-use crate::{Body, ItemId, Op};
+use crate::{Body, DisplayKey, ItemId, Op, Record};
 
 /// Decides what becomes of a [`Write::Edit`](crate::archive::Write::Edit).
 pub(super) fn edit<'a>(
     draft: &mut Draft<'_, 'a>,
     id: ItemId,
-    body: &'a Body,
+    (body, rank): (Option<&'a Body>, Option<i64>),
     if_version: Option<u32>,
 ) -> Decision<Written> {
     let row = draft.rows.item(id)?.filter(|row| row.living).ok_or(Refused::NoSuchItem(id))?;
     same_version(id, row.version, if_version)?;
+    let edited = |version| Written::Edited { author: row.author, version, readers: row.door.readers().to_vec() };
+    let rank = rank.filter(|rank| *rank != row.rank);
+    if body.is_none() && rank.is_none() {
+        return Ok(edited(row.version));
+    }
     let version = row.version.saturating_add(1).min(VERSION_MAX);
-    draft.changes.push(Change::Edit { id, version, body });
-    draft.follow_up(id, row, Op::Update)?;
-    Ok(Written::Edited { author: row.author, version, readers: row.door.readers().to_vec() })
+    draft.changes.extend(body.map(|body| Change::Edit { id, version, body }));
+    match rank {
+        Some(rank) => move_to(draft, (id, row), rank, version)?,
+        None => _ = draft.follow_up(id, row, Op::Update)?,
+    }
+    Ok(edited(version))
+}
+
+/// Moves an item to another rank: its add is deleted, and it gets a new one by the same route.
+fn move_to<'r>(draft: &mut Draft<'r, '_>, (id, row): (ItemId, &'r ItemRow), rank: i64, version: u32) -> Decision<()> {
+    let (key, author, feed) = (DisplayKey { rank, item: id }, row.author, row.feed);
+    let by = draft.follow_up(id, row, Op::Delete)?;
+    let seq = by.map_or(0, |by| by + 1);
+    draft.changes.push(Change::Move { id, item: ItemRow { rank, version, seq, ..row.clone() }, by });
+    match &row.door {
+        Door::Outbox(route) => {
+            let aside = goes_aside(&draft.rows.author(author)?, key, draft.now);
+            let record = Record { seq, op: Op::Add, route: *route, feed, key };
+            draft.changes.push(Change::Append { author, record, aside });
+            Ok(())
+        }
+        Door::Direct(readers) => draft.address(readers.clone(), Op::Add, (author, feed), key),
+    }
 }
 
 /// Decides what becomes of a [`Write::Delete`](crate::archive::Write::Delete).

@@ -47,7 +47,7 @@ impl Ask {
     /// About how many bytes of memory the write takes.
     pub fn bytes(&self) -> usize {
         let body = match &self.write {
-            Write::Edit { body, .. } => body.get().len(),
+            Write::Edit { body, .. } => body.as_ref().map_or(0, |body| body.get().len()),
             write => published(write).map_or(0, |publish| publish.body.get().len() + named(&publish.audience)),
         };
         size_of::<Self>() + body
@@ -142,6 +142,15 @@ pub enum Change<'a> {
         version: u32,
         /// The new body of the item.
         body: &'a Body,
+    },
+    /// Moves a living item to another rank. A record deletes its add, and its new add follows.
+    Move {
+        /// The item to move.
+        id: ItemId,
+        /// Its row after the change, with the place of its new add.
+        item: ItemRow,
+        /// The sequence number of the record that deletes its add; `None` if it is addressed to readers.
+        by: Option<OutboxSeq>,
     },
     /// Marks an item as deleted, if it was not, and its add as ended by a record.
     End {

@@ -9,8 +9,9 @@
 //!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
-//! No part of an answer changes with edits or a delete, so the first answer can be given again from what is stored. The
-//! delete of an item frees its foreign id, but neither its id nor its idempotency key.
+//! No part of an answer changes with edits or a delete, so the first answer can be given again from what is stored. Only
+//! a change of the rank gives the item another place in the outbox, which is then in the answer. The delete of an item
+//! frees its foreign id, but neither its id nor its idempotency key.
 
 use std::collections::BTreeSet;
 
@@ -152,7 +153,7 @@ fn to_followers(
 
 /// Whether an add goes onto the track aside: it is not newer than the last one in step, or its rank is later than the
 /// clock, as that of a pinned item. In step, such a rank would send all later adds aside.
-fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bool {
+pub(super) fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bool {
     let is_a_time = key.rank <= now.saturating_add(AHEAD_MS);
     !(is_a_time && author.last_in_step.is_none_or(|last| key > last))
 }

@@ -6,7 +6,7 @@ use futures_util::stream::BoxStream;
 use super::{Graph, Items, Names, Outboxes};
 use crate::error::Result;
 use crate::graph::Shields;
-use crate::{Generation, ItemId, Millis, OutboxSeq, UserId, UserNo};
+use crate::{Generation, ItemId, Millis, OutboxSeq, Record, UserId, UserNo};
 
 /// What is stored of one edge, for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,11 @@ pub trait Transfer: Names + Items + Outboxes + Graph {
     /// The living direct items after `after` by id, at most `limit`, each with the readers whom it has reached; some
     /// have reached nobody.
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>>;
+
+    /// For each of these records of `author`, in the same order: the record with which its item has moved to another
+    /// rank. An add has moved with the delete that ended it, and that delete has moved with itself. `None` for the
+    /// newest add of an item, for the delete that ended the item, and for updates.
+    async fn moves(&self, author: UserNo, records: &[Record]) -> Result<Vec<Option<OutboxSeq>>>;
 
     /// All that is stored at the moment of this call, as pieces of bytes from which the same home makes a store again.
     /// Writes go on meanwhile and are not in it. A piece is read when it is asked for and takes less than a MiB, unless

@@ -111,12 +111,14 @@ impl Publish {
 pub enum Write {
     /// Publishes a new item.
     Publish(Publish),
-    /// Gives an item a new body and the next version.
+    /// Gives an item a new body, a new rank, or both, and the next version. The rank that it has already changes nothing.
     Edit {
         /// The item to change.
         item: ItemId,
-        /// The new body of the item.
-        body: Body,
+        /// The new body of the item; `None` keeps it.
+        body: Option<Body>,
+        /// The new rank of the item; `None` keeps it.
+        rank: Option<i64>,
         /// If `Some`, the item must have this version, else the edit is refused.
         if_version: Option<u32>,
     },

@@ -15,12 +15,12 @@ use crate::{Entry, FeedId, Item, ItemId, Op, UserId, UserNo};
 pub enum Change {
     /// An item appears in the feed.
     Add {
-        /// As it is now, which may be a later version than was published.
+        /// As it is now, which may be a later version than was published; with the rank of this change.
         item: Arc<Item>,
     },
     /// An item has a new version.
     Update {
-        /// As it is now.
+        /// As it is now, with the rank of this change.
         item: Arc<Item>,
     },
     /// An item is gone; unknown to the device is fine.
@@ -59,8 +59,8 @@ impl Changes {
         for entry in entries {
             let item_id = entry.key.item;
             changes.push(match (entry.op, items.get(&item_id)) {
-                (Op::Add, Some(item)) => Change::Add { item: item.clone() },
-                (Op::Update, Some(item)) => Change::Update { item: item.clone() },
+                (Op::Add, Some(item)) => Change::Add { item: item.clone().at(entry.key) },
+                (Op::Update, Some(item)) => Change::Update { item: item.clone().at(entry.key) },
                 (Op::Add | Op::Update | Op::Delete, _) => Change::Delete { item_id },
                 (Op::Forget, _) => match names.next() {
                     Some(author) => Change::Forget { author },

@@ -105,11 +105,12 @@ impl Pages {
         }
     }
 
-    /// The items behind `keys` that still live and are not too old.
+    /// The items behind `keys` that still live and are not too old, each at the place that its key says.
     async fn shown(&self, feed: FeedId, keys: &[DisplayKey]) -> Result<impl Iterator<Item = Arc<Item>>> {
         let feeds = &self.changes.feeds;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
-        Ok(feeds.archive.items(&ids).await?.into_iter().flatten().filter(feeds.shown_in(feed)))
+        let found = feeds.archive.items(&ids).await?.into_iter().zip(keys);
+        Ok(found.filter_map(|(item, key)| Some(item?.at(*key))).filter(feeds.shown_in(feed)))
     }
 }
 

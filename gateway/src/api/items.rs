@@ -114,7 +114,7 @@ pub(super) async fn by_ids(
     Ok(permit.answer(&Items { items, missing, next, people }))
 }
 
-/// Answers `PATCH /v1/items/{id}` with `{"body":…}`.
+/// Answers `PATCH /v1/items/{id}` with `{"body":…}`, `{"rank":…}` or both.
 pub(super) async fn edit(
     PublishKey(caller): PublishKey,
     State(archive): State<Arc<dyn Archive>>,
@@ -125,10 +125,16 @@ pub(super) async fn edit(
     payload: Payload<ONE>,
 ) -> Result<Response, Problem> {
     let if_version = if_match(&headers)?;
-    let body = publish::body(&payload.fields(&["body"])?)?;
+    let fields = payload.fields(&["body", "rank"])?;
+    let rank = fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?;
+    let body = fields.get("body").map(|_| publish::body(&fields)).transpose()?;
+    if body.is_none() && rank.is_none() {
+        let detail = "field \"body\" is missing; give \"body\", \"rank\" or both";
+        return Err(Problem::at_pointer("/body".to_owned(), detail.to_owned()));
+    }
     let permit = caller.permit(most(1, ANSWER_BYTES)).await?;
     let item = resolve(&*archive, &which).await?;
-    write(&writer, &which, Write::Edit { item, body, if_version }).await?;
+    write(&writer, &which, Write::Edit { item, body, rank, if_version }).await?;
     let now = archive.items(&[item]).await?.into_iter().flatten().next();
     let item = now.ok_or_else(|| missing(&which))?;
     Ok((etag(&item), permit.answer(&item)).into_response())

@@ -71,7 +71,8 @@ async fn living(
         let asked = stretch.wants();
         let keys = archive.profile(author, feed, before, asked).await?;
         let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
-        stretch.extend(archive.items(&ids).await?.into_iter().flatten());
+        let found = archive.items(&ids).await?.into_iter().zip(&keys);
+        stretch.extend(found.filter_map(|(item, key)| Some(item?.at(*key))));
         if keys.len() < asked || stretch.is_cut() {
             return Ok(stretch);
         }

@@ -16,8 +16,8 @@ use crate::protocol::one_line::one_line;
 /// The most bytes of JSON that are kept.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What a change is kept by. An item's `add` has one place in one outbox only, so an id that is used again after a
-/// delete has another key. A direct item is in no outbox and has few readers: it is not kept.
+/// What a change is kept by. An `add` has one place in one outbox only, so an id that is used again after a
+/// delete has another key. A change from before a move of its item shows the rank that the item had then. A direct item is in no outbox and has few readers: it is not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     add: bool,
@@ -25,6 +25,7 @@ struct Key {
     version: u32,
     author: UserNo,
     outbox_seq: OutboxSeq,
+    rank: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -67,7 +68,8 @@ impl Bodies {
 
 impl Key {
     fn of(add: bool, item: &Item) -> Self {
-        Self { add, item: item.id, version: item.version, author: item.author_no, outbox_seq: item.outbox_seq }
+        let Item { id, version, author_no, outbox_seq, rank, .. } = *item;
+        Self { add, item: id, version, author: author_no, outbox_seq, rank }
     }
 }
 
@@ -84,6 +86,10 @@ mod tests {
     use super::*;
 
     fn item(version: u32, outbox_seq: u64) -> Change {
+        ranked(version, outbox_seq, 10)
+    }
+
+    fn ranked(version: u32, outbox_seq: u64, rank: i64) -> Change {
         Change::Add {
             item: Arc::new(Item {
                 id: ItemId(5),
@@ -94,7 +100,7 @@ mod tests {
                 repost_of: None,
                 body: Body::parse(format!("{{\"v\": {version}}}")).unwrap(),
                 published_at: 10,
-                rank: 10,
+                rank,
                 direct: false,
                 version,
                 outbox_seq,
@@ -107,7 +113,7 @@ mod tests {
         let bodies = Bodies::new();
         let text = |change: &Change| bodies.with(change, |json| String::from_utf8(json.to_vec()).unwrap());
         insta::assert_snapshot!(text(&item(1, 1)), @r#"{"op":"add","item":{"id":"5","author":"ann","body":{"v": 1},"published_at":10,"rank":10,"version":1}}"#);
-        for change in [item(1, 1), item(2, 1), item(1, 9), Change::Delete { item_id: ItemId(5) }] {
+        for change in [item(1, 1), item(2, 1), item(1, 9), ranked(1, 9, 11), Change::Delete { item_id: ItemId(5) }] {
             assert_eq!(text(&change), serde_json::to_string(&change).unwrap());
         }
     }

@@ -104,6 +104,30 @@ async fn an_edit_makes_a_version_that_if_match_compares() {
 }
 
 #[tokio::test]
+async fn s11_a_rank_moves_an_item_and_is_a_version() {
+    let (server, _dir) = Server::start().await;
+    let [low, high] = [server.publish("ann", "low").await, server.publish("ann", "high").await];
+    let path = format!("/v1/items/{low}");
+    let order = async || {
+        let page = server.get("/v1/users/ann/outbox").await.expect(200).json;
+        let ids = page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(order().await, [high.clone(), low.clone()]);
+    let top = 9_007_199_254_740_991_i64;
+    let moved = server.call(&format!("PATCH {path}"), Some(&json!({ "rank": top }).to_string())).await.expect(200);
+    assert_eq!((moved.header("etag"), &moved.json["rank"], &moved.json["body"]), ("\"2\"", &json!(top), &json!("low")));
+    assert_eq!(order().await, [low.clone(), high.clone()]);
+    let same = server.call(&format!("PATCH {path}"), Some(&json!({ "rank": top }).to_string())).await.expect(200);
+    assert_eq!(same.json, moved.json, "the rank that it has is no new version");
+    let both = json!({"rank": -1, "body": "lower"}).to_string();
+    let moved = server.call(&format!("PATCH {path}"), Some(&both)).await.expect(200).json;
+    assert_eq!((&moved["version"], &moved["rank"], &moved["body"]), (&json!(3), &json!(-1), &json!("lower")));
+    assert_eq!(order().await, [high, low]);
+    server.close().await;
+}
+
+#[tokio::test]
 async fn a_batch_answers_each_operation_in_its_place() {
     let (server, _dir) = Server::start().await;
     let ops = json!({"ops": [

@@ -77,6 +77,56 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
     to.close().await;
 }
 
+/// Each add that an item had counts among the newest for whoever followed while it stood there.
+#[tokio::test]
+async fn s11_feeds_of_items_that_moved_are_the_same_in_a_store_that_takes_them_in() {
+    let ((from, _dir), (to, _other_dir)) = (Server::start().await, Server::start().await);
+    for nth in 0..104 {
+        let item = json!({"author": "ann", "body": nth, "id": (nth + 1).to_string(), "rank": nth});
+        from.post("/v1/items", item).await.expect(201);
+    }
+    let rank = async |id: i32, rank: i64| {
+        from.call(&format!("PATCH /v1/items/{id}"), Some(&json!({ "rank": rank }).to_string())).await.expect(200);
+    };
+    from.follow("bob", "ann").await;
+    // Each was among the newest hundred when bob followed, and leaves its place there, one of them twice.
+    rank(104, -5).await;
+    rank(103, 500).await;
+    rank(103, 102).await;
+    rank(103, 501).await;
+    from.follow("cat", "ann").await;
+    // This one was too old for bob.
+    rank(1, 600).await;
+    rank(102, 700).await;
+    from.call("DELETE /v1/items/102", None).await.expect(204);
+    from.follow("dan", "ann").await;
+
+    let lines = exported(&from).await;
+    let report = to.call("POST /v1/import", Some(&lines.join("\n"))).await.expect(200).text;
+    assert!(report.ends_with("\"unchanged\":0,\"refused\":0}\n"), "{report}");
+    let mut pages = vec![];
+    for server in [&from, &to] {
+        server.settled().await;
+        for user in ["bob", "cat", "dan"] {
+            let all = server.pages(&format!("/v1/users/{user}/feed"), 60).await;
+            let all = all.iter().flat_map(|page| page["items"].as_array().unwrap());
+            let shown = all.map(|item| (item["id"].clone(), item["rank"].clone()));
+            pages.push(shown.collect::<Vec<_>>());
+        }
+    }
+    let theirs = pages.split_off(3);
+    assert_eq!(pages, theirs);
+    assert_eq!(pages[0].len(), 100, "99 of the newest 100 live, and one came by its move");
+    let (mut ours, mut theirs) = (lines, exported(&to).await);
+    ours.sort_unstable();
+    theirs.sort_unstable();
+    assert_eq!(ours, theirs);
+    let again = to.call("POST /v1/import", Some(&ours.join("\n"))).await.expect(200).text;
+    assert!(again.contains("\"new\":0,"), "{again}");
+    from.close().await;
+    to.close().await;
+}
+
 /// Line breaks between the tokens of a body are kept, and would be read as ends of lines.
 #[tokio::test]
 async fn i6_an_export_has_one_line_for_each_record_whatever_its_body_is() {

@@ -31,16 +31,24 @@ type Moment = u64;
 
 #[derive(Debug)]
 struct Post {
+    author: User,
     feed: FeedId,
     rank: i64,
     version: u32,
-    accepted: Moment,
-    deleted: Option<Moment>,
+    lives: bool,
 }
 
-impl Post {
+/// That a post stands in its author's outbox, with one rank. With another rank it stands there anew.
+#[derive(Debug)]
+struct Stand {
+    item: Item,
+    since: Moment,
+    until: Option<Moment>,
+}
+
+impl Stand {
     fn stood_at(&self, moment: Moment) -> bool {
-        self.accepted < moment && self.deleted.is_none_or(|deleted| deleted > moment)
+        self.since < moment && self.until.is_none_or(|until| until > moment)
     }
 }
 
@@ -69,7 +77,7 @@ pub struct Oracle {
     now: Moment,
     posts: HashMap<Item, Post>,
     /// Each author's to the followers, in the order they were accepted.
-    published: HashMap<User, Vec<Item>>,
+    published: HashMap<User, Vec<Stand>>,
     /// What was addressed to each reader.
     addressed: HashMap<User, BTreeSet<Item>>,
     /// The edges, by reader and then by author.
@@ -101,10 +109,11 @@ impl Oracle {
                 if self.posts.contains_key(item) {
                     return true;
                 }
-                let post = Post { feed: *feed, rank: *rank, version: 1, accepted: now, deleted: None };
+                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, lives: true };
                 self.posts.insert(*item, post);
                 if to.is_empty() {
-                    self.published.entry(*author).or_default().push(*item);
+                    let stand = Stand { item: *item, since: now, until: None };
+                    self.published.entry(*author).or_default().push(stand);
                 }
                 for reader in to {
                     if !self.blocked(*reader, *author) {
@@ -114,15 +123,29 @@ impl Oracle {
                 true
             }
             Op::Edit(item) => match self.posts.get_mut(item) {
-                Some(post) if post.deleted.is_none() => {
+                Some(post) if post.lives => {
                     post.version += 1;
+                    true
+                }
+                _ => false,
+            },
+            Op::Move(item, rank) => match self.posts.get_mut(item) {
+                Some(post) if post.lives => {
+                    if post.rank != *rank {
+                        (post.rank, post.version) = (*rank, post.version + 1);
+                        if let Some(outbox) = self.leave(*item) {
+                            outbox.push(Stand { item: *item, since: now, until: None });
+                        }
+                    }
                     true
                 }
                 _ => false,
             },
             Op::Delete(item) => match self.posts.get_mut(item) {
                 Some(post) => {
-                    post.deleted.get_or_insert(now);
+                    if std::mem::take(&mut post.lives) {
+                        self.leave(*item);
+                    }
                     true
                 }
                 None => false,
@@ -160,20 +183,30 @@ impl Oracle {
             let edge = self.edge(reader, *author);
             if edge.sees() {
                 let since = edge.seen_since;
-                let published = || self.published.get(author).into_iter().flatten().rev().copied().filter(of_feed);
-                items.extend(published().filter(|item| self.posts[item].stood_at(since)).take(edge.backfill));
-                items.extend(published().filter(|item| self.posts[item].accepted > since));
+                let all =
+                    || self.published.get(author).into_iter().flatten().rev().filter(|stand| of_feed(&stand.item));
+                let before = all().filter(|stand| stand.stood_at(since)).take(edge.backfill);
+                let stands = before.chain(all().filter(|stand| stand.since > since));
+                items.extend(stands.filter(|stand| stand.until.is_none()).map(|stand| stand.item));
             }
         }
         let mut shown: Vec<Shown> = vec![];
         for item in items {
-            let Post { rank, version, deleted, .. } = self.posts[&item];
-            if deleted.is_none() {
+            let Post { rank, version, lives, .. } = self.posts[&item];
+            if lives {
                 shown.push(Shown { rank, item, version });
             }
         }
         shown.sort_unstable_by(|a, b| b.cmp(a));
         shown
+    }
+
+    /// Lets a post leave its place in the outbox. Gives that outbox; `None` if the post is addressed to readers.
+    fn leave(&mut self, item: Item) -> Option<&mut Vec<Stand>> {
+        let outbox = self.published.get_mut(&self.posts[&item].author)?;
+        let stand = outbox.iter_mut().rfind(|stand| stand.item == item)?;
+        stand.until.get_or_insert(self.now);
+        Some(outbox)
     }
 
     fn edge(&self, reader: User, author: User) -> Edge {
@@ -238,6 +271,15 @@ mod tests {
         );
         let deleted_since = [post(1), post(2), post(3), follow, Op::Delete(3)];
         assert_eq!(feed_after(&deleted_since), [2], "what is deleted later is not made up for");
+    }
+
+    #[test]
+    fn a_post_that_moves_is_new_to_who_follows_and_was_old_to_who_did() {
+        let moved = |item| Op::Move(item, 7);
+        let follow = Op::Follow(REA, ANN);
+        let ops = [post(1), post(2), post(3), follow.clone(), moved(3), moved(1)];
+        assert_eq!(feed_after(&ops), [3, 1, 2], "the move of 1 brings it, and 3 counts among the newest two of before");
+        assert_eq!(feed_after(&[post(1), post(2), post(3), moved(1), follow]), [1, 3], "1 is the newest");
     }
 
     #[test]

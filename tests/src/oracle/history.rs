@@ -37,6 +37,8 @@ pub enum Op {
     },
     /// An item gets a new version.
     Edit(Item),
+    /// An item gets another rank.
+    Move(Item, i64),
     /// An item is deleted.
     Delete(Item),
     /// A reader follows an author: (reader, author).
@@ -60,7 +62,7 @@ impl Op {
             Self::Publish { author, item: published, to, .. } => {
                 to.iter().map(|reader| pair(*reader, *author)).chain([item(*published)]).collect()
             }
-            Self::Edit(edited) => vec![item(*edited)],
+            Self::Edit(edited) | Self::Move(edited, _) => vec![item(*edited)],
             Self::Delete(deleted) => vec![item(*deleted)],
             Self::Follow(a, b) | Self::Unfollow(a, b) | Self::Shield(a, b, ..) => vec![pair(*a, *b)],
             Self::Classify(_, Class::Everyone) => return None,
@@ -124,7 +126,12 @@ impl World {
                 },
                 ..Publish::new(name(author), body("first"))
             }),
-            Op::Edit(item) => Write::Edit { item: self.id(*item), body: body("edited"), if_version: None },
+            Op::Edit(item) => {
+                Write::Edit { item: self.id(*item), body: Some(body("edited")), rank: None, if_version: None }
+            }
+            Op::Move(item, rank) => {
+                Write::Edit { item: self.id(*item), body: None, rank: Some(*rank), if_version: None }
+            }
             Op::Delete(item) => Write::Delete { item: self.id(*item), if_version: None },
             Op::Follow(reader, author) => Write::Follow { reader: name(reader), author: name(author) },
             Op::Unfollow(reader, author) => Write::Unfollow { reader: name(reader), author: name(author) },
@@ -196,8 +203,9 @@ impl Imagined {
             42..44 => self.shield(rng, author, user),
             44..50 => Op::Classify(author, class(rng)),
             50..58 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Delete),
-            58..62 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Edit),
-            62..70 => {
+            58..60 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Edit),
+            60..65 => self.some_item(rng).map_or(Op::Follow(user, author), |item| Op::Move(item, rank(rng))),
+            65..72 => {
                 let to = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..self.users)).collect();
                 self.publish(rng, author, to)
             }
@@ -213,12 +221,7 @@ impl Imagined {
                 break item;
             }
         };
-        let rank = match rng.random_range(0..10) {
-            0 => rng.random_range(0..3),
-            1 => NOW + 3_600_000,
-            _ => NOW + rng.random_range(0..4),
-        };
-        Op::Publish { author, item, feed: some_feed(rng), rank, to }
+        Op::Publish { author, item, feed: some_feed(rng), rank: rank(rng), to }
     }
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {
@@ -231,6 +234,14 @@ impl Imagined {
     fn some_item(&self, rng: &mut SmallRng) -> Option<Item> {
         let which = rng.random_range(0..self.items.len().max(1));
         self.items.iter().nth(which).copied()
+    }
+}
+
+fn rank(rng: &mut SmallRng) -> i64 {
+    match rng.random_range(0..10) {
+        0 => rng.random_range(0..3),
+        1 => NOW + 3_600_000,
+        _ => NOW + rng.random_range(0..4),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use feedgate_common::archive::{Note, PushNotices};
 use feedgate_common::error::Result;
 use feedgate_common::inboxes::Advance;
-use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, Op, OutboxSeq, Sessions, UserNo, failpoint};
+use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, OutboxSeq, Sessions, UserNo, failpoint};
 
 use crate::clock;
 
@@ -60,7 +60,7 @@ impl Noter {
 
 /// What a push step brings to those of its recipients who listen. Records beyond `live` were imported.
 fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
-    let adds = step.records.iter().filter(move |record| record.op == Op::Add && record.seq <= live);
+    let adds = new(&step.records, |record| (record.op, record.key.item)).filter(move |record| record.seq <= live);
     let listening = step.recipients.iter().filter(|recipient| recipient.listens);
     listening.filter_map(move |recipient| {
         let mut brought = adds.clone().filter(|record| record.seq > recipient.from);
@@ -72,16 +72,26 @@ fn notes_of(step: &Advance, live: OutboxSeq) -> impl Iterator<Item = Note> {
 
 /// What is addressed to a reader in one feed, as a note; `None` if there is no item among it.
 fn note_of(key: InboxKey, entries: &[Entry]) -> Option<Note> {
-    let mut adds = entries.iter().filter(|entry| entry.op == Op::Add);
+    let mut adds = new(entries, |entry| (entry.op, entry.key.item));
     let (count, newest) = (adds.clone().count(), adds.next_back()?);
     Some(Note { key, item: newest.key.item, count: u32::try_from(count).unwrap_or(u32::MAX) })
+}
+
+/// The adds among these that bring something new. An item that moves to another rank is no news: its add stands right
+/// behind its delete.
+fn new<T>(all: &[T], of: impl Fn(&T) -> (Op, ItemId) + Copy) -> impl DoubleEndedIterator<Item = &T> + Clone {
+    let is_new = move |at: usize| {
+        let (op, item) = of(&all[at]);
+        op == Op::Add && (at == 0 || of(&all[at - 1]) != (Op::Delete, item))
+    };
+    (0..all.len()).filter(move |at| is_new(*at)).map(|at| &all[at])
 }
 
 #[cfg(test)]
 mod tests {
     use feedgate_common::archive::Recipient;
     use feedgate_common::change::Route;
-    use feedgate_common::{Bucket, DisplayKey, ItemId, Progress, Record};
+    use feedgate_common::{Bucket, DisplayKey, Progress, Record};
 
     use super::*;
 
@@ -113,6 +123,16 @@ mod tests {
         let note =
             |reader, count| Note { key: InboxKey { reader: UserNo(reader), feed: FeedId(2) }, item: ItemId(3), count };
         assert_eq!(notes_of(&step, 4).collect::<Vec<_>>(), [note(1, 3), note(3, 1)]);
+    }
+
+    #[test]
+    fn s11_a_move_to_another_rank_is_no_news() {
+        let moved = |seq, op| Record { key: record(1, Op::Add).key, ..record(seq, op) };
+        let step = step(&[moved(3, Op::Delete), moved(4, Op::Add), record(5, Op::Delete), record(6, Op::Add)]);
+        let told: Vec<_> = notes_of(&step, 9).map(|note| (note.item, note.count)).collect();
+        assert_eq!(told, [(ItemId(6), 1); 2]);
+        let entries: Vec<Entry> = step.records[..2].iter().map(|of| Entry::of(of, UserNo(9), 0)).collect();
+        assert_eq!(note_of(InboxKey::main(UserNo(1)), &entries), None);
     }
 
     #[test]

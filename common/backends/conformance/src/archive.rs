@@ -84,6 +84,9 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
 
     outbox::an_outbox_is_dense_and_in_commit_order(open("outbox").await).await;
     outbox::i11_updates_and_deletes_take_the_door_of_their_add_behind_it(open("doors").await).await;
+    outbox::s11_a_new_rank_is_a_delete_and_an_add_by_the_items_own_route(open("moved").await).await;
+    outbox::s11_one_call_moves_an_item_that_it_made(open("moved-at-once").await).await;
+    outbox::s11_who_followed_before_a_move_is_shown_the_item_once(open("moved-late").await).await;
     outbox::one_call_is_one_order_and_sees_its_own_effects(open("batch").await).await;
     outbox::writers_at_the_same_time_leave_dense_outboxes(open("writers").await).await;
 
@@ -166,6 +169,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
 
     erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
     erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
+    erasures::s11_what_was_addressed_to_a_user_and_moved_leaves_with_the_user(open("erased-moved").await).await;
     erasures::who_was_erased_may_begin_anew_under_the_same_number(open("erased-anew").await).await;
     erasures::an_erasure_goes_through_pages_of_any_length(open("erased-pages").await).await;
     erasures::what_lives_or_is_of_others_is_not_scrubbed(open("scrubbed").await).await;
@@ -189,6 +193,7 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     direct::an_item_addressed_twice_to_one_reader_counts_once(open("twice").await).await;
     direct::an_item_that_reached_nobody_is_told_of_as_one_until_its_end(open("nobody").await).await;
     direct::a_new_version_and_the_end_reach_whom_the_item_reached(open("reached").await).await;
+    direct::s11_a_move_reaches_whom_the_item_reached(open("direct-moved").await).await;
     direct::a_profile_shows_nothing_that_is_addressed(open("unlisted").await).await;
     direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
     direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
@@ -277,7 +282,11 @@ fn delete(item: ItemId) -> Write {
 }
 
 fn edit(item: ItemId, text: &str) -> Write {
-    Write::Edit { item, body: body(text), if_version: None }
+    Write::Edit { item, body: Some(body(text)), rank: None, if_version: None }
+}
+
+fn move_to(item: ItemId, rank: i64) -> Write {
+    Write::Edit { item, body: None, rank: Some(rank), if_version: None }
 }
 
 async fn write(archive: &dyn Archive, write: Write) -> Answer {

@@ -42,6 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (who(), feed(), any::<i32>()).prop_map(|(who, feed, offset)| Step::Post(who, feed, offset.into())),
         1 => (who(), any::<usize>(), feed()).prop_map(|(who, bits, feed)| Step::Address(who, bits, feed)),
         1 => any::<usize>().prop_map(Step::Edit),
+        2 => (any::<usize>(), -50i64..50).prop_map(|(which, offset)| Step::Move(which, offset)),
         3 => any::<usize>().prop_map(Step::Delete),
         4 => (who(), whom()).prop_map(|(who, whom)| Step::Follow(who, whom)),
         1 => (who(), whom()).prop_map(|(who, whom)| Step::Unfollow(who, whom)),

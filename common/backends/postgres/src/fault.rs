@@ -26,13 +26,8 @@ fn database(error: &Error) -> Option<&PgDatabaseError> {
 /// Whether another transaction was in the way: a deadlock, a serialization failure, or a unique key that was free a
 /// moment ago. The server has rolled this transaction back, so it can be tried again.
 pub(crate) fn is_conflict(error: &Error) -> bool {
-    const CHOSEN: [Option<&str>; 5] = [
-        Some("items_pkey"),
-        Some("items_foreign_id_key"),
-        Some("direct_recipients"),
-        Some("users_name_key"),
-        Some("comments_pkey"),
-    ];
+    const CHOSEN: [Option<&str>; 4] =
+        [Some("items_pkey"), Some("items_foreign_id_key"), Some("users_name_key"), Some("comments_pkey")];
     database(error).is_some_and(|error| match error.code() {
         "40001" | "40P01" => true,
         "23505" => CHOSEN.contains(&error.constraint()),

@@ -74,7 +74,7 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, Seen, UserId, UserNo, Watermarks,
+    PullSeq, Record, Seen, UserId, UserNo, Watermarks,
 };
 
 use futures_util::stream::BoxStream;
@@ -642,6 +642,10 @@ impl Transfer for PostgresArchive {
 
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
         self.pool.read(work!(|connection| export::direct_items(connection, after, limit))).await
+    }
+
+    async fn moves(&self, author: UserNo, records: &[Record]) -> Result<Vec<Option<OutboxSeq>>> {
+        self.pool.read(work!(|connection| export::moves(connection, author, records))).await
     }
 
     /// PostgreSQL has tools of its own for this.

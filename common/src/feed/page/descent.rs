@@ -5,13 +5,19 @@
 //!                                                        └─ where it ends: read on
 //! ```
 //!
-//! Invariant: the keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
+//! Invariants:
+//! - The keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
+//! - No item comes twice. The Archive may know already that an item has moved below the floor, while the log still shows
+//!   it above; or an item may move down between two reads of the Archive. It stands where it came first.
+
+use std::collections::HashSet;
+use std::ops::Range;
 
 use super::Shown;
 use super::window::Window;
-use crate::DisplayKey;
 use crate::archive::{Below, FeedAdd};
 use crate::inboxes::Log;
+use crate::{DisplayKey, ItemId};
 
 /// The next part of the way down through a feed.
 pub(super) enum Leg {
@@ -26,8 +32,12 @@ pub(super) enum Leg {
 /// The way down through a feed: first what the log shows, then what the Archive has below its floor.
 pub(super) struct Descent<'a> {
     log: &'a Log,
-    /// What the log still has to give, oldest first.
+    /// What the log shows above its floor, oldest first.
     shown: Vec<DisplayKey>,
+    /// The part of `shown` that is still to be given; its newest come first.
+    left: Range<usize>,
+    /// Once something below the floor is asked for: the items of `shown`, and those that were given from below it.
+    given: Option<HashSet<ItemId>>,
     /// Below the log: the greatest key that may come next; `None` if none may.
     at: Option<DisplayKey>,
     /// The last key that the feed shows, if it has such an end.
@@ -41,26 +51,27 @@ impl<'a> Descent<'a> {
     /// read of the Archive asks for `most` adds.
     pub(super) fn new(
         log: &'a Log,
-        mut shown: Vec<DisplayKey>,
+        shown: Vec<DisplayKey>,
         before: Option<DisplayKey>,
         end: Option<DisplayKey>,
         most: usize,
     ) -> Self {
-        let below = |key: &DisplayKey| before.is_none_or(|before| *key < before);
-        shown.retain(|key| below(key) && is_within(end, key));
+        let below = shown.partition_point(|key| before.is_none_or(|before| *key < before));
+        let left = shown.partition_point(|key| !is_within(end, key)).min(below)..below;
         let at = match (log.floor, before) {
             (Some(floor), Some(before)) => before.just_below().map(|below| below.min(floor)),
             (floor, _) => floor,
         };
-        Self { log, shown, at, end, window: None, most }
+        Self { log, shown, left, given: None, at, end, window: None, most }
     }
 
     /// At most `limit` keys, or what has to be read for them. `kept` gives the window of an earlier page, if there is
     /// one; it is asked when the log has given all it has.
     pub(super) fn next(&mut self, limit: usize, kept: impl FnOnce() -> Option<Window>) -> Leg {
-        if !self.shown.is_empty() {
-            let mut keys = self.shown.split_off(self.shown.len().saturating_sub(limit));
-            keys.reverse();
+        if !self.left.is_empty() {
+            let from = self.left.end.saturating_sub(limit).max(self.left.start);
+            let keys = self.shown[from..self.left.end].iter().rev().copied().collect();
+            self.left.end = from;
             return Leg::Keys(keys);
         }
         let Some(at) = self.at.filter(|at| is_within(self.end, at)) else { return Leg::End };
@@ -69,14 +80,20 @@ impl<'a> Descent<'a> {
             let usable = |mut window: Window| (window.follow(log) && window.covers(at)).then_some(window);
             kept().and_then(usable).unwrap_or_else(|| Window::begin(log.head, at, most))
         });
-        let mut keys = window.keys(at, limit);
-        match keys.last() {
-            Some(last) => {
-                self.at = last.just_below();
-                keys.retain(|key| is_within(self.end, key));
-                if keys.is_empty() { Leg::End } else { Leg::Keys(keys) }
+        let shown = &self.shown;
+        let given = self.given.get_or_insert_with(|| shown.iter().map(|key| key.item).collect());
+        loop {
+            let Some(at) = self.at else { return Leg::End };
+            let mut keys = window.keys(at, limit);
+            let Some(last) = keys.last() else { return window.next().map_or(Leg::End, Leg::Read) };
+            self.at = last.just_below();
+            let is_end = !is_within(self.end, last);
+            keys.retain(|key| is_within(self.end, key) && given.insert(key.item));
+            match keys.is_empty() {
+                false => return Leg::Keys(keys),
+                true if is_end => return Leg::End,
+                true => {}
             }
-            None => window.next().map_or(Leg::End, Leg::Read),
         }
     }
 

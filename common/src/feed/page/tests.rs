@@ -29,6 +29,8 @@ enum Change {
         direct: bool,
     },
     Delete(prop::sample::Index),
+    /// An item gets this rank.
+    Move(prop::sample::Index, i64),
     Follow(u32),
     Unfollow(u32),
     /// The next so many steps reach the log.
@@ -67,6 +69,7 @@ fn change() -> impl Strategy<Value = Change> {
         8 => (author.clone(), rank(), prop::bool::weighted(0.1))
             .prop_map(|(author, rank, direct)| Change::Publish { author, rank, direct }),
         2 => any::<prop::sample::Index>().prop_map(Change::Delete),
+        2 => (any::<prop::sample::Index>(), rank()).prop_map(|(nth, rank)| Change::Move(nth, rank)),
         2 => author.clone().prop_map(Change::Follow),
         1 => author.prop_map(Change::Unfollow),
         8 => (1..8usize).prop_map(Change::Deliver),
@@ -89,6 +92,8 @@ fn act() -> impl Strategy<Value = Act> {
 struct Feed {
     /// All that were published: author, key, whether to the reader, whether it lives.
     items: Vec<(u32, DisplayKey, bool, bool)>,
+    /// How many items were published.
+    published: usize,
     follows: [bool; AUTHORS as usize],
     truth: BTreeMap<DisplayKey, (u32, bool)>,
     told: BTreeMap<DisplayKey, (u32, bool)>,
@@ -107,6 +112,7 @@ impl Feed {
         let head = Position { epoch: Epoch(1), offset: 0 };
         Self {
             items: vec![],
+            published: 0,
             follows: [true; AUTHORS as usize],
             truth: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -121,7 +127,8 @@ impl Feed {
     fn change(&mut self, change: &Change) {
         match *change {
             Change::Publish { author, rank, direct } => {
-                let key = DisplayKey { rank, item: id(self.items.len()) };
+                let key = DisplayKey { rank, item: id(self.published) };
+                self.published += 1;
                 self.items.push((author, key, direct, true));
                 if direct || self.follows[author as usize] {
                     self.truth.insert(key, (author, direct));
@@ -134,6 +141,22 @@ impl Feed {
                 self.items.iter_mut().filter(|item| item.1 == key).for_each(|item| item.3 = false);
                 if self.truth.remove(&key).is_some() && was {
                     self.pending.push_back((vec![Entry { op: Op::Delete, ..add(author, key, direct) }], vec![key]));
+                }
+            }
+            Change::Move(nth, rank) if !self.items.is_empty() => {
+                let (author, key, direct, lives) = *nth.get(&self.items);
+                let moved = DisplayKey { rank, ..key };
+                // An item that comes back to a rank is left out here: a key has one row in `items`.
+                if !lives || self.items.iter().any(|item| item.1 == moved) {
+                    return;
+                }
+                self.items.iter_mut().filter(|item| item.1 == key).for_each(|item| item.3 = false);
+                self.items.push((author, moved, direct, true));
+                let was = self.truth.remove(&key).is_some();
+                if was || direct || self.follows[author as usize] {
+                    self.truth.insert(moved, (author, direct));
+                    let gone = Entry { op: Op::Delete, ..add(author, key, direct) };
+                    self.pending.push_back((vec![gone, add(author, moved, direct)], vec![key]));
                 }
             }
             Change::Follow(author) if !self.follows[author as usize] => {
@@ -169,7 +192,7 @@ impl Feed {
                 newest.into_iter().rev().for_each(|(key, (author, direct))| self.append(add(author, key, direct)));
             }
             Change::Forgotten => self.kept = None,
-            Change::Delete(_) | Change::Follow(_) | Change::Unfollow(_) => {}
+            Change::Delete(_) | Change::Move(..) | Change::Follow(_) | Change::Unfollow(_) => {}
         }
         self.ever.extend(self.truth.keys().chain(self.told.keys()));
         let mut always = std::mem::take(&mut self.always);
@@ -240,7 +263,7 @@ impl Feed {
             match leg {
                 Leg::Keys(keys) => {
                     assert!(!keys.is_empty());
-                    let lives = |key: &DisplayKey| self.items.iter().any(|item| item.1 == *key && item.3);
+                    let lives = |key: &DisplayKey| self.items.iter().any(|item| item.1.item == key.item && item.3);
                     page.extend(keys.into_iter().filter(lives));
                 }
                 Leg::Read(reading) => descent.told(&self.archive(reading)),
@@ -249,6 +272,8 @@ impl Feed {
         }
         self.kept = descent.into_window().or(self.kept.take());
         meanwhile.for_each(|change| self.change(change));
+        let items: BTreeSet<ItemId> = page.iter().map(|key| key.item).collect();
+        assert_eq!(items.len(), page.len(), "I7: an item comes twice: {page:?}");
         let more = page.len() > limit;
         page.truncate(limit);
         (page, more)

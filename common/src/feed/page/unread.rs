@@ -156,7 +156,8 @@ impl Pages {
     ) -> Result<usize> {
         let Some(floor) = log.floor else { return Ok(0) };
         let (feeds, now) = (&self.changes.feeds, self.changes.feeds.retention.now());
-        let counted: HashSet<ItemId> = adds.iter().filter(|add| add.key <= floor).map(|add| add.key.item).collect();
+        // The Archive may show an item of the log at a lower rank already, to which it has moved.
+        let counted: HashSet<ItemId> = adds.iter().map(|add| add.key.item).collect();
         let mut descent = Descent::new(log, vec![], floor.just_above(), end, READ_MAX);
         let (mut unread, mut looked) = (0, 0);
         while looked < READ_MAX {

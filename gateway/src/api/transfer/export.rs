@@ -20,7 +20,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Outboxes, Reactions, Transfer};
+use feedgate_common::archive::{Reactions, Transfer};
 use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Place, Reacted};
 use feedgate_common::change::Class;
 use feedgate_common::error::Result;
@@ -215,11 +215,12 @@ pub(super) async fn outbox(
     }
     let adds: Vec<ItemId> = outbox.records.iter().filter(|r| r.op == Op::Add).map(|r| r.key.item).collect();
     let items: HashMap<_, _> = archive.items(&adds).await?.into_iter().flatten().map(|item| (item.id, item)).collect();
-    for record in &outbox.records {
+    let moves = archive.moves(author, &outbox.records).await?;
+    for (record, moved) in outbox.records.iter().zip(moves) {
         if known.everyone_since == Some(record.seq - 1) {
             lines.put(&Out::Class { author: name, class: Class::Everyone });
         }
-        put_record(record, name, &items, named, lines);
+        put_record((record, moved), name, &items, named, lines);
     }
     if known.everyone_since == Some(last.seq) && outbox.head == last.seq {
         lines.put(&Out::Class { author: name, class: Class::Everyone });
@@ -227,14 +228,15 @@ pub(super) async fn outbox(
     Ok(Cursor::Outbox(author, last.seq))
 }
 
+/// Writes the line of a record. An add that its item had before it moved to another rank is told of as a deleted item.
 fn put_record(
-    record: &Record,
+    (record, moved): (&Record, Option<OutboxSeq>),
     author: &UserId,
     items: &HashMap<ItemId, Arc<feedgate_common::Item>>,
     named: &NamedFeeds,
     lines: &mut Lines,
 ) {
-    let id = record.key.item;
+    let id = id_of(record, moved);
     match (record.op, items.get(&id)) {
         (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None }),
         (Op::Add, None) => {
@@ -345,18 +347,21 @@ async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, l
     Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
 }
 
+/// The id under which an export tells of the add that this record is, or that it ends.
+fn id_of(record: &Record, moved: Option<OutboxSeq>) -> ItemId {
+    moved.map_or(record.key.item, |by| import::id_before_move(record.key.item, by))
+}
+
 /// The newest add or delete at or below `from`, since updates are not exported.
-async fn place(outboxes: &dyn Outboxes, author: UserNo, from: OutboxSeq) -> Result<import::Place> {
+async fn place(archive: &dyn Transfer, author: UserNo, from: OutboxSeq) -> Result<import::Place> {
     let mut end = from;
     while end > 0 {
         let after = end.saturating_sub(LOOK_BACK);
-        let records = outboxes.outbox(author, after, (end - after) as usize).await?.records;
-        for record in records.iter().rev() {
-            match record.op {
-                Op::Add => return Ok(import::Place::Add(record.key.item)),
-                Op::Delete => return Ok(import::Place::Delete(record.key.item)),
-                Op::Update | Op::Forget => {}
-            }
+        let records = archive.outbox(author, after, (end - after) as usize).await?.records;
+        let mut places = records.iter().rev().filter(|record| matches!(record.op, Op::Add | Op::Delete));
+        if let Some(record) = places.next() {
+            let id = id_of(record, archive.moves(author, &[*record]).await?[0]);
+            return Ok(if record.op == Op::Add { import::Place::Add(id) } else { import::Place::Delete(id) });
         }
         end = after;
     }

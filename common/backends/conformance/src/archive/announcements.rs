@@ -9,7 +9,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::import::{Import, Place};
 use feedgate_common::{ItemId, UserNo};
 
-use super::{NOW, body, classify, follow, number, post, shield, unfollow, user, write};
+use super::{NOW, body, classify, follow, move_to, number, post, shield, unfollow, user, write};
 
 const ITEM: ItemId = ItemId(77);
 
@@ -18,7 +18,7 @@ fn item(text: &str) -> Write {
 }
 
 fn edit(if_version: Option<u32>) -> Write {
-    Write::Edit { item: ITEM, body: body("new"), if_version }
+    Write::Edit { item: ITEM, body: Some(body("new")), rank: None, if_version }
 }
 
 const DELETE: Write = Write::Delete { item: ITEM, if_version: None };
@@ -77,7 +77,8 @@ pub(super) async fn what_is_refused_or_repeated_or_changes_nothing_is_not_announ
     let first = [Act::Publish, Act::Publish, Act::Follow, Act::Mute];
     assert_eq!(acts(&*archive).await, first);
     let repeated = [item("x"), keyed(), follow("bob", "ann"), shield("bob", Shield::Mute, "ann", true)];
-    for again in repeated.into_iter().chain([unfollow("cem", "ann"), classify("ann", Class::Auto)]) {
+    let so_already = [unfollow("cem", "ann"), classify("ann", Class::Auto), move_to(ITEM, NOW)];
+    for again in repeated.into_iter().chain(so_already) {
         write(&*archive, again).await.unwrap();
     }
     for refused in [item("another"), edit(Some(7)), Write::Delete { item: ItemId(404), if_version: None }] {

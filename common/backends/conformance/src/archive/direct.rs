@@ -6,7 +6,9 @@ use feedgate_common::archive::{Archive, Below, Event, Publish, Refused, Write, W
 use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, Entry, FeedId, InboxKey, ItemId, Op, UserNo, Watermarks};
 
-use super::{NOW, change, delete, edit, follow, number, post, shield, to_users, unfollow, user, write, write_at};
+use super::{
+    NOW, change, delete, edit, follow, move_to, number, post, shield, to_users, unfollow, user, write, write_at,
+};
 
 /// Publishes an item to named readers. Answers the item, its author and the readers who were given it.
 async fn send(archive: &dyn Archive, publish: Publish, now: i64) -> (ItemId, UserNo, Vec<UserNo>) {
@@ -110,6 +112,35 @@ pub(super) async fn a_new_version_and_the_end_reach_whom_the_item_reached(archiv
     }
     assert_eq!(archive.feed_below(InboxKey::main(ben), Below::newest(10), 100).await.unwrap(), []);
     assert_eq!(archive.outbox(ann, 0, 10).await.unwrap().head, 0, "no outbox shows it");
+}
+
+/// An item has an add for each rank that it had, and is one item for its readers all the same.
+pub(super) async fn s11_a_move_reaches_whom_the_item_reached(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let mut publish = to_users("ann", "x", &["rea", "ben"]);
+    (publish.id, publish.rank) = (Some(ItemId(7)), Some(1));
+    let (item, ann, readers) = send(archive, publish, NOW).await;
+    let (rea, ben) = (number(archive, "rea").await, number(archive, "ben").await);
+    let mut sorted = readers.clone();
+    sorted.sort_unstable();
+    let edited = |version| Ok(Written::Edited { author: ann, version, readers: sorted.clone() });
+    assert_eq!(write(archive, move_to(item, 5)).await, edited(2));
+    assert_eq!(archive.write(vec![move_to(item, 3), move_to(item, 4)], NOW).await.unwrap(), [edited(3), edited(4)]);
+    let below = async |reader| {
+        let feed = archive.feed_below(InboxKey::main(reader), Below::newest(10), 100).await.unwrap();
+        feed.iter().map(|add| (add.key.item, add.key.rank)).collect::<Vec<_>>()
+    };
+    for reader in [rea, ben] {
+        let add = (Op::Add, item);
+        let gone = (Op::Delete, item);
+        assert_eq!(ops(archive, reader).await, [add, gone, add, gone, add, gone, add]);
+        assert_eq!(below(reader).await, [(item, 4)]);
+        assert_eq!(archive.addressed(reader, &[item]).await.unwrap(), [item]);
+    }
+    assert_eq!(archive.direct_items(None, 10).await.unwrap(), [(item, sorted.clone())]);
+    let deleted = Ok(Written::Deleted { author: ann, readers: sorted.clone(), fresh: true, told: vec![] });
+    assert_eq!(write(archive, delete(item)).await, deleted);
+    assert_eq!(below(rea).await, []);
 }
 
 pub(super) async fn a_profile_shows_nothing_that_is_addressed(archive: Arc<dyn Archive>) {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Known, Note, Publish, PushDevice, Remains, Write, Written};
+use feedgate_common::archive::{Archive, Below, Known, Note, Publish, PushDevice, Remains, Write, Written};
 use feedgate_common::around::{CommentOrder, CommentWrite, NewComment, Reaction};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, TRACES_MAX, Trace};
 use feedgate_common::feed::{Eraser, traces};
@@ -12,7 +12,7 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::seen::Earlier;
 use feedgate_common::{Epoch, FeedId, InboxKey, ItemId, Position, Seen, UserNo, Watermarks};
 
-use super::{NOW, accept, body, delete, follow, number, post, shield, to_users, user, write};
+use super::{NOW, accept, body, delete, follow, move_to, number, post, shield, to_users, user, write};
 use crate::inboxes::naive::Naive;
 
 const LATER: i64 = NOW + 60_000;
@@ -255,6 +255,20 @@ pub(super) async fn all_of_a_user_is_removed_and_nothing_of_others_whatever_dies
     assert_eq!(one(&*archive, begun.id).await.state.removed, RECEIPT);
     let again = archive.begin_erasure(world.ann, LATER).await.unwrap();
     assert_eq!(finish(&archive, again.id).await.state.removed, Removed::default(), "there is nothing left");
+}
+
+/// It has an add for each rank that it had, and the user is one reader of it all the same.
+pub(super) async fn s11_what_was_addressed_to_a_user_and_moved_leaves_with_the_user(archive: Arc<dyn Archive>) {
+    let (item, _) = accept(&*archive, to_users("bob", "both", &["ann", "cid"]), NOW).await;
+    write(&*archive, move_to(item, 7)).await.unwrap();
+    let (ann, cid) = (number(&*archive, "ann").await, number(&*archive, "cid").await);
+    let begun = archive.begin_erasure(ann, LATER).await.unwrap();
+    finish(&archive, begun.id).await;
+    write(&*archive, move_to(item, 8)).await.unwrap();
+    let shown = async |reader| archive.feed_below(InboxKey::main(reader), Below::newest(9), 9).await.unwrap();
+    assert_eq!(shown(ann).await, []);
+    assert_eq!(shown(cid).await.iter().map(|add| add.key.rank).collect::<Vec<_>>(), [8]);
+    assert_eq!(archive.direct_items(None, 9).await.unwrap(), [(item, vec![cid])]);
 }
 
 pub(super) async fn who_was_erased_may_begin_anew_under_the_same_number(archive: Arc<dyn Archive>) {

@@ -93,7 +93,7 @@ pub(super) async fn a_deleted_item_is_gone_and_stays_gone(archive: Arc<dyn Archi
 pub(super) async fn a_version_that_has_passed_is_refused(archive: Arc<dyn Archive>) {
     let (item, _) = accept(&*archive, post("ann", "one"), NOW).await;
     let author = number(&*archive, "ann").await;
-    let edit_if = |version| Write::Edit { item, body: body("new"), if_version: Some(version) };
+    let edit_if = |version| Write::Edit { item, body: Some(body("new")), rank: None, if_version: Some(version) };
     let delete_if = |version| Write::Delete { item, if_version: Some(version) };
     assert_eq!(write(&*archive, edit_if(1)).await, Ok(Written::Edited { author, version: 2, readers: vec![] }));
     assert_eq!(write(&*archive, edit_if(1)).await, Err(Refused::VersionMismatch { item, version: 2 }));

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use feedgate_common::archive::{Archive, Write, Written};
-use feedgate_common::change::Route;
-use feedgate_common::{DisplayKey, FeedId, ItemId, Op, Record};
+use feedgate_common::archive::{Archive, Refused, Write, Written};
+use feedgate_common::change::{Class, Route};
+use feedgate_common::{Cut, DisplayKey, FeedId, InboxKey, ItemId, Op, OutboxSeq, Progress, Record, UserNo};
 
-use super::{NOW, OneEdge, accept, delete, edit, follow, number, post, unfollow, write};
+use super::{NOW, OneEdge, accept, classify, delete, edit, follow, move_to, number, post, unfollow, write};
 
 pub(super) async fn an_outbox_is_dense_and_in_commit_order(archive: Arc<dyn Archive>) {
     let mut ids = vec![];
@@ -39,6 +39,113 @@ pub(super) async fn i11_updates_and_deletes_take_the_door_of_their_add_behind_it
     let record = |seq, op| Record { seq, op, route: Route::Push, feed: FeedId::MAIN, key };
     let wants = [record(1, Op::Add), record(2, Op::Update), record(3, Op::Delete)];
     assert_eq!(archive.outbox(author, 0, 10).await.unwrap().records, wants);
+}
+
+/// The outbox of `author` as ops, ranks and places, and what each record moved with.
+async fn told(archive: &dyn Archive, author: UserNo) -> Vec<(Op, i64, Option<OutboxSeq>)> {
+    let records = archive.outbox(author, 0, 100).await.unwrap().records;
+    let moves = archive.moves(author, &records).await.unwrap();
+    records.iter().zip(moves).map(|(record, moved)| (record.op, record.key.rank, moved)).collect()
+}
+
+pub(super) async fn s11_a_new_rank_is_a_delete_and_an_add_by_the_items_own_route(archive: Arc<dyn Archive>) {
+    use Op::{Add, Delete, Update};
+    let archive = &*archive;
+    write(archive, classify("ann", Class::Pull)).await.unwrap();
+    let mut publish = post("ann", "one");
+    publish.rank = Some(7);
+    let (item, _) = accept(archive, publish.clone(), NOW).await;
+    write(archive, classify("ann", Class::Push)).await.unwrap();
+    let author = number(archive, "ann").await;
+    let edited = |version| Ok(Written::Edited { author, version, readers: vec![] });
+    assert_eq!(write(archive, move_to(item, 9)).await, edited(2));
+    let records = archive.outbox(author, 0, 10).await.unwrap().records;
+    assert!(records.iter().all(|record| record.route == Route::Pull), "as the item was accepted: {records:?}");
+    assert_eq!(told(archive, author).await, [(Add, 7, Some(2)), (Delete, 7, Some(2)), (Add, 9, None)]);
+    let read = async || archive.items(&[item]).await.unwrap()[0].clone().expect("it lives");
+    let now = read().await;
+    assert_eq!((now.rank, now.version, now.outbox_seq, now.published_at), (9, 2, 3, NOW));
+    assert_eq!(now.body, publish.body);
+    let profile = async || archive.profile(author, FeedId::MAIN, None, 10).await.unwrap();
+    assert_eq!(profile().await, [DisplayKey { rank: 9, item }]);
+
+    assert_eq!(write(archive, move_to(item, 9)).await, edited(2), "the rank that it has changes nothing");
+    assert_eq!(archive.outbox(author, 0, 10).await.unwrap().head, 3);
+
+    let Write::Edit { body, .. } = edit(item, "two") else { panic!("an edit") };
+    let both = Write::Edit { item, body: body.clone(), rank: Some(7), if_version: Some(2) };
+    assert_eq!(write(archive, both.clone()).await, edited(3));
+    assert_eq!(write(archive, both).await, Err(Refused::VersionMismatch { item, version: 3 }));
+    let now = read().await;
+    assert_eq!((now.rank, now.version, now.outbox_seq, Some(&now.body)), (7, 3, 5, body.as_ref()));
+    assert_eq!(profile().await, [DisplayKey { rank: 7, item }], "back at the rank of before");
+
+    write(archive, edit(item, "three")).await.unwrap();
+    write(archive, delete(item)).await.unwrap();
+    let wants = [
+        (Add, 7, Some(2)),
+        (Delete, 7, Some(2)),
+        (Add, 9, Some(4)),
+        (Delete, 9, Some(4)),
+        (Add, 7, None),
+        (Update, 7, None),
+        (Delete, 7, None),
+    ];
+    assert_eq!(told(archive, author).await, wants);
+    assert_eq!(profile().await, []);
+    assert_eq!(write(archive, move_to(item, 1)).await, Err(Refused::NoSuchItem(item)));
+}
+
+pub(super) async fn s11_one_call_moves_an_item_that_it_made(archive: Arc<dyn Archive>) {
+    use Op::{Add, Delete, Update};
+    let archive = &*archive;
+    for (author, class) in [("ann", Class::Push), ("ben", Class::Pull)] {
+        let item = ItemId(10 + class as u64);
+        let mut publish = post(author, "one");
+        (publish.id, publish.rank) = (Some(item), Some(7));
+        let made = [classify(author, class), Write::Publish(publish.clone()), move_to(item, 9), edit(item, "two")];
+        let ended = [move_to(item, 7), move_to(item, 5), delete(item)];
+        let living = archive.write(made.to_vec(), NOW).await.unwrap();
+        assert!(living.iter().all(Result::is_ok), "{living:?}");
+        let no = number(archive, author).await;
+        let begun = [(Add, 7, Some(2)), (Delete, 7, Some(2)), (Add, 9, None), (Update, 9, None)];
+        assert_eq!(told(archive, no).await, begun);
+        let feed = FeedId::MAIN;
+        assert_eq!(archive.profile(no, feed, None, 10).await.unwrap(), [DisplayKey { rank: 9, item }]);
+        assert!(archive.write(ended.to_vec(), NOW).await.unwrap().iter().all(Result::is_ok));
+        let moved = [(Delete, 9, Some(5)), (Add, 7, Some(7)), (Delete, 7, Some(7)), (Add, 5, None), (Delete, 5, None)];
+        let begun = [(Add, 7, Some(2)), (Delete, 7, Some(2)), (Add, 9, Some(5)), (Update, 9, None)];
+        assert_eq!(told(archive, no).await, [&begun[..], &moved].concat());
+        assert_eq!(archive.profile(no, feed, None, 10).await.unwrap(), []);
+    }
+}
+
+/// A follow counts the add that stood when it began, and a move brings an item that was too old for it.
+pub(super) async fn s11_who_followed_before_a_move_is_shown_the_item_once(archive: Arc<dyn Archive>) {
+    let archive = &*archive;
+    let mut items = vec![];
+    for rank in 1..=3 {
+        let mut publish = post("ann", "x");
+        publish.rank = Some(rank);
+        items.push(accept(archive, publish, NOW).await.0);
+    }
+    write(archive, follow("rea", "ann")).await.unwrap();
+    let (rea, ann) = (number(archive, "rea").await, number(archive, "ann").await);
+    let key = InboxKey::main(rea);
+    let shown = async |pushed| {
+        let cut = Cut { progress: Progress::at(pushed), pull: 0 };
+        let state = archive.edge_state(key, ann, cut, 2).await.unwrap();
+        state.adds.iter().map(|add| (add.outbox_seq, add.key.item)).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(3).await, [(2, items[1]), (3, items[2])]);
+    write(archive, move_to(items[2], 9)).await.unwrap();
+    write(archive, move_to(items[0], 8)).await.unwrap();
+    assert_eq!(shown(3).await, [(2, items[1])], "push will bring the delete and the add");
+    assert_eq!(shown(5).await, [(2, items[1]), (5, items[2])]);
+    assert_eq!(shown(7).await, [(2, items[1]), (5, items[2]), (7, items[0])]);
+    let rebuilt = archive.build(key, &[(ann, Progress::at(7))], 2, 10).await.unwrap();
+    let adds: Vec<_> = rebuilt.adds.iter().map(|add| (add.outbox_seq, add.key.rank)).collect();
+    assert_eq!(adds, [(2, 2), (5, 9), (7, 8)]);
 }
 
 pub(super) async fn one_call_is_one_order_and_sees_its_own_effects(archive: Arc<dyn Archive>) {

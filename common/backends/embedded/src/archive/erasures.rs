@@ -327,11 +327,15 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
     for (key, row) in &addressed {
         tx.remove::<Directs>(key);
         let item = row.key.item;
-        if row.op != Op::Add || !tx.has::<Recipients>(&(item, user))? {
+        if row.op != Op::Add {
+            continue;
+        }
+        tx.remove::<DirectShown>(&(InboxKey { reader: user, feed: row.feed }, row.key));
+        // An item that has moved has an add for each rank that it had.
+        if !tx.has::<Recipients>(&(item, user))? {
             continue;
         }
         tx.remove::<Recipients>(&(item, user));
-        tx.remove::<DirectShown>(&(InboxKey { reader: user, feed: row.feed }, row.key));
         // An item that reaches nobody any more is an item all the same.
         if tx.scan::<Recipients>((Included((item, UserNo(0))), Included((item, NOBODY)))).next().transpose()?.is_none()
         {

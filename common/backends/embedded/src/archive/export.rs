@@ -6,9 +6,11 @@ use feedgate_common::accept;
 use feedgate_common::archive::Held;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
-use feedgate_common::{ItemId, UserId, UserNo};
+use feedgate_common::{ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 
-use super::tables::{EdgeRow, Edges, Everyones, FollowingList, Items, Life, NOBODY, Recipients, Users};
+use super::tables::{
+    Adds, AuthorFeed, EdgeRow, Edges, Everyones, FollowingList, Items, Life, NOBODY, Recipients, Users,
+};
 use super::users::KnownUsers;
 use crate::view::{Read, View};
 
@@ -54,4 +56,19 @@ pub(super) fn direct_items(view: &View, after: Option<ItemId>, limit: usize) -> 
         from = Excluded((id, NOBODY));
     }
     Ok(found)
+}
+
+pub(super) fn moves(view: &View, author: UserNo, records: &[Record]) -> Result<Vec<Option<OutboxSeq>>> {
+    records.iter().map(|record| moved(view, author, record)).collect()
+}
+
+/// The record with which the item left the place of this add, or the place that this delete ended, for another rank.
+fn moved(view: &View, author: UserNo, record: &Record) -> Result<Option<OutboxSeq>> {
+    let Some(item) = view.get::<Items>(&record.key.item)? else { return Ok(None) };
+    let ended = |at| -> Result<_> { Ok(view.get::<Adds>(&at)?.and_then(|add| add.deleted_by)) };
+    match record.op {
+        Op::Add if item.seq != record.seq => ended((AuthorFeed { feed: record.feed, author }, record.seq)),
+        Op::Delete => Ok((ended(item.add())? != Some(record.seq)).then_some(record.seq)),
+        Op::Add | Op::Update | Op::Forget => Ok(None),
+    }
 }

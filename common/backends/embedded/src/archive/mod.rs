@@ -69,7 +69,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::notify::Rules;
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
-    PullSeq, Seen, UserId, UserNo, Watermarks,
+    PullSeq, Record, Seen, UserId, UserNo, Watermarks,
 };
 use futures_util::stream::BoxStream;
 
@@ -620,6 +620,10 @@ impl Transfer for EmbeddedArchive {
 
     async fn direct_items(&self, after: Option<ItemId>, limit: usize) -> Result<Vec<(ItemId, Vec<UserNo>)>> {
         export::direct_items(&*self.db.view()?, after, limit)
+    }
+
+    async fn moves(&self, author: UserNo, records: &[Record]) -> Result<Vec<Option<OutboxSeq>>> {
+        export::moves(&*self.db.view()?, author, records)
     }
 
     fn copy(&self) -> Option<BoxStream<'static, Result<Vec<u8>>>> {

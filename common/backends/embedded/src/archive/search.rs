@@ -195,7 +195,7 @@ impl Prepared {
         let (mut build, mut marks) = (0, vec![]);
         if let Some(indexing) = Indexing::if_any(from, any)? {
             let text = |ask: &Ask| match ask.write() {
-                Write::Edit { body, .. } => Some(marks_of_text(&indexing.fields, body)),
+                Write::Edit { body, .. } => body.as_ref().map(|body| marks_of_text(&indexing.fields, body)),
                 _ => ask.published().map(|publish| marks_of_text(&indexing.fields, &publish.body)),
             };
             (build, marks) = (indexing.build, asks.iter().map(text).collect());
@@ -496,7 +496,8 @@ mod tests {
         assert_eq!(rows(&archive), 3, "two words and the author");
         write(&archive, vec![item(2, "a a b"), item(3, "小明")]).await;
         assert_eq!(rows(&archive), 3 + 3 + 3);
-        write(&archive, vec![Write::Edit { item: ItemId(2), body: body("b c d"), if_version: None }]).await;
+        write(&archive, vec![Write::Edit { item: ItemId(2), body: Some(body("b c d")), rank: None, if_version: None }])
+            .await;
         assert_eq!(rows(&archive), 3 + 4 + 3);
         write(&archive, vec![Write::Delete { item: ItemId(3), if_version: None }]).await;
         assert_eq!(rows(&archive), 3 + 4);

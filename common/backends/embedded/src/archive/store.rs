@@ -35,6 +35,7 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
             }
             Change::Make { id, item, publish } => make(ledger, *id, item, publish),
             Change::Edit { id, version, body } => edit(ledger, *id, *version, body)?,
+            Change::Move { id, item, by } => move_to(ledger, *id, item, *by)?,
             Change::End { id, by } => end(ledger, *id, *by)?,
             Change::Remember { author, key, retry } => remember(ledger, (*author, (*key).clone()), retry)?,
             Change::Edge { edge, before, now, listed, effect } => {
@@ -108,8 +109,8 @@ fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publi
     if let Door::Direct(readers) = &item.door {
         for &reader in readers {
             ledger.tx.put::<Recipients>(&(id, reader), &item.author);
-            ledger.tx.put::<DirectShown>(&(InboxKey { reader, feed: item.feed }, item.key(id)), &item.author);
         }
+        show(ledger, (id, item));
         if readers.is_empty() {
             ledger.tx.put::<Recipients>(&(id, NOBODY), &item.author);
         }
@@ -152,12 +153,41 @@ fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Bo
     Ok(())
 }
 
+/// Gives an item another rank and place. The add that it had so far is deleted by a record; the next one follows.
+fn move_to(ledger: &mut Ledger<'_, '_>, id: ItemId, now: &ItemRow, by: Option<OutboxSeq>) -> Result<()> {
+    let mut row = item(ledger, id)?;
+    let add = end_add(ledger, (id, &row), by)?;
+    if let Life::Living { version, rank, .. } = &mut row.life {
+        let before = DisplayKey { rank: *rank, item: id };
+        (*version, *rank) = (now.version, now.rank);
+        match add {
+            Some(add) => ledger.tx.remove::<Shown>(&(row.add().0, add.track, add.key)),
+            None => {
+                hide(ledger, (id, row.feed), before);
+                show(ledger, (id, now));
+            }
+        }
+    }
+    row.seq = now.seq;
+    ledger.tx.put::<Items>(&id, &row);
+    Ok(())
+}
+
+/// Marks the add of an item as deleted by a record; `None` if the item is addressed to readers.
+fn end_add(
+    ledger: &mut Ledger<'_, '_>,
+    (id, row): (ItemId, &tables::ItemRow),
+    by: Option<OutboxSeq>,
+) -> Result<Option<AddRow>> {
+    let Some(by) = by else { return Ok(None) };
+    let add = add_of(ledger, id, row)?;
+    ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: Some(by), ..add });
+    Ok(Some(add))
+}
+
 fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result<()> {
     let mut row = item(ledger, id)?;
-    let add = if by.is_some() { Some(add_of(ledger, id, &row)?) } else { None };
-    if let Some(add) = add {
-        ledger.tx.put::<Adds>(&row.add(), &AddRow { deleted_by: by, ..add });
-    }
+    let add = end_add(ledger, (id, &row), by)?;
     if let Life::Living { rank, kind, body, .. } = std::mem::replace(&mut row.life, Life::Gone) {
         if let Some(indexing) = &ledger.indexing {
             indexing.end(ledger.tx, (id, row.published_at), (row.author, kind.as_deref(), &body))?;
@@ -172,6 +202,13 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
         ledger.counters.living_items -= 1;
     }
     Ok(())
+}
+
+/// Adds an item to what is shown to those to whom it is addressed.
+fn show(ledger: &mut Ledger<'_, '_>, (id, item): (ItemId, &ItemRow)) {
+    for &reader in item.door.readers() {
+        ledger.tx.put::<DirectShown>(&(InboxKey { reader, feed: item.feed }, item.key(id)), &item.author);
+    }
 }
 
 /// Removes an item from what is shown to those to whom it is addressed.

@@ -3,7 +3,7 @@
 
 use feedgate_common::archive::Held;
 use feedgate_common::graph::Shields;
-use feedgate_common::{ItemId, UserId, UserNo};
+use feedgate_common::{ItemId, OutboxSeq, Record, UserId, UserNo};
 use sqlx::PgConnection;
 
 use crate::fault::corrupt;
@@ -22,8 +22,17 @@ WHERE e.reader = $1 AND e.author > $2
 ORDER BY e.author LIMIT $3";
 
 const DIRECT_ITEMS: &str = "
-SELECT i.id, ARRAY(SELECT reader FROM direct d WHERE d.item = i.id AND d.op = 1 ORDER BY reader)
+SELECT i.id, ARRAY(SELECT DISTINCT reader FROM direct d WHERE d.item = i.id AND d.op = 1 ORDER BY reader)
 FROM items i WHERE i.route = 0 AND i.body IS NOT NULL AND i.id >= $1 ORDER BY i.id LIMIT $2";
+
+/// An add that is not the newest of its item, and a delete that did not end that one.
+const MOVES: &str = "
+SELECT asked.n, CASE WHEN r.op = 1 AND r.seq <> i.seq THEN r.deleted_by
+                     WHEN r.op = 3 AND last.deleted_by IS DISTINCT FROM r.seq THEN r.seq END
+FROM unnest($2::bigint[]) WITH ORDINALITY AS asked(seq, n)
+JOIN records r ON r.author = $1 AND r.seq = asked.seq
+JOIN items i ON i.id = r.item
+JOIN records last ON last.author = $1 AND last.seq = i.seq";
 
 pub(crate) async fn users(
     connection: &mut PgConnection,
@@ -67,4 +76,19 @@ pub(crate) async fn direct_items(
         Ok((rows::item_of(id), readers.into_iter().map(rows::user_of).collect::<sqlx::Result<_>>()?))
     };
     read.into_iter().map(item).collect()
+}
+
+pub(crate) async fn moves(
+    connection: &mut PgConnection,
+    author: UserNo,
+    records: &[Record],
+) -> sqlx::Result<Vec<Option<OutboxSeq>>> {
+    let seqs: Vec<i64> = records.iter().map(|record| rows::count(record.seq)).collect();
+    let query = sqlx::query_as(MOVES).bind(rows::user(author)).bind(seqs);
+    let read: Vec<(i64, Option<i64>)> = query.fetch_all(connection).await?;
+    let mut moves = vec![None; records.len()];
+    for (n, by) in read {
+        moves[n as usize - 1] = by.map(rows::count_of).transpose()?;
+    }
+    Ok(moves)
 }

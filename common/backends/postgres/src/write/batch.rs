@@ -1,6 +1,6 @@
 //! The writes of a call until they are stored: the rows that were loaded, and the changes by kind.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use compact_str::CompactString;
 use feedgate_common::accept::{self, Ask, Change, Need, Plan, RetryRow, Rows, Stop};
@@ -50,8 +50,11 @@ pub(super) struct Appended {
 impl Appended {
     /// The sequence number of the record that deletes this add, if this call does that.
     pub(super) fn ended(&self, batch: &Batch<'_>) -> Option<i64> {
-        let by = batch.ended.get(&self.record.key.item).filter(|_| self.record.op == Op::Add);
-        by.copied().flatten().map(rows::count)
+        if self.record.op != Op::Add {
+            return None;
+        }
+        let left = batch.left.get(&(self.author, self.record.seq)).copied();
+        left.or_else(|| batch.ended.get(&self.record.key.item).copied().flatten()).map(rows::count)
     }
 }
 
@@ -65,6 +68,8 @@ pub(super) struct Addressed {
     pub(super) author: UserNo,
     pub(super) key: DisplayKey,
     pub(super) at: Millis,
+    /// For an add: whether the item has another rank by now.
+    pub(super) left: bool,
 }
 
 /// A shield as its owner sees it: the owner, the kind, and the user on the other side.
@@ -82,7 +87,10 @@ pub(super) struct Batch<'a> {
     pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
     /// Deleted items of earlier calls whose foreign id an item of this call has taken.
     pub(super) freed: Vec<ItemId>,
-    /// The record that deleted each item's add; `None` for an item that is in no outbox.
+    /// The items that have another rank, and the adds that they had before, each with the record that deleted it.
+    pub(super) moved: BTreeSet<ItemId>,
+    pub(super) left: BTreeMap<(UserNo, OutboxSeq), OutboxSeq>,
+    /// The record that deleted each item's newest add; `None` for an item that is in no outbox.
     pub(super) ended: BTreeMap<ItemId, Option<OutboxSeq>>,
     pub(super) retries: BTreeMap<(UserNo, &'a CompactString), RetryRow>,
     pub(super) edges: BTreeMap<(UserNo, UserNo), EdgeChange>,
@@ -138,7 +146,7 @@ impl<'a> Batch<'a> {
                 for &reader in readers {
                     let seq = self.rows.readers[&reader].direct + 1;
                     let (op, feed, author, key) = (*op, *feed, *author, *key);
-                    self.addressed.push(Addressed { reader, seq, op, feed, author, key, at });
+                    self.addressed.push(Addressed { reader, seq, op, feed, author, key, at, left: false });
                     self.told.entry(reader).or_insert((at, true)).1 &= history;
                 }
             }
@@ -154,6 +162,16 @@ impl<'a> Batch<'a> {
                 self.made.insert(*id, Made { publish, foreign_id, body });
             }
             Change::Edit { id, body, .. } => self.set_body(*id, Some(body.get())),
+            Change::Move { id, by, .. } => {
+                // Only an item of this call, or one that it has moved, has adds among the records of this call.
+                if !self.moved.insert(*id) || self.made.contains_key(id) {
+                    let adds = self.addressed.iter_mut().filter(|to| to.key.item == *id);
+                    adds.for_each(|to| to.left = true);
+                }
+                if let (Some(Some(row)), Some(by)) = (self.rows.items.get(id), by) {
+                    self.left.insert((row.author, row.seq), *by);
+                }
+            }
             Change::End { id, by } => {
                 self.set_body(*id, None);
                 self.ended.insert(*id, *by);

@@ -20,7 +20,7 @@ WHERE i.id = ANY($1)";
 const AUTHORS: &str = "SELECT id, author FROM items WHERE id = ANY($1)";
 
 const ADDRESSEES: &str = "
-SELECT d.reader FROM items i JOIN direct d ON d.item = i.id AND d.op = 1
+SELECT DISTINCT d.reader FROM items i JOIN direct d ON d.item = i.id AND d.op = 1
 WHERE i.foreign_id = ANY($1) AND i.body IS NOT NULL";
 
 const RETRIES: &str = "
@@ -43,7 +43,9 @@ macro_rules! items {
 
 const ITEMS: &str = concat!(items!("id", "$1"), " UNION ALL ", items!("foreign_id", "$2"));
 
-const RECIPIENTS: &str = "SELECT item, reader FROM direct WHERE item = ANY($1) AND op = 1 ORDER BY item, reader";
+/// An item that has moved has an add for each rank that it had.
+const RECIPIENTS: &str =
+    "SELECT DISTINCT item, reader FROM direct WHERE item = ANY($1) AND op = 1 ORDER BY item, reader";
 
 const ENDED: &str = "
 SELECT i.id, r.deleted_by FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq

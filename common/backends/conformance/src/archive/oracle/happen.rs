@@ -5,7 +5,7 @@ use feedgate_common::change::{Class, route_of};
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, Record, UserNo};
 
-use super::super::{OneEdge, delete, edit, follow, post, unfollow, user, write_at};
+use super::super::{OneEdge, delete, edit, follow, move_to, post, unfollow, user, write_at};
 use super::history::{Step, USERS};
 use super::naive::{Held, Naive, Published};
 
@@ -34,8 +34,9 @@ impl World<'_> {
                 let to: Vec<usize> = (0..USERS).filter(|at| bits >> at & 1 == 1).collect();
                 self.post((who, feed), 0, Some(to), now).await;
             }
-            Step::Edit(_) | Step::Delete(_) if self.naive.items.is_empty() => {}
+            Step::Edit(_) | Step::Move(..) | Step::Delete(_) if self.naive.items.is_empty() => {}
             Step::Edit(which) => self.edit(which % self.naive.items.len(), now).await,
+            Step::Move(which, offset) => self.move_to(which % self.naive.items.len(), offset, now).await,
             Step::Delete(which) => self.delete(which % self.naive.items.len(), now).await,
             Step::Follow(who, whom) => self.follow((who, whom), true, now).await,
             Step::Unfollow(who, whom) => self.follow((who, whom), false, now).await,
@@ -100,13 +101,30 @@ impl World<'_> {
         }
     }
 
-    /// Adds a record for an item after its add, by the same route and to the same feed.
+    async fn move_to(&mut self, which: usize, offset: i64, now: Millis) {
+        let (key, living) = (self.naive.items[which].key, self.naive.items[which].living);
+        let rank = now + offset;
+        let answer = write_at(self.archive, move_to(key.item, rank), now).await;
+        if !living {
+            return assert_eq!(answer, Err(Refused::NoSuchItem(key.item)));
+        }
+        let Ok(Written::Edited { mut readers, .. }) = answer else { panic!("{answer:?}") };
+        readers.sort_unstable();
+        assert_eq!(readers, self.naive.items[which].readers, "a move reaches those who got the item");
+        if rank != key.rank {
+            self.follow_up(which, Op::Delete);
+            self.naive.items[which].key.rank = rank;
+            self.follow_up(which, Op::Add);
+        }
+    }
+
+    /// Adds a record for an item after its first add, by the same route and to the same feed.
     fn follow_up(&mut self, which: usize, op: Op) {
         let Published { author, key, direct, .. } = self.naive.items[which];
         if !direct {
             let mut records = self.naive.records(author).iter();
-            let (add, _) = *records.find(|(record, _)| record.key == key).expect("it was added");
-            self.naive.append(author, Record { seq: self.naive.head(author) + 1, op, ..add });
+            let (add, _) = *records.find(|(record, _)| record.key.item == key.item).expect("it was added");
+            self.naive.append(author, Record { seq: self.naive.head(author) + 1, op, key, ..add });
         }
         self.tell(which, op);
     }

@@ -18,6 +18,8 @@ pub enum Step {
     Address(usize, usize, usize),
     /// The nth item is edited.
     Edit(usize),
+    /// The nth item gets a rank that differs from the clock by the last number.
+    Move(usize, i64),
     /// The nth item is deleted.
     Delete(usize),
     /// A user follows another, or themself.
@@ -54,7 +56,7 @@ impl History {
             (state >> 33) % sides
         };
         let mut step = || {
-            let (what, who, whom) = (roll(20), roll(100) as usize, roll(100) as usize);
+            let (what, who, whom) = (roll(22), roll(100) as usize, roll(100) as usize);
             // Half of the items go to the main feed.
             let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
@@ -69,10 +71,11 @@ impl History {
                     let shield = [Shield::Mute, Shield::Hide, Shield::Block][roll(3) as usize];
                     Step::Shield(who, whom, shield, roll(2) == 0)
                 }
-                _ => {
+                19 => {
                     let classes = [Class::Auto, Class::Auto, Class::Push, Class::Pull, Class::Everyone];
                     Step::Classify(who, classes[roll(5) as usize])
                 }
+                _ => Step::Move(who, roll(9) as i64 * 10 - 40),
             }
         };
         let steps = (0..steps).map(|_| step()).collect();

@@ -56,6 +56,12 @@ WITH n AS MATERIALIZED (
 )
 UPDATE items i SET version = n.version, body = n.body FROM n WHERE i.id = n.id";
 
+/// Stores the places and versions of items that have another rank.
+const MOVE_ITEMS: &str = "
+UPDATE items i SET version = n.version, rank = n.rank, seq = n.seq
+FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) AS n(id, version, rank, seq)
+WHERE i.id = n.id";
+
 const END_ADDS: &str = "
 UPDATE records r SET deleted_by = n.deleted_by
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[]) AS n(author, seq, deleted_by)
@@ -79,6 +85,12 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
     }
     if !batch.edited.is_empty() {
         change_items(connection, batch).await?;
+    }
+    if !batch.moved.is_empty() {
+        move_items(connection, batch).await?;
+    }
+    if !batch.edited.is_empty() || !batch.moved.is_empty() {
+        end_adds(connection, batch).await?;
     }
     if !batch.retries.is_empty() {
         keep_retries(connection, batch).await?;
@@ -141,7 +153,7 @@ fn route(item: &ItemRow) -> i16 {
     }
 }
 
-/// Stores the new versions of items, and for adds of earlier calls the record that deletes each.
+/// Stores the new versions of items.
 async fn change_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
     let edited: Vec<_> =
         batch.edited.iter().filter_map(|(id, body)| Some((*id, row(batch, *id)?.version, *body))).collect();
@@ -149,16 +161,35 @@ async fn change_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx:
         .bind(column(&edited, |(id, ..)| rows::item(*id)))
         .bind(column(&edited, |(_, version, _)| version.cast_signed()))
         .bind(column(&edited, |(.., body)| *body))
-        .execute(&mut *connection)
+        .execute(connection)
         .await?;
+    Ok(())
+}
+
+async fn move_items(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
+    let earlier = batch.moved.iter().filter(|id| !batch.made.contains_key(id));
+    let moved: Vec<_> = earlier.filter_map(|id| Some((*id, row(batch, *id)?))).collect();
+    sqlx::query(MOVE_ITEMS)
+        .bind(column(&moved, |(id, _)| rows::item(*id)))
+        .bind(column(&moved, |(_, row)| row.version.cast_signed()))
+        .bind(column(&moved, |(_, row)| row.rank))
+        .bind(column(&moved, |(_, row)| rows::count(row.seq)))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Stores for adds of earlier calls the record that deletes each. Those of this call are stored with theirs.
+async fn end_adds(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
     let ended = batch.ended.iter().filter(|(id, _)| !batch.made.contains_key(id));
-    let ended: Vec<_> = ended.filter_map(|(id, by)| Some((row(batch, *id)?, (*by)?))).collect();
+    let ended = ended.filter_map(|(id, by)| row(batch, *id).zip(*by).map(|(row, by)| ((row.author, row.seq), by)));
+    let ended: Vec<_> = ended.chain(batch.left.iter().map(|(add, by)| (*add, *by))).collect();
     if ended.is_empty() {
         return Ok(());
     }
     sqlx::query(END_ADDS)
-        .bind(column(&ended, |(row, _)| rows::user(row.author)))
-        .bind(column(&ended, |(row, _)| rows::count(row.seq)))
+        .bind(column(&ended, |((author, _), _)| rows::user(*author)))
+        .bind(column(&ended, |((_, seq), _)| rows::count(*seq)))
         .bind(column(&ended, |(_, by)| rows::count(*by)))
         .execute(connection)
         .await?;

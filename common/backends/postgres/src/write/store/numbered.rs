@@ -14,7 +14,7 @@ use super::column;
 use crate::rows;
 use crate::write::batch::{Appended, Batch};
 
-/// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are deleted.
+/// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are deleted or have moved.
 const ADDRESS: &str = "
 WITH moved AS (
     UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due),
@@ -61,7 +61,8 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
 async fn address(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Result<()> {
     let addressed = &batch.addressed;
     let readers: Vec<_> = batch.told.iter().collect();
-    let gone: Vec<i64> = batch.ended.iter().filter(|(_, by)| by.is_none()).map(|(id, _)| rows::item(*id)).collect();
+    let ended = batch.ended.iter().filter(|(_, by)| by.is_none()).map(|(id, _)| id);
+    let gone: Vec<i64> = ended.chain(&batch.moved).copied().map(rows::item).collect();
     sqlx::query(ADDRESS)
         .bind(column(&readers, |(reader, _)| rows::user(**reader)))
         .bind(column(&readers, |(reader, _)| rows::count(batch.rows.readers[*reader].direct)))
@@ -76,7 +77,7 @@ async fn address(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resu
         .bind(column(addressed, |to| rows::user(to.author)))
         .bind(column(addressed, |to| rows::feed(to.feed)))
         .bind(column(addressed, |to| to.op as i16))
-        .bind(column(addressed, |to| batch.ended.contains_key(&to.key.item)))
+        .bind(column(addressed, |to| to.left || batch.ended.contains_key(&to.key.item)))
         .execute(connection)
         .await?;
     Ok(())
