@@ -14,7 +14,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails here")]
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use feedgate_common::change::Class;
 use feedgate_common::feed::Feeds;
 use feedgate_common::inboxes::Log;
-use feedgate_common::{Archive, Bucket, Inboxes, Millis, Op as Change};
+use feedgate_common::{Archive, Bucket, Entry, Inboxes, Millis, Op as Change};
 use feedgate_embedded::inboxes::Settings;
 use feedgate_embedded::{Database, EmbeddedArchive, EmbeddedInboxes};
 use feedgate_tests::gate::{Gate, Gated};
@@ -290,20 +290,26 @@ impl Simulation {
     fn check_logs(&mut self) {
         for inbox in all_inboxes(USERS) {
             let Some(log) = block_on(self.inboxes.log(self.nodes[0].key(inbox))).unwrap() else { continue };
-            let (mut adds, mut shown, mut deleted) = (HashSet::new(), BTreeMap::new(), BTreeSet::new());
+            let (mut adds, mut shown, mut deleted) = (HashSet::new(), BTreeMap::new(), BTreeMap::new());
             for (numbered, expected) in log.entries.iter().zip(1..) {
                 let entry = numbered.entry;
                 assert_eq!(numbered.seq, expected, "I1: sequence ids of {inbox:?} are not dense: {log:#?}");
                 match entry.op {
                     Change::Add => {
-                        assert!(!deleted.contains(&entry.key.item), "I11: an add after its delete: {log:#?}");
-                        assert!(adds.insert((entry.key.item, entry.generation)), "I3: two adds of {entry:?}: {log:#?}");
+                        // A move brings another add, behind its delete: of a later record, and of another rank.
+                        let late = deleted.get(&entry.key.item).is_some_and(|gone: &Entry| match entry.is_direct() {
+                            true => gone.key == entry.key,
+                            false => gone.outbox_seq > entry.outbox_seq,
+                        });
+                        assert!(!late, "I11: an add after its delete: {log:#?}");
+                        let fresh = adds.insert((entry.author, entry.outbox_seq, entry.generation));
+                        assert!(fresh || entry.is_direct(), "I3: two adds of {entry:?}: {log:#?}");
                         let twice = shown.insert(entry.key.item, entry);
                         assert!(twice.is_none(), "I3: {entry:?} is shown already: {log:#?}");
                     }
                     Change::Update => {}
                     Change::Delete => {
-                        deleted.insert(entry.key.item);
+                        deleted.insert(entry.key.item, entry);
                         shown.remove(&entry.key.item);
                     }
                     Change::Forget => shown.retain(|_, of| of.is_direct() || of.author != entry.author),

@@ -13,7 +13,8 @@ impl Rows {
         }
     }
 
-    fn apply_one(&mut self, change: &Change<'_>) {
+    /// Changes the rows as one change of a plan does, behind those before it.
+    pub fn apply_one(&mut self, change: &Change<'_>) {
         match change {
             Change::Append { author, record, aside } => {
                 let row = self.authors.entry(*author).or_default();

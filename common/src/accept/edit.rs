@@ -39,6 +39,12 @@ pub(super) fn edit<'a>(
 /// Moves an item to another rank: its add is deleted, and it gets a new one by the same route.
 fn move_to<'r>(draft: &mut Draft<'r, '_>, (id, row): (ItemId, &'r ItemRow), rank: i64, version: u32) -> Decision<()> {
     let (key, author, feed) = (DisplayKey { rank, item: id }, row.author, row.feed);
+    // Who follows only because everyone does is not pushed to, and has nothing from before.
+    if matches!(row.door, Door::Outbox(_))
+        && draft.rows.author(author)?.everyone_since.is_some_and(|since| row.seq <= since)
+    {
+        return Err(Refused::OlderThanEveryone(id).into());
+    }
     let by = draft.follow_up(id, row, Op::Delete)?;
     let seq = by.map_or(0, |by| by + 1);
     draft.changes.push(Change::Move { id, item: ItemRow { rank, version, seq, ..row.clone() }, by });

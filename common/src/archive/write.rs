@@ -301,6 +301,13 @@ pub enum Refused {
         /// The version that it has now.
         version: u32,
     },
+    /// The item is older than the follow of everyone, and so not in the feeds of all who follow its author. By the route
+    /// that it has, it would not come to those.
+    #[error(
+        "item {0} is older than the follow of everyone, so many who follow its author do not have it; \
+         to give it another rank for all, delete it and publish it again"
+    )]
+    OlderThanEveryone(ItemId),
     /// Everyone follows this author, and its class cannot change any more.
     #[error(
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"

@@ -235,9 +235,11 @@ impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
             Refused::NoSuchRef(_) => return Self::at_pointer("/ref".to_owned(), refused.to_string()),
-            Refused::IdTaken(_) | Refused::ForeignIdTaken(..) | Refused::KeyReused(_) | Refused::StaysEveryones(_) => {
-                Kind::Conflict
-            }
+            Refused::IdTaken(_)
+            | Refused::ForeignIdTaken(..)
+            | Refused::KeyReused(_)
+            | Refused::StaysEveryones(_)
+            | Refused::OlderThanEveryone(_) => Kind::Conflict,
             Refused::NoSuchItem(_) => Kind::NotFound,
             Refused::VersionMismatch { .. } => Kind::VersionMismatch,
         };

@@ -124,6 +124,13 @@ async fn s11_a_rank_moves_an_item_and_is_a_version() {
     let moved = server.call(&format!("PATCH {path}"), Some(&both)).await.expect(200).json;
     assert_eq!((&moved["version"], &moved["rank"], &moved["body"]), (&json!(3), &json!(-1), &json!("lower")));
     assert_eq!(order().await, [high, low]);
+
+    server.call("PUT /v1/authors/ann", Some(r#"{"class":"everyone"}"#)).await.expect(204);
+    let refused = server.call(&format!("PATCH {path}"), Some(r#"{"rank":5}"#)).await.expect(409).json;
+    assert!(refused["detail"].as_str().unwrap().contains("older than the follow of everyone"), "{refused}");
+    server.call(&format!("PATCH {path}"), Some(r#"{"rank":-1,"body":"still"}"#)).await.expect(200);
+    let later = server.publish("ann", "for everyone").await;
+    server.call(&format!("PATCH /v1/items/{later}"), Some(r#"{"rank":5}"#)).await.expect(200);
     server.close().await;
 }
 

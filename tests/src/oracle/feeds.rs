@@ -132,6 +132,12 @@ impl Oracle {
             Op::Move(item, rank) => match self.posts.get_mut(item) {
                 Some(post) if post.lives => {
                     if post.rank != *rank {
+                        // Who follows only because everyone does has nothing from before that.
+                        let everyones = self.everyones.get(&post.author).copied().unwrap_or(0);
+                        let outbox = self.published.get(&post.author).into_iter().flatten();
+                        if outbox.rev().find(|stand| stand.item == *item).is_some_and(|stand| stand.since < everyones) {
+                            return false;
+                        }
                         (post.rank, post.version) = (*rank, post.version + 1);
                         if let Some(outbox) = self.leave(*item) {
                             outbox.push(Stand { item: *item, since: now, until: None });

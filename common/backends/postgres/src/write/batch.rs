@@ -118,9 +118,9 @@ impl<'a> Batch<'a> {
                 Ok(plan) => {
                     for change in &plan.changes {
                         self.note(&plan, change);
+                        self.rows.apply_one(change);
                     }
                     self.announced.extend(accept::announcement(ask, &plan));
-                    self.rows.apply(&plan);
                     return Ok(plan.answer);
                 }
                 Err(Stop::Needs(needs)) => match needs[..] {
@@ -134,7 +134,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Keeps a change. To be called before the plan is applied to the rows.
+    /// Keeps a change. To be called when those before it are applied to the rows, and it is not.
     fn note(&mut self, plan: &Plan<'a>, change: &Change<'a>) {
         let Plan { at, history, .. } = *plan;
         match change {

@@ -108,6 +108,13 @@ impl World<'_> {
         if !living {
             return assert_eq!(answer, Err(Refused::NoSuchItem(key.item)));
         }
+        let author = self.naive.items[which].author;
+        let adds = self.naive.records(author).iter().filter(|(record, _)| record.op == Op::Add);
+        let newest = adds.filter(|(record, _)| record.key.item == key.item).map(|(record, _)| record.seq).next_back();
+        let is_older = newest.is_some_and(|seq| self.naive.everyone_since(author).is_some_and(|since| seq <= since));
+        if is_older && rank != key.rank {
+            return assert_eq!(answer, Err(Refused::OlderThanEveryone(key.item)));
+        }
         let Ok(Written::Edited { mut readers, .. }) = answer else { panic!("{answer:?}") };
         readers.sort_unstable();
         assert_eq!(readers, self.naive.items[which].readers, "a move reaches those who got the item");
