@@ -9,8 +9,8 @@
 //!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
-//! No part of an answer changes with edits or a delete, so the first answer can be given again from what is stored. Only
-//! a change of the rank gives the item another place in the outbox, which is then in the answer. The delete of an item
+//! No part of an answer changes with edits or a delete, so the first answer can be given again from what is stored.
+//! Only a change of the rank gives the item another place in the outbox, which is then in the answer. The delete of an item
 //! frees its foreign id, but neither its id nor its idempotency key.
 
 use std::collections::BTreeSet;

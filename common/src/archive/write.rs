@@ -111,7 +111,7 @@ impl Publish {
 pub enum Write {
     /// Publishes a new item.
     Publish(Publish),
-    /// Gives an item a new body, a new rank, or both, and the next version. The rank that it has already changes nothing.
+    /// Gives an item a new body, a new rank, or both, and the next version. The rank that it has changes nothing.
     Edit {
         /// The item to change.
         item: ItemId,
@@ -301,8 +301,8 @@ pub enum Refused {
         /// The version that it has now.
         version: u32,
     },
-    /// The item is older than the follow of everyone, and so not in the feeds of all who follow its author. By the route
-    /// that it has, it would not come to those.
+    /// The item is older than the follow of everyone, and so not in the feeds of all who follow its author. By its own
+    /// route it would not come to those.
     #[error(
         "item {0} is older than the follow of everyone, so many who follow its author do not have it; \
          to give it another rank for all, delete it and publish it again"

@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - The keys it gives descend strictly, and between the cursor and the last of them it leaves out none (I7).
-//! - No item comes twice. The Archive may know already that an item has moved below the floor, while the log still shows
-//!   it above; or an item may move down between two reads of the Archive. It stands where it came first.
+//! - No item comes twice. The Archive may know already that an item has moved below the floor, while the log still
+//!   shows it above; or an item may move down between two reads of the Archive. It stands where it came first.
 
 use std::collections::HashSet;
 use std::ops::Range;

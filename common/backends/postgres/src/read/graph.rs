@@ -65,7 +65,7 @@ FROM authors a WHERE author = $1";
 /// The items addressed to a reader whose author is in no block with the reader. 12 is the bits of a block by either
 /// side.
 const ADDRESSED: &str = "
-SELECT d.item FROM direct d
+SELECT DISTINCT d.item FROM direct d
 LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = d.reader AND author = d.author OFFSET 0) e ON true
 WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
 

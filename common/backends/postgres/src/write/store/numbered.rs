@@ -14,7 +14,7 @@ use super::column;
 use crate::rows;
 use crate::write::batch::{Appended, Batch};
 
-/// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are deleted or have moved.
+/// Stores what is addressed to readers, makes it outstanding, and marks the adds of items that are gone or moved.
 const ADDRESS: &str = "
 WITH moved AS (
     UPDATE readers r SET direct = n.direct, direct_due = coalesce(r.direct_due, n.due),
