@@ -16,8 +16,8 @@ for (const author of ["pushed", "pulled", "everyone's", "direct"]) {
     if (author === "everyone's") await server.call("PUT", "/v1/authors/bob", { class: "everyone" });
     if (author === "pushed" || author === "pulled") await server.follow("ann", "bob");
     const to = author === "direct" ? { audience: { users: ["ann"] } } : {};
-    const live = await Phone.open(t, server, "ann", { deliver: "items" });
-    const away = await Phone.open(t, server, "ann", { deliver: "items" });
+    const live = await Phone.open(t, server, "ann", { device: "live" });
+    const away = await Phone.open(t, server, "ann", { device: "away" });
     await live.subscribed();
     await away.subscribed();
     const posts = [];

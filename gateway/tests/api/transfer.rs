@@ -77,7 +77,7 @@ async fn what_one_store_exports_another_takes_in_and_exports_again() {
     to.close().await;
 }
 
-/// Each add that an item had counts among the newest for whoever followed while it stood there.
+/// Each add that an item had counts among the newest for a reader who followed while it stood there.
 #[tokio::test]
 async fn s11_feeds_of_items_that_moved_are_the_same_in_a_store_that_takes_them_in() {
     let ((from, _dir), (to, _other_dir)) = (Server::start().await, Server::start().await);
