@@ -33,6 +33,8 @@ pub const TRACES_MAX: usize = 200;
 pub enum Stage {
     /// The items of the user's outbox.
     Items,
+    /// The lines by which others were told what the user did, together with what others did.
+    Lines,
     /// The items that the user has addressed to named readers.
     Direct,
     /// The notifications by which the user was told what others did.
@@ -60,9 +62,11 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
-    pub const ALL: [Self; 13] = [
+    /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way. Lines
+    /// are left before direct items go, so that no line goes with what it tells of others.
+    pub const ALL: [Self; 14] = [
         Self::Items,
+        Self::Lines,
         Self::Direct,
         Self::Notifications,
         Self::ForeignIds,
@@ -120,6 +124,8 @@ pub enum Trace {
         /// Whether it is addressed to readers.
         direct: bool,
     },
+    /// A deed of the user, by its key, of which a line of another user tells.
+    Member(CompactString),
     /// A notification by which the user was told what another one did. It lives.
     Notification(ItemId),
     /// The backend's own key of a deleted item of the user.
@@ -205,8 +211,12 @@ impl Removed {
             Trace::Follower(_) => self.followers += 1,
             Trace::Shield(..) => self.shields += 1,
             Trace::Shielded(..) => self.shielded += 1,
-            // Notifications are counted with all that was addressed to the user.
-            Trace::Item { .. } | Trace::Comment { .. } | Trace::Notification(_) | Trace::ForeignId(_) => {}
+            // Notifications are counted with all that was addressed to the user. A member is no item of its own.
+            Trace::Item { .. }
+            | Trace::Comment { .. }
+            | Trace::Member(_)
+            | Trace::Notification(_)
+            | Trace::ForeignId(_) => {}
         }
     }
 
@@ -353,7 +363,7 @@ mod tests {
         let last = done.planned(&page(&[7], None));
         assert!(last.is_planned(&mark(u64::MAX)));
         let next = last.carried_out(9);
-        assert_eq!((next.stage, next.after, next.upto, next.removed.items), (Stage::Direct, None, None, 4));
+        assert_eq!((next.stage, next.after, next.upto, next.removed.items), (Stage::Lines, None, None, 4));
     }
 
     #[test]

@@ -31,6 +31,7 @@ use feedgate_common::graph::Shield;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
+use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
@@ -425,6 +426,14 @@ impl Notifications for Gated<dyn Archive> {
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>> {
         self.gate.wait().await;
         self.store.comment_and_notify(writes, now).await
+    }
+    async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.leave_lines(keys, now).await
+    }
+    async fn line_members(&self, after: Option<(ItemId, u64)>, limit: usize) -> Result<Vec<(ItemId, Line, Member)>> {
+        self.gate.wait().await;
+        self.store.line_members(after, limit).await
     }
 }
 

@@ -36,7 +36,7 @@ pub trait Erasures: Send + Sync + 'static {
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool>;
 
     /// What is stored of the user that no other read finds, strictly behind `after`: of the stages
-    /// [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications), [`ForeignIds`](Stage::ForeignIds),
+    /// [`Lines`](Stage::Lines), [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications), [`ForeignIds`](Stage::ForeignIds),
     /// [`Comments`](Stage::Comments), [`Reactions`](Stage::Reactions) and [`Shielded`](Stage::Shielded). Empty for the
     /// others. A walk through rows of all users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
     async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces>;
@@ -49,7 +49,7 @@ pub trait Erasures: Send + Sync + 'static {
     async fn rest(&self, user: UserNo) -> Result<Removed>;
 
     /// Removes what has no write of its own: what is said of the user, devices and notices of push notifications, what
-    /// was seen, what was addressed to the user, and idempotency keys; of the last two at most `limit` rows each. Answers
+    /// was seen, what was addressed to the user, with the lines of it, and idempotency keys; of the last three at most `limit` rows each. Answers
     /// whether there may be more. One durable transaction.
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool>;
 }

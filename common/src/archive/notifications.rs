@@ -2,10 +2,13 @@
 
 use async_trait::async_trait;
 
-use crate::Millis;
+use compact_str::CompactString;
+
 use crate::around::{CommentWrite, Commented, Reaction, Uncommented, Unreacted};
 use crate::error::Result;
+use crate::notify::lines::{Line, Member};
 use crate::notify::{Notified, Rules};
+use crate::{ItemId, Millis, UserNo};
 
 /// Tells users what others did, by direct items, in the transaction of what is told. [`Writes::write`] does so for
 /// follows and reposts; here are the changes around items. [`Reactions::react`], [`Reactions::unreact`] and
@@ -37,4 +40,11 @@ pub trait Notifications: Send + Sync + 'static {
         writes: Vec<CommentWrite>,
         now: Millis,
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>>;
+
+    /// Lets the deeds with these keys leave the lines that tell of them, seen or not. Answers the readers for whom something
+    /// has changed. One durable transaction.
+    async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>>;
+
+    /// Members of lines with their lines, by line and place, strictly behind `after`, at most `limit`.
+    async fn line_members(&self, after: Option<(ItemId, u64)>, limit: usize) -> Result<Vec<(ItemId, Line, Member)>>;
 }

@@ -9,6 +9,7 @@ use crate::error;
 use crate::graph::Shield;
 use crate::import::Import;
 use crate::notify::Notification;
+use crate::notify::lines::LineWrite;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// An item to be published.
@@ -164,11 +165,16 @@ pub enum Write {
     /// Tells a user what another one did, unless a shield stands between the two, or the same was told already. A home
     /// makes it, by [`Rules`](crate::notify::Rules), in the transaction of what it tells.
     Notify(Box<Notification>),
-    /// Deletes the notification with this foreign id, unless its reader has seen it. A home makes it, too.
+    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it. A home
+    /// makes it, too.
     Withdraw {
         /// What the notification tells, as [`Deed::key`](crate::notify::Deed::key) says it.
         key: CompactString,
+        /// Whether the deed leaves its line also if the line was seen: for erasures.
+        even_seen: bool,
     },
+    /// Changes a line of notifications. A home makes it of the two before, by [`gather`](crate::accept::gather).
+    Line(Box<LineWrite>),
 }
 
 /// The outcome of one operation that was not refused.
@@ -238,6 +244,11 @@ pub enum Written {
         /// Whether the class has changed; false if it was so before.
         fresh: bool,
     },
+    /// A line of notifications has changed.
+    Line {
+        /// The reader of the line.
+        reader: UserNo,
+    },
     /// Nobody is told, or what was told stays.
     Untold,
 }
@@ -251,7 +262,7 @@ impl Written {
             | Self::Edge { fresh, .. }
             | Self::Shielded { fresh, .. }
             | Self::Classified { fresh, .. } => *fresh,
-            Self::Edited { .. } => true,
+            Self::Edited { .. } | Self::Line { .. } => true,
             Self::Untold => false,
         }
     }
@@ -260,15 +271,26 @@ impl Written {
     pub fn told(&self) -> &[UserNo] {
         match self {
             Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } => told,
-            Self::Edited { .. } | Self::Shielded { .. } | Self::Classified { .. } | Self::Untold => &[],
+            Self::Edited { .. }
+            | Self::Shielded { .. }
+            | Self::Classified { .. }
+            | Self::Line { .. }
+            | Self::Untold => &[],
         }
     }
 
-    /// Adds what became of a notification that follows from this.
-    pub fn add_told(&mut self, of: &Self) {
-        let (Self::Published { readers, .. } | Self::Deleted { readers, .. }) = of else { return };
+    /// Adds readers who are told of this.
+    pub fn add_told(&mut self, readers: &[UserNo]) {
         if let Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } = self {
             told.extend(readers);
+        }
+    }
+
+    /// The readers to whom this itself addressed something, if it is a notification.
+    pub fn addressed(&self) -> &[UserNo] {
+        match self {
+            Self::Published { readers, .. } | Self::Deleted { readers, .. } => readers,
+            _ => &[],
         }
     }
 }

@@ -73,7 +73,8 @@ pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
 
 fn left_by(written: &Written) -> Vec<Job> {
     match written {
-        Written::Classified { .. } | Written::Untold => vec![],
+        // Who is told of a line has nothing to take in: only an import has such an answer.
+        Written::Classified { .. } | Written::Line { .. } | Written::Untold => vec![],
         Written::Published { author, readers, .. }
         | Written::Edited { author, readers, .. }
         | Written::Deleted { author, readers, .. } => match &readers[..] {

@@ -55,6 +55,13 @@ const DIRECT: &str = walk!(
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
 
+const MEMBERS: &str = walk!(
+    "SELECT m.line AS a, m.seq AS b, 0::bigint AS c, m.actor = $1 AS own, m.key AS detail
+     FROM line_members m WHERE (m.line, m.seq, 0::bigint) > ($2, $3, $4)",
+    "a, b, c",
+    "a, b, c, detail, NULL::bigint AS at, true AS lives"
+);
+
 /// The notifications among what is addressed to the user.
 const NOTIFICATIONS: &str = walk!(
     "SELECT d.seq AS a, d.item AS b, 0::bigint AS c, d.op = 1 AND i.body IS NOT NULL AND starts_with(i.foreign_id, 'feedgate:') AS own,
@@ -139,11 +146,24 @@ keys AS (
     DELETE FROM retries r USING (SELECT key FROM retries WHERE author = $1 ORDER BY key LIMIT $2) AS part
     WHERE r.author = $1 AND r.key = part.key RETURNING 1
 ),
+members AS (
+    DELETE FROM line_members m USING (
+        SELECT m.line, m.seq FROM lines l JOIN line_members m ON m.line = l.id WHERE l.reader = $1 LIMIT $2
+    ) AS part
+    WHERE m.line = part.line AND m.seq = part.seq RETURNING m.line, m.seq
+),
+empty AS (
+    DELETE FROM lines l
+    WHERE l.reader = $1 AND NOT EXISTS (
+        SELECT FROM line_members m
+        WHERE m.line = l.id AND NOT EXISTS (SELECT FROM members gone WHERE gone.line = m.line AND gone.seq = m.seq)
+    )
+),
 addressed AS (
     DELETE FROM direct d USING (SELECT seq FROM direct WHERE reader = $1 ORDER BY seq LIMIT $2) AS part
     WHERE d.reader = $1 AND d.seq = part.seq RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM keys), (SELECT count(*) FROM addressed))"#;
+SELECT greatest((SELECT count(*) FROM keys), (SELECT count(*) FROM members), (SELECT count(*) FROM addressed))"#;
 
 type Row = (i64, i32, Millis, String);
 
@@ -206,6 +226,7 @@ pub(crate) async fn traces(
     after: Option<&Mark>,
 ) -> sqlx::Result<Traces> {
     match of {
+        Stage::Lines => members(connection, user, after).await,
         Stage::Direct => direct(connection, user, after).await,
         Stage::Notifications => notifications(connection, user, after).await,
         Stage::ForeignIds => foreign_ids(connection, user, after).await,
@@ -264,6 +285,11 @@ async fn direct(connection: &mut PgConnection, user: UserNo, after: Option<&Mark
     let lines = lines(connection, DIRECT, user, place(after)?).await?;
     let item = |line: &Line| Trace::Item { id: rows::item_of(line.0), lives: line.5 == Some(true), direct: true };
     traces_of(lines, |line| Ok(Some(item(line))))
+}
+
+async fn members(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
+    let lines = lines(connection, MEMBERS, user, place(after)?).await?;
+    traces_of(lines, |line| Ok(line.3.as_deref().map(|key| Trace::Member(key.into()))))
 }
 
 async fn notifications(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {

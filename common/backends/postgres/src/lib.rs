@@ -69,6 +69,7 @@ use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
 use feedgate_common::metrics::Registry;
+use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
@@ -510,6 +511,15 @@ impl Notifications for PostgresArchive {
         let telling = names.as_ref().map(|names| (self.settings, &*rules, names));
         let writes = &writes[..];
         self.pool.write(work!(|connection| comments::change_and_notify(connection, writes, now, telling))).await
+    }
+
+    async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>> {
+        let (keys, settings) = (&keys[..], self.settings);
+        self.pool.write(work!(|connection| write::leave(connection, keys, now, settings))).await
+    }
+
+    async fn line_members(&self, after: Option<(ItemId, u64)>, limit: usize) -> Result<Vec<(ItemId, Line, Member)>> {
+        self.pool.read(work!(|connection| write::members(connection, after, limit))).await
     }
 }
 

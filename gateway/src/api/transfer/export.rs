@@ -8,6 +8,7 @@
 //!   5  reactions, by item's id, newest first
 //!   6  people, by user's number
 //!   7  comments, by item's id, oldest first: replies behind what they answer
+//!   8  members of lines of notifications whose items live, by line
 //! ```
 //!
 //! A cursor line says how far the export is; `?cursor=` goes on from there. Only one piece is in memory at a time.
@@ -70,6 +71,8 @@ pub(super) enum Cursor {
     Comments(Option<ItemId>),
     /// The comments on this item behind this place.
     Behind(ItemId, CommentPlace),
+    /// The members of lines of notifications behind this one.
+    Members(Option<(ItemId, u64)>),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -89,6 +92,8 @@ impl std::fmt::Display for Cursor {
             Self::Comments(None) => f.write_str("7"),
             Self::Comments(Some(id)) => write!(f, "7:{id}"),
             Self::Behind(id, place) => write!(f, "7:{id}:{}", comments::cursor::text(*place)),
+            Self::Members(None) => f.write_str("8"),
+            Self::Members(Some((line, seq))) => write!(f, "8:{line}:{seq}"),
         }
     }
 }
@@ -109,6 +114,8 @@ impl FromStr for Cursor {
             ["5", id] => Ok(Self::Reactions(Some(id.parse().map_err(drop)?))),
             ["5", id, place] => Ok(Self::Below(id.parse().map_err(drop)?, cursor::parse(place).ok_or(())?)),
             ["6", user] => Ok(Self::People(number(user)?)),
+            ["8"] => Ok(Self::Members(None)),
+            ["8", line, seq] => Ok(Self::Members(Some((line.parse().map_err(drop)?, seq.parse().map_err(drop)?)))),
             ["7"] => Ok(Self::Comments(None)),
             ["7", id] => Ok(Self::Comments(Some(id.parse().map_err(drop)?))),
             ["7", id, place] => Ok(Self::Behind(id.parse().map_err(drop)?, comments::cursor::parse(place).ok_or(())?)),
@@ -164,9 +171,10 @@ async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Res
             Some(Cursor::People(after)) => Some(people(archive, after, &mut lines).await?),
             Some(Cursor::Comments(after)) => match archive.commented_item(after).await? {
                 Some(item) => Some(talk(archive, item, None, &mut lines).await?),
-                None => None,
+                None => Some(Cursor::Members(None)),
             },
             Some(Cursor::Behind(item, place)) => Some(talk(archive, item, Some(place), &mut lines).await?),
+            Some(Cursor::Members(after)) => members(archive, after, &mut lines).await?,
             None => break,
         };
         if !lines.0.is_empty() {
@@ -345,6 +353,29 @@ async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, l
     Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
 }
 
+/// Writes a line for the next members of lines of notifications. If the item of a line was deleted, nothing tells of it.
+async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mut Lines) -> Result<Option<Cursor>> {
+    let found = archive.line_members(after, PIECE).await?;
+    let items: Vec<ItemId> = found.iter().map(|(_, line, _)| line.item).collect();
+    let users: Vec<UserNo> = found.iter().flat_map(|(_, line, member)| [line.reader, member.actor]).collect();
+    let (living, names) = (archive.items(&items).await?, archive.user_ids(&users).await?);
+    for (((line, of, member), names), item) in found.iter().zip(names.chunks(2)).zip(living) {
+        let ([reader, actor], Some(_)) = (names, item) else { continue };
+        lines.put(&Out::Member {
+            line: *line,
+            seq: member.seq,
+            item: of.item,
+            reader,
+            group: &of.group,
+            kind: &of.kind,
+            actor,
+            key: &member.key,
+            body: &member.told,
+        });
+    }
+    Ok(found.last().map(|(line, _, member)| Cursor::Members(Some((*line, member.seq)))))
+}
+
 /// The newest add or delete at or below `from`, since updates are not exported.
 async fn place(outboxes: &dyn Outboxes, author: UserNo, from: OutboxSeq) -> Result<import::Place> {
     let mut end = from;
@@ -383,12 +414,15 @@ mod tests {
             Cursor::Comments(None),
             Cursor::Comments(Some(ItemId(7))),
             Cursor::Behind(ItemId(7), CommentPlace { at: 5, id: ItemId(8) }),
+            Cursor::Members(None),
+            Cursor::Members(Some((ItemId(7), 8))),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
-        for bad in
-            ["", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "1:-1:0", "1:1:1:1"]
-        {
+        for bad in [
+            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:x", "9", "1:-1:0",
+            "1:1:1:1",
+        ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
     }

@@ -10,6 +10,7 @@
 //!   {"type":"person","user":"ann","name":"Ann","avatar":"/a.png","attrs":{}}
 //!   {"type":"reaction","id":"7","kind":"like","user":"bob","since":…}
 //!   {"type":"comment","id":"8","item":"7","author":"bob","body":…,"created_at":…}   or reply_to, version, deleted
+//!   {"type":"member","line":"9","seq":1,"item":"9","reader":"ann","group":…,"kind":"like","actor":"bob","key":…,"body":…}
 //!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
@@ -17,8 +18,10 @@ use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish};
 use feedgate_common::around::{NewComment, PastComment, ReactionKind};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::import::{Import, Place};
+use feedgate_common::import::{Import, PastMember, Place};
 use feedgate_common::named::KIND_MAX;
+use feedgate_common::notify::KEY_PREFIX;
+use feedgate_common::notify::lines::actor;
 use feedgate_common::people::Person;
 use feedgate_common::{Body, DeviceId, Item, ItemId, Millis, Position, UserId, UserNo};
 use serde::Serialize;
@@ -52,7 +55,7 @@ pub(super) enum Line {
 }
 
 const KINDS: &[&str] =
-    &["item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "comment", "cursor"];
+    &["item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "comment", "member", "cursor"];
 
 /// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
 const ITEM: &[&str] = &[
@@ -73,6 +76,9 @@ const ITEM: &[&str] = &[
 
 /// The fields of a comment.
 const COMMENT: &[&str] = &["type", "id", "item", "author", "body", "created_at", "reply_to", "version", "deleted"];
+
+/// The fields of a member of a line of notifications.
+const MEMBER: &[&str] = &["type", "line", "seq", "item", "reader", "group", "kind", "actor", "key", "body"];
 
 /// Reads a line. The problem says what is wrong with it and what would be right.
 pub(super) fn read(text: &str) -> Result<Line, Problem> {
@@ -127,6 +133,7 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
             let fields = Fields::of(raw, "", &["type", "user", "name", "avatar", "attrs"])?;
             return Ok(Line::Person(fields.required("user")?.name()?, people::person(&fields)?));
         }
+        "member" => Import::Member(Box::new(member(&Fields::of(raw, "", MEMBER)?)?)),
         "comment" => return comment(&Fields::of(raw, "", COMMENT)?),
         "cursor" => return Ok(Line::Cursor),
         other => {
@@ -185,6 +192,31 @@ fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {
         past: Some(past),
     };
     Ok(Line::Comment(fields.required("author")?.name()?, new))
+}
+
+fn member(fields: &Fields<'_>) -> Result<PastMember, Problem> {
+    let text =
+        |name, max, unit| publish::printable(Some(fields.required(name)?), max, unit).map(Option::unwrap_or_default);
+    let (key, seq) = (fields.required("key")?, fields.required("seq")?);
+    let place = u64::try_from(seq.integer()?).ok().filter(|place| *place > 0);
+    let member = PastMember {
+        line: fields.required("line")?.name()?,
+        seq: place.ok_or_else(|| seq.refuse("must be a place in the line, 1 or greater"))?,
+        item: fields.required("item")?.name()?,
+        reader: fields.required("reader")?.name()?,
+        group: text("group", FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        kind: text("kind", KIND_MAX, Unit::Characters)?,
+        actor: fields.required("actor")?.name()?,
+        key: text("key", FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        told: publish::body(fields)?,
+    };
+    if !member.key.starts_with(KEY_PREFIX) {
+        return Err(key.refuse(format_args!("must be the key of a deed, which begins with {KEY_PREFIX:?}")));
+    }
+    if actor(&member.told).as_ref() != Some(&member.actor) {
+        return Err(fields.required("body")?.refuse("must be an object whose field \"actor\" names the same user"));
+    }
+    Ok(member)
 }
 
 /// The version of an item or a comment; 1 if none is named.
@@ -303,6 +335,17 @@ pub(super) enum Out<'a> {
         body: Option<&'a Body>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         deleted: bool,
+    },
+    Member {
+        line: ItemId,
+        seq: u64,
+        item: ItemId,
+        reader: &'a UserId,
+        group: &'a str,
+        kind: &'a str,
+        actor: &'a UserId,
+        key: &'a str,
+        body: &'a Body,
     },
     Cursor {
         cursor: String,

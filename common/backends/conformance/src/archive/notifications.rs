@@ -18,7 +18,7 @@ use crate::inboxes::naive::Naive;
 /// Kinds of their own for all sorts; those of reactions and comments go to a named feed.
 async fn rules(archive: &dyn Archive) -> Rules {
     let feed = archive.intern_feeds(&["notifications".into()]).await.unwrap()[0];
-    let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed });
+    let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed, grouped: false });
     Rules {
         reaction: way("liked", feed),
         comment: way("commented", feed),

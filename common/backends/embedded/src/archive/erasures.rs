@@ -15,11 +15,12 @@ use feedgate_common::{FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
 use super::events;
+use super::lines;
 use super::persons;
 use super::push;
 use super::revocations;
 use super::tables::{
-    self, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items, Life, NOBODY,
+    self, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items, Life, Members, NOBODY,
     OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp, Sights, Talks, Tallies,
 };
 use crate::codec::Short;
@@ -112,6 +113,7 @@ fn go_on(tx: &mut Tx<'_>, id: u64, before: &State, now: &State) -> Result<bool> 
 
 fn traces(view: &View, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces> {
     match of {
+        Stage::Lines => members(view, user, after),
         Stage::Direct => direct(view, user, after),
         Stage::Notifications => notifications(view, user, after),
         Stage::ForeignIds => foreign_ids(view, user, after),
@@ -163,6 +165,15 @@ fn ordered(at: Millis) -> u64 {
 
 fn lives(view: &View, item: ItemId) -> Result<bool> {
     Ok(view.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
+}
+
+fn members(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
+    let from = numbers(after)?.map_or(Unbounded, |[line, seq, _]| Excluded((ItemId(line), seq)));
+    walk::<Members>(
+        view.scan::<Members>((from, Unbounded)),
+        |(line, seq)| Mark::of([line.0, *seq, 0]),
+        |_, row| Ok((row.actor == user).then_some(Trace::Member(row.key.0))),
+    )
 }
 
 fn direct(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
@@ -338,7 +349,8 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
             tx.put::<Recipients>(&(item, NOBODY), &row.author);
         }
     }
-    Ok(keys.len() == limit || addressed.len() == limit)
+    let more_lines = lines::forget(tx, user, limit)?;
+    Ok(keys.len() == limit || addressed.len() == limit || more_lines)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod feeds;
 mod fixture;
 mod hot;
 mod ledger;
+mod lines;
 mod lists;
 mod load;
 mod news;
@@ -87,6 +88,7 @@ use epochs::Epochs;
 use hot::HotItems;
 use ledger::Setup;
 use news::{Ends, Runs};
+use notifications::Waiting;
 use push::{DueFrom, Listeners};
 use search::Prepared;
 use sweep::Sweep;
@@ -117,6 +119,8 @@ pub struct EmbeddedArchive {
     comments: Arc<AroundItems>,
     /// Of what users are told.
     rules: Arc<ArcSwap<Rules>>,
+    /// Reactions that wait to be carried out together.
+    waiting: Arc<Waiting>,
     /// Whether the store was ever told what to index for search.
     any_search: Arc<Any>,
 }
@@ -170,6 +174,7 @@ impl EmbeddedArchive {
             reactions,
             comments,
             rules: Arc::default(),
+            waiting: Arc::default(),
             any_search,
         })
     }

@@ -14,6 +14,7 @@ use feedgate_common::{
 
 use super::comments;
 use super::ledger::Ledger;
+use super::lines;
 use super::load::add_of;
 use super::reactions;
 use super::tables::{
@@ -41,6 +42,9 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 hold(ledger, *edge, (*before, *now), *listed, effect.then_some(history))?;
             }
             Change::Shield { user, shield, other, since } => self::shield(ledger, (*user, *shield, *other), *since)?,
+            Change::Line { id, line, begins, joined, left } => {
+                lines::store(ledger.tx, *id, line, *begins, (joined, left))?;
+            }
             Change::Classify { author, class, everyone_since } => classify(ledger, *author, *class, *everyone_since)?,
         }
     }

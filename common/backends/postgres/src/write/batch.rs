@@ -10,6 +10,7 @@ use feedgate_common::error::StoreError;
 use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
 
+use super::lines::Changed;
 use crate::rows;
 
 /// How many bits of an item id lie below its milliseconds.
@@ -96,6 +97,8 @@ pub(super) struct Batch<'a> {
     pub(super) addressed: Vec<Addressed>,
     /// For each reader: since when what this call addresses to it is outstanding, and whether all of that was imported.
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
+    /// How lines of notifications change.
+    pub(super) lines: Changed<'a>,
     /// What other programs are to be told, in the order of the operations.
     pub(super) announced: Vec<Announcement>,
     /// How many changes there were so far whose order shows in a list.
@@ -110,9 +113,9 @@ impl<'a> Batch<'a> {
                 Ok(plan) => {
                     for change in &plan.changes {
                         self.note(&plan, change);
+                        self.rows.apply_one(change);
                     }
-                    self.announced.extend(accept::announcement(ask, &plan));
-                    self.rows.apply(&plan);
+                    self.announced.extend(accept::announcements(ask, &plan));
                     return Ok(plan.answer);
                 }
                 Err(Stop::Needs(needs)) => match needs[..] {
@@ -126,7 +129,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Keeps a change. To be called before the plan is applied to the rows.
+    /// Keeps a change. To be called before it is applied to the rows.
     fn note(&mut self, plan: &Plan<'a>, change: &Change<'a>) {
         let Plan { at, history, .. } = *plan;
         match change {
@@ -173,6 +176,7 @@ impl<'a> Batch<'a> {
                 let since = since.map(|since| self.stamp(since));
                 self.shields.insert((*user, *shield, *other), since);
             }
+            Change::Line { id, line, begins, joined, left } => self.lines.note(*id, line, *begins, joined, left),
             Change::Classify { author, .. } => _ = self.authors.entry(*author).or_default(),
         }
     }

@@ -34,7 +34,7 @@ pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, need
 
 fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
-        Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. }) => true,
+        Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_)) => true,
         _ => ask.published().is_some_and(|publish| {
             let keys = publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some();
             keys || publish.repost_of.is_some()
@@ -53,9 +53,10 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
         | Write::Unfollow { reader: one, author: other }
         | Write::Shield { user: one, other, .. } => vec![one, other],
         Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => vec![author],
+        Write::Import(Import::Member(member)) => vec![&member.reader, &member.actor],
         Write::Edit { .. } | Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
         // They follow from other writes, and hold numbers.
-        Write::Notify(_) | Write::Withdraw { .. } => vec![],
+        Write::Notify(_) | Write::Withdraw { .. } | Write::Line(_) => vec![],
     }
 }
 
@@ -88,6 +89,7 @@ pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
         | Write::Classify { .. }
         | Write::Notify(_)
         | Write::Withdraw { .. }
-        | Write::Import(Import::Delete { .. } | Import::Class { .. }) => vec![],
+        | Write::Line(_)
+        | Write::Import(Import::Delete { .. } | Import::Class { .. } | Import::Member(_)) => vec![],
     }
 }

@@ -40,6 +40,9 @@
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
 //!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind
 //!   search_state                          ()                        → what the index of search is of; how far it is built
+//!   lines                                 the line's first item     → its reader, group and item, and its count
+//!   line_groups, lines_of                 reader, group; …, line    → the newest line of the group; those of the reader
+//!   members, member_keys                  line, place; deed's key   → a deed of which the line tells; where it is
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -64,6 +67,7 @@ mod followers;
 mod foreign_ids;
 mod items;
 mod layout;
+mod lines;
 mod people;
 mod pulls;
 mod push;
@@ -94,6 +98,7 @@ pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
+pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRow, Members};
 pub(crate) use people::{People, PersonRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use push::{
@@ -195,6 +200,11 @@ mod tests {
             OpenErasures::TAG,
             Postings::TAG,
             SearchState::TAG,
+            Lines::TAG,
+            LineGroups::TAG,
+            LinesOf::TAG,
+            Members::TAG,
+            MemberKeys::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
