@@ -253,3 +253,108 @@ pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision
     draft.changes.push(Change::Line { id: *id, line, begins, joined: Cow::Owned(vec![member]), left: &[] });
     Ok(Written::Line { reader })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{Door, EdgeRow};
+    use super::*;
+    use crate::archive::{Audience, Publish};
+    use crate::notify::lines::LineRow;
+    use crate::{Body, FeedId, Millis};
+
+    const ANN: UserNo = UserNo(1);
+    const BOB: UserNo = UserNo(2);
+    const FEED: FeedId = FeedId(3);
+    const LINE: ItemId = ItemId(50);
+
+    fn key(actor: UserNo) -> CompactString {
+        compact_str::format_compact!("key-{}", actor.0)
+    }
+
+    fn told(actor: UserNo) -> Body {
+        Body::stored(format!("{{\"actor\":\"user-{}\"}}", actor.0)).unwrap()
+    }
+
+    fn joins(actor: UserNo) -> Write {
+        let publish = Publish::new(format!("user-{}", actor.0).parse().unwrap(), told(actor));
+        let (kind, foreign_id, audience) = (Some("like".into()), Some(key(actor)), Audience::Users(vec![]));
+        let publish = Publish { kind, foreign_id, audience, feed: FEED, ..publish };
+        Write::Notify(Box::new(Notification { reader: ANN, actor, publish, group: Some("g".into()) }))
+    }
+
+    fn leaves(actor: UserNo, even_seen: bool) -> Write {
+        Write::Withdraw { key: key(actor), even_seen }
+    }
+
+    /// Rows in which bob has joined a line of ann, whose item was published at 70, and users up to 9 are known.
+    fn rows(seen: Option<Millis>) -> Rows {
+        let line = Line { reader: ANN, group: "g".into(), kind: "like".into(), item: LINE, count: 1, next: 2 };
+        let newest = vec![Member { seq: 1, key: key(BOB), actor: BOB, told: told(BOB) }];
+        let item = ItemRow {
+            author: BOB,
+            seq: 0,
+            published_at: 70,
+            rank: 70,
+            version: 1,
+            feed: FEED,
+            door: Door::Direct(vec![ANN]),
+            fingerprint: [0; 16],
+            living: true,
+        };
+        let users = || (2..9).map(UserNo);
+        Rows {
+            members: users().map(|user| (key(user), (user == BOB).then_some(LINE))).collect(),
+            foreign_ids: users().map(|user| (key(user), (user == BOB).then_some(LINE))).collect(),
+            edges: users().map(|user| ((ANN, user), None)).collect(),
+            groups: [((ANN, "g".into()), Some(LINE))].into(),
+            lines: [(LINE, Some(LineRow { line, newest }))].into(),
+            items: [(LINE, Some(item))].into(),
+            sights: [(InboxKey { reader: ANN, feed: FEED }, seen)].into(),
+            ..Rows::default()
+        }
+    }
+
+    /// The line, the count and how many join and leave, of each line that changes; and how often somebody is told.
+    fn gathered(rows: &Rows, asked: &[Write]) -> (Vec<(Option<ItemId>, u64, usize, usize)>, usize) {
+        let Gathered { lines, told, others } = gather(rows, asked).unwrap();
+        assert!(others.is_empty(), "{others:?}");
+        let line = |line: LineWrite| (line.id, line.line.count, line.joined.len(), line.left.len());
+        (lines.into_iter().map(line).collect(), told.len())
+    }
+
+    #[test]
+    fn s6_deeds_of_one_transaction_change_a_line_once() {
+        let asked =
+            [joins(UserNo(3)), joins(UserNo(4)), leaves(BOB, false), joins(UserNo(5)), leaves(UserNo(4), false)];
+        assert_eq!(gathered(&rows(Some(69)), &asked), (vec![(Some(LINE), 2, 2, 1)], 5));
+        assert_eq!(gathered(&rows(None), &asked[..2]), (vec![(Some(LINE), 3, 2, 0)], 2));
+        assert_eq!(gathered(&rows(None), &[joins(BOB)]), (vec![], 0), "it is told already");
+    }
+
+    #[test]
+    fn s6_nothing_joins_or_leaves_a_line_that_was_seen() {
+        let asked = [joins(UserNo(3)), joins(UserNo(4))];
+        assert_eq!(gathered(&rows(Some(70)), &asked), (vec![(None, 2, 2, 0)], 2), "another line begins");
+        assert_eq!(gathered(&rows(Some(70)), &[leaves(BOB, false)]), (vec![], 0));
+        assert_eq!(gathered(&rows(Some(70)), &[leaves(BOB, true)]), (vec![(Some(LINE), 0, 0, 1)], 1), "but an erasure");
+    }
+
+    #[test]
+    fn s6_nothing_joins_a_line_through_a_shield() {
+        let mut rows = rows(None);
+        let muted = EdgeRow { shields: Shields::MUTED, ..EdgeRow::default() };
+        rows.edges.insert((ANN, UserNo(3)), Some(muted));
+        assert_eq!(gathered(&rows, &[joins(UserNo(3))]), (vec![], 0));
+    }
+
+    #[test]
+    fn s6_rows_that_are_missing_are_asked_for_together() {
+        let asked = [joins(UserNo(3)), joins(UserNo(4))];
+        let Err(Stop::Needs(needs)) = gather(&Rows::default(), &asked) else { panic!("nothing is loaded") };
+        assert_eq!(needs.len(), 2, "{needs:?}");
+        let Err(Stop::Needs(needs)) = gather(&Rows { lines: HashMap::new(), ..rows(None) }, &asked) else {
+            panic!("the line is not loaded")
+        };
+        assert_eq!(needs, [crate::accept::Need::Line(LINE, ACTORS)]);
+    }
+}
