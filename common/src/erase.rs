@@ -62,7 +62,8 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way. Lines
+    /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
+    /// Lines
     /// are left before direct items go, so that no line goes with what it tells of others.
     pub const ALL: [Self; 14] = [
         Self::Items,
@@ -294,7 +295,8 @@ impl State {
         self.upto.as_ref().is_some_and(|upto| mark <= upto)
     }
 
-    /// The state behind the planned page, once that is carried out at `now` (Unix ms): the next page, the next stage, or
+    /// The state behind the planned page, once that is carried out at `now` (Unix ms): the next page, the next stage,
+    /// or
     /// the end.
     #[must_use]
     pub fn carried_out(&self, now: Millis) -> Self {

@@ -63,7 +63,8 @@ pub enum Import {
         /// Since when it is up, in Unix ms; for the lists.
         since: Millis,
     },
-    /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. If the deed is
+    /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. If the deed
+    /// is
     /// a member of a line already, it stays as it is.
     Member(Box<PastMember>),
     /// The class of an author. A class that was given before stays. With the class `Everyone`, everyone follows from

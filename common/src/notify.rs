@@ -125,7 +125,8 @@ struct Told<'a> {
 }
 
 impl Deed<'_> {
-    /// The foreign id of the item that tells of it. Equal deeds have equal keys, in every store, and two deeds never do.
+    /// The foreign id of the item that tells of it. Equal deeds have equal keys, in every store, and two deeds never
+    /// do.
     pub fn key(&self) -> CompactString {
         // Names of users hold no zero byte, so no two deeds have one text.
         let text = match self {
@@ -261,7 +262,8 @@ impl Rules {
         deed.way(self).map(|_| Write::Withdraw { key: deed.key(), even_seen: false })
     }
 
-    /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of an
+    /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of
+    /// an
     /// item that was loaded for it. Imported writes are history, and nobody is told of a repost for named readers.
     pub fn of_write(
         &self,
@@ -293,8 +295,10 @@ impl Rules {
         if on { self.tell(&deed, author, (reaction.user, name)) } else { self.withdraw(&deed) }
     }
 
-    /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are now;
-    /// `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as a comment
+    /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are
+    /// now;
+    /// `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as a
+    /// comment
     /// too. Imported comments are history.
     pub fn of_comment(
         &self,

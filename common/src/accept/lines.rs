@@ -1,4 +1,5 @@
-//! Lines of notifications: which deeds join or leave which line, and what becomes of a line. [`crate::notify::lines`] says
+//! Lines of notifications: which deeds join or leave which line, and what becomes of a line. [`crate::notify::lines`]
+//! says
 //! what a line tells.
 //!
 //! ```text

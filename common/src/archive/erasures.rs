@@ -21,8 +21,10 @@ pub struct Remains {
 /// Keeps the erasures of users. [`crate::erase`] has the rules of their course.
 #[async_trait]
 pub trait Erasures: Send + Sync + 'static {
-    /// Accepts the erasure of `user` at `now` (Unix ms), and refuses the tokens of the user that were issued until then,
-    /// in one durable transaction. If one of the user is under way, that is the answer, and the tokens are refused again.
+    /// Accepts the erasure of `user` at `now` (Unix ms), and refuses the tokens of the user that were issued until
+    /// then,
+    /// in one durable transaction. If one of the user is under way, that is the answer, and the tokens are refused
+    /// again.
     async fn begin_erasure(&self, user: UserNo, now: Millis) -> Result<Erasure>;
 
     /// The erasure with this number; `None` if there is none.
@@ -31,17 +33,21 @@ pub trait Erasures: Send + Sync + 'static {
     /// Erasures that are not finished, oldest first, at most `limit`.
     async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>>;
 
-    /// Stores a later state of an erasure, if the stored one is still `before`; false, and nothing is done, if not. So of
+    /// Stores a later state of an erasure, if the stored one is still `before`; false, and nothing is done, if not. So
+    /// of
     /// several workers one goes on. Durable when it answers.
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool>;
 
     /// What is stored of the user that no other read finds, strictly behind `after`: of the stages
-    /// [`Lines`](Stage::Lines), [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications), [`ForeignIds`](Stage::ForeignIds),
+    /// [`Lines`](Stage::Lines), [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications),
+    /// [`ForeignIds`](Stage::ForeignIds),
     /// [`Comments`](Stage::Comments), [`Reactions`](Stage::Reactions) and [`Shielded`](Stage::Shielded). Empty for the
-    /// others. A walk through rows of all users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
+    /// others. A walk through rows of all users: it looks at no more than
+    /// [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
     async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces>;
 
-    /// Removes what stays of deleted items and comments of the user; those of others and those that live are left as they
+    /// Removes what stays of deleted items and comments of the user; those of others and those that live are left as
+    /// they
     /// are. Durable when it answers.
     async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()>;
 
@@ -49,7 +55,8 @@ pub trait Erasures: Send + Sync + 'static {
     async fn rest(&self, user: UserNo) -> Result<Removed>;
 
     /// Removes what has no write of its own: what is said of the user, devices and notices of push notifications, what
-    /// was seen, what was addressed to the user, with the lines of it, and idempotency keys; of the last three at most `limit` rows each. Answers
+    /// was seen, what was addressed to the user, with the lines of it, and idempotency keys; of the last three at most
+    /// `limit` rows each. Answers
     /// whether there may be more. One durable transaction.
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool>;
 }

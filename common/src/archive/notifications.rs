@@ -25,7 +25,8 @@ pub trait Notifications: Send + Sync + 'static {
     fn notify_by(&self, rules: Rules);
 
     /// Gives these reactions (`on`) or takes them back, as [`Reactions::react`](super::Reactions::react) and
-    /// [`Reactions::unreact`](super::Reactions::unreact) do, and tells the authors of the items. A reaction that changes
+    /// [`Reactions::unreact`](super::Reactions::unreact) do, and tells the authors of the items. A reaction that
+    /// changes
     /// nothing tells nobody. One durable transaction.
     async fn react_and_notify(
         &self,
@@ -33,7 +34,8 @@ pub trait Notifications: Send + Sync + 'static {
         on: bool,
     ) -> Result<Notified<std::result::Result<bool, Unreacted>>>;
 
-    /// Makes these changes, as [`Comments::comment`](super::Comments::comment) does, and tells the author of the item, and
+    /// Makes these changes, as [`Comments::comment`](super::Comments::comment) does, and tells the author of the item,
+    /// and
     /// of the comment that is answered. One durable transaction.
     async fn comment_and_notify(
         &self,
@@ -41,7 +43,8 @@ pub trait Notifications: Send + Sync + 'static {
         now: Millis,
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>>;
 
-    /// Lets the deeds with these keys leave the lines that tell of them, seen or not. Answers the readers for whom something
+    /// Lets the deeds with these keys leave the lines that tell of them, seen or not. Answers the readers for whom
+    /// something
     /// has changed. One durable transaction.
     async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>>;
 

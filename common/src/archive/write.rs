@@ -165,7 +165,8 @@ pub enum Write {
     /// Tells a user what another one did, unless a shield stands between the two, or the same was told already. A home
     /// makes it, by [`Rules`](crate::notify::Rules), in the transaction of what it tells.
     Notify(Box<Notification>),
-    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it. A home
+    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it.
+    /// A home
     /// makes it, too.
     Withdraw {
         /// What the notification tells, as [`Deed::key`](crate::notify::Deed::key) says it.

@@ -1,6 +1,7 @@
 //! Changes around items that tell users of them. The change and what tells of it are one operation of the only writer.
 //!
-//! Reactions that wait for the writer at the same time are one operation, so that a line of notifications to which a hundred
+//! Reactions that wait for the writer at the same time are one operation, so that a line of notifications to which a
+//! hundred
 //! of them belong changes once:
 //!
 //! ```text
@@ -129,13 +130,16 @@ fn readers(told: &[(usize, UserNo)]) -> Vec<UserNo> {
 }
 
 /// A call that was carried out. Its caller is answered once that is durable.
-struct Carried(Mutex<Option<(oneshot::Sender<Notified<Outcome>>, Notified<Outcome>)>>);
+struct Carried {
+    caller: Mutex<Option<oneshot::Sender<Notified<Outcome>>>>,
+    done: Notified<Outcome>,
+}
 
 impl Carried {
     fn answer(&self) {
-        if let Some((caller, notified)) = self.0.lock().take() {
+        if let Some(caller) = self.caller.lock().take() {
             // Sending fails if the caller has gone away.
-            _ = caller.send(notified);
+            _ = caller.send(self.done.clone());
         }
     }
 }
@@ -165,7 +169,8 @@ fn react(tx: &mut Tx<'_>, shared: Shared<'_>, calls: Vec<Call>) -> Result<Done<C
     for (write, reader) in told {
         outcomes[of_write[write]].told.push(reader);
     }
-    let carried = calls.into_iter().zip(outcomes).map(|(call, done)| Carried(Mutex::new(Some((call.answer, done)))));
+    let carried =
+        calls.into_iter().zip(outcomes).map(|(call, done)| Carried { caller: Mutex::new(Some(call.answer)), done });
     Ok(Done { answers: carried.collect(), told: vec![], withdrawn })
 }
 

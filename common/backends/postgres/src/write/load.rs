@@ -109,7 +109,8 @@ pub(super) async fn all(
     if !readers.is_empty() {
         lock_readers(connection, batch, &readers).await?;
     }
-    // Who is told of something must not stand behind a shield. The author of what tells it is not locked: it is given an id.
+    // Who is told of something must not stand behind a shield. The author of what tells it is not locked: it is given
+    // an id.
     edges.extend(&concerned.pairs);
     if !edges.is_empty() {
         load_edges(connection, batch, &edges).await?;
@@ -242,7 +243,8 @@ async fn load_edges(
     Ok(())
 }
 
-/// Loads what was seen by those to whom the living items with these keys, and those of lines, are addressed, of the feeds of
+/// Loads what was seen by those to whom the living items with these keys, and those of lines, are addressed, of the
+/// feeds of
 /// these items.
 async fn load_sights(
     connection: &mut PgConnection,
