@@ -315,8 +315,11 @@ mod tests {
         }
     }
 
-    /// The line, the count and how many join and leave, of each line that changes; and how often somebody is told.
-    fn gathered(rows: &Rows, asked: &[Write]) -> (Vec<(Option<ItemId>, u64, usize, usize)>, usize) {
+    /// A line that changes, its count, and how many join and leave.
+    type Moved = (Option<ItemId>, u64, usize, usize);
+
+    /// Each line that changes, and how often somebody is told.
+    fn gathered(rows: &Rows, asked: &[Write]) -> (Vec<Moved>, usize) {
         let Gathered { lines, told, others } = gather(rows, asked).unwrap();
         assert!(others.is_empty(), "{others:?}");
         let line = |line: LineWrite| (line.id, line.line.count, line.joined.len(), line.left.len());

@@ -55,7 +55,7 @@ pub struct Line {
 /// A line with its newest members.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineRow {
-    /// The line itself.
+    /// The line as it is stored.
     pub line: Line,
     /// Its newest members, newest first; all of them, or as many as were asked for.
     pub newest: Vec<Member>,

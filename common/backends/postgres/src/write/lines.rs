@@ -10,7 +10,6 @@ use feedgate_common::notify::lines::{ACTORS, Line, LineRow, Member};
 use feedgate_common::{Body, ItemId, UserNo};
 use sqlx::PgConnection;
 
-use super::batch::Batch;
 use crate::fault::corrupt;
 use crate::rows;
 
@@ -97,28 +96,27 @@ pub(super) async fn readers(
 /// Loads the lines in which these deeds are members and those of these groups, with so many of their newest members.
 pub(super) async fn load(
     connection: &mut PgConnection,
-    batch: &mut Batch<'_>,
+    loaded: &mut Rows,
     keys: &BTreeSet<CompactString>,
     groups: &BTreeSet<(UserNo, CompactString)>,
     named: &BTreeSet<ItemId>,
 ) -> sqlx::Result<()> {
-    let rows = &mut batch.rows;
-    rows.members.extend(keys.iter().map(|key| (key.clone(), None)));
-    rows.groups.extend(groups.iter().map(|group| (group.clone(), None)));
-    rows.lines.extend(named.iter().map(|id| (*id, None)));
+    loaded.members.extend(keys.iter().map(|key| (key.clone(), None)));
+    loaded.groups.extend(groups.iter().map(|group| (group.clone(), None)));
+    loaded.lines.extend(named.iter().map(|id| (*id, None)));
     let asked: Vec<&str> = keys.iter().map(CompactString::as_str).collect();
     let read: Vec<(String, i64)> = sqlx::query_as(MEMBERS).bind(asked).fetch_all(&mut *connection).await?;
-    rows.members.extend(read.into_iter().map(|(key, line)| (key.into(), Some(rows::item_of(line)))));
+    loaded.members.extend(read.into_iter().map(|(key, line)| (key.into(), Some(rows::item_of(line)))));
     if !groups.is_empty() {
         let (readers, asked): (Vec<i32>, Vec<&str>) =
             groups.iter().map(|(reader, group)| (rows::user(*reader), group.as_str())).unzip();
         let query = sqlx::query_as(GROUPS).bind(readers).bind(asked);
         let read: Vec<(i32, String, i64)> = query.fetch_all(&mut *connection).await?;
         for (reader, group, line) in read {
-            rows.groups.insert((rows::user_of(reader)?, group.into()), Some(rows::item_of(line)));
+            loaded.groups.insert((rows::user_of(reader)?, group.into()), Some(rows::item_of(line)));
         }
     }
-    let lines = rows.members.values().chain(rows.groups.values()).flatten().chain(named).copied();
+    let lines = loaded.members.values().chain(loaded.groups.values()).flatten().chain(named).copied();
     let lines: BTreeSet<i64> = lines.map(rows::item).collect();
     if lines.is_empty() {
         return Ok(());
@@ -128,7 +126,7 @@ pub(super) async fn load(
     let read: Vec<Row> = sqlx::query_as(LINES).bind(lines).bind(newest).fetch_all(connection).await?;
     for row in read {
         let (id, line) = line_of(&row)?;
-        let stored = rows.lines.entry(id).or_default().get_or_insert_with(|| LineRow { line, newest: vec![] });
+        let stored = loaded.lines.entry(id).or_default().get_or_insert_with(|| LineRow { line, newest: vec![] });
         stored.newest.extend(member_of(row)?);
     }
     Ok(())

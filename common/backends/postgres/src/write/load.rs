@@ -116,7 +116,7 @@ pub(super) async fn all(
         load_edges(connection, batch, &edges).await?;
     }
     if !members.is_empty() || !groups.is_empty() {
-        lines::load(connection, batch, &members, &groups, &lines).await?;
+        lines::load(connection, &mut batch.rows, &members, &groups, &lines).await?;
     }
     let told = lines::told(&batch.rows);
     ids.extend(told.items);
@@ -156,7 +156,7 @@ pub(super) async fn notifications(
     if !concerned.pairs.is_empty() {
         load_edges(connection, batch, &concerned.pairs).await?;
     }
-    lines::load(connection, batch, &concerned.keys, &concerned.groups, &BTreeSet::new()).await?;
+    lines::load(connection, &mut batch.rows, &concerned.keys, &concerned.groups, &BTreeSet::new()).await?;
     let told = lines::told(&batch.rows);
     let keys: Vec<&str> = concerned.keys.iter().chain(&told.keys).map(CompactString::as_str).collect();
     batch.rows.foreign_ids.extend(keys.iter().map(|key| ((*key).into(), None)));
