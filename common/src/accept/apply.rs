@@ -57,7 +57,7 @@ impl Rows {
                 let followers = &mut self.authors.entry(edge.1).or_default().followers;
                 *followers = followers.saturating_add_signed(Change::counted(*before, *now));
             }
-            Change::Shield { .. } => {}
+            Change::Shield { .. } | Change::Narrow { .. } => {}
             Change::Classify { author, class, everyone_since } => {
                 let row = self.authors.entry(*author).or_default();
                 (row.class, row.everyone_since) = (*class, *everyone_since);

@@ -40,6 +40,9 @@
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
 //!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind
 //!   search_state                          ()                        → what the index of search is of; how far it is built
+//!   listed, listing                       owner, list, member       → who is on a list, since when; the same by member
+//!   list_heads                            owner, list               → how many members the list has
+//!   audiences                             item                      → the readers to whom an item is narrowed
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -49,6 +52,7 @@
 
 mod adds;
 mod announcements;
+mod audiences;
 mod author_feed;
 mod authors;
 mod comments;
@@ -79,6 +83,7 @@ mod users;
 
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use announcements::{AnnouncementRow, Announcements, LastAnnounced};
+pub(crate) use audiences::{AudienceRow, Audiences, ListHeads, ListPlace, Listed, Listing};
 pub(crate) use author_feed::AuthorFeed;
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use comments::{CommentEnds, CommentIds, CommentKeys, CommentRow, Comments, TalkRow, Talks};
@@ -105,7 +110,7 @@ pub(crate) use retries::{Expiries, Retries};
 pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
 pub(crate) use search::{Build, Postings, SearchRow, SearchState, Stage};
 pub(crate) use shields::{ShieldList, ShieldsUp};
-pub(crate) use shown::{Shown, Track};
+pub(crate) use shown::{Shown, ShownRow, Track};
 pub(crate) use sights::Sights;
 pub(crate) use users::{Names, Users};
 
@@ -195,6 +200,10 @@ mod tests {
             OpenErasures::TAG,
             Postings::TAG,
             SearchState::TAG,
+            Listed::TAG,
+            Listing::TAG,
+            ListHeads::TAG,
+            Audiences::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
