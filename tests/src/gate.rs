@@ -16,10 +16,11 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Erasures,
-    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
-    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
-    Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs,
+    Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
+    Notifications, Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions,
+    Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes,
+    Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -203,13 +204,7 @@ impl Audiences for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.lists(owner).await
     }
-    async fn members(
-        &self,
-        owner: UserNo,
-        list: &ListName,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Follow>> {
+    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         self.gate.wait().await;
         self.store.members(owner, list, cursor, limit).await
     }

@@ -14,22 +14,13 @@ use crate::{ItemId, UserNo};
 pub trait Audiences: Send + Sync + 'static {
     /// Carries out these changes in order, in one durable transaction. Answers for each whether it changed anything, or
     /// why it is refused; a refused one stops no other. A member who is on the list already keeps its time.
-    async fn change_lists(
-        &self,
-        changes: Vec<ListChange>,
-    ) -> Result<Vec<std::result::Result<bool, ListRefused>>>;
+    async fn change_lists(&self, changes: Vec<ListChange>) -> Result<Vec<std::result::Result<bool, ListRefused>>>;
 
     /// The lists of `owner` by name, each with the number of its members.
     async fn lists(&self, owner: UserNo) -> Result<Vec<(ListName, u64)>>;
 
     /// The members of a list, after `cursor`, at most `limit`. The cursor ascends along the list.
-    async fn members(
-        &self,
-        owner: UserNo,
-        list: &ListName,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Follow>>;
+    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>>;
 
     /// Of these lists of `owner`: the numbers of all members of each. One read.
     async fn member_nos(&self, owner: UserNo, lists: &[ListName]) -> Result<Vec<Vec<UserNo>>>;

@@ -8,9 +8,9 @@ use crate::audience::{AUDIENCE_MAX, Narrowed};
 use crate::change::Class;
 use crate::error;
 use crate::graph::Shield;
+use crate::ids::ListName;
 use crate::import::Import;
 use crate::notify::Notification;
-use crate::ids::ListName;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// An item to be published.

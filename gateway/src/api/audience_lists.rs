@@ -169,7 +169,8 @@ fn operation(op: &RawValue, at: String) -> Result<Wanted, Problem> {
 
 /// Makes these changes. Who is only taken off a list is given no number.
 async fn carry_out(archive: &dyn Archive, wanted: &[Wanted]) -> Result<Vec<Result<(), Problem>>, Problem> {
-    let named = |on| wanted.iter().filter(move |one| one.on == on).flat_map(|one| [one.user.clone(), one.member.clone()]);
+    let named =
+        |on| wanted.iter().filter(move |one| one.on == on).flat_map(|one| [one.user.clone(), one.member.clone()]);
     let (added, removed): (Vec<UserId>, Vec<UserId>) = (named(true).collect(), named(false).collect());
     if !added.is_empty() {
         archive.intern(&added).await?;

@@ -170,10 +170,7 @@ impl FanOut {
     }
 
     /// The audience of each item whose narrowed record is the next one of a bucket: one read for each.
-    async fn audiences<'a>(
-        &self,
-        ahead: impl Iterator<Item = &'a [Record]>,
-    ) -> Result<HashMap<ItemId, Vec<UserNo>>> {
+    async fn audiences<'a>(&self, ahead: impl Iterator<Item = &'a [Record]>) -> Result<HashMap<ItemId, Vec<UserNo>>> {
         let items: HashSet<ItemId> = ahead.filter_map(narrowed).collect();
         let mut audiences = HashMap::with_capacity(items.len());
         for item in items {

@@ -66,11 +66,8 @@ pub fn plan(
     let feed = ahead[0].feed;
     let alike = alike(ahead);
     let last_page = recipients.len() < size.recipients;
-    let whole_records = if expected.last.is_none() && last_page {
-        (size.appends / recipients.len().max(1)).clamp(1, alike)
-    } else {
-        1
-    };
+    let whole_records =
+        if expected.last.is_none() && last_page { (size.appends / recipients.len().max(1)).clamp(1, alike) } else { 1 };
     let next = if last_page {
         Progress::at(expected.done + whole_records as u64)
     } else {

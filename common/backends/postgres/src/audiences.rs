@@ -69,8 +69,7 @@ async fn change_one(connection: &mut PgConnection, change: &ListChange) -> sqlx:
     if is_on.fetch_one(&mut *connection).await? {
         return Ok(Ok(false));
     }
-    let (members, lists): (i64, i64) =
-        sqlx::query_as(ROOM).bind(owner).bind(list).fetch_one(&mut *connection).await?;
+    let (members, lists): (i64, i64) = sqlx::query_as(ROOM).bind(owner).bind(list).fetch_one(&mut *connection).await?;
     let lists = usize::try_from(lists).map_err(|_| corrupt("a count below zero"))?;
     if let Err(refused) = has_room(rows::count_of(members)?, lists) {
         return Ok(Err(refused));

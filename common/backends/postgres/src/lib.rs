@@ -56,10 +56,10 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures, Event,
-    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications, Outbox,
-    Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused,
-    Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures,
+    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
+    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
+    Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
     may_be_foreign_id,
 };
 use feedgate_common::around::{
@@ -531,21 +531,12 @@ impl Audiences for PostgresArchive {
         self.pool.read(work!(|connection| audiences::lists(connection, owner))).await
     }
 
-    async fn members(
-        &self,
-        owner: UserNo,
-        list: &ListName,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Follow>> {
+    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         let found =
             self.pool.read(work!(|connection| audiences::members(connection, owner, list, cursor, limit))).await?;
         let names = self.names_of(found.iter().map(|(member, _)| *member)).await?;
-        let line = |(member, since): (UserNo, Millis)| Follow {
-            user: names[&member].clone(),
-            since,
-            cursor: member.0.into(),
-        };
+        let line =
+            |(member, since): (UserNo, Millis)| Follow { user: names[&member].clone(), since, cursor: member.0.into() };
         Ok(found.into_iter().map(line).collect())
     }
 

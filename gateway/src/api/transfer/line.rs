@@ -168,7 +168,8 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     {
         return Err(field.refuse("must be true where field \"to\" names the readers, and nowhere else"));
     }
-    let narrowed: Option<Vec<UserId>> = fields.get("audience").map(|field| some_names(&field, AUDIENCE_MAX)).transpose()?;
+    let narrowed: Option<Vec<UserId>> =
+        fields.get("audience").map(|field| some_names(&field, AUDIENCE_MAX)).transpose()?;
     if let Some(field) = fields.get("narrowed")
         && one_of::<bool>(&field, &["true", "false"])? != narrowed.is_some()
     {
@@ -425,16 +426,15 @@ mod tests {
         let out = Out::Reaction { id: ItemId(7), kind: &kind, user: &bob, since: 5 };
         let reaction = Line::Reaction { item: ItemId(7), kind: kind.clone(), user: bob.clone(), since: 5 };
         assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), reaction);
-        let gone =
-            Out::Gone {
-                id: ItemId(7),
-                author: &ann,
-                kind: Some("like"),
-                published_at: 5,
-                rank: 6,
-                deleted: true,
-                audience: Some(&[]),
-            };
+        let gone = Out::Gone {
+            id: ItemId(7),
+            author: &ann,
+            kind: Some("like"),
+            published_at: 5,
+            rank: 6,
+            deleted: true,
+            audience: Some(&[]),
+        };
         let Line::Import(Import::Item { publish, deleted: true, .. }) =
             read(&serde_json::to_string(&gone).unwrap()).unwrap()
         else {

@@ -31,13 +31,7 @@ impl archive::Audiences for EmbeddedArchive {
         heads.into_iter().map(|(list, members)| Ok((name(&list)?, members))).collect()
     }
 
-    async fn members(
-        &self,
-        owner: UserNo,
-        list: &ListName,
-        cursor: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Follow>> {
+    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
         let view = self.db.view()?;
         let after = cursor.map(|cursor| UserNo(u32::try_from(cursor).unwrap_or(u32::MAX)));
         let from = after.map_or(Included(place(owner, list, 0)), |after| Excluded(place(owner, list, after.0)));

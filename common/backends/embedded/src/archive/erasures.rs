@@ -20,8 +20,9 @@ use super::persons;
 use super::push;
 use super::revocations;
 use super::tables::{
-    self, AudienceRow, Audiences, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items, Life, NOBODY,
-    OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp, Sights, Talks, Tallies,
+    self, AudienceRow, Audiences, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items,
+    Life, NOBODY, OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp, Sights,
+    Talks, Tallies,
 };
 use crate::codec::Short;
 use crate::request::{Durability, Request};

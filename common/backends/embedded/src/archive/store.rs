@@ -17,10 +17,10 @@ use super::ledger::Ledger;
 use super::load::add_of;
 use super::reactions;
 use super::tables::{
-    self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones, Expiries, FollowLine,
-    FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads, PullRow,
-    Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads,
-    Track,
+    self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones,
+    Expiries, FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed,
+    PullHeads, PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow,
+    ToldHeads, Track,
 };
 use crate::view::Read;
 

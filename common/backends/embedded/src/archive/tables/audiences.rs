@@ -8,22 +8,22 @@ use crate::codec::Code;
 
 table! {
     /// Who is on which list of whom, and since when: the owner, the list with the member.
-    Listed: b'u', Archive, (UserNo, ListPlace) => Millis
+    Listed: b'F', Archive, (UserNo, ListPlace) => Millis
 }
 
 table! {
     /// The same by member: the member, the owner, the list.
-    Listing: b'v', Archive, (UserNo, UserNo, CompactString) => ()
+    Listing: b'U', Archive, (UserNo, UserNo, CompactString) => ()
 }
 
 table! {
     /// The lists of each user, each with the number of its members.
-    ListHeads: b'w', Archive, (UserNo, CompactString) => u64
+    ListHeads: b'@', Archive, (UserNo, CompactString) => u64
 }
 
 table! {
     /// The audience of each item that is narrowed. It stays when the item is deleted, for the record of that.
-    Audiences: b'y', Archive, ItemId => AudienceRow
+    Audiences: b'&', Archive, ItemId => AudienceRow
 }
 
 /// A list and a member of it. The members of one list stand together, by number.
