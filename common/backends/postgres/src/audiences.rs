@@ -1,7 +1,7 @@
 //! Lists of users, and the audiences of items. A change of a list locks the row of its owner, so that the list never has
 //! too many members. After an error the connection is closed, which ends the transaction.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use feedgate_common::audience::{ListChange, ListRefused, Listed, has_room};
 use feedgate_common::ids::ListName;
@@ -14,16 +14,22 @@ use crate::rows;
 /// In the order of the owners, so that calls that name the same ones wait for each other and never in a circle.
 const LOCK: &str = "SELECT FROM readers WHERE reader = ANY($1) ORDER BY reader FOR UPDATE";
 
-const IS_ON: &str = "SELECT EXISTS (SELECT FROM lists WHERE owner = $1 AND list = $2 AND member = $3)";
+/// Which of these users are on which of these lists.
+const ON: &str = "
+SELECT l.owner, l.list, l.member
+FROM unnest($1::integer[], $2::text[], $3::integer[]) AS asked(owner, list, member)
+JOIN lists l ON l.owner = asked.owner AND l.list = asked.list AND l.member = asked.member";
 
-/// How many members the list has, and how many lists its owner has.
-const ROOM: &str = "
-SELECT (SELECT count(*) FROM lists WHERE owner = $1 AND list = $2),
-       (SELECT count(DISTINCT list) FROM lists WHERE owner = $1)";
+/// How many members each list of these users has.
+const COUNTS: &str = "SELECT owner, list, count(*) FROM lists WHERE owner = ANY($1) GROUP BY owner, list";
 
-const PUT_ON: &str = "INSERT INTO lists (owner, list, member, since) VALUES ($1, $2, $3, $4)";
+const PUT_ON: &str = "
+INSERT INTO lists (owner, list, member, since)
+SELECT * FROM unnest($1::integer[], $2::text[], $3::integer[], $4::bigint[])";
 
-const TAKE_OFF: &str = "DELETE FROM lists WHERE owner = $1 AND list = $2 AND member = $3";
+const TAKE_OFF: &str = "
+DELETE FROM lists l USING unnest($1::integer[], $2::text[], $3::integer[]) AS gone(owner, list, member)
+WHERE l.owner = gone.owner AND l.list = gone.list AND l.member = gone.member";
 
 const LISTS: &str = "SELECT list, count(*) FROM lists WHERE owner = $1 GROUP BY list ORDER BY list";
 
@@ -42,40 +48,92 @@ const AUDIENCE: &str = "SELECT readers FROM audiences WHERE item = $1";
 
 type Line = (i32, String, i32, Millis);
 
-/// Carries out these changes in order.
+/// Carries out these changes in order: some statements, however many changes there are.
 pub(crate) async fn change(
     connection: &mut PgConnection,
     changes: &[ListChange],
 ) -> sqlx::Result<Vec<Result<bool, ListRefused>>> {
     let owners: Vec<i32> = changes.iter().map(|change| rows::user(change.owner)).collect();
     sqlx::query("BEGIN").execute(&mut *connection).await?;
-    sqlx::query(LOCK).bind(owners).execute(&mut *connection).await?;
-    let mut answers = Vec::with_capacity(changes.len());
-    for change in changes {
-        answers.push(change_one(&mut *connection, change).await?);
+    sqlx::query(LOCK).bind(&owners).execute(&mut *connection).await?;
+    let places = columns(changes.iter().map(place));
+    let on = sqlx::query_as(ON).bind(places.0).bind(places.1).bind(places.2);
+    let on: Vec<(i32, String, i32)> = on.fetch_all(&mut *connection).await?;
+    let counts: Vec<(i32, String, i64)> = sqlx::query_as(COUNTS).bind(&owners).fetch_all(&mut *connection).await?;
+    let mut lists = Lists::default();
+    lists.on.extend(on.iter().map(|(owner, list, member)| (*owner, list.as_str(), *member)));
+    for (owner, list, members) in &counts {
+        lists.members.insert((*owner, list), rows::count_of(*members)?);
+    }
+    let answers = changes.iter().map(|change| lists.change(change)).collect();
+    let (gone, new) = lists.differences();
+    if !gone.is_empty() {
+        let (owners, names, members) = columns(gone.into_iter());
+        let query = sqlx::query(TAKE_OFF).bind(owners).bind(names).bind(members);
+        query.execute(&mut *connection).await?;
+    }
+    if !new.is_empty() {
+        let times: Vec<i64> = new.iter().map(|(_, at)| *at).collect();
+        let (owners, names, members) = columns(new.into_iter().map(|(place, _)| place));
+        let query = sqlx::query(PUT_ON).bind(owners).bind(names).bind(members).bind(times);
+        query.execute(&mut *connection).await?;
     }
     sqlx::query("COMMIT").execute(connection).await?;
     Ok(answers)
 }
 
-async fn change_one(connection: &mut PgConnection, change: &ListChange) -> sqlx::Result<Result<bool, ListRefused>> {
-    let ListChange { owner, list, member, on, at } = change;
-    let (owner, list, member) = (rows::user(*owner), list.as_str(), rows::user(*member));
-    if !on {
-        let gone = sqlx::query(TAKE_OFF).bind(owner).bind(list).bind(member).execute(connection).await?;
-        return Ok(Ok(gone.rows_affected() > 0));
+/// Whose list, the list, and who is on it.
+type Place<'a> = (i32, &'a str, i32);
+
+fn place(change: &ListChange) -> Place<'_> {
+    (rows::user(change.owner), change.list.as_str(), rows::user(change.member))
+}
+
+fn columns<'a>(places: impl Iterator<Item = Place<'a>>) -> (Vec<i32>, Vec<&'a str>, Vec<i32>) {
+    let (mut owners, mut lists, mut members) = (vec![], vec![], vec![]);
+    for (owner, list, member) in places {
+        owners.push(owner);
+        lists.push(list);
+        members.push(member);
     }
-    let is_on = sqlx::query_scalar(IS_ON).bind(owner).bind(list).bind(member);
-    if is_on.fetch_one(&mut *connection).await? {
-        return Ok(Ok(false));
+    (owners, lists, members)
+}
+
+/// The lists of some owners, as far as changes need them, while these are carried out.
+#[derive(Default)]
+struct Lists<'a> {
+    /// Who is on a list, of those whom the changes name.
+    on: HashSet<Place<'a>>,
+    /// How many members each list has; none has 0.
+    members: HashMap<(i32, &'a str), u64>,
+    /// Who has been put on a list since, and since when; `None`: taken off.
+    changed: BTreeMap<Place<'a>, Option<Millis>>,
+}
+
+impl<'a> Lists<'a> {
+    fn change(&mut self, change: &'a ListChange) -> Result<bool, ListRefused> {
+        let place @ (owner, list, _) = place(change);
+        let is_on = self.changed.get(&place).map_or_else(|| self.on.contains(&place), Option::is_some);
+        if is_on == change.on {
+            return Ok(false);
+        }
+        let members = self.members.get(&(owner, list)).copied().unwrap_or(0);
+        if change.on {
+            has_room(members, self.members.keys().filter(|(of, _)| *of == owner).count())?;
+        }
+        match if change.on { members + 1 } else { members - 1 } {
+            0 => _ = self.members.remove(&(owner, list)),
+            now => _ = self.members.insert((owner, list), now),
+        }
+        self.changed.insert(place, change.on.then_some(change.at));
+        Ok(true)
     }
-    let (members, lists): (i64, i64) = sqlx::query_as(ROOM).bind(owner).bind(list).fetch_one(&mut *connection).await?;
-    let lists = usize::try_from(lists).map_err(|_| corrupt("a count below zero"))?;
-    if let Err(refused) = has_room(rows::count_of(members)?, lists) {
-        return Ok(Err(refused));
+
+    /// The rows to remove, and the rows to make. A member who was taken off and put on again has a new time.
+    fn differences(self) -> (Vec<Place<'a>>, Vec<(Place<'a>, Millis)>) {
+        let gone = self.changed.keys().filter(|place| self.on.contains(place)).copied().collect();
+        (gone, self.changed.into_iter().filter_map(|(place, at)| Some((place, at?))).collect())
     }
-    sqlx::query(PUT_ON).bind(owner).bind(list).bind(member).bind(at).execute(connection).await?;
-    Ok(Ok(true))
 }
 
 /// The lists of a user by name, each with the number of its members.
