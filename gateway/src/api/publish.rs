@@ -216,9 +216,11 @@ fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
                     "must stand alone: an item is for named readers, or narrowed by \"lists\", \"except_lists\" and \
                      \"mutual\"",
                 )),
-                (None, None) => Err(field.refuse(
-                    "must have \"users\", or at least one of \"lists\", \"except_lists\" and \"mutual\": true",
-                )),
+                (None, None) => {
+                    let why = "field \"users\" is missing; to narrow the followers, give at least one of \"lists\", \
+                               \"except_lists\" and \"mutual\": true";
+                    Err(Problem::at_pointer(format!("{}/users", field.pointer()), why))
+                }
             }
         }
         None if field.string().is_ok_and(|who| who == "followers") => Ok(Audience::Followers),

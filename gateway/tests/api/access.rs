@@ -16,8 +16,19 @@ use crate::document::operations;
 use crate::server::{API_KEY, Server, key_of, request};
 
 /// The routes that a reader's own token opens, with `{user}` the reader.
-const READERS: [&str; 11] =
-    ["feed", "changes", "seen", "following", "outbox", "sessions", "muted", "hidden", "blocked", "lists", "lists/ann"];
+const READERS: [&str; 11] = [
+    "feed",
+    "changes",
+    "seen",
+    "following",
+    "outbox",
+    "sessions",
+    "muted",
+    "hidden",
+    "blocked",
+    "lists",
+    "lists/close",
+];
 
 #[tokio::test]
 async fn a_reader_who_asks_for_another_gets_403_on_every_route_and_changes_nothing() {
