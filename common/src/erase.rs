@@ -57,15 +57,16 @@ pub enum Stage {
     Blocked,
     /// The shields that others have up against the user.
     Shielded,
+    /// The audiences of items of others that have the user.
+    Audiences,
     /// What has no write of its own: see [`crate::archive::Erasures::forget_rest`].
     Rest,
 }
 
 impl Stage {
     /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
-    /// Lines
-    /// are left before direct items go, so that no line goes with what it tells of others.
-    pub const ALL: [Self; 14] = [
+    /// Lines are left before direct items go, so that no line goes with what it tells of others.
+    pub const ALL: [Self; 15] = [
         Self::Items,
         Self::Lines,
         Self::Direct,
@@ -79,6 +80,7 @@ impl Stage {
         Self::Hidden,
         Self::Blocked,
         Self::Shielded,
+        Self::Audiences,
         Self::Rest,
     ];
 
@@ -155,6 +157,8 @@ pub enum Trace {
     Shield(Shield, UserNo),
     /// Another user has this shield up against the user.
     Shielded(Shield, UserNo),
+    /// The audience of this item of another user has the user.
+    Audience(ItemId),
 }
 
 /// A part of the traces of one stage.
@@ -186,6 +190,12 @@ pub struct Removed {
     pub shields: u64,
     /// Shields of others against the user.
     pub shielded: u64,
+    /// Audiences of items of others that had the user.
+    pub audiences: u64,
+    /// Users whom the user had put on lists, each once for a list.
+    pub listed: u64,
+    /// Lists of others on which the user was.
+    pub listing: u64,
     /// What was said of the user: 0 or 1.
     pub person: u64,
     /// Devices registered for push notifications.
@@ -212,6 +222,7 @@ impl Removed {
             Trace::Follower(_) => self.followers += 1,
             Trace::Shield(..) => self.shields += 1,
             Trace::Shielded(..) => self.shielded += 1,
+            Trace::Audience(_) => self.audiences += 1,
             // Notifications are counted with all that was addressed to the user. A member is no item of its own.
             Trace::Item { .. }
             | Trace::Comment { .. }
@@ -228,6 +239,8 @@ impl Removed {
         self.notices += rest.notices;
         self.seen += rest.seen;
         self.addressed += rest.addressed;
+        self.listed += rest.listed;
+        self.listing += rest.listing;
         self.keys += rest.keys;
     }
 }

@@ -78,6 +78,7 @@ fn named(audience: &Audience) -> usize {
     match audience {
         Audience::Followers => 0,
         Audience::Users(users) => users.iter().map(|user| user.as_str().len() + 64).sum(),
+        Audience::Narrowed(narrowed) => narrowed.readers().iter().map(|user| user.as_str().len() + 64).sum(),
     }
 }
 
@@ -148,6 +149,13 @@ pub enum Change<'a> {
         item: ItemRow,
         /// The body, the kind and the foreign id.
         publish: &'a Publish,
+    },
+    /// Keeps the audience of an item that was made right before.
+    Narrow {
+        /// The item.
+        id: ItemId,
+        /// The readers, ascending by number. They never change.
+        readers: Vec<UserNo>,
     },
     /// Gives a living item a new version.
     Edit {

@@ -4,9 +4,11 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 
 use super::Edge;
+use crate::audience::{AUDIENCE_MAX, Narrowed};
 use crate::change::Class;
 use crate::error;
 use crate::graph::Shield;
+use crate::ids::ListName;
 use crate::import::Import;
 use crate::notify::Notification;
 use crate::notify::lines::LineWrite;
@@ -48,6 +50,8 @@ pub enum Audience {
     /// Only these users; the item stands in no outbox. A name given twice counts once. A user does not get the item if
     /// a block is up between it and the author when the item is accepted.
     Users(Vec<UserId>),
+    /// Those users who follow the author and are in this set. The item stands in the outbox.
+    Narrowed(Narrowed),
 }
 
 /// The most bytes of a foreign id.
@@ -97,7 +101,10 @@ impl Publish {
                 text.push_str(user.as_str());
             }
         }
-        // No name of a user is empty, so nothing else begins like this.
+        // No name of a user is empty, so nothing else begins like one of these.
+        if let Audience::Narrowed(narrowed) = &self.audience {
+            text.push_str(&format!("\0\0\0{:?}", narrowed.by));
+        }
         if let Some(item) = self.repost_of {
             text.push_str(&format!("\0\0{item}"));
         }
@@ -327,6 +334,26 @@ pub enum Refused {
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
     )]
     StaysEveryones(UserId),
+    /// The author has no such list.
+    #[error(
+        "field \"audience\": {author} has no list {list}; a list is there while it has members: put one on it, or leave the \
+         list out"
+    )]
+    NoSuchList {
+        /// The author of the item.
+        author: UserId,
+        /// The list that was named.
+        list: ListName,
+    },
+    /// The audience has more readers than an item may have.
+    #[error(
+        "field \"audience\": more than {AUDIENCE_MAX} followers would be in it; name lists that leave at most \
+         {AUDIENCE_MAX}, or publish for all followers"
+    )]
+    AudienceTooLarge,
+    /// Everyone follows the author, so there is no set of followers to narrow.
+    #[error("field \"audience\": everyone follows {0}; name the readers with \"users\", or publish for all followers")]
+    NarrowedEveryones(UserId),
 }
 
 /// Accepts what changes the truth.

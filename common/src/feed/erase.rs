@@ -123,6 +123,7 @@ impl Eraser {
                     let other = self.name(other).await?;
                     writes.push(Write::Shield { user: name.clone(), other, shield, up: false });
                 }
+                Trace::Audience(item) => remains.audiences.push(item),
                 Trace::Shielded(shield, owner) => {
                     let owner = self.name(owner).await?;
                     writes.push(Write::Shield { user: owner, other: name.clone(), shield, up: false });
@@ -176,7 +177,8 @@ pub async fn traces(archive: &dyn Archive, user: UserNo, stage: Stage, after: Op
         | Stage::ForeignIds
         | Stage::Comments
         | Stage::Reactions
-        | Stage::Shielded => archive.traces(user, stage, after).await,
+        | Stage::Shielded
+        | Stage::Audiences => archive.traces(user, stage, after).await,
     }
 }
 

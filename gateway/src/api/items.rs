@@ -23,7 +23,7 @@ use super::query::{ItemRef, NoQuery, Params, Query, Segment};
 use super::writer::Writer;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
-use crate::sight::seen_by;
+use feedgate_common::around::seen_by;
 
 /// The most ids in one request.
 const IDS_MAX: usize = 100;

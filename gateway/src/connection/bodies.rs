@@ -96,6 +96,7 @@ mod tests {
                 published_at: 10,
                 rank: 10,
                 direct: false,
+                narrowed: false,
                 version,
                 outbox_seq,
             }),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a suite is a test: what fails says where")]
 
 mod announcements;
+mod audiences;
 mod comments;
 mod direct;
 mod erasures;
@@ -205,6 +206,17 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
     direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
     direct::an_item_may_be_addressed_to_many(open("many").await).await;
+
+    audiences::s9_a_list_is_its_members(open("lists-of").await).await;
+    audiences::s9_lists_outlive_a_restart(&open).await;
+    audiences::s9_lists_are_bounded(open("lists-bounded").await).await;
+    audiences::s9_an_audience_is_some_of_the_followers(open("resolved").await).await;
+    audiences::s9_an_audience_is_bounded(open("audience-bounded").await).await;
+    audiences::s9_a_narrowed_item_is_in_the_feeds_of_followers_in_its_audience_alone(open("narrowed").await).await;
+    audiences::s9_a_change_of_a_list_changes_no_audience(open("list-changed").await).await;
+    audiences::s9_who_is_followed_by_everyone_narrows_nothing(open("everyones-audience").await).await;
+    audiences::s9_a_narrowed_item_of_a_big_account_goes_to_its_audience(open("narrowed-big").await).await;
+    audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
 
     shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
     shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;

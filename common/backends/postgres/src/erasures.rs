@@ -111,10 +111,22 @@ const SHIELDED: &str = walk!(
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
 
+/// The items of others whose audience has the user.
+const AUDIENCES: &str = walk!(
+    "SELECT a.item AS a, 0::bigint AS b, 0::bigint AS c, $1 = ANY(a.readers) AS own, true AS lives
+     FROM audiences a WHERE (a.item, 0::bigint, 0::bigint) > ($2, $3, $4)",
+    "a, b, c",
+    "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
+);
+
 const SCRUB: &str = r"
 WITH items_scrubbed AS (
     UPDATE items SET kind = NULL, foreign_id = NULL, repost_of = NULL, fingerprint = '\x00000000000000000000000000000000'
     WHERE id = ANY($2) AND author = $1 AND body IS NULL
+), audiences_gone AS (
+    DELETE FROM audiences a USING items i WHERE a.item = ANY($2) AND i.id = a.item AND i.author = $1 AND i.body IS NULL
+), left_audiences AS (
+    UPDATE audiences SET readers = array_remove(readers, $1::integer) WHERE item = ANY($5)
 ), keys AS (
     UPDATE items SET foreign_id = NULL
     WHERE foreign_id = ANY($3) AND author = $1 AND body IS NULL AND id <> ALL($2)
@@ -129,6 +141,8 @@ SELECT ARRAY[
     (SELECT count(*) FROM push_notices WHERE reader = $1) + (SELECT count(*) FROM push_dead WHERE reader = $1),
     (SELECT count(*) FROM sights WHERE reader = $1),
     (SELECT count(*) FROM direct WHERE reader = $1 AND op = 1),
+    (SELECT count(*) FROM lists WHERE owner = $1),
+    (SELECT count(*) FROM lists WHERE member = $1),
     (SELECT count(*) FROM retries WHERE author = $1)]"#;
 
 /// What is addressed to a reader, and the devices of it, change under the lock of this row.
@@ -159,11 +173,20 @@ empty AS (
         WHERE m.line = l.id AND NOT EXISTS (SELECT FROM members gone WHERE gone.line = m.line AND gone.seq = m.seq)
     )
 ),
+listed AS (
+    DELETE FROM lists l USING (
+        SELECT owner, list, member FROM lists WHERE owner = $1 OR member = $1 LIMIT $2
+    ) AS part
+    WHERE l.owner = part.owner AND l.list = part.list AND l.member = part.member RETURNING 1
+),
 addressed AS (
     DELETE FROM direct d USING (SELECT seq FROM direct WHERE reader = $1 ORDER BY seq LIMIT $2) AS part
     WHERE d.reader = $1 AND d.seq = part.seq RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM keys), (SELECT count(*) FROM members), (SELECT count(*) FROM addressed))"#;
+SELECT greatest(
+    (SELECT count(*) FROM keys), (SELECT count(*) FROM members), (SELECT count(*) FROM listed),
+    (SELECT count(*) FROM addressed)
+)"#;
 
 type Row = (i64, i32, Millis, String);
 
@@ -233,6 +256,7 @@ pub(crate) async fn traces(
         Stage::Comments => comments(connection, user, after).await,
         Stage::Reactions => reactions(connection, user, after).await,
         Stage::Shielded => shielded(connection, user, after).await,
+        Stage::Audiences => audiences(connection, user, after).await,
         _ => Ok(Traces::default()),
     }
 }
@@ -305,6 +329,11 @@ async fn comments(connection: &mut PgConnection, user: UserNo, after: Option<&Ma
         line.5.map(|lives| Trace::Comment { item: rows::item_of(line.0), id: rows::item_of(line.2), lives })
     };
     traces_of(lines, |line| Ok(comment(line)))
+}
+
+async fn audiences(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
+    let lines = lines(connection, AUDIENCES, user, place(after)?).await?;
+    traces_of(lines, |line| Ok(Some(Trace::Audience(rows::item_of(line.0)))))
 }
 
 async fn shielded(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
@@ -387,7 +416,8 @@ pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: 
     let items: Vec<i64> = remains.items.iter().copied().map(rows::item).collect();
     let comments: Vec<i64> = remains.comments.iter().copied().map(rows::item).collect();
     let keys: Vec<&str> = remains.foreign_ids.iter().map(|key| key.as_str()).collect();
-    let scrub = sqlx::query(SCRUB).bind(rows::user(user)).bind(items).bind(keys).bind(comments);
+    let audiences: Vec<i64> = remains.audiences.iter().copied().map(rows::item).collect();
+    let scrub = sqlx::query(SCRUB).bind(rows::user(user)).bind(items).bind(keys).bind(comments).bind(audiences);
     scrub.execute(connection).await.map(drop)
 }
 
@@ -395,10 +425,10 @@ pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: 
 pub(crate) async fn rest(connection: &mut PgConnection, user: UserNo) -> sqlx::Result<Removed> {
     let counted: Vec<i64> = sqlx::query_scalar(REST).bind(rows::user(user)).fetch_one(connection).await?;
     let counted = counted.into_iter().map(rows::count_of).collect::<sqlx::Result<Vec<_>>>()?;
-    let [person, devices, notices, seen, addressed, keys] = counted[..] else {
+    let [person, devices, notices, seen, addressed, listed, listing, keys] = counted[..] else {
         return Err(corrupt(format_args!("{} counts", counted.len())));
     };
-    Ok(Removed { person, devices, notices, seen, addressed, keys, ..Removed::default() })
+    Ok(Removed { person, devices, notices, seen, addressed, listed, listing, keys, ..Removed::default() })
 }
 
 /// Removes what has no write of its own. Answers whether there may be more. After an error the connection is closed, which

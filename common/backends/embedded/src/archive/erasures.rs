@@ -14,14 +14,16 @@ use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::{FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
+use super::audiences;
 use super::events;
 use super::lines;
 use super::persons;
 use super::push;
 use super::revocations;
 use super::tables::{
-    self, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items, Life, Members, NOBODY,
-    OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp, Sights, Talks, Tallies,
+    self, AudienceRow, Audiences, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items,
+    Life, Members, NOBODY, OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp,
+    Sights, Talks, Tallies,
 };
 use crate::codec::Short;
 use crate::request::{Durability, Request};
@@ -120,6 +122,7 @@ fn traces(view: &View, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<
         Stage::Comments => comments(view, user, after),
         Stage::Reactions => reactions(view, user, after),
         Stage::Shielded => shielded(view, user, after),
+        Stage::Audiences => of_audiences(view, user, after),
         _ => Ok(Traces::default()),
     }
 }
@@ -269,11 +272,24 @@ fn shielded(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
     )
 }
 
+fn of_audiences(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
+    let from = numbers(after)?.map_or(Unbounded, |[item, ..]| Excluded(ItemId(item)));
+    walk::<Audiences>(
+        view.scan::<Audiences>((from, Unbounded)),
+        |item| Mark::of([item.0, 0, 0]),
+        |item, AudienceRow(readers)| Ok(readers.binary_search(&user).is_ok().then_some(Trace::Audience(*item))),
+    )
+}
+
 fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
+    for item in &remains.audiences {
+        audiences::leave(tx, *item, user)?;
+    }
     for id in &remains.items {
         let Some(row) = tx.get::<Items>(id)? else { continue };
         if row.author == user && row.life == Life::Gone {
             tx.put::<Items>(id, &tables::ItemRow { fingerprint: [0; 16], ..row });
+            tx.remove::<Audiences>(id);
         }
     }
     for key in &remains.foreign_ids {
@@ -314,7 +330,10 @@ fn rest(view: &View, user: UserNo) -> Result<Removed> {
         addressed += u64::from(row?.1.op == Op::Add);
     }
     let notices = view.scan::<PushNotices>(feeds_of(user)).count() + view.scan::<PushDead>(feeds_of(user)).count();
+    let (listed, listing) = audiences::count(view, user);
     Ok(Removed {
+        listed,
+        listing,
         person: u64::from(view.has::<People>(&user)?),
         devices: view.scan::<PushDevices>(texts_of(user)).count() as u64,
         notices: notices as u64,
@@ -333,6 +352,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
         tx.remove::<Retries>(key);
         tx.remove::<Expiries>(&(row.expires, key.0, key.1.clone()));
     }
+    let listed = audiences::forget(tx, user, limit)?;
     events::forget_direct(tx, user)?;
     let addressed: Vec<_> = tx.scan::<Directs>((user, 0)..=(user, u64::MAX)).take(limit).collect::<Result<_>>()?;
     for (key, row) in &addressed {
@@ -350,7 +370,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
         }
     }
     let more_lines = lines::forget(tx, user, limit)?;
-    Ok(keys.len() == limit || addressed.len() == limit || more_lines)
+    Ok([keys.len(), listed, addressed.len()].contains(&limit) || more_lines)
 }
 
 #[cfg(test)]

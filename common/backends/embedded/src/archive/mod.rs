@@ -8,6 +8,7 @@
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
 //!                    ├ persons   what the business says of users
+//!                    ├ audiences lists of users, and to whom an item is narrowed
 //!                    ├ news      what is pulled, what is addressed to the reader
 //!                    ├ door      which adds a feed shows: follow, rebuild, deep pages, profile
 //!                    └ hot       items in memory
@@ -23,6 +24,7 @@ mod accept;
 mod announcements;
 mod any;
 mod around_items;
+mod audiences;
 mod comments;
 mod content;
 mod epochs;
@@ -388,6 +390,10 @@ impl Outboxes for EmbeddedArchive {
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
         lists::all_recipients(&*self.db.view()?, &self.listeners, author, limit)
+    }
+
+    async fn recipients_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<Recipient>> {
+        lists::recipients_among(&*self.db.view()?, &self.listeners, (author, self.setup.buckets), readers)
     }
 
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {

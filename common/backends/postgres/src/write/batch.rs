@@ -79,6 +79,8 @@ pub(super) struct Batch<'a> {
     /// The greatest id that the store has given to an item of each author whose row is locked.
     pub(super) last_given: HashMap<UserNo, Option<ItemId>>,
     pub(super) made: BTreeMap<ItemId, Made<'a>>,
+    /// The audiences of items that this call makes.
+    pub(super) narrowed: Vec<(ItemId, Vec<UserNo>)>,
     /// The new bodies of items from earlier calls; `None` if the item is deleted.
     pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
     /// Deleted items of earlier calls whose foreign id an item of this call has taken.
@@ -156,6 +158,7 @@ impl<'a> Batch<'a> {
                 let (foreign_id, body) = (foreign_id.map(CompactString::as_str), Some(publish.body.get()));
                 self.made.insert(*id, Made { publish, foreign_id, body });
             }
+            Change::Narrow { id, readers } => self.narrowed.push((*id, readers.clone())),
             Change::Edit { id, body, .. } => self.set_body(*id, Some(body.get())),
             Change::End { id, by } => {
                 self.set_body(*id, None);

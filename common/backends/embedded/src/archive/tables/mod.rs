@@ -43,6 +43,9 @@
 //!   lines                                 the line's first item     → its reader, group and item, and its count
 //!   line_groups, lines_of                 reader, group; …, line    → the newest line of the group; those of the reader
 //!   members, member_keys                  line, place; deed's key   → a deed of which the line tells; where it is
+//!   listed, listing                       owner, list, member       → who is on a list, since when; the same by member
+//!   list_heads                            owner, list               → how many members the list has
+//!   audiences                             item                      → the readers to whom an item is narrowed
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -52,6 +55,7 @@
 
 mod adds;
 mod announcements;
+mod audiences;
 mod author_feed;
 mod authors;
 mod comments;
@@ -83,6 +87,7 @@ mod users;
 
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use announcements::{AnnouncementRow, Announcements, LastAnnounced};
+pub(crate) use audiences::{AudienceRow, Audiences, ListHeads, ListPlace, Listed, Listing};
 pub(crate) use author_feed::AuthorFeed;
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use comments::{CommentEnds, CommentIds, CommentKeys, CommentRow, Comments, TalkRow, Talks};
@@ -110,7 +115,7 @@ pub(crate) use retries::{Expiries, Retries};
 pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
 pub(crate) use search::{Build, Postings, SearchRow, SearchState, Stage};
 pub(crate) use shields::{ShieldList, ShieldsUp};
-pub(crate) use shown::{Shown, Track};
+pub(crate) use shown::{Shown, ShownRow, Track};
 pub(crate) use sights::Sights;
 pub(crate) use users::{Names, Users};
 
@@ -205,6 +210,10 @@ mod tests {
             LinesOf::TAG,
             Members::TAG,
             MemberKeys::TAG,
+            Listed::TAG,
+            Listing::TAG,
+            ListHeads::TAG,
+            Audiences::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();
