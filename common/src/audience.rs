@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An audience only narrows: a member of a list who does not follow the author gets nothing. So an unfollow or a shield
-//! hides a narrowed item like any other, and a later follow brings it back to whoever is in its set.
+//! hides a narrowed item like any other, and a later follow brings it back to those in its set.
 
 use std::collections::HashSet;
 
