@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An audience only narrows: a member of a list who does not follow the author gets nothing. So an unfollow or a shield
-//! hides a narrowed item like any other, and a later follow brings it back to whoever is in its set.
+//! hides a narrowed item like any other, and a later follow brings it back to those in its set.
 
 use std::collections::HashSet;
 
@@ -83,7 +83,7 @@ pub fn narrowed(
 pub struct ListChange {
     /// The user whose list it is.
     pub owner: UserNo,
-    /// The list.
+    /// The list that changes.
     pub list: ListName,
     /// Who is put on it or taken from it.
     pub member: UserNo,
@@ -118,7 +118,7 @@ pub fn has_room(members: u64, lists: usize) -> Result<(), ListRefused> {
 pub struct Listed {
     /// The user whose list it is.
     pub owner: UserNo,
-    /// The list.
+    /// The list that has the user.
     pub list: ListName,
     /// The user who is on it.
     pub member: UserNo,

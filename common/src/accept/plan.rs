@@ -152,7 +152,7 @@ pub enum Change<'a> {
     },
     /// Keeps the audience of an item that was made right before.
     Narrow {
-        /// The item.
+        /// The item that was made.
         id: ItemId,
         /// The readers, ascending by number. They never change.
         readers: Vec<UserNo>,

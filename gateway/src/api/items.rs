@@ -1,6 +1,6 @@
 //! One item: read, edited, deleted; and several items read by their ids.
 //!
-//! An item's version is its `ETag`. An item that a reader [does not see](crate::sight) is answered as one that does not
+//! An item's version is its `ETag`. An item that a reader [does not see](feedgate_common::around::sees) is answered as one that does not
 //! exist.
 
 use std::sync::Arc;

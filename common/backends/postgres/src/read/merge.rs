@@ -47,7 +47,7 @@ const SPARE: usize = 2;
 
 const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
 
-/// In place of a reader: narrowed items are given whoever is in their audience.
+/// Stands for no reader in particular: all narrowed items are given.
 const EVERYTHING: i32 = -1;
 
 /// From what a page is made.

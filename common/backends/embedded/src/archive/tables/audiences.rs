@@ -12,7 +12,7 @@ table! {
 }
 
 table! {
-    /// The same by member: the member, the owner, the list.
+    /// On which lists of whom a user is: the member, the owner, the list.
     Listing: b'U', Archive, (UserNo, UserNo, CompactString) => ()
 }
 
