@@ -1,7 +1,7 @@
 //! One item: read, edited, deleted; and several items read by their ids.
 //!
-//! An item's version is its `ETag`. An item that a reader [does not see](feedgate_common::around::sees) is answered as one that does not
-//! exist.
+//! An item's version is its `ETag`. An item that a reader [does not see](feedgate_common::around::sees) is answered as
+//! one that does not exist.
 
 use std::sync::Arc;
 
