@@ -19,6 +19,7 @@
 //!   Reactions   who has reacted to which item, and counts          HTTP API, pages, export
 //!   Comments    what users say to items, and how much                HTTP API, export
 //!   Notifications whom a reaction or a comment concerns, and is told  HTTP API
+//!   Audiences   lists of users, and who is in the audience of an item  HTTP API, push, export
 //!   Search      which items and users hold which words        HTTP API, timeline worker
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
@@ -42,6 +43,7 @@
 //!   record below it.
 
 mod announcements;
+mod audiences;
 mod comments;
 mod content;
 mod epochs;
@@ -63,6 +65,7 @@ mod transfer;
 mod write;
 
 pub use announcements::Announcements;
+pub use audiences::Audiences;
 pub use comments::Comments;
 pub use content::{Below, Content, EDGE_ADDS_MAX, EDGES_MAX, Edge, EdgeState, EdgeStates, FeedAdd, FeedState, News};
 pub use epochs::Epochs;
@@ -114,6 +117,7 @@ archive!(
     Reactions,
     Comments,
     Notifications,
+    Audiences,
     Erasures,
     Search,
     Transfer,

@@ -50,9 +50,11 @@ pub enum Route {
     Push = 1,
     /// The record stays in the outbox; each follower takes it from there when it reads.
     Pull = 2,
+    /// As push, but only into the inboxes of those followers who are in the audience of the item.
+    Narrow = 3,
 }
 
-from_u8!(Route { Push, Pull });
+from_u8!(Route { Push, Pull, Narrow });
 
 /// How an author's items reach the followers, as the backend asks for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -33,6 +33,8 @@ pub const TRACES_MAX: usize = 200;
 pub enum Stage {
     /// The items of the user's outbox.
     Items,
+    /// The lines by which others were told what the user did, together with what others did.
+    Lines,
     /// The items that the user has addressed to named readers.
     Direct,
     /// The notifications by which the user was told what others did.
@@ -55,14 +57,18 @@ pub enum Stage {
     Blocked,
     /// The shields that others have up against the user.
     Shielded,
+    /// The audiences of items of others that have the user.
+    Audiences,
     /// What has no write of its own: see [`crate::archive::Erasures::forget_rest`].
     Rest,
 }
 
 impl Stage {
     /// All stages in their order. Follows end before shields go down, so that no edge comes into effect on the way.
-    pub const ALL: [Self; 13] = [
+    /// Lines are left before direct items go, so that no line goes with what it tells of others.
+    pub const ALL: [Self; 15] = [
         Self::Items,
+        Self::Lines,
         Self::Direct,
         Self::Notifications,
         Self::ForeignIds,
@@ -74,6 +80,7 @@ impl Stage {
         Self::Hidden,
         Self::Blocked,
         Self::Shielded,
+        Self::Audiences,
         Self::Rest,
     ];
 
@@ -120,6 +127,8 @@ pub enum Trace {
         /// Whether it is addressed to readers.
         direct: bool,
     },
+    /// A deed of the user, by its key, of which a line of another user tells.
+    Member(CompactString),
     /// A notification by which the user was told what another one did. It lives.
     Notification(ItemId),
     /// The backend's own key of a deleted item of the user.
@@ -148,6 +157,8 @@ pub enum Trace {
     Shield(Shield, UserNo),
     /// Another user has this shield up against the user.
     Shielded(Shield, UserNo),
+    /// The audience of this item of another user has the user.
+    Audience(ItemId),
 }
 
 /// A part of the traces of one stage.
@@ -179,6 +190,12 @@ pub struct Removed {
     pub shields: u64,
     /// Shields of others against the user.
     pub shielded: u64,
+    /// Audiences of items of others that had the user.
+    pub audiences: u64,
+    /// Users whom the user had put on lists, each once for a list.
+    pub listed: u64,
+    /// Lists of others on which the user was.
+    pub listing: u64,
     /// What was said of the user: 0 or 1.
     pub person: u64,
     /// Devices registered for push notifications.
@@ -205,8 +222,13 @@ impl Removed {
             Trace::Follower(_) => self.followers += 1,
             Trace::Shield(..) => self.shields += 1,
             Trace::Shielded(..) => self.shielded += 1,
-            // Notifications are counted with all that was addressed to the user.
-            Trace::Item { .. } | Trace::Comment { .. } | Trace::Notification(_) | Trace::ForeignId(_) => {}
+            Trace::Audience(_) => self.audiences += 1,
+            // Notifications are counted with all that was addressed to the user. A member is no item of its own.
+            Trace::Item { .. }
+            | Trace::Comment { .. }
+            | Trace::Member(_)
+            | Trace::Notification(_)
+            | Trace::ForeignId(_) => {}
         }
     }
 
@@ -217,6 +239,8 @@ impl Removed {
         self.notices += rest.notices;
         self.seen += rest.seen;
         self.addressed += rest.addressed;
+        self.listed += rest.listed;
+        self.listing += rest.listing;
         self.keys += rest.keys;
     }
 }
@@ -284,7 +308,8 @@ impl State {
         self.upto.as_ref().is_some_and(|upto| mark <= upto)
     }
 
-    /// The state behind the planned page, once that is carried out at `now` (Unix ms): the next page, the next stage, or
+    /// The state behind the planned page, once that is carried out at `now` (Unix ms): the next page, the next stage,
+    /// or
     /// the end.
     #[must_use]
     pub fn carried_out(&self, now: Millis) -> Self {
@@ -353,7 +378,7 @@ mod tests {
         let last = done.planned(&page(&[7], None));
         assert!(last.is_planned(&mark(u64::MAX)));
         let next = last.carried_out(9);
-        assert_eq!((next.stage, next.after, next.upto, next.removed.items), (Stage::Direct, None, None, 4));
+        assert_eq!((next.stage, next.after, next.upto, next.removed.items), (Stage::Lines, None, None, 4));
     }
 
     #[test]

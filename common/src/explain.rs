@@ -10,6 +10,7 @@
 use serde::Serialize;
 
 use crate::archive::{Author, Held};
+use crate::around::Reach;
 use crate::graph::Shields;
 use crate::rules::backfill_of;
 use crate::{DirectSeq, Generation, Item, Millis, OutboxSeq, PullSeq, UserId};
@@ -32,7 +33,7 @@ pub enum Verdict {
 pub enum Rule {
     /// Does the item live?
     Item,
-    /// Is it addressed to the reader?
+    /// Is it addressed to the reader, or is the reader in its audience? Of an item for all followers it is not asked.
     Audience,
     /// Does the reader follow the author?
     Edge,
@@ -92,6 +93,8 @@ pub struct Evidence<'a> {
     pub reader: &'a UserId,
     /// The item, as it is shown.
     pub item: &'a Item,
+    /// For whom the item is, and whether the reader is among them.
+    pub reach: Reach,
     /// Whether the Archive has the item in the reader's feed, however far the inbox has come.
     pub belongs: bool,
     /// What is stored of the edge, if anything.
@@ -112,9 +115,11 @@ pub struct Evidence<'a> {
 
 /// Says why the reader sees the item or not.
 pub fn explain(evidence: &Evidence<'_>) -> (Verdict, Vec<Finding>) {
-    let belongs = if evidence.item.direct { vec![evidence.audience()] } else { evidence.edge() };
     let mut findings = vec![evidence.lives()];
-    findings.extend(belongs);
+    findings.extend(evidence.audience());
+    if !evidence.item.direct {
+        findings.extend(evidence.edge());
+    }
     findings.push(evidence.age());
     if let Some(first) = findings.iter().position(|finding| !finding.holds) {
         findings.truncate(first + 1);
@@ -139,13 +144,20 @@ impl Evidence<'_> {
         )
     }
 
-    fn audience(&self) -> Finding {
+    fn audience(&self) -> Option<Finding> {
         let reader = self.reader;
-        let detail = match self.belongs {
-            true => format!("it is addressed to {reader}"),
-            false => format!("it is for named readers alone, and {reader} was not one of them, or was blocked then"),
+        let (holds, detail) = match self.reach {
+            Reach::Followers => return None,
+            Reach::Narrowed(true) => (true, format!("{reader} is in its audience")),
+            Reach::Narrowed(false) => {
+                (false, format!("it is for an audience of some followers, and {reader} is not in it"))
+            }
+            Reach::Named(_) if self.belongs => (true, format!("it is addressed to {reader}")),
+            Reach::Named(_) => {
+                (false, format!("it is for named readers alone, and {reader} was not one of them, or was blocked then"))
+            }
         };
-        found(Rule::Audience, self.belongs, detail)
+        Some(found(Rule::Audience, holds, detail))
     }
 
     /// The rules about the edge: the follow, the shields, and what was published before the follow.
@@ -259,6 +271,7 @@ mod tests {
             published_at: 1000,
             rank: 1000,
             direct,
+            narrowed: false,
             version: 1,
             outbox_seq: if direct { 0 } else { 5 },
         }
@@ -271,6 +284,7 @@ mod tests {
         let mut evidence = Evidence {
             reader: &reader,
             item: &item,
+            reach: if direct { Reach::Named(true) } else { Reach::Followers },
             belongs: direct,
             held: Some(held),
             author: Author::default(),
@@ -311,6 +325,9 @@ mod tests {
         says(decided(false, |e| e.place = Place::BelowFloor), Shown, Rule::Floor, "Archive");
         says(decided(false, |e| e.place = Place::NoInbox), Shown, Rule::Floor, "next read");
         says(decided(true, |e| e.held = None), Shown, Rule::Floor, "change 3");
+        let narrowed = |has| decided(false, move |e| e.reach = Reach::Narrowed(has));
+        says(narrowed(true), Shown, Rule::Floor, "change 3");
+        says(narrowed(false), Hidden, Rule::Audience, "bob is not in it");
         says(decided(true, |e| e.belongs = false), Hidden, Rule::Audience, "was not one of them");
     }
 

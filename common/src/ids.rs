@@ -69,6 +69,11 @@ name!(
     DeviceId, "a device id", 64
 );
 
+name!(
+    /// A list of users that a user keeps: 1-64 of `A-Za-z0-9._:@-`.
+    ListName, "a list", 64
+);
+
 /// A user's number inside Feedgate, dense from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -8,10 +8,12 @@
 //! An outbox is imported in its own order, and an edge names the place in it at which its reader began to follow. So a
 //! store that imports what another one exported has the same feeds in the end.
 
+use compact_str::CompactString;
+
 use crate::archive::Publish;
 use crate::change::Class;
 use crate::graph::Shield;
-use crate::{ItemId, Millis, OutboxSeq, UserId};
+use crate::{Body, ItemId, Millis, OutboxSeq, UserId};
 
 /// One line of an import.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +63,10 @@ pub enum Import {
         /// Since when it is up, in Unix ms; for the lists.
         since: Millis,
     },
+    /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. If the deed
+    /// is
+    /// a member of a line already, it stays as it is.
+    Member(Box<PastMember>),
     /// The class of an author. A class that was given before stays. With the class `Everyone`, everyone follows from
     /// this place in the import on.
     Class {
@@ -69,6 +75,29 @@ pub enum Import {
         /// The class of the author.
         class: Class,
     },
+}
+
+/// A member of a line of notifications, with the line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastMember {
+    /// The id of the line.
+    pub line: ItemId,
+    /// The item that tells of the line.
+    pub item: ItemId,
+    /// The user who is told.
+    pub reader: UserId,
+    /// What the deeds of the line have in common.
+    pub group: CompactString,
+    /// The kind of the items of the line.
+    pub kind: CompactString,
+    /// The user who did it.
+    pub actor: UserId,
+    /// The place of the deed in the line.
+    pub seq: u64,
+    /// The key of the deed.
+    pub key: CompactString,
+    /// What the notification of this deed alone would say.
+    pub told: Body,
 }
 
 /// The id under which an export tells of an add that `item` had before it moved to another rank with the record `by`.

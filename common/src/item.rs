@@ -35,6 +35,9 @@ pub struct Item {
     /// Whether it is addressed to named readers, and not to the followers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
+    /// Whether it is for those followers alone who are in its audience.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub narrowed: bool,
     /// The version: 1 at first, one more with each new body or rank.
     pub version: u32,
     /// The sequence number of its `add` in the author's outbox; 0 if it is direct.

@@ -5,6 +5,7 @@
 //!   progress, marks, rules           the rules of one fan-out step, as pure functions
 //!   accept/                          what becomes of a write, as pure functions over rows
 //!   graph                            who follows whom, and who does not want to be seen by whom
+//!   audience                         lists of users, and to whom an item is narrowed by them
 //!   seen                             what a reader has seen of a feed, and what is unread
 //!   notify                           whom a deed concerns, and what tells of it
 //!   notices                          what becomes of a push notification that is still to be told
@@ -44,6 +45,7 @@ pub mod accept;
 pub mod announce;
 pub mod archive;
 pub mod around;
+pub mod audience;
 pub mod body;
 pub mod change;
 pub mod doorbell;

@@ -10,8 +10,11 @@
 //!
 //! Invariants:
 //! - Nobody is told of what he or she did, and of one deed a user is told once.
-//! - A notification is found by its [key](Deed::key), which says what it tells. The key is its foreign id, so there is
-//!   no other row that could differ from the item: while the item lives, nothing is told a second time.
+//! - A notification is found by its [key](Deed::key), which says what it tells. While its item lives, nothing is told a
+//!   second time. The key is the foreign id of the item, so no other row could differ from it.
+//! - A deed of a group is a member of a [line](lines). The item of the line has the key of its newest member.
+
+pub mod lines;
 
 use compact_str::{CompactString, format_compact};
 use serde::Serialize;
@@ -35,6 +38,15 @@ pub struct Way {
     pub kind: CompactString,
     /// The feed of the user to which they go.
     pub feed: FeedId,
+    /// Whether those of one item that were not seen are one [line](lines).
+    pub grouped: bool,
+}
+
+impl Way {
+    /// The group of the line that a deed joins; `None` if it has an item of its own.
+    pub fn group(&self, item: Option<ItemId>) -> Option<CompactString> {
+        self.grouped.then(|| lines::group(&self.kind, item))
+    }
 }
 
 /// Of which sorts of deeds users are told, and how. Of a sort without a way nobody is told.
@@ -113,9 +125,9 @@ struct Told<'a> {
 }
 
 impl Deed<'_> {
-    /// The foreign id of the item that tells of it. Equal deeds have equal keys, in every store, and two deeds never do.
+    /// The foreign id of the item that tells of it. Equal deeds have equal keys, in every store, and two deeds never
+    /// do.
     pub fn key(&self) -> CompactString {
-        use sha2::{Digest, Sha256};
         // Names of users hold no zero byte, so no two deeds have one text.
         let text = match self {
             Self::Reaction { item, kind, actor } => format!("reaction\0{item}\0{actor}\0{kind}"),
@@ -124,9 +136,18 @@ impl Deed<'_> {
             Self::Repost { repost, .. } => format!("repost\0{repost}"),
             Self::Follow { author, actor } => format!("follow\0{author}\0{actor}"),
         };
-        let hash = Sha256::digest(text.as_bytes());
-        let hash = u128::from_be_bytes(hash[..16].try_into().expect("a slice of 16 bytes"));
-        format_compact!("{KEY_PREFIX}{hash:032x}")
+        format_compact!("{KEY_PREFIX}{}", hash(&text))
+    }
+
+    /// The item that it was done to; `None` if it was done to a user.
+    fn item(&self) -> Option<ItemId> {
+        match *self {
+            Self::Reaction { item, .. }
+            | Self::Comment { item, .. }
+            | Self::Reply { item, .. }
+            | Self::Repost { item, .. } => Some(item),
+            Self::Follow { .. } => None,
+        }
     }
 
     /// What the item says of it, in JSON.
@@ -157,6 +178,14 @@ impl Deed<'_> {
     }
 }
 
+/// A hash of a text, as a text of 32 characters.
+fn hash(text: &str) -> CompactString {
+    use sha2::{Digest, Sha256};
+    let hash = Sha256::digest(text.as_bytes());
+    let hash = u128::from_be_bytes(hash[..16].try_into().expect("a slice of 16 bytes"));
+    format_compact!("{hash:032x}")
+}
+
 /// An item that tells one user what another one did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Notification {
@@ -166,6 +195,8 @@ pub struct Notification {
     pub actor: UserNo,
     /// The item. Its foreign id is the [key](Deed::key); its audience is empty, since `reader` says whom it is for.
     pub publish: Publish,
+    /// The group of the line that the deed joins; `None` if it has an item of its own.
+    pub group: Option<CompactString>,
 }
 
 /// The outcomes of some changes, and who was told of them.
@@ -194,10 +225,15 @@ pub fn check_kind(sort: &str, word: &str) -> Result<(), String> {
 }
 
 impl Rules {
-    /// The rules by which each sort of [`SORTS`] has the kind that `kind` gives, and goes to the feed that `feed` gives
-    /// for this kind.
-    pub fn new<'a>(kind: impl Fn(&str) -> Option<&'a CompactString>, feed: impl Fn(&str) -> FeedId) -> Self {
-        let way = |sort: &str| kind(sort).map(|kind| Way { kind: kind.clone(), feed: feed(kind) });
+    /// The rules by which each sort of [`SORTS`] has the kind that `kind` gives, goes to the feed that `feed` gives for
+    /// this kind, and becomes lines if `grouped` says so.
+    pub fn new<'a>(
+        kind: impl Fn(&str) -> Option<&'a CompactString>,
+        feed: impl Fn(&str) -> FeedId,
+        grouped: impl Fn(&str) -> bool,
+    ) -> Self {
+        let way =
+            |sort: &str| kind(sort).map(|kind| Way { kind: kind.clone(), feed: feed(kind), grouped: grouped(sort) });
         let [reaction, comment, reply, repost, follow] = SORTS.map(way);
         Self { reaction, comment, reply, repost, follow }
     }
@@ -209,23 +245,25 @@ impl Rules {
 
     /// The write that tells `reader` of a deed of `actor`, if there is to be one.
     fn tell(&self, deed: &Deed<'_>, reader: UserNo, (actor, name): (UserNo, &UserId)) -> Option<Write> {
-        let Way { kind, feed } = deed.way(self).filter(|_| reader != actor)?;
+        let way = deed.way(self).filter(|_| reader != actor)?;
         let publish = Publish {
-            kind: Some(kind.clone()),
+            kind: Some(way.kind.clone()),
             foreign_id: Some(deed.key()),
             audience: Audience::Users(vec![]),
-            feed: *feed,
+            feed: way.feed,
             ..Publish::new(name.clone(), deed.body(name))
         };
-        Some(Write::Notify(Box::new(Notification { reader, actor, publish })))
+        let group = way.group(deed.item());
+        Some(Write::Notify(Box::new(Notification { reader, actor, publish, group })))
     }
 
     /// The write that takes back what was told of a deed, if users are told of its sort.
     fn withdraw(&self, deed: &Deed<'_>) -> Option<Write> {
-        deed.way(self).map(|_| Write::Withdraw { key: deed.key() })
+        deed.way(self).map(|_| Write::Withdraw { key: deed.key(), even_seen: false })
     }
 
-    /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of an
+    /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of
+    /// an
     /// item that was loaded for it. Imported writes are history, and nobody is told of a repost for named readers.
     pub fn of_write(
         &self,
@@ -257,8 +295,10 @@ impl Rules {
         if on { self.tell(&deed, author, (reaction.user, name)) } else { self.withdraw(&deed) }
     }
 
-    /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are now;
-    /// `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as a comment
+    /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are
+    /// now;
+    /// `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as a
+    /// comment
     /// too. Imported comments are history.
     pub fn of_comment(
         &self,
@@ -307,7 +347,7 @@ mod tests {
     fn rules() -> Rules {
         let kinds = SORTS.map(CompactString::from);
         let kind = |sort: &str| kinds.iter().find(|kind| *kind == sort);
-        Rules::new(kind, |kind| FeedId(u16::from(kind == "follow")))
+        Rules::new(kind, |kind| FeedId(u16::from(kind == "follow")), |sort| sort == "reaction")
     }
 
     fn like(user: UserNo) -> Reaction {
@@ -336,6 +376,9 @@ mod tests {
             panic!("a follow is told")
         };
         assert_eq!((follow.reader, follow.actor, follow.publish.feed), (ANN, BOB, FeedId(1)));
+        assert_eq!(follow.group, None, "a sort that is not grouped");
+        let Write::Notify(like) = &write else { panic!("a reaction is told") };
+        assert_eq!(like.group, Some(lines::group("reaction", Some(ITEM))));
         assert_eq!(follow.publish.body.get(), r#"{"actor":"bob"}"#);
     }
 

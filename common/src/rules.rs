@@ -74,9 +74,15 @@ pub fn ahead_of_push(
 /// for route push.
 pub fn is_past(cut: Cut, reader: UserNo, record: &Record, pull_seq: PullSeq) -> bool {
     match record.route {
-        Route::Push => record.seq <= cut.progress.cut_for(reader),
+        Route::Push | Route::Narrow => record.seq <= cut.progress.cut_for(reader),
         Route::Pull => pull_seq <= cut.pull,
     }
+}
+
+/// Whether a record of this route is for a reader at all. `in_audience` says whether the audience of the item has the
+/// reader; it is asked only if the item has one.
+pub fn is_for<E>(route: Route, in_audience: impl FnOnce() -> Result<bool, E>) -> Result<bool, E> {
+    if route == Route::Narrow { in_audience() } else { Ok(true) }
 }
 
 /// Whether the record is news for a reader under `edge` whose inbox has pulled up to `after`.
@@ -155,6 +161,18 @@ mod tests {
         assert!(is_past(cut, UserNo(5), &first, 0) && !is_past(cut, UserNo(6), &first, 0));
         assert!(!is_past(cut, UserNo(5), &second, 0));
         assert!(is_past(cut, UserNo(6), &pulled, 7) && !is_past(cut, UserNo(6), &pulled, 8));
+    }
+
+    #[test]
+    fn s9_only_a_narrowed_record_asks_for_the_audience() {
+        let narrowed = |found: bool| is_for(Route::Narrow, || Ok::<_, ()>(found));
+        assert_eq!([narrowed(true), narrowed(false)], [Ok(true), Ok(false)]);
+        for route in [Route::Push, Route::Pull] {
+            assert_eq!(is_for(route, || Err(())), Ok(true), "{route:?}");
+        }
+        let [first, _] = *outbox(&[(Op::Add, 1), (Op::Add, 2)]) else { panic!() };
+        let cut = Cut { progress: Progress::at(1), pull: 0 };
+        assert!(is_past(cut, UserNo(5), &Record { route: Route::Narrow, ..first }, 0), "push brings it");
     }
 
     #[test]

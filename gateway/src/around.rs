@@ -297,6 +297,7 @@ mod tests {
             published_at: 1,
             rank: 1,
             direct: false,
+            narrowed: false,
             version: 1,
             outbox_seq: 1,
         })

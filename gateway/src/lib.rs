@@ -37,7 +37,6 @@ mod node;
 mod protocol;
 mod serve;
 pub mod settings;
-mod sight;
 pub mod subscription;
 
 use std::io;

@@ -29,8 +29,8 @@ const NAMES = [MAIN, ...Object.keys(FEEDS)];
 /** An author whom every reader sees at all times. A reader who has the last of its items has pulled all before it. */
 const STAR = "star";
 
-/** Pauses between two things an actor does, in ms. */
-const PACES = { author: [30, 150], star: [500, 1500], reader: [200, 1200], phone: [100, 800] };
+/** Pauses between two things an actor does, in ms: about 40 requests a second of all. */
+const PACES = { author: [100, 400], star: [500, 1500], reader: [500, 2500], phone: [300, 1700] };
 
 /** How long things may take on a machine that is busy with much else. */
 const FLOWS_SECS = 180;

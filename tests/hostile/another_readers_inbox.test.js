@@ -18,6 +18,7 @@ async function start(t) {
   for (let n = 0; n < 5; n += 1) await server.publish("ann", { text: `${SECRET} ${n}` });
   const direct = await server.publish("ann", { text: SECRET }, { audience: { users: ["bob"] }, foreign_id: "secret" });
   await server.call("PUT", "/v1/users/bob/muted/eve");
+  await server.call("PUT", "/v1/users/bob/lists/close/eve");
   await server.drained();
   await Wire.open(t, server, { token: await server.token("bob", { device: "bobs-phone" }) });
   const document = await server.call("GET", "/openapi.json");
@@ -28,14 +29,14 @@ async function start(t) {
 
 /** Everything that is kept of bob and ann. */
 async function everything(server) {
-  const paths = ["users/bob/feed", "users/bob/following", "users/bob/muted", "users/bob/sessions", "users/ann/outbox", "users/ann/followers", "authors/ann"];
+  const paths = ["users/bob/feed", "users/bob/following", "users/bob/muted", "users/bob/lists/close", "users/bob/sessions", "users/ann/outbox", "users/ann/followers", "authors/ann"];
   return Promise.all(paths.map((path) => server.call("GET", `/v1/${path}`)));
 }
 
 test("every route that is in the document refuses another reader's inbox, and changes nothing", async (t) => {
   const { server, document, token, item, next, position } = await start(t);
   const before = await everything(server);
-  const fill = { user: "bob", author: "ann", other: "eve", id: item, device: "bobs-phone", name: "forbidden", kind: "like", comment: "5" };
+  const fill = { user: "bob", author: "ann", other: "eve", id: item, device: "bobs-phone", name: "forbidden", kind: "like", comment: "5", list: "close", member: "eve" };
   const queries = ["", "?limit=100", `?${new URLSearchParams({ cursor: next })}`, `?${new URLSearchParams({ ...position, limit: 10 })}`];
   const bodies = ["{}", JSON.stringify({ author: "ann", body: 1 }), JSON.stringify({ ops: [{ op: "follow", user: "mallory", author: "ann" }] })];
   let asked = 0;
@@ -65,7 +66,7 @@ test("every route that is in the document refuses another reader's inbox, and ch
       }
     }
   }
-  assert.ok(asked > 60, `the document has the routes: ${asked}`);
+  assert.ok(asked > 70, `the document has the routes: ${asked}`);
   const several = await server.request("GET", `/v1/items?ids=${item}`, undefined, { token });
   assert.deepEqual([several.body.items, several.body.missing], [[], [item]]);
   const search = (path) => server.request("GET", `/v1/search/items?${new URLSearchParams({ q: SECRET })}${path}`, undefined, { token });

@@ -63,3 +63,40 @@ test("hostile bodies go out on one line each and come in again as what they were
   assert.deepEqual((await to.call("GET", "/v1/users/victim/following")).users, []);
   assert.equal((await to.call("GET", "/v1/authors/mallory")).class, "auto");
 });
+
+test("s9: lists and audiences go out and come in again, and a narrowed item is shown to the same readers", async (t) => {
+  const [from, to] = [await Server.start(t), await Server.start(t)];
+  for (const reader of ["inside", "outside"]) await from.follow(reader, "ann");
+  for (const list of ["close", "a:b@c"]) await from.call("PUT", `/v1/users/ann/lists/${list}/inside`);
+  const narrowed = (text) => from.publish("ann", { text }, { audience: { lists: ["close"] } });
+  const [kept, gone] = [await narrowed("kept"), await narrowed("gone")];
+  await from.call("DELETE", `/v1/items/${gone.id}`);
+  const lines = await exported(from);
+  const of = (type) => lines.map((line) => JSON.parse(line)).filter((line) => line.type === type);
+  assert.deepEqual(of("item").map(({ id, audience }) => [id, audience]), [[kept.id, ["inside"]], [gone.id, ["inside"]]]);
+  assert.equal(of("listed").length, 2);
+
+  const resumed = [];
+  for (let cursor = ""; ; ) {
+    const some = (await text(from, `/v1/export${cursor && `?cursor=${cursor}`}`)).split("\n").filter((line) => line !== "");
+    const end = some.findIndex((line) => JSON.parse(line).type === "cursor");
+    resumed.push(...some.slice(0, end < 0 ? some.length : end));
+    if (end < 0) break;
+    cursor = encodeURIComponent(JSON.parse(some[end]).cursor);
+  }
+  assert.deepEqual(resumed, lines, "from each cursor it goes on where it ended");
+
+  for (const fresh of [true, false]) {
+    const report = await post(to, "/v1/import", "application/x-ndjson", `${lines.join("\n")}\n`);
+    const { refused, unchanged } = JSON.parse(report.text.trim().split("\n").at(-1));
+    assert.deepEqual([refused, unchanged > 0], [0, !fresh], report.text);
+  }
+  assert.deepEqual(await exported(to), lines);
+  await to.drained();
+  const shown = async (reader) => (await to.feed(reader)).map(({ id, narrowed }) => [id, narrowed]);
+  assert.deepEqual([await shown("inside"), await shown("outside")], [[[kept.id, true]], []]);
+  assert.deepEqual((await to.call("GET", "/v1/users/ann/lists/close")).users.map(({ user }) => user), ["inside"]);
+  const all = (await text(to, "/v1/users/inside/export")).split("\n").filter((line) => line !== "").map((line) => JSON.parse(line));
+  const known = all.filter(({ type }) => ["listed", "addressed"].includes(type)).map(({ type, id, list }) => id ?? list ?? type);
+  assert.deepEqual(known.sort(), [kept.id, "a:b@c", "close"].sort(), "what is known of a user says so too");
+});

@@ -29,6 +29,8 @@ async function populated(t) {
   const { id } = await server.publish("cid", { text: "of cid" });
   await server.publish("ann", { text: "to bob" }, { audience: { users: ["bob"] } });
   await server.publish("cid", { text: "to ann" }, { audience: { users: ["ann"] } });
+  for (const [user, member] of [["ann", "bob"], ["cid", "ann"]]) await server.call("PUT", `/v1/users/${user}/lists/close/${member}`);
+  await server.publish("cid", { text: "to some" }, { audience: { lists: ["close"] } });
   const say = (author, text, more) => server.call("POST", `/v1/items/${id}/comments`, { author, body: { text }, ...more });
   const said = await say("ann", "first");
   await say("cid", "answer", { reply_to: said.id });
@@ -48,7 +50,7 @@ test("a user is erased through four deaths of the worker; phones drop the items,
   await phone.shows("what ann and cid have posted", (items) => items.some(({ author }) => author === "ann"));
   const token = await server.token("ann");
   const lines = count(await known(server, "ann"));
-  const wants = { item: POSTS + 1, follow: 3, shield: 2, comment: 2, reaction: 1, person: 1, device: 1, addressed: 1 };
+  const wants = { item: POSTS + 1, follow: 3, shield: 2, comment: 2, reaction: 1, person: 1, device: 1, addressed: 2, listed: 2 };
   assert.deepEqual(lines, wants);
 
   const worker = server.workers?.[0] ?? server;
@@ -72,7 +74,7 @@ test("a user is erased through four deaths of the worker; phones drop the items,
     const shown = await server.call("GET", "/v1/erasures/1");
     return shown.finished_at !== null && shown;
   });
-  const nothing = { following: 1, followers: 2, shields: 1, shielded: 1, person: 1, devices: 1, notices: 0, seen: 0, addressed: 1, keys: 0 };
+  const nothing = { following: 1, followers: 2, shields: 1, shielded: 1, audiences: 1, listed: 1, listing: 1, person: 1, devices: 1, notices: 0, seen: 0, addressed: 1, keys: 0 };
   assert.deepEqual(receipt.removed, { items: POSTS, direct_items: 1, comments: 2, reactions: 1, ...nothing });
   assert.ok(receipt.finished_at >= receipt.accepted_at);
 

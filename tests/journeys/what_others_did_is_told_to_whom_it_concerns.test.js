@@ -17,6 +17,7 @@ comment = "comment"
 reply = "reply"
 repost = "repost"
 follow = "follower"
+grouped = []
 `;
 
 const heart = (id, user) => `/v1/items/${id}/reactions/heart/${user}`;

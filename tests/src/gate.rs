@@ -16,21 +16,25 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    Announcements, Archive, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs, Erasures,
-    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
-    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
-    Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs,
+    Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
+    Notifications, Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions,
+    Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes,
+    Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
     ReactionKind, Uncommented, Unreacted, Viewer,
 };
+use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{self, Erasure, Mark, Removed, Stage, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
+use feedgate_common::ids::ListName;
 use feedgate_common::inboxes::{
     Advance, Advanced, Begun, Build, EdgeStep, EdgeStepped, InboxCounts, Log, Read, Stand, Take, Taken,
 };
+use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
@@ -173,6 +177,10 @@ impl Outboxes for Gated<dyn Archive> {
         self.gate.wait().await;
         self.store.all_recipients(author, limit).await
     }
+    async fn recipients_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<Recipient>> {
+        self.gate.wait().await;
+        self.store.recipients_among(author, readers).await
+    }
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.followers_among(author, readers).await
@@ -184,6 +192,38 @@ impl Outboxes for Gated<dyn Archive> {
     async fn pull_heads(&self, after: PullSeq, limit: usize) -> Result<Vec<PullHead>> {
         self.gate.wait().await;
         self.store.pull_heads(after, limit).await
+    }
+}
+
+#[async_trait]
+impl Audiences for Gated<dyn Archive> {
+    async fn change_lists(&self, changes: Vec<ListChange>) -> Result<Vec<std::result::Result<bool, ListRefused>>> {
+        self.gate.wait().await;
+        self.store.change_lists(changes).await
+    }
+    async fn lists(&self, owner: UserNo) -> Result<Vec<(ListName, u64)>> {
+        self.gate.wait().await;
+        self.store.lists(owner).await
+    }
+    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        self.gate.wait().await;
+        self.store.members(owner, list, cursor, limit).await
+    }
+    async fn member_nos(&self, owner: UserNo, lists: &[ListName]) -> Result<Vec<Vec<UserNo>>> {
+        self.gate.wait().await;
+        self.store.member_nos(owner, lists).await
+    }
+    async fn listed(&self, after: Option<(UserNo, ListName, UserNo)>, limit: usize) -> Result<Vec<Listed>> {
+        self.gate.wait().await;
+        self.store.listed(after, limit).await
+    }
+    async fn listing(&self, member: UserNo) -> Result<Vec<Listed>> {
+        self.gate.wait().await;
+        self.store.listing(member).await
+    }
+    async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.audience(item).await
     }
 }
 
@@ -425,6 +465,14 @@ impl Notifications for Gated<dyn Archive> {
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>> {
         self.gate.wait().await;
         self.store.comment_and_notify(writes, now).await
+    }
+    async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>> {
+        self.gate.wait().await;
+        self.store.leave_lines(keys, now).await
+    }
+    async fn line_members(&self, after: Option<(ItemId, u64)>, limit: usize) -> Result<Vec<(ItemId, Line, Member)>> {
+        self.gate.wait().await;
+        self.store.line_members(after, limit).await
     }
 }
 

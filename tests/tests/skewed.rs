@@ -146,7 +146,14 @@ impl Town {
             let among = if popular { authors.min(60) } else { authors };
             let author = self.rng.random_range(0..among);
             let (item, feed) = (self.items, FEEDS[usize::from(self.items.is_multiple_of(4))]);
-            ops.push(Op::Publish { author, item, feed, rank: NOW + self.rng.random_range(0..100), to: vec![] });
+            ops.push(Op::Publish {
+                author,
+                item,
+                feed,
+                rank: NOW + self.rng.random_range(0..100),
+                to: vec![],
+                narrowed: false,
+            });
             match self.rng.random_range(0..10) {
                 0 => ops.push(Op::Delete(self.rng.random_range(1..=self.items))),
                 1 => ops.push(Op::Edit(self.rng.random_range(1..=self.items))),

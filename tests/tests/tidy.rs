@@ -192,7 +192,7 @@ fn every_named_failpoint_is_passed_by_some_code_and_no_other_is() {
 
 /// The rooms of the gateway, the lowest first; rooms of equal rank stand together. A room is a folder or a file.
 const ROOMS: [&[&str]; 7] = [
-    &["around", "clock", "limits", "sight"],
+    &["around", "clock", "limits"],
     &["net"],
     &["auth", "protocol", "settings"],
     &["subscription"],

@@ -1,4 +1,6 @@
 //! What other programs are told of a write: one announcement if it was accepted and has changed something, else none.
+//! Of
+//! a line of notifications they are told what becomes of each of its items.
 //!
 //! Invariant: a write that is refused, repeated or imported, or that asks for what is so already, is not announced. A
 //! notification is announced as any other item.
@@ -10,13 +12,43 @@ use crate::announce::{Act, Announcement};
 use crate::archive::{Write, Written};
 use crate::change::Class;
 use crate::graph::Shield;
-use crate::{Millis, UserNo};
+use crate::{Millis, Op, UserNo};
 
 /// What is to be stored beside the changes of `plan`, which was made of `ask`, in the same transaction.
-pub fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
+pub fn announcements(ask: &Ask, plan: &Plan<'_>) -> Vec<Announcement> {
     if plan.history || !plan.answer.is_fresh() || plan.changes.is_empty() {
-        return None;
+        return vec![];
     }
+    match ask.write() {
+        Write::Line(_) => plan.changes.iter().filter_map(|change| of_item(change, plan)).collect(),
+        _ => announcement(ask, plan).into_iter().collect(),
+    }
+}
+
+/// What is told of a change of an item of a line.
+fn of_item(change: &Change<'_>, plan: &Plan<'_>) -> Option<Announcement> {
+    match change {
+        Change::Make { id, item, publish } => Some(Announcement {
+            item: Some(*id),
+            version: Some(1),
+            detail: publish.foreign_id.clone(),
+            ..of(Act::Publish, item.author, plan.at)
+        }),
+        Change::Address { op: Op::Delete, author, key, .. } => {
+            Some(Announcement { item: Some(key.item), ..of(Act::Delete, *author, plan.at) })
+        }
+        Change::Address { op: Op::Update, author, key, .. } => {
+            let version = plan.changes.iter().find_map(|change| match change {
+                Change::Edit { id, version, .. } if *id == key.item => Some(*version),
+                _ => None,
+            });
+            Some(Announcement { item: Some(key.item), version, ..of(Act::Edit, *author, plan.at) })
+        }
+        _ => None,
+    }
+}
+
+fn announcement(ask: &Ask, plan: &Plan<'_>) -> Option<Announcement> {
     match (ask.write(), &plan.answer) {
         (Write::Publish(publish), &Written::Published { id, author, .. }) => Some(Announcement {
             item: Some(id),

@@ -3,6 +3,7 @@
 use super::plan::{Change, Plan};
 use super::rows::Rows;
 use crate::Op;
+use crate::notify::lines::LineRow;
 
 impl Rows {
     /// Changes the rows as the plan changes the store, for the writes that follow. The plan must have been made from
@@ -13,7 +14,7 @@ impl Rows {
         }
     }
 
-    /// Changes the rows as one change of a plan does, behind those before it.
+    /// Changes the rows as one change of a plan changes the store, in the order of the plan.
     pub fn apply_one(&mut self, change: &Change<'_>) {
         match change {
             Change::Append { author, record, aside } => {
@@ -63,7 +64,20 @@ impl Rows {
                 let followers = &mut self.authors.entry(edge.1).or_default().followers;
                 *followers = followers.saturating_add_signed(Change::counted(*before, *now));
             }
-            Change::Shield { .. } => {}
+            Change::Line { id, line, begins, joined, left } => {
+                let before = self.lines.remove(id).flatten().map_or_else(Vec::new, |row| row.newest);
+                left.iter().for_each(|key| _ = self.members.insert(key.clone(), None));
+                let stay = before.into_iter().filter(|member| !left.contains(&member.key));
+                let newest: Vec<_> = joined.iter().rev().cloned().chain(stay).collect();
+                joined.iter().for_each(|member| _ = self.members.insert(member.key.clone(), Some(*id)));
+                let exists = line.count > 0;
+                let group = (line.reader, line.group.clone());
+                if *begins || (!exists && self.groups.get(&group) == Some(&Some(*id))) {
+                    self.groups.insert(group, exists.then_some(*id));
+                }
+                self.lines.insert(*id, exists.then(|| LineRow { line: line.clone(), newest }));
+            }
+            Change::Shield { .. } | Change::Narrow { .. } => {}
             Change::Classify { author, class, everyone_since } => {
                 let row = self.authors.entry(*author).or_default();
                 (row.class, row.everyone_since) = (*class, *everyone_since);

@@ -19,12 +19,14 @@ mod apply;
 mod edit;
 mod graph;
 mod import;
+mod lines;
 mod notify;
 mod plan;
 mod publish;
 mod rows;
 
-pub use announce::announcement;
+pub use announce::announcements;
+pub use lines::{Gathered, gather};
 pub use plan::{Ask, Change, Plan, Refusal};
 pub use rows::{AuthorRow, Door, EdgeRow, ItemRow, Need, ReaderRow, RetryRow, Rows};
 
@@ -84,7 +86,9 @@ fn answer<'a>(draft: &mut Draft<'_, 'a>, ask: &'a Ask) -> Decision<Written> {
         Write::Shield { user, other, shield, up } => graph::shield(draft, (user, other), (*shield, *up), now),
         Write::Classify { author, class } => graph::classify(draft, author, *class),
         Write::Notify(wanted) => notify::notify(draft, wanted, ask.fingerprint),
-        Write::Withdraw { key } => notify::withdraw(draft, key),
+        Write::Withdraw { key, .. } => notify::withdraw(draft, key),
+        Write::Line(wanted) => lines::line(draft, wanted, ask.fingerprint),
+        Write::Import(Import::Member(wanted)) => lines::import(draft, wanted),
         Write::Import(Import::Item { publish, version, deleted }) => {
             import::item(draft, publish, (*version, ask.fingerprint), *deleted)
         }

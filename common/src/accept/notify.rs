@@ -4,16 +4,18 @@
 //!   Notify    a shield is up, or an item with this key lives ──▶ Untold     else: item, direct record, event
 //!   Withdraw  no item with this key lives, or it was seen    ──▶ Untold     else: its delete
 //! ```
+//!
+//! Those of a group become [lines](super::lines) before they come here.
 
 use compact_str::CompactString;
 
 use super::plan::{Change, Draft};
 use super::rows::{Door, ItemRow, Rows};
 use super::{Decision, edit};
-use crate::archive::Written;
+use crate::archive::{Publish, Written};
 use crate::graph::Shields;
 use crate::notify::{Notification, passes};
-use crate::{DisplayKey, InboxKey, ItemId, Op};
+use crate::{DisplayKey, InboxKey, ItemId, Op, UserNo};
 
 /// Decides what becomes of a [`Write::Notify`](crate::archive::Write::Notify).
 pub(super) fn notify<'a>(
@@ -21,28 +23,32 @@ pub(super) fn notify<'a>(
     wanted: &'a Notification,
     fingerprint: [u8; 16],
 ) -> Decision<Written> {
-    let Notification { reader, actor, publish } = wanted;
+    let Notification { reader, actor, publish, .. } = wanted;
     let shields = draft.rows.edge((*reader, *actor))?.map_or(Shields(0), |row| row.shields);
     let told = publish.foreign_id.as_ref().map(|key| living(draft.rows, key)).transpose()?.flatten();
     if !passes(shields) || told.is_some() {
         return Ok(Written::Untold);
     }
-    let id = publish.id.map_or_else(|| draft.rows.new_id(*actor), Ok)?;
-    let (now, feed, readers) = (draft.now, publish.feed, vec![*reader]);
-    draft.address(readers.clone(), Op::Add, (*actor, feed), DisplayKey { rank: now, item: id })?;
-    let item = ItemRow {
-        author: *actor,
-        seq: 0,
-        published_at: now,
-        rank: now,
-        version: 1,
-        feed,
-        door: Door::Direct(readers.clone()),
-        fingerprint,
-        living: true,
-    };
+    let id = make(draft, (*reader, *actor), publish, fingerprint)?;
+    let (published_at, readers) = (draft.now, vec![*reader]);
+    Ok(Written::Published { id, author: *actor, outbox_seq: 0, published_at, readers, fresh: true, told: vec![] })
+}
+
+/// Makes the item by which a reader is told what an actor did. It is published now, unless `publish` says another time.
+pub(super) fn make<'a>(
+    draft: &mut Draft<'_, 'a>,
+    (reader, author): (UserNo, UserNo),
+    publish: &'a Publish,
+    fingerprint: [u8; 16],
+) -> Decision<ItemId> {
+    let id = publish.id.map_or_else(|| draft.rows.new_id(author), Ok)?;
+    let published_at = publish.published_at.unwrap_or(draft.now);
+    let (rank, feed, readers) = (publish.rank.unwrap_or(published_at), publish.feed, vec![reader]);
+    draft.address(readers.clone(), Op::Add, (author, feed), DisplayKey { rank, item: id })?;
+    let door = Door::Direct(readers);
+    let item = ItemRow { author, seq: 0, published_at, rank, version: 1, feed, door, fingerprint, living: true };
     draft.changes.push(Change::Make { id, item, publish });
-    Ok(Written::Published { id, author: *actor, outbox_seq: 0, published_at: now, readers, fresh: true, told: vec![] })
+    Ok(id)
 }
 
 /// Decides what becomes of a [`Write::Withdraw`](crate::archive::Write::Withdraw). A notification counts as seen if it was

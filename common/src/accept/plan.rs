@@ -1,5 +1,7 @@
 //! Writes before they are decided, and the changes that a decision asks the Archive to store.
 
+use std::borrow::Cow;
+
 use compact_str::CompactString;
 
 use super::rows::{Door, EdgeRow, ItemRow, RetryRow, Rows};
@@ -8,6 +10,7 @@ use crate::archive::{Audience, Publish, Refused, Write, Written};
 use crate::change::Class;
 use crate::graph::Shield;
 use crate::import::Import;
+use crate::notify::lines::{Line, Member, Then};
 use crate::{Body, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
 
 /// The outcome of one write of a call whose store did not fail.
@@ -29,6 +32,10 @@ impl Ask {
     pub fn new(write: Write, now: Millis) -> Self {
         let fingerprint = match &write {
             Write::Notify(wanted) => wanted.publish.fingerprint(),
+            Write::Line(wanted) => match &wanted.then {
+                Then::Replaced(_, publish) => publish.fingerprint(),
+                _ => [0; 16],
+            },
             write => published(write).map_or([0; 16], Publish::fingerprint),
         };
         Self { write, now, fingerprint }
@@ -71,6 +78,7 @@ fn named(audience: &Audience) -> usize {
     match audience {
         Audience::Followers => 0,
         Audience::Users(users) => users.iter().map(|user| user.as_str().len() + 64).sum(),
+        Audience::Narrowed(narrowed) => narrowed.readers().iter().map(|user| user.as_str().len() + 64).sum(),
     }
 }
 
@@ -89,6 +97,14 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
+    /// The items that are not as they were: deleted or edited.
+    pub fn outdated(&self) -> impl Iterator<Item = ItemId> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::End { id, .. } | Change::Edit { id, .. } => Some(*id),
+            _ => None,
+        })
+    }
+
     /// The items that it deletes.
     pub fn ended(&self) -> impl Iterator<Item = ItemId> {
         self.changes.iter().filter_map(|change| match change {
@@ -133,6 +149,13 @@ pub enum Change<'a> {
         item: ItemRow,
         /// The body, the kind and the foreign id.
         publish: &'a Publish,
+    },
+    /// Keeps the audience of an item that was made right before.
+    Narrow {
+        /// The item that was made.
+        id: ItemId,
+        /// The readers, ascending by number. They never change.
+        readers: Vec<UserNo>,
     },
     /// Gives a living item a new version.
     Edit {
@@ -193,6 +216,19 @@ pub enum Change<'a> {
         other: UserNo,
         /// Since when the shield is up, in Unix ms; `None` if it is down.
         since: Option<Millis>,
+    },
+    /// Changes a line of notifications: first members leave, then others join.
+    Line {
+        /// The id of the line.
+        id: ItemId,
+        /// The line after the change. If it has no member, it is removed.
+        line: Line,
+        /// Whether it is new, and from now on the one of its group that deeds may join.
+        begins: bool,
+        /// The deeds that join. One that is a member of another line leaves that.
+        joined: Cow<'a, [Member]>,
+        /// The keys of the members that leave.
+        left: &'a [CompactString],
     },
     /// Gives an author another class.
     Classify {

@@ -6,6 +6,9 @@
 //!   foreign id of an item
 //!   that lives            ──▶ same payload: the first answer │ other: ForeignIdTaken
 //!   ref does not live     ──▶ NoSuchRef
+//!   audience not resolved,
+//!   or of an author whom
+//!   everyone follows      ──▶ NoSuchList, AudienceTooLarge, NarrowedEveryones
 //!   none of them          ──▶ item, record, event: in the author's outbox, or for each reader it is addressed to
 //! ```
 //!
@@ -19,7 +22,7 @@ use super::plan::{Change, Draft};
 use super::rows::{AuthorRow, Door, ItemRow, RetryRow, Rows};
 use super::{Decision, all};
 use crate::archive::{Audience, Publish, Refused, Written};
-use crate::change::{Record, route_of};
+use crate::change::{Class, Record, Route, route_of};
 use crate::{DisplayKey, ItemId, Millis, Op, OutboxSeq, UserId, UserNo};
 
 /// How long an idempotency key stands for its item, in ms: 24 h.
@@ -107,6 +110,10 @@ pub(super) fn named(rows: &Rows, wanted: &Publish) -> Decision<(UserNo, ItemId)>
     let readers: &[UserId] = match &wanted.audience {
         Audience::Followers => &[],
         Audience::Users(users) => users,
+        Audience::Narrowed(narrowed) => match &narrowed.readers {
+            Ok(readers) => readers,
+            Err(refused) => return Err(Refused::clone(refused).into()),
+        },
     };
     let author = all(std::iter::once(&wanted.author).chain(readers).map(|name| rows.number(name)))?[0];
     let id = wanted.id.map_or_else(|| rows.new_id(author), Ok)?;
@@ -124,7 +131,8 @@ pub(super) fn add<'a>(
     let published_at = wanted.published_at.unwrap_or(draft.now);
     let (key, feed) = (DisplayKey { rank: wanted.rank.unwrap_or(published_at), item: id }, wanted.feed);
     let (seq, door) = match &wanted.audience {
-        Audience::Followers => to_followers(draft, author, wanted, key)?,
+        Audience::Followers => to_followers(draft, author, wanted, key, None)?,
+        Audience::Narrowed(_) => to_followers(draft, author, wanted, key, Some(Route::Narrow))?,
         Audience::Users(names) => {
             let readers = reached(draft, author, names)?;
             draft.address(readers.clone(), Op::Add, (author, feed), key)?;
@@ -134,18 +142,33 @@ pub(super) fn add<'a>(
     let version = version.min(VERSION_MAX);
     let item = ItemRow { author, seq, published_at, rank: key.rank, version, feed, door, fingerprint, living: true };
     draft.changes.push(Change::Make { id, item: item.clone(), publish: wanted });
+    if let Audience::Narrowed(narrowed) = &wanted.audience {
+        let readers = numbers(draft.rows, narrowed.readers())?.into_iter().collect();
+        draft.changes.push(Change::Narrow { id, readers });
+    }
     Ok(item)
 }
 
-/// Appends the item's record to the author's outbox. Its route is also that of the item's later records.
+/// The numbers of these users, each once.
+fn numbers(rows: &Rows, names: &[UserId]) -> Decision<BTreeSet<UserNo>> {
+    Ok(all(names.iter().map(|name| rows.number(name)))?.into_iter().collect())
+}
+
+/// Appends the item's record to the author's outbox. Its route is also that of the item's later records: `narrow` if the
+/// item has an audience. A reader who follows without an edge of its own is never pushed to, so an author whom everyone
+/// follows has no such item.
 fn to_followers(
     draft: &mut Draft<'_, '_>,
     author: UserNo,
     wanted: &Publish,
     key: DisplayKey,
+    narrow: Option<Route>,
 ) -> Decision<(OutboxSeq, Door)> {
     let row = draft.rows.author(author)?;
-    let route = route_of(row.class, row.followers, draft.pull_above);
+    if narrow.is_some() && row.class == Class::Everyone {
+        return Err(Refused::NarrowedEveryones(wanted.author.clone()).into());
+    }
+    let route = narrow.unwrap_or_else(|| route_of(row.class, row.followers, draft.pull_above));
     let record = Record { seq: row.head + 1, op: Op::Add, route, feed: wanted.feed, key };
     draft.changes.push(Change::Append { author, record, aside: goes_aside(&row, key, draft.now) });
     Ok((record.seq, Door::Outbox(route)))
@@ -160,7 +183,7 @@ pub(super) fn goes_aside(author: &AuthorRow, key: DisplayKey, now: Millis) -> bo
 
 /// The named readers who get the item, each once.
 fn reached(draft: &Draft<'_, '_>, author: UserNo, names: &[UserId]) -> Decision<Vec<UserNo>> {
-    let named: BTreeSet<UserNo> = all(names.iter().map(|name| draft.rows.number(name)))?.into_iter().collect();
+    let named = numbers(draft.rows, names)?;
     if draft.history {
         return Ok(named.into_iter().collect());
     }

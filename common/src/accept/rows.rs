@@ -9,6 +9,7 @@ use crate::archive::Edge;
 use crate::change::{Class, Route};
 use crate::error::StoreError;
 use crate::graph::{Shields, effective_edge};
+use crate::notify::lines::LineRow;
 use crate::{DirectSeq, DisplayKey, FeedId, Generation, InboxKey, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 use super::{Decision, Pair, Stop, all};
@@ -38,6 +39,12 @@ pub enum Need {
     NewId(UserNo),
     /// When the newest item was published that a reader has seen of a feed, or that none was seen.
     Sight(InboxKey),
+    /// The line of which the deed with this key is a member, or that it is of none.
+    Member(CompactString),
+    /// The newest line of this reader and group, or that there is none.
+    Group(UserNo, CompactString),
+    /// The row of a line with so many of its newest members, or that there is none.
+    Line(ItemId, usize),
 }
 
 /// What decisions need of an author.
@@ -176,6 +183,12 @@ pub struct Rows {
     pub retries: HashMap<(UserNo, CompactString), Option<RetryRow>>,
     /// When the newest item was published that a reader has seen of a feed; `None` if none was seen.
     pub sights: HashMap<InboxKey, Option<Millis>>,
+    /// The line of which each deed is a member, by the key of the deed.
+    pub members: HashMap<CompactString, Option<ItemId>>,
+    /// The newest line of each reader and group.
+    pub groups: HashMap<(UserNo, CompactString), Option<ItemId>>,
+    /// The row of each line, with its newest members.
+    pub lines: HashMap<ItemId, Option<LineRow>>,
     /// The id for the next new item, and the author of that item.
     pub new_id: Option<(UserNo, ItemId)>,
 }
@@ -244,6 +257,21 @@ impl Rows {
 
     pub(super) fn sight(&self, key: InboxKey) -> Result<Option<Millis>, Need> {
         loaded(&self.sights, &key, || Need::Sight(key))
+    }
+
+    pub(super) fn member(&self, key: &CompactString) -> Result<Option<ItemId>, Need> {
+        loaded(&self.members, key, || Need::Member(key.clone()))
+    }
+
+    pub(super) fn group(&self, reader: UserNo, group: &CompactString) -> Result<Option<ItemId>, Need> {
+        loaded(&self.groups, &(reader, group.clone()), || Need::Group(reader, group.clone()))
+    }
+
+    /// The row of a line with so many of its newest members at least, or with all of them.
+    pub(super) fn line(&self, id: ItemId, newest: usize) -> Result<Option<&LineRow>, Need> {
+        let row = self.lines.get(&id).map(Option::as_ref).ok_or(Need::Line(id, newest))?;
+        let has_enough = |row: &LineRow| row.newest.len() >= newest || row.newest.len() as u64 >= row.line.count;
+        if row.is_none_or(has_enough) { Ok(row) } else { Err(Need::Line(id, newest)) }
     }
 
     pub(super) fn new_id(&self, author: UserNo) -> Result<ItemId, Need> {

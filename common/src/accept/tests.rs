@@ -77,6 +77,16 @@ impl Home {
                 rows.new_id = Some((author, ItemId(self.items)));
             }
             Need::Sight(key) => _ = rows.sights.insert(key, kept.sights.get(&key).copied().flatten()),
+            Need::Member(key) => {
+                let line = kept.members.get(&key).copied().flatten();
+                rows.members.insert(key, line);
+            }
+            Need::Group(reader, group) => {
+                let key = (reader, group);
+                let line = kept.groups.get(&key).copied().flatten();
+                rows.groups.insert(key, line);
+            }
+            Need::Line(id, _) => _ = rows.lines.insert(id, kept.lines.get(&id).cloned().flatten()),
         }
     }
 

@@ -16,13 +16,17 @@ pub struct Remains {
     pub foreign_ids: Vec<CompactString>,
     /// Comments of which only id, author, place and times are to stay.
     pub comments: Vec<ItemId>,
+    /// Items of others whose audience is to lose the user.
+    pub audiences: Vec<ItemId>,
 }
 
 /// Keeps the erasures of users. [`crate::erase`] has the rules of their course.
 #[async_trait]
 pub trait Erasures: Send + Sync + 'static {
-    /// Accepts the erasure of `user` at `now` (Unix ms), and refuses the tokens of the user that were issued until then,
-    /// in one durable transaction. If one of the user is under way, that is the answer, and the tokens are refused again.
+    /// Accepts the erasure of `user` at `now` (Unix ms), and refuses the tokens of the user that were issued until
+    /// then,
+    /// in one durable transaction. If one of the user is under way, that is the answer, and the tokens are refused
+    /// again.
     async fn begin_erasure(&self, user: UserNo, now: Millis) -> Result<Erasure>;
 
     /// The erasure with this number; `None` if there is none.
@@ -31,25 +35,29 @@ pub trait Erasures: Send + Sync + 'static {
     /// Erasures that are not finished, oldest first, at most `limit`.
     async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>>;
 
-    /// Stores a later state of an erasure, if the stored one is still `before`; false, and nothing is done, if not. So of
+    /// Stores a later state of an erasure, if the stored one is still `before`; false, and nothing is done, if not. So
+    /// of
     /// several workers one goes on. Durable when it answers.
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool>;
 
     /// What is stored of the user that no other read finds, strictly behind `after`: of the stages
-    /// [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications), [`ForeignIds`](Stage::ForeignIds),
-    /// [`Comments`](Stage::Comments), [`Reactions`](Stage::Reactions) and [`Shielded`](Stage::Shielded). Empty for the
-    /// others. A walk through rows of all users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
+    /// [`Lines`](Stage::Lines), [`Direct`](Stage::Direct), [`Notifications`](Stage::Notifications),
+    /// [`ForeignIds`](Stage::ForeignIds), [`Comments`](Stage::Comments), [`Reactions`](Stage::Reactions),
+    /// [`Shielded`](Stage::Shielded) and [`Audiences`](Stage::Audiences). Empty for the others. A walk through rows of
+    /// all users: it looks at no more than [`TRACES_LOOKED_AT`](crate::erase::TRACES_LOOKED_AT) of them in one call.
     async fn traces(&self, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces>;
 
-    /// Removes what stays of deleted items and comments of the user; those of others and those that live are left as they
-    /// are. Durable when it answers.
+    /// Removes what stays of deleted items and comments of the user, and the user from audiences. Deleted items lose
+    /// their audience too. Items and comments of others and those that live are left as they are otherwise. Durable
+    /// when it answers.
     async fn scrub(&self, user: UserNo, remains: &Remains) -> Result<()>;
 
     /// How much there is that [`Self::forget_rest`] removes. The other counts are 0.
     async fn rest(&self, user: UserNo) -> Result<Removed>;
 
     /// Removes what has no write of its own: what is said of the user, devices and notices of push notifications, what
-    /// was seen, what was addressed to the user, and idempotency keys; of the last two at most `limit` rows each. Answers
-    /// whether there may be more. One durable transaction.
+    /// was seen, what was addressed to the user, with the lines of notifications of it, members of lists that are the
+    /// user's or have the user, and idempotency keys; of the last four at most `limit` rows each. Answers whether there
+    /// may be more. One durable transaction.
     async fn forget_rest(&self, user: UserNo, limit: usize) -> Result<bool>;
 }

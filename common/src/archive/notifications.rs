@@ -2,10 +2,13 @@
 
 use async_trait::async_trait;
 
-use crate::Millis;
+use compact_str::CompactString;
+
 use crate::around::{CommentWrite, Commented, Reaction, Uncommented, Unreacted};
 use crate::error::Result;
+use crate::notify::lines::{Line, Member};
 use crate::notify::{Notified, Rules};
+use crate::{ItemId, Millis, UserNo};
 
 /// Tells users what others did, by direct items, in the transaction of what is told. [`Writes::write`] does so for
 /// follows and reposts; here are the changes around items. [`Reactions::react`], [`Reactions::unreact`] and
@@ -22,7 +25,8 @@ pub trait Notifications: Send + Sync + 'static {
     fn notify_by(&self, rules: Rules);
 
     /// Gives these reactions (`on`) or takes them back, as [`Reactions::react`](super::Reactions::react) and
-    /// [`Reactions::unreact`](super::Reactions::unreact) do, and tells the authors of the items. A reaction that changes
+    /// [`Reactions::unreact`](super::Reactions::unreact) do, and tells the authors of the items. A reaction that
+    /// changes
     /// nothing tells nobody. One durable transaction.
     async fn react_and_notify(
         &self,
@@ -30,11 +34,20 @@ pub trait Notifications: Send + Sync + 'static {
         on: bool,
     ) -> Result<Notified<std::result::Result<bool, Unreacted>>>;
 
-    /// Makes these changes, as [`Comments::comment`](super::Comments::comment) does, and tells the author of the item, and
+    /// Makes these changes, as [`Comments::comment`](super::Comments::comment) does, and tells the author of the item,
+    /// and
     /// of the comment that is answered. One durable transaction.
     async fn comment_and_notify(
         &self,
         writes: Vec<CommentWrite>,
         now: Millis,
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>>;
+
+    /// Lets the deeds with these keys leave the lines that tell of them, seen or not. Answers the readers for whom
+    /// something
+    /// has changed. One durable transaction.
+    async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>>;
+
+    /// Members of lines with their lines, by line and place, strictly behind `after`, at most `limit`.
+    async fn line_members(&self, after: Option<(ItemId, u64)>, limit: usize) -> Result<Vec<(ItemId, Line, Member)>>;
 }

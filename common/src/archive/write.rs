@@ -4,11 +4,14 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 
 use super::Edge;
+use crate::audience::{AUDIENCE_MAX, Narrowed};
 use crate::change::Class;
 use crate::error;
 use crate::graph::Shield;
+use crate::ids::ListName;
 use crate::import::Import;
 use crate::notify::Notification;
+use crate::notify::lines::LineWrite;
 use crate::{Body, FeedId, ItemId, Millis, OutboxSeq, UserId, UserNo};
 
 /// An item to be published.
@@ -47,6 +50,8 @@ pub enum Audience {
     /// Only these users; the item stands in no outbox. A name given twice counts once. A user does not get the item if
     /// a block is up between it and the author when the item is accepted.
     Users(Vec<UserId>),
+    /// Those users who follow the author and are in this set. The item stands in the outbox.
+    Narrowed(Narrowed),
 }
 
 /// The most bytes of a foreign id.
@@ -96,7 +101,10 @@ impl Publish {
                 text.push_str(user.as_str());
             }
         }
-        // No name of a user is empty, so nothing else begins like this.
+        // No name of a user is empty, so nothing else begins like one of these.
+        if let Audience::Narrowed(narrowed) = &self.audience {
+            text.push_str(&format!("\0\0\0{:?}", narrowed.by));
+        }
         if let Some(item) = self.repost_of {
             text.push_str(&format!("\0\0{item}"));
         }
@@ -166,11 +174,17 @@ pub enum Write {
     /// Tells a user what another one did, unless a shield stands between the two, or the same was told already. A home
     /// makes it, by [`Rules`](crate::notify::Rules), in the transaction of what it tells.
     Notify(Box<Notification>),
-    /// Deletes the notification with this foreign id, unless its reader has seen it. A home makes it, too.
+    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it.
+    /// A home
+    /// makes it, too.
     Withdraw {
         /// What the notification tells, as [`Deed::key`](crate::notify::Deed::key) says it.
         key: CompactString,
+        /// Whether the deed leaves its line also if the line was seen: for erasures.
+        even_seen: bool,
     },
+    /// Changes a line of notifications. A home makes it of the two before, by [`gather`](crate::accept::gather).
+    Line(Box<LineWrite>),
 }
 
 /// The outcome of one operation that was not refused.
@@ -240,6 +254,11 @@ pub enum Written {
         /// Whether the class has changed; false if it was so before.
         fresh: bool,
     },
+    /// A line of notifications has changed.
+    Line {
+        /// The reader of the line.
+        reader: UserNo,
+    },
     /// Nobody is told, or what was told stays.
     Untold,
 }
@@ -253,7 +272,7 @@ impl Written {
             | Self::Edge { fresh, .. }
             | Self::Shielded { fresh, .. }
             | Self::Classified { fresh, .. } => *fresh,
-            Self::Edited { .. } => true,
+            Self::Edited { .. } | Self::Line { .. } => true,
             Self::Untold => false,
         }
     }
@@ -262,15 +281,26 @@ impl Written {
     pub fn told(&self) -> &[UserNo] {
         match self {
             Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } => told,
-            Self::Edited { .. } | Self::Shielded { .. } | Self::Classified { .. } | Self::Untold => &[],
+            Self::Edited { .. }
+            | Self::Shielded { .. }
+            | Self::Classified { .. }
+            | Self::Line { .. }
+            | Self::Untold => &[],
         }
     }
 
-    /// Adds what became of a notification that follows from this.
-    pub fn add_told(&mut self, of: &Self) {
-        let (Self::Published { readers, .. } | Self::Deleted { readers, .. }) = of else { return };
+    /// Adds readers who are told of this.
+    pub fn add_told(&mut self, readers: &[UserNo]) {
         if let Self::Published { told, .. } | Self::Deleted { told, .. } | Self::Edge { told, .. } = self {
             told.extend(readers);
+        }
+    }
+
+    /// The readers to whom this itself addressed something, if it is a notification.
+    pub fn addressed(&self) -> &[UserNo] {
+        match self {
+            Self::Published { readers, .. } | Self::Deleted { readers, .. } => readers,
+            _ => &[],
         }
     }
 }
@@ -313,6 +343,26 @@ pub enum Refused {
         "everyone follows {0}, and that cannot be taken back: readers who have no edge of their own would keep its items"
     )]
     StaysEveryones(UserId),
+    /// The author has no such list.
+    #[error(
+        "field \"audience\": {author} has no list {list}; a list is there while it has members: put one on it, or leave the \
+         list out"
+    )]
+    NoSuchList {
+        /// The author of the item.
+        author: UserId,
+        /// The list that was named.
+        list: ListName,
+    },
+    /// The audience has more readers than an item may have.
+    #[error(
+        "field \"audience\": more than {AUDIENCE_MAX} followers would be in it; name lists that leave at most \
+         {AUDIENCE_MAX}, or publish for all followers"
+    )]
+    AudienceTooLarge,
+    /// Everyone follows the author, so there is no set of followers to narrow.
+    #[error("field \"audience\": everyone follows {0}; name the readers with \"users\", or publish for all followers")]
+    NarrowedEveryones(UserId),
 }
 
 /// Accepts what changes the truth.

@@ -14,6 +14,7 @@
 mod comment;
 mod original;
 mod reaction;
+mod sight;
 
 pub use comment::{
     COMMENT_MAX_BYTES, COMMENTS_LOOKED_AT, Comment, CommentOrder, CommentPage, CommentPlace, CommentRow, CommentRows,
@@ -24,6 +25,7 @@ pub use original::{Original, Viewer, originals_of, shows_original};
 pub use reaction::{
     KIND_MAX_BYTES, KINDS_MAX, Place, Reacted, Reaction, ReactionKind, Unreacted, may_have_kind, newest_of, place_after,
 };
+pub use sight::{Reach, seen_by, sees, who_sees};
 
 /// What stands around one item, as one viewer sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

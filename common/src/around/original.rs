@@ -11,6 +11,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::sight::{Reach, sees};
 use crate::archive::Items;
 use crate::error::Result;
 use crate::graph::Shields;
@@ -45,15 +46,16 @@ pub enum Original {
 }
 
 /// Whether a user may see an item that lives as the original of a repost. `own` says that the user is its author;
-/// `shields` are those on the edge from the user to the author; `addressed` says of an item that is for named readers
-/// whether the user is one of them, and is `None` for any other item.
+/// `follows` that the user's edge to the author is in effect, and `shields` are those on it.
 ///
-/// The user need not follow the author: to bring an item before other readers is what a repost is for. A shield of
-/// either side hides it. An item that is addressed to the user arrives unless a block is up, and so it is here.
-pub fn shows_original(own: bool, shields: Shields, addressed: Option<bool>) -> bool {
-    own || match addressed {
-        None => shields == Shields(0),
-        Some(addressed) => addressed && !shields.blocks(),
+/// The user need not follow the author of an item for the followers: to bring it before other readers is what a repost is
+/// for. A shield of either side hides it. An item that is addressed to the user arrives unless a block is up, and so it is
+/// here. A narrowed item is shown to no more users than it has readers.
+pub fn shows_original(own: bool, (follows, shields): (bool, Shields), reach: Reach) -> bool {
+    match reach {
+        Reach::Followers => own || shields == Shields(0),
+        Reach::Named(has) => own || (has && !shields.blocks()),
+        Reach::Narrowed(_) => sees(own, follows, reach),
     }
 }
 
@@ -79,18 +81,27 @@ mod tests {
 
     #[test]
     fn s8_any_shield_hides_an_original_for_the_followers() {
-        assert!(shows_original(false, Shields(0), None), "nobody has to follow its author");
+        let for_all = |own, shields| shows_original(own, (false, shields), Reach::Followers);
+        assert!(for_all(false, Shields(0)), "nobody has to follow its author");
         for shield in [Shields::MUTED, Shields::HIDDEN, Shields::BLOCKED_BY_READER, Shields::BLOCKED_BY_AUTHOR] {
-            assert!(!shows_original(false, shield, None), "{shield:?}");
-            assert!(shows_original(true, shield, None), "one sees what is one's own");
+            assert!(!for_all(false, shield), "{shield:?}");
+            assert!(for_all(true, shield), "one sees what is one's own");
         }
     }
 
     #[test]
     fn s8_an_original_for_named_readers_is_shown_to_them_unless_a_block_is_up() {
-        let addressed = |shields, to| shows_original(false, shields, Some(to));
+        let addressed = |shields, to| shows_original(false, (false, shields), Reach::Named(to));
         assert!(addressed(Shields(0), true) && addressed(Shields::MUTED, true));
         assert!(!addressed(Shields(0), false) && !addressed(Shields::BLOCKED_BY_AUTHOR, true));
-        assert!(shows_original(true, Shields(0), Some(false)), "its author sees it");
+        assert!(shows_original(true, (false, Shields(0)), Reach::Named(false)), "its author sees it");
+    }
+
+    #[test]
+    fn s9_a_narrowed_original_is_shown_to_followers_in_its_audience_alone() {
+        let narrowed = |follows, has| shows_original(false, (follows, Shields(0)), Reach::Narrowed(has));
+        assert!(narrowed(true, true));
+        assert!(!narrowed(true, false) && !narrowed(false, true), "a repost shows it to nobody else");
+        assert!(shows_original(true, (false, Shields(0)), Reach::Narrowed(false)), "its author sees it");
     }
 }

@@ -91,6 +91,7 @@ impl Eraser {
     async fn remove(&self, user: UserNo, traces: Vec<Trace>, now: Millis) -> Result<Vec<Job>> {
         let name = &self.name(user).await?;
         let (mut writes, mut comments, mut reactions, mut remains) = (vec![], vec![], vec![], Remains::default());
+        let mut members = vec![];
         for trace in traces {
             match trace {
                 Trace::Item { id, lives, .. } => {
@@ -99,6 +100,7 @@ impl Eraser {
                     }
                     remains.items.push(id);
                 }
+                Trace::Member(key) => members.push(key),
                 // It is for the user alone, so the item itself is deleted.
                 Trace::Notification(item) => writes.push(Write::Delete { item, if_version: None }),
                 Trace::ForeignId(key) => remains.foreign_ids.push(key),
@@ -121,6 +123,7 @@ impl Eraser {
                     let other = self.name(other).await?;
                     writes.push(Write::Shield { user: name.clone(), other, shield, up: false });
                 }
+                Trace::Audience(item) => remains.audiences.push(item),
                 Trace::Shielded(shield, owner) => {
                     let owner = self.name(owner).await?;
                     writes.push(Write::Shield { user: owner, other: name.clone(), shield, up: false });
@@ -138,7 +141,9 @@ impl Eraser {
         if remains != Remains::default() {
             self.archive.scrub(user, &remains).await?;
         }
-        Ok(jobs_of(&written))
+        let told = if members.is_empty() { vec![] } else { self.archive.leave_lines(members, now).await? };
+        let told = told.into_iter().map(|reader| Job::Direct { reader });
+        Ok(jobs_of(&written).into_iter().chain(told).collect())
     }
 
     async fn name(&self, user: UserNo) -> Result<UserId> {
@@ -166,12 +171,14 @@ pub async fn traces(archive: &dyn Archive, user: UserNo, stage: Stage, after: Op
         Stage::Hidden => shields(Shield::Hide).await,
         Stage::Blocked => shields(Shield::Block).await,
         Stage::Rest => Ok(Traces::default()),
-        Stage::Direct
+        Stage::Lines
+        | Stage::Direct
         | Stage::Notifications
         | Stage::ForeignIds
         | Stage::Comments
         | Stage::Reactions
-        | Stage::Shielded => archive.traces(user, stage, after).await,
+        | Stage::Shielded
+        | Stage::Audiences => archive.traces(user, stage, after).await,
     }
 }
 

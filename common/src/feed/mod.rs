@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   Publisher   write     accept, then relay the event as a job          HTTP API
+//!               audience  who is in the audience of a new item
 //!   Feeds       rebuild   a missing inbox from the Archive               gateway, timeline worker
 //!   Changes     changes   the log: after a position, its head, whole     gateway
 //!               news      what readers pull, taken in before a read
@@ -22,6 +23,7 @@
 //! `Building` (locks of rebuilds) in `Feeds`, `Looked` (which pulled records were looked at) in [`Changes`], `Windows`
 //! (of deep pages) in [`Pages`]. A process may lose all of it.
 
+mod audience;
 mod changes;
 mod erase;
 mod hydrate;
@@ -38,6 +40,7 @@ mod write;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use audience::resolve_audience;
 pub use changes::Changes;
 pub use erase::{Eraser, traces};
 pub use hydrate::Change;

@@ -4,27 +4,28 @@
 
 use std::sync::Arc;
 
-use crate::archive::{Refused, Write, Writes, Written};
+use super::audience::resolve_all;
+use crate::archive::{Refused, Write, Written};
 use crate::error::Result;
 use crate::import::Import;
 use crate::jobs::Job;
 use crate::named::NamedFeeds;
-use crate::{Jobs, Millis, failpoint};
+use crate::{Archive, Jobs, Millis, failpoint};
 
 /// The door for everything that changes the truth.
 pub struct Publisher {
-    archive: Arc<dyn Writes>,
+    archive: Arc<dyn Archive>,
     jobs: Arc<dyn Jobs>,
 }
 
 impl Publisher {
     /// Over the Archive that accepts and the queue that is told.
-    pub fn new(archive: Arc<dyn Writes>, jobs: Arc<dyn Jobs>) -> Self {
+    pub fn new(archive: Arc<dyn Archive>, jobs: Arc<dyn Jobs>) -> Self {
         Self { archive, jobs }
     }
 
-    /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind. What the
-    /// answer says is durable. What it [leaves to do](jobs_of) is to be relayed then. If the future is dropped, the
+    /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind, and an audience is
+    /// resolved. What the answer says is durable. What it [leaves to do](jobs_of) is to be relayed then. If the future is dropped, the
     /// writes may or may not be carried out.
     pub async fn accept(
         &self,
@@ -37,6 +38,7 @@ impl Publisher {
                 publish.feed = feeds.of_kind(publish.kind.as_deref());
             }
         }
+        resolve_all(&*self.archive, &mut writes).await?;
         self.commit(writes, now).await
     }
 
@@ -73,7 +75,8 @@ pub fn jobs_of(written: &[std::result::Result<Written, Refused>]) -> Vec<Job> {
 
 fn left_by(written: &Written) -> Vec<Job> {
     match written {
-        Written::Classified { .. } | Written::Untold => vec![],
+        // Who is told of a line has nothing to take in: only an import has such an answer.
+        Written::Classified { .. } | Written::Line { .. } | Written::Untold => vec![],
         Written::Published { author, readers, .. }
         | Written::Edited { author, readers, .. }
         | Written::Deleted { author, readers, .. } => match &readers[..] {

@@ -239,6 +239,7 @@ mod tests {
             published_at: 50,
             rank: 50,
             direct: false,
+            narrowed: false,
             version: 1,
             outbox_seq: 1,
         }

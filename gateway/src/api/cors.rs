@@ -44,6 +44,8 @@ const FOR_READERS: &[&str] = &[
     "/v1/users/{user}/muted",
     "/v1/users/{user}/hidden",
     "/v1/users/{user}/blocked",
+    "/v1/users/{user}/lists",
+    "/v1/users/{user}/lists/{list}",
     "/v1/users/{user}/feed",
     "/v1/users/{user}/changes",
     SEEN,

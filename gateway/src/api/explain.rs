@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use feedgate_common::archive::Below;
+use feedgate_common::around::Reach;
 use feedgate_common::change::Route;
 use feedgate_common::explain::{Door, Evidence, Finding, Place, Verdict, explain};
 use feedgate_common::feed::{Feeds, living};
@@ -75,7 +76,7 @@ async fn found(
     let door = match record.map(|record| record.route) {
         None => Door::Direct(taken.map(|taken| taken.direct)),
         Some(Route::Pull) => Door::Pull(taken.map(|taken| taken.pull)),
-        Some(Route::Push) => {
+        Some(Route::Push | Route::Narrow) => {
             let bucket = no.bucket(feeds.inboxes().buckets());
             let progress = feeds.inboxes().progress(&[(item.author_no, bucket)]).await?;
             Door::Push(progress.first().map_or(0, |progress| progress.cut_for(no)))
@@ -86,6 +87,7 @@ async fn found(
     let evidence = Evidence {
         reader,
         item,
+        reach: Reach::of(item, !archive.addressed(no, &[item.id]).await?.is_empty()),
         belongs: below.first().is_some_and(|add| add.key.item == item.id),
         held: archive.held(no, before(item.author_no), 1).await?.into_iter().find(|held| held.author == item.author_no),
         author,

@@ -140,6 +140,11 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// Where the field stands in the request.
+    pub(crate) fn pointer(&self) -> &str {
+        &self.pointer
+    }
+
     /// The names in the value, which must be a list of 1 to `max` strings; a problem says which of them is wrong.
     pub(crate) fn names<T: FromStr<Err: Display>>(&self, max: usize) -> Result<Vec<T>, Problem> {
         let named = |(i, raw)| Field { pointer: format!("{}/{i}", self.pointer), name: self.name, raw }.name();

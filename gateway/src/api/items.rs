@@ -1,7 +1,7 @@
 //! One item: read, edited, deleted; and several items read by their ids.
 //!
-//! An item's version is its `ETag`. An item that a reader [does not see](crate::sight) is answered as one that does not
-//! exist.
+//! An item's version is its `ETag`. An item that a reader [does not see](feedgate_common::around::sees) is answered as
+//! one that does not exist.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::query::{ItemRef, NoQuery, Params, Query, Segment};
 use super::writer::Writer;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
-use crate::sight::seen_by;
+use feedgate_common::around::seen_by;
 
 /// The most ids in one request.
 const IDS_MAX: usize = 100;

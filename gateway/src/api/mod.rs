@@ -12,6 +12,7 @@
 
 pub(crate) mod access;
 mod answer;
+mod audience_lists;
 mod authors;
 pub(crate) mod backup;
 mod batch;
@@ -174,6 +175,10 @@ const ROUTES: &[Route] = &[
     ("/v1/users/{user}/hidden/{other}", || shields::one(Shield::Hide)),
     ("/v1/users/{user}/blocked", || shields::all(Shield::Block)),
     ("/v1/users/{user}/blocked/{other}", || shields::one(Shield::Block)),
+    ("/v1/users/{user}/lists", || get(audience_lists::all)),
+    ("/v1/users/{user}/lists/{list}", || get(audience_lists::members)),
+    ("/v1/users/{user}/lists/{list}/{member}", || put(audience_lists::put_on).delete(audience_lists::take_off)),
+    ("/v1/lists/batch", || post(audience_lists::many)),
     ("/v1/users/{user}/feed", || get(feed::page)),
     ("/v1/users/{user}/changes", || get(changes::read)),
     ("/v1/users/{user}/seen", || get(seen::read).put(seen::see)),

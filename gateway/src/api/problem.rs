@@ -234,6 +234,9 @@ impl From<Full> for Problem {
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
+            Refused::NoSuchList { .. } | Refused::AudienceTooLarge | Refused::NarrowedEveryones(_) => {
+                return Self::at_pointer("/audience".to_owned(), refused.to_string());
+            }
             Refused::NoSuchRef(_) => return Self::at_pointer("/ref".to_owned(), refused.to_string()),
             Refused::IdTaken(_)
             | Refused::ForeignIdTaken(..)

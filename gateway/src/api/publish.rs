@@ -2,7 +2,7 @@
 //!
 //! 201 means that the item and its event are durable. A repetition (the same idempotency key, id or foreign_id with the
 //! same payload) gets 200 and the first answer; with another payload 409. An item is for the followers of its author,
-//! or for named readers: then it is in no outbox.
+//! for those in its audience, or for named readers: then it is in no outbox.
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use compact_str::CompactString;
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish, Write, Written};
+use feedgate_common::audience::{LISTS_MAX, Narrowed, Narrowing};
+use feedgate_common::ids::ListName;
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::{Body, ItemId, Millis, OutboxSeq, UserId};
@@ -41,6 +43,17 @@ pub(super) const READERS_MAX: usize = 1000;
 
 /// The most readers to whom the items of one batch may be addressed: each gets a record in the same commit.
 pub(super) const BATCH_READERS_MAX: usize = 10_000;
+
+/// The most items of one batch that are narrowed: each keeps an audience in the same commit.
+const BATCH_NARROWED_MAX: usize = 20;
+
+/// How many readers an audience names, each of whom gets a record in the commit.
+pub(super) fn names_of(audience: &Audience) -> usize {
+    match audience {
+        Audience::Users(users) => users.len(),
+        Audience::Followers | Audience::Narrowed(_) => 0,
+    }
+}
 
 /// The field of an operation that does what the header does for a single item.
 const KEY: &str = "idempotency_key";
@@ -95,7 +108,7 @@ pub(super) async fn many(
     }
     let now = clock::now();
     let known = [FIELDS, &[KEY]].concat();
-    let (mut named, mut number) = (0, 0);
+    let (mut named, mut narrowed, mut number) = (0, 0, 0);
     let operation = |op: &_, at| {
         let other_key = batch_key.as_ref().map(|Extension(key)| key.of(number));
         number += 1;
@@ -103,13 +116,21 @@ pub(super) async fn many(
         let idempotency_key = fields.get(KEY).map(|field| key(&field.string()?).map_err(|why| field.refuse(why)));
         let idempotency_key = idempotency_key.transpose()?.or(other_key);
         let publish = Publish { idempotency_key, ..read(&fields, now)? };
-        if let (Audience::Users(users), Some(field)) = (&publish.audience, fields.get("audience")) {
-            if named + users.len() > BATCH_READERS_MAX {
+        if let Some(field) = fields.get("audience") {
+            if named + names_of(&publish.audience) > BATCH_READERS_MAX {
                 return Err(field.refuse(format_args!(
                     "the items of one batch name at most {BATCH_READERS_MAX} readers; send this one in another"
                 )));
             }
-            named += users.len();
+            named += names_of(&publish.audience);
+            if matches!(publish.audience, Audience::Narrowed(_)) {
+                if narrowed == BATCH_NARROWED_MAX {
+                    return Err(field.refuse(format_args!(
+                        "at most {BATCH_NARROWED_MAX} items of one batch are narrowed; send this one in another"
+                    )));
+                }
+                narrowed += 1;
+            }
         }
         Ok((publish.author.clone(), Write::Publish(publish)))
     };
@@ -181,15 +202,48 @@ pub(super) fn rank(field: &Field<'_>) -> Result<i64, Problem> {
     Err(field.refuse(format_args!("must be from -{RANK_MAX} to {RANK_MAX}, not {rank}")))
 }
 
-/// Reads an audience: `"followers"` or `{"users":[…]}`.
+/// Reads an audience: `"followers"`, `{"users":[…]}`, or by what the followers are narrowed:
+/// `{"lists":[…],"except_lists":[…],"mutual":true}`.
 fn audience(field: &Field<'_>) -> Result<Audience, Problem> {
-    match field.object(&["users"]) {
-        Some(named) => Ok(Audience::Users(named?.required("users")?.names(READERS_MAX)?)),
+    match field.object(&["users", "lists", "except_lists", "mutual"]) {
+        Some(fields) => {
+            let fields = fields?;
+            let narrowed = narrowing(field, &fields)?;
+            match (fields.get("users"), narrowed) {
+                (Some(users), None) => Ok(Audience::Users(users.names(READERS_MAX)?)),
+                (None, Some(by)) => Ok(Audience::Narrowed(Narrowed::by(by))),
+                (Some(users), Some(_)) => Err(users.refuse(
+                    "must stand alone: an item is for named readers, or narrowed by \"lists\", \"except_lists\" and \
+                     \"mutual\"",
+                )),
+                (None, None) => {
+                    let why = "field \"users\" is missing; to narrow the followers, give at least one of \"lists\", \
+                               \"except_lists\" and \"mutual\": true";
+                    Err(Problem::at_pointer(format!("{}/users", field.pointer()), why))
+                }
+            }
+        }
         None if field.string().is_ok_and(|who| who == "followers") => Ok(Audience::Followers),
         None => Err(field.refuse(format_args!(
-            "must be \"followers\", or {{\"users\":[…]}} with the names of 1 to {READERS_MAX} readers"
+            "must be \"followers\", {{\"users\":[…]}} with the names of 1 to {READERS_MAX} readers, or \
+             {{\"lists\":[…],\"except_lists\":[…],\"mutual\":true}}"
         ))),
     }
+}
+
+/// By what an audience is narrowed; `None` if it names nothing of that.
+fn narrowing(audience: &Field<'_>, fields: &Fields<'_>) -> Result<Option<Narrowing>, Problem> {
+    let lists = |name| fields.get(name).map_or(Ok(vec![]), |field| field.names::<ListName>(LISTS_MAX));
+    let mutual = match fields.get("mutual").map(|field| (field.raw().get() == "true", field)) {
+        Some((false, field)) => return Err(field.refuse("must be true; leave it out for all followers")),
+        Some((true, _)) => true,
+        None => false,
+    };
+    let by = Narrowing { lists: lists("lists")?, except_lists: lists("except_lists")?, mutual };
+    if let Some(both) = by.lists.iter().find(|list| by.except_lists.contains(list)) {
+        return Err(audience.refuse(format_args!("must not name list {both} in both \"lists\" and \"except_lists\"")));
+    }
+    Ok((by != Narrowing::default()).then_some(by))
 }
 
 pub(super) fn header_key(headers: &HeaderMap) -> Result<Option<CompactString>, Problem> {
@@ -247,6 +301,28 @@ mod tests {
         assert_eq!((all.kind.as_deref(), all.foreign_id.as_deref()), (Some("post"), Some("x/1")));
         assert_eq!(all.repost_of, Some(ItemId(5)));
         assert_eq!(publish(r#"{"author":"ann","body":null}"#).unwrap().body.get(), "null");
+    }
+
+    #[test]
+    fn s9_an_audience_is_read_and_a_wrong_one_says_what_is_wrong() {
+        let of = |audience: &str| publish(&format!(r#"{{"author":"ann","body":1,"audience":{audience}}}"#));
+        let lists = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<ListName>>();
+        let by = Narrowing { lists: lists(&["a", "b"]), except_lists: lists(&["c"]), mutual: true };
+        let wanted = Audience::Narrowed(Narrowed::by(by));
+        assert_eq!(of(r#"{"lists":["a","b"],"except_lists":["c"],"mutual":true}"#).unwrap().audience, wanted);
+        for (bad, words) in [
+            ("{}", "at least one of"),
+            (r#"{"lists":[]}"#, "1 to 100"),
+            (r#"{"lists":["a b"]}"#, "may hold only"),
+            (r#"{"mutual":false}"#, "must be true"),
+            (r#"{"lists":["a"],"users":["bob"]}"#, "must stand alone"),
+            (r#"{"lists":["a"],"except_lists":["a"]}"#, "list a in both"),
+            (r#"{"circles":["a"]}"#, "unknown field"),
+            (r#""friends""#, "except_lists"),
+        ] {
+            let refused = format!("{:?}", of(bad).unwrap_err());
+            assert!(refused.contains(words), "{bad}: {refused}");
+        }
     }
 
     #[test]

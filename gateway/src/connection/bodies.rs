@@ -103,6 +103,7 @@ mod tests {
                 published_at: 10,
                 rank,
                 direct: false,
+                narrowed: false,
                 version,
                 outbox_seq,
             }),

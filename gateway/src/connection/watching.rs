@@ -23,7 +23,7 @@ use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 use crate::node::watches::{State, Watch};
 use crate::protocol::{ErrorCode, Format, Refusal, Reply, Standing, Unsubscribed};
-use crate::sight::seen_by;
+use feedgate_common::around::seen_by;
 
 /// The most items that one connection watches.
 const WATCHES_MAX: usize = 32;

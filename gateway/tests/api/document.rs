@@ -17,6 +17,8 @@ pub(crate) fn filled(template: &str) -> String {
         ("{id}", "1"),
         ("{device}", "d"),
         ("{other}", "eve"),
+        ("{list}", "close"),
+        ("{member}", "eve"),
         ("{name}", "gone"),
         ("{kind}", "like"),
         ("{comment}", "5"),

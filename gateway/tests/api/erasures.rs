@@ -11,7 +11,7 @@ async fn lines(server: &Server, user: &str) -> Vec<Value> {
 }
 
 /// The receipt once the erasure is finished.
-async fn finished(server: &Server, id: &str) -> Value {
+pub(crate) async fn finished(server: &Server, id: &str) -> Value {
     loop {
         let receipt = server.get(&format!("/v1/erasures/{id}")).await.expect(200).json.clone();
         if !receipt["finished_at"].is_null() {

@@ -6,6 +6,8 @@
 //! - the reader sees its author, and it came after the reader last began to see the author, or was then one of the
 //!   newest `backfill` of the author's posts in that feed.
 //!
+//! A post that is narrowed to an audience is one of the author's posts for everybody, and shown to those in its audience.
+//!
 //! A reader sees an author whom they follow while no shield is up between them. A reader who has never followed,
 //! unfollowed or shielded an author whom everyone follows, follows the author since everyone does, without any
 //! backfill.
@@ -35,6 +37,8 @@ struct Post {
     feed: FeedId,
     rank: i64,
     version: u32,
+    /// Who is in its audience, if it is narrowed.
+    only: Option<BTreeSet<User>>,
     lives: bool,
 }
 
@@ -105,15 +109,20 @@ impl Oracle {
         self.now += 1;
         let now = self.now;
         match op {
-            Op::Publish { author, item, feed, rank, to } => {
+            Op::Publish { author, item, feed, rank, to, narrowed } => {
                 if self.posts.contains_key(item) {
                     return true;
                 }
-                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, lives: true };
+                if *narrowed && self.everyones.contains_key(author) {
+                    return false;
+                }
+                let only = narrowed.then(|| to.iter().copied().collect());
+                let post = Post { author: *author, feed: *feed, rank: *rank, version: 1, only, lives: true };
                 self.posts.insert(*item, post);
-                if to.is_empty() {
+                if to.is_empty() || *narrowed {
                     let stand = Stand { item: *item, since: now, until: None };
                     self.published.entry(*author).or_default().push(stand);
+                    return true;
                 }
                 for reader in to {
                     if !self.blocked(*reader, *author) {
@@ -198,8 +207,8 @@ impl Oracle {
         }
         let mut shown: Vec<Shown> = vec![];
         for item in items {
-            let Post { rank, version, lives, .. } = self.posts[&item];
-            if lives {
+            let Post { rank, version, lives, ref only, .. } = self.posts[&item];
+            if lives && only.as_ref().is_none_or(|only| only.contains(&reader)) {
                 shown.push(Shown { rank, item, version });
             }
         }
@@ -254,7 +263,7 @@ mod tests {
     }
 
     fn post_to(feed: FeedId, item: Item) -> Op {
-        Op::Publish { author: ANN, item, feed, rank: 0, to: vec![] }
+        Op::Publish { author: ANN, item, feed, rank: 0, to: vec![], narrowed: false }
     }
 
     fn feeds_after<const N: usize>(feeds: [FeedId; N], ops: &[Op]) -> [Vec<Item>; N] {
@@ -314,8 +323,27 @@ mod tests {
     }
 
     #[test]
+    fn a_narrowed_post_is_for_a_follower_in_its_audience() {
+        let only = |item, to: &[User]| Op::Publish {
+            author: ANN,
+            item,
+            feed: FeedId::MAIN,
+            rank: 0,
+            to: to.to_vec(),
+            narrowed: true,
+        };
+        let (follow, unfollow) = (Op::Follow(REA, ANN), Op::Unfollow(REA, ANN));
+        let ops = [only(1, &[REA]), follow.clone(), only(2, &[5]), only(3, &[REA, 5]), only(4, &[])];
+        assert_eq!(feed_after(&ops), [3, 1]);
+        assert!(feed_after(&[&ops[..], std::slice::from_ref(&unfollow)].concat()).is_empty());
+        let again = [&ops[..], &[unfollow, follow]].concat();
+        assert!(feed_after(&again).is_empty(), "of the newest two, which a follow brings, none is for the reader");
+    }
+
+    #[test]
     fn what_is_addressed_arrives_unless_a_block_stands() {
-        let to_rea = |item| Op::Publish { author: ANN, item, feed: FeedId::MAIN, rank: 0, to: vec![REA, REA] };
+        let to_rea =
+            |item| Op::Publish { author: ANN, item, feed: FeedId::MAIN, rank: 0, to: vec![REA, REA], narrowed: false };
         let block = |up| Op::Shield(ANN, REA, Shield::Block, up);
         assert_eq!(feed_after(&[to_rea(1), block(true), to_rea(2), block(false), to_rea(3)]), [3, 1]);
     }

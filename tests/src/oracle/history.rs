@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use feedgate_common::archive::{Audience, Publish, Write};
+use feedgate_common::audience::Narrowed;
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
 use feedgate_common::{Body, FeedId, ItemId, Millis, UserId};
@@ -34,6 +35,8 @@ pub enum Op {
         rank: i64,
         /// The readers to whom the item is addressed. If there are none, it is for the followers.
         to: Vec<User>,
+        /// Whether it is for the followers in `to` alone, in place of being addressed to them.
+        narrowed: bool,
     },
     /// An item gets a new version.
     Edit(Item),
@@ -116,13 +119,14 @@ impl World {
         let name = |user: &User| self.names[*user].clone();
         let body = |text: &str| Body::parse(format!("{text:?}")).expect("a body");
         match op {
-            Op::Publish { author, item, feed, rank, to } => Write::Publish(Publish {
+            Op::Publish { author, item, feed, rank, to, narrowed } => Write::Publish(Publish {
                 id: Some(self.id(*item)),
                 feed: *feed,
                 rank: Some(*rank),
-                audience: match to.is_empty() {
-                    true => Audience::Followers,
-                    false => Audience::Users(to.iter().map(name).collect()),
+                audience: match (narrowed, to.is_empty()) {
+                    (true, _) => Audience::Narrowed(Narrowed::to(to.iter().map(name).collect())),
+                    (false, true) => Audience::Followers,
+                    (false, false) => Audience::Users(to.iter().map(name).collect()),
                 },
                 ..Publish::new(name(author), body("first"))
             }),
@@ -205,15 +209,19 @@ impl Imagined {
             50..58 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Delete),
             58..60 => self.some_item(rng).map_or(Op::Follow(user, author), Op::Edit),
             60..65 => self.some_item(rng).map_or(Op::Follow(user, author), |item| Op::Move(item, rank(rng))),
-            65..72 => {
+            65..70 => {
                 let to = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..self.users)).collect();
-                self.publish(rng, author, to)
+                self.publish(rng, author, to, false)
             }
-            _ => self.publish(rng, author, vec![]),
+            70..80 => {
+                let to = (0..rng.random_range(0..4)).map(|_| rng.random_range(0..self.users)).collect();
+                self.publish(rng, author, to, true)
+            }
+            _ => self.publish(rng, author, vec![], false),
         }
     }
 
-    fn publish(&mut self, rng: &mut SmallRng, author: User, to: Vec<User>) -> Op {
+    fn publish(&mut self, rng: &mut SmallRng, author: User, to: Vec<User>, narrowed: bool) -> Op {
         // Ids and ranks in no order, so that display order and outbox order differ.
         let item = loop {
             let item = rng.random_range(1..1 << 20);
@@ -221,7 +229,7 @@ impl Imagined {
                 break item;
             }
         };
-        Op::Publish { author, item, feed: some_feed(rng), rank: rank(rng), to }
+        Op::Publish { author, item, feed: some_feed(rng), rank: rank(rng), to, narrowed }
     }
 
     fn shield(&self, rng: &mut SmallRng, user: User, other: User) -> Op {

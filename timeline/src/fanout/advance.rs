@@ -9,7 +9,10 @@
 //! The order of the reads is the rule: progress before edges, counter never after edges.
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads. Records of route pull are
-//! passed by: where nothing else stands ahead, no recipient is read.
+//! passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step of its own, whose recipients
+//! are the followers in its audience; of an author with many followers only these are read.
+
+use std::collections::{HashMap, HashSet};
 
 use feedgate_common::archive::{Outbox, PullHead, Recipient};
 use feedgate_common::change::Route;
@@ -17,11 +20,11 @@ use feedgate_common::doorbell::Growth;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{TRIES, contended};
 use feedgate_common::inboxes::{Advance, Advanced};
-use feedgate_common::{Bucket, OutboxSeq, Progress, Record, UserNo, failpoint};
+use feedgate_common::{Bucket, ItemId, OutboxSeq, Progress, Record, UserNo, failpoint};
 use futures_util::future::join_all;
 
 use super::FanOut;
-use super::plan::{plan, pulled};
+use super::plan::{narrowed, plan, pulled};
 
 /// How many records one step looks at.
 const RECORDS_MAX: usize = 256;
@@ -74,12 +77,7 @@ impl FanOut {
             if outbox.records.is_empty() {
                 return Ok(Step::AtHead(expected.done));
             }
-            let recipients = if pulled(expected, &outbox.records) > 0 {
-                vec![]
-            } else {
-                let (buckets, most) = (self.inboxes().buckets(), self.step.recipients);
-                self.archive().recipients(author, bucket, buckets, expected.last, most).await?
-            };
+            let recipients = self.recipients((author, bucket), expected, &outbox.records).await?;
             let step = plan((author, bucket), expected, &outbox.records, recipients, self.step);
             failpoint::hit("step-decided");
             self.note([&step].into_iter(), outbox.live).await?;
@@ -96,6 +94,27 @@ impl FanOut {
             }
         }
         Err(contended("a push step"))
+    }
+
+    /// The first readers in the bucket whom the next record has not reached, by number; none if it is pulled.
+    async fn recipients(
+        &self,
+        (author, bucket): (UserNo, Bucket),
+        expected: Progress,
+        ahead: &[Record],
+    ) -> Result<Vec<Recipient>> {
+        let (buckets, most) = (self.inboxes().buckets(), self.step.recipients);
+        if pulled(expected, ahead) > 0 {
+            return Ok(vec![]);
+        }
+        let Some(item) = narrowed(ahead) else {
+            return self.archive().recipients(author, bucket, buckets, expected.last, most).await;
+        };
+        let mut readers = self.archive().audience(item).await?;
+        readers.retain(|reader| reader.bucket(buckets) == bucket && expected.last.is_none_or(|last| *reader > last));
+        let mut recipients = self.archive().recipients_among(author, &readers).await?;
+        recipients.truncate(most);
+        Ok(recipients)
     }
 
     /// Moves the progress of every bucket at once, as far as one step of each may go: an author with few
@@ -127,10 +146,12 @@ impl FanOut {
         for recipient in recipients {
             shares[usize::from(recipient.reader.bucket(buckets).0)].push(recipient);
         }
+        let audiences = self.audiences(progress.iter().map(|expected| ahead(*expected))).await?;
         failpoint::hit("step-decided");
         let steps = all.into_iter().zip(progress).zip(shares).map(|((of, expected), share)| {
             let ahead = ahead(expected);
-            let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, beyond(share, expected), self.step));
+            let share = within(beyond(share, expected), narrowed(ahead).and_then(|item| audiences.get(&item)));
+            let step = (!ahead.is_empty()).then(|| plan(of, expected, ahead, share, self.step));
             (expected.done, step)
         });
         let steps: Vec<(OutboxSeq, Option<Advance>)> = steps.collect();
@@ -146,6 +167,16 @@ impl FanOut {
         let (grown, reached): (Vec<_>, Vec<_>) = join_all(steps).await.into_iter().unzip();
         let told = grown.into_iter().flatten().filter(|growth| loud(&growth.records, outbox.live));
         Ok(Round { grown: told.collect(), hot, left: left(&reached, outbox.head) })
+    }
+
+    /// The audience of each item whose narrowed record is the next one of a bucket: one read for each.
+    async fn audiences<'a>(&self, ahead: impl Iterator<Item = &'a [Record]>) -> Result<HashMap<ItemId, Vec<UserNo>>> {
+        let items: HashSet<ItemId> = ahead.filter_map(narrowed).collect();
+        let mut audiences = HashMap::with_capacity(items.len());
+        for item in items {
+            audiences.insert(item, self.archive().audience(item).await?);
+        }
+        Ok(audiences)
     }
 
     /// Notes what these steps bring to readers who are away. This comes before the steps, because records of a step that
@@ -191,6 +222,12 @@ fn beyond(mut share: Vec<Recipient>, expected: Progress) -> Vec<Recipient> {
     share
 }
 
+/// Those of a share who are in the audience of the record, if it has one.
+fn within(mut share: Vec<Recipient>, audience: Option<&Vec<UserNo>>) -> Vec<Recipient> {
+    share.retain(|recipient| audience.is_none_or(|readers| readers.binary_search(&recipient.reader).is_ok()));
+    share
+}
+
 /// What is left of a round. `reached` has the last record that each bucket has passed; `None` where no step was taken.
 fn left(reached: &[Option<OutboxSeq>], head: OutboxSeq) -> Left {
     match reached.iter().copied().collect::<Option<Vec<_>>>() {
@@ -211,6 +248,15 @@ mod tests {
         assert_eq!(left(&[Some(7), Some(7)], 7), Left::Nothing(7));
         assert_eq!(left(&[Some(7), Some(5)], 7), Left::AnotherRound(5));
         assert_eq!(left(&[Some(7), None], 7), Left::BucketByBucket);
+    }
+
+    #[test]
+    fn s9_a_narrowed_record_goes_to_the_readers_in_its_audience() {
+        let of = |reader| Recipient { reader: UserNo(reader), generation: 1, from: 0, counter: 1, listens: false };
+        let audience = vec![UserNo(1), UserNo(3)];
+        assert_eq!(within([1, 2, 3].map(of).to_vec(), Some(&audience)), [1, 3].map(of));
+        assert_eq!(within([1, 2].map(of).to_vec(), Some(&vec![])), []);
+        assert_eq!(within([1, 2].map(of).to_vec(), None), [1, 2].map(of));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use feedgate_common::archive::Recipient;
 use feedgate_common::change::Route;
 use feedgate_common::inboxes::{APPENDS_MAX, Advance, STEP_MAX};
-use feedgate_common::{Bucket, FeedId, Progress, Record, UserNo};
+use feedgate_common::{Bucket, FeedId, ItemId, Progress, Record, UserNo};
 
 /// The most that one push step does.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,24 @@ pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     }
 }
 
+/// How many records at the start of `ahead` one step may bring: they go to one feed and to the same readers. The first one
+/// is not pulled. Those of route pull reach no inbox, so they may stand between any others. A narrowed one has readers of
+/// its own, so it is alone.
+fn alike(ahead: &[Record]) -> usize {
+    let first = ahead[0];
+    let goes_along = |record: &&Record| match record.route {
+        Route::Pull => true,
+        Route::Push => record.feed == first.feed,
+        Route::Narrow => false,
+    };
+    if first.route == Route::Narrow { 1 } else { ahead.iter().take_while(goes_along).count() }
+}
+
+/// The item of the next record, if it is narrowed: then only readers in the audience of that item are recipients.
+pub(super) fn narrowed(ahead: &[Record]) -> Option<ItemId> {
+    ahead.first().filter(|record| record.route == Route::Narrow).map(|record| record.key.item)
+}
+
 /// The largest step within `size`: several whole records, or one record for one page of readers. `ahead` is not empty.
 /// `recipients` are the first readers whom the record in progress has not reached, by number. If they are fewer than
 /// `size.recipients`, they are all of these readers.
@@ -46,26 +64,22 @@ pub fn plan(
         return Advance { author, bucket, feed, expected, next, records: vec![], recipients: vec![] };
     }
     let feed = ahead[0].feed;
-    // Records of route pull reach no inbox, so their feed does not matter.
-    let same_feed = ahead.iter().take_while(|record| record.route == Route::Pull || record.feed == feed).count();
+    let alike = alike(ahead);
     let last_page = recipients.len() < size.recipients;
-    let whole_records = if expected.last.is_none() && last_page {
-        (size.appends / recipients.len().max(1)).clamp(1, same_feed)
-    } else {
-        1
-    };
+    let whole_records =
+        if expected.last.is_none() && last_page { (size.appends / recipients.len().max(1)).clamp(1, alike) } else { 1 };
     let next = if last_page {
         Progress::at(expected.done + whole_records as u64)
     } else {
         Progress { done: expected.done, last: recipients.last().map(|r| r.reader) }
     };
-    let records = ahead[..whole_records].iter().filter(|r| r.route == Route::Push).copied().collect();
+    let records = ahead[..whole_records].iter().filter(|r| r.route != Route::Pull).copied().collect();
     Advance { author, bucket, feed, expected, next, records, recipients }
 }
 
 #[cfg(test)]
 mod tests {
-    use feedgate_common::{DisplayKey, ItemId, Op};
+    use feedgate_common::{DisplayKey, Op};
 
     use super::*;
 
@@ -127,6 +141,19 @@ mod tests {
         assert_eq!((step.feed, step.next, step.records.len()), (FeedId::MAIN, Progress::at(7), 2));
         let step = plan((UserNo(9), Bucket(0)), Progress::at(7), &ahead[3..], readers(8), SIZE);
         assert_eq!((step.feed, step.next, step.records.len()), (FeedId(2), Progress::at(9), 2));
+    }
+
+    #[test]
+    fn s9_a_narrowed_record_is_a_step_of_its_own() {
+        let mut ahead = records(5, 8);
+        (ahead[2].route, ahead[3].route, ahead[4].route) = (Route::Narrow, Route::Narrow, Route::Pull);
+        let step = |done, ahead: &[Record]| plan((UserNo(9), Bucket(0)), Progress::at(done), ahead, readers(8), SIZE);
+        let seqs = |step: &Advance| step.records.iter().map(|record| record.seq).collect::<Vec<_>>();
+        let first = step(4, &ahead);
+        assert_eq!((first.next, seqs(&first)), (Progress::at(6), vec![5, 6]));
+        let second = step(6, &ahead[2..]);
+        assert_eq!((second.next, seqs(&second)), (Progress::at(7), vec![7]));
+        assert_eq!([&ahead[..], &ahead[2..], &ahead[4..]].map(narrowed), [None, Some(ItemId(7)), None]);
     }
 
     #[test]

@@ -91,6 +91,7 @@ mod tests {
             published_at: 5,
             rank: 5,
             direct: false,
+            narrowed: false,
             version: 1,
             outbox_seq: 1,
         };

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use feedgate_common::archive::{Notice, PushDevice, UNREAD_MAX};
+use feedgate_common::around::seen_by;
 use feedgate_common::error::Result;
 use feedgate_common::feed::{Feeds, living};
 use feedgate_common::inboxes::{Log, Numbered};
@@ -80,12 +81,8 @@ fn has(log: &Log, item: ItemId) -> bool {
 async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)>> {
     let (archive, reader) = (feeds.archive(), notice.key.reader);
     let Some(item) = feeds.first_shown(notice.key.feed, &[notice.item]).await? else { return Ok(None) };
-    let seen = if item.direct {
-        !archive.addressed(reader, &[item.id]).await?.is_empty()
-    } else {
-        !archive.followees_among(reader, &[item.author_no]).await?.is_empty()
-    };
-    Ok(seen.then_some((notice.count, item)))
+    let seen = seen_by(&**archive, Some(reader), vec![Some(item)]).await?;
+    Ok(seen.into_iter().flatten().next().map(|item| (notice.count, item)))
 }
 
 #[cfg(test)]

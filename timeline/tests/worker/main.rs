@@ -5,6 +5,7 @@
 mod drain;
 mod fan_out;
 mod faults;
+mod narrowed;
 mod pull;
 mod push;
 mod resume;

@@ -22,7 +22,7 @@ pub(crate) const BACKFILL: usize = 3;
 pub(crate) const BUCKETS: u16 = 4;
 
 /// Few appends in a step, so that a fan-out takes many.
-const STEP_MAX: usize = 2;
+pub(crate) const STEP_MAX: usize = 2;
 
 /// What has not happened by then, on the slowest machine, does not happen.
 const FOR_EVER: Duration = Duration::from_secs(300);

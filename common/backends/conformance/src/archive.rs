@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a suite is a test: what fails says where")]
 
 mod announcements;
+mod audiences;
 mod comments;
 mod direct;
 mod erasures;
@@ -12,6 +13,7 @@ mod feeds;
 mod follows;
 mod history;
 mod items;
+mod lines;
 mod news;
 mod notifications;
 pub mod oracle;
@@ -166,6 +168,17 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     notifications::i3_of_deeds_that_race_each_is_told_once(open("notified-race").await).await;
     notifications::i6_what_was_told_outlives_a_restart(&open).await;
     notifications::what_was_told_to_and_of_an_erased_user_is_gone(open("notified-erased").await).await;
+    lines::s6_what_was_not_seen_of_one_kind_and_item_is_one_line(open("lines").await).await;
+    lines::s6_a_line_that_was_seen_is_closed(open("lines-seen").await).await;
+    lines::s6_who_takes_a_deed_back_leaves_the_line(open("lines-left").await).await;
+    lines::s6_nothing_joins_a_line_through_a_shield_or_twice(open("lines-shielded").await).await;
+    lines::s6_one_call_changes_a_line_once(open("lines-call").await).await;
+    lines::s6_a_line_that_was_deleted_is_begun_anew(open("lines-deleted").await).await;
+    lines::s6_other_sorts_of_deeds_are_grouped_too(open("lines-sorts").await).await;
+    lines::s1_of_deeds_that_race_a_line_counts_each_once(open("lines-race").await).await;
+    lines::s6_an_erased_user_is_in_no_line_and_has_none(open("lines-erased").await).await;
+    lines::s6_members_are_taken_over_from_another_store(open("lines-from").await, open("lines-to").await).await;
+    lines::i6_lines_outlive_a_restart(&open).await;
 
     erasures::an_erasure_is_under_way_once_and_outlives_a_restart(&open).await;
     erasures::all_of_a_user_is_removed_and_nothing_of_others_whatever_dies(open("erased").await).await;
@@ -198,6 +211,17 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
     direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
     direct::an_item_may_be_addressed_to_many(open("many").await).await;
+
+    audiences::s9_a_list_is_its_members(open("lists-of").await).await;
+    audiences::s9_lists_outlive_a_restart(&open).await;
+    audiences::s9_lists_are_bounded(open("lists-bounded").await).await;
+    audiences::s9_an_audience_is_some_of_the_followers(open("resolved").await).await;
+    audiences::s9_an_audience_is_bounded(open("audience-bounded").await).await;
+    audiences::s9_a_narrowed_item_is_in_the_feeds_of_followers_in_its_audience_alone(open("narrowed").await).await;
+    audiences::s9_a_change_of_a_list_changes_no_audience(open("list-changed").await).await;
+    audiences::s9_who_is_followed_by_everyone_narrows_nothing(open("everyones-audience").await).await;
+    audiences::s9_a_narrowed_item_of_a_big_account_goes_to_its_audience(open("narrowed-big").await).await;
+    audiences::s9_an_original_is_shown_to_followers_in_its_audience(open("originals-narrowed").await).await;
 
     shields::a_mute_is_an_unfollow_and_its_end_a_follow_from_now(open("mute").await).await;
     shields::a_follow_under_a_shield_is_listed_and_stays_off(open("under").await).await;

@@ -41,6 +41,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (who(), feed(), -50i64..50).prop_map(|(who, feed, offset)| Step::Post(who, feed, offset)),
         1 => (who(), feed(), any::<i32>()).prop_map(|(who, feed, offset)| Step::Post(who, feed, offset.into())),
         1 => (who(), any::<usize>(), feed()).prop_map(|(who, bits, feed)| Step::Address(who, bits, feed)),
+        2 => (who(), any::<usize>(), feed(), -50i64..50)
+            .prop_map(|(who, bits, feed, offset)| Step::Narrow(who, bits, feed, offset)),
         1 => any::<usize>().prop_map(Step::Edit),
         2 => (any::<usize>(), -50i64..50).prop_map(|(which, offset)| Step::Move(which, offset)),
         3 => any::<usize>().prop_map(Step::Delete),

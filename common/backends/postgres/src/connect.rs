@@ -46,7 +46,7 @@ const SESSION: [(&str, &str); 9] = [
 ];
 
 /// The migrations in order. A file never changes once it is released.
-const MIGRATIONS: [(i64, &str, &str); 12] = [
+const MIGRATIONS: [(i64, &str, &str); 14] = [
     (1, "archive", include_str!("../migrations/0001_archive.sql")),
     (2, "revocations", include_str!("../migrations/0002_revocations.sql")),
     (3, "sights", include_str!("../migrations/0003_sights.sql")),
@@ -58,6 +58,8 @@ const MIGRATIONS: [(i64, &str, &str); 12] = [
     (9, "comments", include_str!("../migrations/0009_comments.sql")),
     (10, "erasures", include_str!("../migrations/0010_erasures.sql")),
     (11, "search", include_str!("../migrations/0011_search.sql")),
+    (12, "lines", include_str!("../migrations/0012_lines.sql")),
+    (13, "audiences", include_str!("../migrations/0013_audiences.sql")),
     (14, "moves", include_str!("../migrations/0014_moves.sql")),
 ];
 

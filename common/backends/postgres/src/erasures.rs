@@ -55,6 +55,13 @@ const DIRECT: &str = walk!(
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
 
+const MEMBERS: &str = walk!(
+    "SELECT m.line AS a, m.seq AS b, 0::bigint AS c, m.actor = $1 AS own, m.key AS detail
+     FROM line_members m WHERE (m.line, m.seq, 0::bigint) > ($2, $3, $4)",
+    "a, b, c",
+    "a, b, c, detail, NULL::bigint AS at, true AS lives"
+);
+
 /// The notifications among what is addressed to the user.
 const NOTIFICATIONS: &str = walk!(
     "SELECT d.seq AS a, d.item AS b, 0::bigint AS c, d.op = 1 AND i.body IS NOT NULL AND starts_with(i.foreign_id, 'feedgate:') AS own,
@@ -104,10 +111,22 @@ const SHIELDED: &str = walk!(
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );
 
+/// The items of others whose audience has the user.
+const AUDIENCES: &str = walk!(
+    "SELECT a.item AS a, 0::bigint AS b, 0::bigint AS c, $1 = ANY(a.readers) AS own, true AS lives
+     FROM audiences a WHERE (a.item, 0::bigint, 0::bigint) > ($2, $3, $4)",
+    "a, b, c",
+    "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
+);
+
 const SCRUB: &str = r"
 WITH items_scrubbed AS (
     UPDATE items SET kind = NULL, foreign_id = NULL, repost_of = NULL, fingerprint = '\x00000000000000000000000000000000'
     WHERE id = ANY($2) AND author = $1 AND body IS NULL
+), audiences_gone AS (
+    DELETE FROM audiences a USING items i WHERE a.item = ANY($2) AND i.id = a.item AND i.author = $1 AND i.body IS NULL
+), left_audiences AS (
+    UPDATE audiences SET readers = array_remove(readers, $1::integer) WHERE item = ANY($5)
 ), keys AS (
     UPDATE items SET foreign_id = NULL
     WHERE foreign_id = ANY($3) AND author = $1 AND body IS NULL AND id <> ALL($2)
@@ -122,6 +141,8 @@ SELECT ARRAY[
     (SELECT count(*) FROM push_notices WHERE reader = $1) + (SELECT count(*) FROM push_dead WHERE reader = $1),
     (SELECT count(*) FROM sights WHERE reader = $1),
     (SELECT count(*) FROM direct WHERE reader = $1 AND op = 1),
+    (SELECT count(*) FROM lists WHERE owner = $1),
+    (SELECT count(*) FROM lists WHERE member = $1),
     (SELECT count(*) FROM retries WHERE author = $1)]"#;
 
 /// What is addressed to a reader, and the devices of it, change under the lock of this row.
@@ -139,11 +160,33 @@ keys AS (
     DELETE FROM retries r USING (SELECT key FROM retries WHERE author = $1 ORDER BY key LIMIT $2) AS part
     WHERE r.author = $1 AND r.key = part.key RETURNING 1
 ),
+members AS (
+    DELETE FROM line_members m USING (
+        SELECT m.line, m.seq FROM lines l JOIN line_members m ON m.line = l.id WHERE l.reader = $1 LIMIT $2
+    ) AS part
+    WHERE m.line = part.line AND m.seq = part.seq RETURNING m.line, m.seq
+),
+empty AS (
+    DELETE FROM lines l
+    WHERE l.reader = $1 AND NOT EXISTS (
+        SELECT FROM line_members m
+        WHERE m.line = l.id AND NOT EXISTS (SELECT FROM members gone WHERE gone.line = m.line AND gone.seq = m.seq)
+    )
+),
+listed AS (
+    DELETE FROM lists l USING (
+        SELECT owner, list, member FROM lists WHERE owner = $1 OR member = $1 LIMIT $2
+    ) AS part
+    WHERE l.owner = part.owner AND l.list = part.list AND l.member = part.member RETURNING 1
+),
 addressed AS (
     DELETE FROM direct d USING (SELECT seq FROM direct WHERE reader = $1 ORDER BY seq LIMIT $2) AS part
     WHERE d.reader = $1 AND d.seq = part.seq RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM keys), (SELECT count(*) FROM addressed))"#;
+SELECT greatest(
+    (SELECT count(*) FROM keys), (SELECT count(*) FROM members), (SELECT count(*) FROM listed),
+    (SELECT count(*) FROM addressed)
+)"#;
 
 type Row = (i64, i32, Millis, String);
 
@@ -206,12 +249,14 @@ pub(crate) async fn traces(
     after: Option<&Mark>,
 ) -> sqlx::Result<Traces> {
     match of {
+        Stage::Lines => members(connection, user, after).await,
         Stage::Direct => direct(connection, user, after).await,
         Stage::Notifications => notifications(connection, user, after).await,
         Stage::ForeignIds => foreign_ids(connection, user, after).await,
         Stage::Comments => comments(connection, user, after).await,
         Stage::Reactions => reactions(connection, user, after).await,
         Stage::Shielded => shielded(connection, user, after).await,
+        Stage::Audiences => audiences(connection, user, after).await,
         _ => Ok(Traces::default()),
     }
 }
@@ -266,6 +311,11 @@ async fn direct(connection: &mut PgConnection, user: UserNo, after: Option<&Mark
     traces_of(lines, |line| Ok(Some(item(line))))
 }
 
+async fn members(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
+    let lines = lines(connection, MEMBERS, user, place(after)?).await?;
+    traces_of(lines, |line| Ok(line.3.as_deref().map(|key| Trace::Member(key.into()))))
+}
+
 async fn notifications(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
     // Numbers of what is addressed begin at 1.
     let [first, ..] = if after.is_some() { place(after)? } else { [0; 3] };
@@ -279,6 +329,11 @@ async fn comments(connection: &mut PgConnection, user: UserNo, after: Option<&Ma
         line.5.map(|lives| Trace::Comment { item: rows::item_of(line.0), id: rows::item_of(line.2), lives })
     };
     traces_of(lines, |line| Ok(comment(line)))
+}
+
+async fn audiences(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
+    let lines = lines(connection, AUDIENCES, user, place(after)?).await?;
+    traces_of(lines, |line| Ok(Some(Trace::Audience(rows::item_of(line.0)))))
 }
 
 async fn shielded(connection: &mut PgConnection, user: UserNo, after: Option<&Mark>) -> sqlx::Result<Traces> {
@@ -361,7 +416,8 @@ pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: 
     let items: Vec<i64> = remains.items.iter().copied().map(rows::item).collect();
     let comments: Vec<i64> = remains.comments.iter().copied().map(rows::item).collect();
     let keys: Vec<&str> = remains.foreign_ids.iter().map(|key| key.as_str()).collect();
-    let scrub = sqlx::query(SCRUB).bind(rows::user(user)).bind(items).bind(keys).bind(comments);
+    let audiences: Vec<i64> = remains.audiences.iter().copied().map(rows::item).collect();
+    let scrub = sqlx::query(SCRUB).bind(rows::user(user)).bind(items).bind(keys).bind(comments).bind(audiences);
     scrub.execute(connection).await.map(drop)
 }
 
@@ -369,10 +425,10 @@ pub(crate) async fn scrub(connection: &mut PgConnection, user: UserNo, remains: 
 pub(crate) async fn rest(connection: &mut PgConnection, user: UserNo) -> sqlx::Result<Removed> {
     let counted: Vec<i64> = sqlx::query_scalar(REST).bind(rows::user(user)).fetch_one(connection).await?;
     let counted = counted.into_iter().map(rows::count_of).collect::<sqlx::Result<Vec<_>>>()?;
-    let [person, devices, notices, seen, addressed, keys] = counted[..] else {
+    let [person, devices, notices, seen, addressed, listed, listing, keys] = counted[..] else {
         return Err(corrupt(format_args!("{} counts", counted.len())));
     };
-    Ok(Removed { person, devices, notices, seen, addressed, keys, ..Removed::default() })
+    Ok(Removed { person, devices, notices, seen, addressed, listed, listing, keys, ..Removed::default() })
 }
 
 /// Removes what has no write of its own. Answers whether there may be more. After an error the connection is closed, which

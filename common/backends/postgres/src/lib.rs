@@ -26,6 +26,7 @@
 //! the inboxes lie elsewhere: see [`feedgate_redis`](../feedgate_redis/index.html).
 
 mod announcements;
+mod audiences;
 mod comments;
 mod connect;
 mod epochs;
@@ -55,20 +56,23 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
-    self, Announcements, ArchiveCounts, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures, Event,
-    Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications, Outbox,
-    Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient, Refused,
-    Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
+    self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures,
+    Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
+    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
+    Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
     may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
     ReactionKind, Uncommented, Unreacted, Viewer,
 };
+use feedgate_common::audience::{ListChange, ListRefused, Listed};
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, Traces};
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shield;
+use feedgate_common::ids::ListName;
 use feedgate_common::metrics::Registry;
+use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
 use feedgate_common::search::{Hits, Look, TextFields};
@@ -241,6 +245,10 @@ impl Outboxes for PostgresArchive {
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
         self.pool.read(work!(|connection| recipients::all_recipients(connection, author, limit))).await
+    }
+
+    async fn recipients_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<Recipient>> {
+        self.pool.read(work!(|connection| recipients::recipients_among(connection, author, readers))).await
     }
 
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {
@@ -510,6 +518,53 @@ impl Notifications for PostgresArchive {
         let telling = names.as_ref().map(|names| (self.settings, &*rules, names));
         let writes = &writes[..];
         self.pool.write(work!(|connection| comments::change_and_notify(connection, writes, now, telling))).await
+    }
+
+    async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>> {
+        let (keys, settings) = (&keys[..], self.settings);
+        self.pool.write(work!(|connection| write::leave(connection, keys, now, settings))).await
+    }
+
+    async fn line_members(&self, after: Option<(ItemId, u64)>, limit: usize) -> Result<Vec<(ItemId, Line, Member)>> {
+        self.pool.read(work!(|connection| write::members(connection, after, limit))).await
+    }
+}
+
+#[async_trait]
+impl Audiences for PostgresArchive {
+    async fn change_lists(&self, changes: Vec<ListChange>) -> Result<Vec<std::result::Result<bool, ListRefused>>> {
+        let changes = &changes[..];
+        self.pool.write(work!(|connection| audiences::change(connection, changes))).await
+    }
+
+    async fn lists(&self, owner: UserNo) -> Result<Vec<(ListName, u64)>> {
+        self.pool.read(work!(|connection| audiences::lists(connection, owner))).await
+    }
+
+    async fn members(&self, owner: UserNo, list: &ListName, cursor: Option<u64>, limit: usize) -> Result<Vec<Follow>> {
+        let found =
+            self.pool.read(work!(|connection| audiences::members(connection, owner, list, cursor, limit))).await?;
+        let names = self.names_of(found.iter().map(|(member, _)| *member)).await?;
+        let line =
+            |(member, since): (UserNo, Millis)| Follow { user: names[&member].clone(), since, cursor: member.0.into() };
+        Ok(found.into_iter().map(line).collect())
+    }
+
+    async fn member_nos(&self, owner: UserNo, lists: &[ListName]) -> Result<Vec<Vec<UserNo>>> {
+        self.pool.read(work!(|connection| audiences::member_nos(connection, owner, lists))).await
+    }
+
+    async fn listed(&self, after: Option<(UserNo, ListName, UserNo)>, limit: usize) -> Result<Vec<Listed>> {
+        let after = after.as_ref();
+        self.pool.read(work!(|connection| audiences::listed(connection, after, limit))).await
+    }
+
+    async fn listing(&self, member: UserNo) -> Result<Vec<Listed>> {
+        self.pool.read(work!(|connection| audiences::listing(connection, member))).await
+    }
+
+    async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {
+        self.pool.read(work!(|connection| audiences::audience(connection, item))).await
     }
 }
 

@@ -20,7 +20,7 @@ const USERS: usize = 1000;
 async fn s1_reactions_that_come_together_tell_the_author_in_a_few_transactions() {
     let url = server().database("notified");
     let archive = Arc::new(open(&url).await);
-    let reaction = Some(Way { kind: "like".into(), feed: FeedId::MAIN });
+    let reaction = Some(Way { kind: "like".into(), feed: FeedId::MAIN, grouped: false });
     archive.notify_by(Rules { reaction, ..Rules::default() });
     let published = archive.write(vec![Write::Publish(post("ann", "hot"))], NOW).await.unwrap().remove(0);
     let Ok(Written::Published { id: item, author: ann, .. }) = published else { panic!("{published:?}") };

@@ -6,7 +6,7 @@ use feedgate_common::notify::{Rules, SORTS, check_kind};
 use serde::{Deserialize, Serialize};
 
 /// The kind of the items that tell of each sort of deed. Of a sort without a kind nobody is told.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Notify {
     /// Tells the author of an item of reactions to it.
@@ -19,23 +19,37 @@ pub(crate) struct Notify {
     pub(crate) repost: CompactString,
     /// Tells a user of followers.
     pub(crate) follow: CompactString,
+    /// The sorts of which those that were not seen become one line.
+    pub(crate) grouped: Vec<CompactString>,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        let [reaction, comment, reply, repost, follow] = [const { CompactString::const_new("") }; 5];
+        // These say who did it, and nothing that a reader would miss in a count.
+        let grouped = ["reaction", "repost", "follow"].map(CompactString::from).to_vec();
+        Self { reaction, comment, reply, repost, follow, grouped }
+    }
 }
 
 impl Notify {
     fn kind(&self, sort: &str) -> Option<&CompactString> {
-        let Self { reaction, comment, reply, repost, follow } = self;
+        let Self { reaction, comment, reply, repost, follow, .. } = self;
         let place = SORTS.iter().position(|known| *known == sort)?;
         Some([reaction, comment, reply, repost, follow][place]).filter(|kind| !kind.is_empty())
     }
 
     /// What is wrong with each value, with what would be right.
     pub(super) fn problems(&self) -> impl Iterator<Item = String> {
-        SORTS.into_iter().filter_map(|sort| check_kind(sort, self.kind(sort)?).err())
+        let unknown = self.grouped.iter().filter(|sort| !SORTS.contains(&sort.as_str()));
+        let unknown = unknown.map(|sort| format!("notify.grouped must name some of {SORTS:?}, it names {sort:?}"));
+        SORTS.into_iter().filter_map(|sort| check_kind(sort, self.kind(sort)?).err()).chain(unknown)
     }
 
     /// The rules by which users are told. Each kind goes to the one of `feeds` that claims it.
     pub(crate) fn rules(&self, feeds: &NamedFeeds) -> Rules {
-        Rules::new(|sort| self.kind(sort), |kind| feeds.of_kind(Some(kind)))
+        let grouped = |sort: &str| self.grouped.iter().any(|named| named == sort);
+        Rules::new(|sort| self.kind(sort), |kind| feeds.of_kind(Some(kind)), grouped)
     }
 }
 
@@ -51,11 +65,26 @@ mod tests {
     fn a_sort_with_a_kind_goes_to_the_feed_of_the_kind_and_one_without_to_none() {
         let feed = NamedFeed { id: FeedId(3), name: "n".into(), kinds: vec!["like".into()], cap: 9, ttl: None };
         let feeds = NamedFeeds::new(vec![feed]).unwrap();
-        let notify = Notify { reaction: "like".into(), follow: "follower".into(), ..Notify::default() };
-        let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed: FeedId(feed) });
-        let wanted = Rules { reaction: way("like", 3), follow: way("follower", 0), ..Rules::default() };
+        let notify = Notify {
+            reaction: "like".into(),
+            follow: "follower".into(),
+            grouped: vec!["reaction".into()],
+            ..Notify::default()
+        };
+        let way = |kind: &str, feed, grouped| Some(Way { kind: kind.into(), feed: FeedId(feed), grouped });
+        let wanted = Rules { reaction: way("like", 3, true), follow: way("follower", 0, false), ..Rules::default() };
         assert_eq!(notify.rules(&feeds), wanted);
         assert!(Notify::default().rules(&feeds).is_empty(), "nobody is told unless it is asked for");
+    }
+
+    #[test]
+    fn s6_sorts_that_say_only_who_did_it_are_grouped_and_an_unknown_one_is_named() {
+        assert_eq!(Notify::default().grouped, ["reaction", "repost", "follow"]);
+        let notify = Notify { grouped: vec!["reply".into(), "likes".into()], ..Notify::default() };
+        let problems: Vec<_> = notify.problems().collect();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("notify.grouped must name some of [\"reaction\", "), "{problems:?}");
+        assert!(problems[0].ends_with("it names \"likes\""), "{problems:?}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use super::query::{Params, Query};
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
-use crate::sight::seen_by;
+use feedgate_common::around::seen_by;
 
 /// How often one page of users asks the index. Each time that reads a bounded number of rows.
 const LOOKS_MAX: usize = 16;

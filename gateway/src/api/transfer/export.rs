@@ -8,6 +8,8 @@
 //!   5  reactions, by item's id, newest first
 //!   6  people, by user's number
 //!   7  comments, by item's id, oldest first: replies behind what they answer
+//!   8  members of lists
+//!   9  members of lines of notifications whose items live, by line
 //! ```
 //!
 //! A cursor line says how far the export is; `?cursor=` goes on from there. Only one piece is in memory at a time.
@@ -20,11 +22,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Reactions, Transfer};
+use feedgate_common::archive::{Names, Outboxes, Reactions, Transfer};
 use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Place, Reacted};
-use feedgate_common::change::Class;
+use feedgate_common::audience::Listed;
+use feedgate_common::change::{Class, Route};
 use feedgate_common::error::Result;
 use feedgate_common::graph::{Shield, Shields};
+use feedgate_common::ids::ListName;
 use feedgate_common::import;
 use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
@@ -70,6 +74,10 @@ pub(super) enum Cursor {
     Comments(Option<ItemId>),
     /// The comments on this item behind this place.
     Behind(ItemId, CommentPlace),
+    /// The members of lines of notifications behind this one.
+    Members(Option<(ItemId, u64)>),
+    /// The members of lists after this one.
+    Lists(Option<(UserNo, ListName, UserNo)>),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -89,6 +97,11 @@ impl std::fmt::Display for Cursor {
             Self::Comments(None) => f.write_str("7"),
             Self::Comments(Some(id)) => write!(f, "7:{id}"),
             Self::Behind(id, place) => write!(f, "7:{id}:{}", comments::cursor::text(*place)),
+            Self::Lists(None) => f.write_str("8"),
+            // The name of a list may hold a colon, so it stands last.
+            Self::Lists(Some((owner, list, member))) => write!(f, "8:{}:{}:{list}", owner.0, member.0),
+            Self::Members(None) => f.write_str("9"),
+            Self::Members(Some((line, seq))) => write!(f, "9:{line}:{seq}"),
         }
     }
 }
@@ -98,6 +111,7 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> std::result::Result<Self, ()> {
         let parts: Vec<&str> = text.split(':').collect();
+        let list = text.splitn(4, ':').nth(3);
         let number = |part: &str| part.parse::<u32>().map(UserNo).map_err(drop);
         match parts[..] {
             ["1", author, seq] => Ok(Self::Outbox(number(author)?, seq.parse().map_err(drop)?)),
@@ -112,6 +126,13 @@ impl FromStr for Cursor {
             ["7"] => Ok(Self::Comments(None)),
             ["7", id] => Ok(Self::Comments(Some(id.parse().map_err(drop)?))),
             ["7", id, place] => Ok(Self::Behind(id.parse().map_err(drop)?, comments::cursor::parse(place).ok_or(())?)),
+            ["8"] => Ok(Self::Lists(None)),
+            ["8", owner, member, ..] => {
+                let list = list.and_then(|list| list.parse().ok()).ok_or(())?;
+                Ok(Self::Lists(Some((number(owner)?, list, number(member)?))))
+            }
+            ["9"] => Ok(Self::Members(None)),
+            ["9", line, seq] => Ok(Self::Members(Some((line.parse().map_err(drop)?, seq.parse().map_err(drop)?)))),
             _ => Err(()),
         }
     }
@@ -164,9 +185,11 @@ async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Res
             Some(Cursor::People(after)) => Some(people(archive, after, &mut lines).await?),
             Some(Cursor::Comments(after)) => match archive.commented_item(after).await? {
                 Some(item) => Some(talk(archive, item, None, &mut lines).await?),
-                None => None,
+                None => Some(Cursor::Lists(None)),
             },
             Some(Cursor::Behind(item, place)) => Some(talk(archive, item, Some(place), &mut lines).await?),
+            Some(Cursor::Lists(after)) => Some(lists(archive, after, &mut lines).await?),
+            Some(Cursor::Members(after)) => members(archive, after, &mut lines).await?,
             None => break,
         };
         if !lines.0.is_empty() {
@@ -192,7 +215,7 @@ impl Lines {
 }
 
 pub(super) async fn outbox(
-    archive: &dyn Transfer,
+    archive: &dyn Archive,
     named: &NamedFeeds,
     author: UserNo,
     after: OutboxSeq,
@@ -220,7 +243,11 @@ pub(super) async fn outbox(
         if known.everyone_since == Some(record.seq - 1) {
             lines.put(&Out::Class { author: name, class: Class::Everyone });
         }
-        put_record((record, moved), name, &items, named, lines);
+        let audience = match (record.op, record.route) {
+            (Op::Add, Route::Narrow) => Some(archive.user_ids(&archive.audience(record.key.item).await?).await?),
+            _ => None,
+        };
+        put_record((record, moved), name, (&items, audience.as_deref()), named, lines);
     }
     if known.everyone_since == Some(last.seq) && outbox.head == last.seq {
         lines.put(&Out::Class { author: name, class: Class::Everyone });
@@ -232,18 +259,18 @@ pub(super) async fn outbox(
 fn put_record(
     (record, moved): (&Record, Option<OutboxSeq>),
     author: &UserId,
-    items: &HashMap<ItemId, Arc<feedgate_common::Item>>,
+    (items, audience): (&HashMap<ItemId, Arc<feedgate_common::Item>>, Option<&[UserId]>),
     named: &NamedFeeds,
     lines: &mut Lines,
 ) {
     let id = id_of(record, moved);
     match (record.op, items.get(&id)) {
-        (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None }),
+        (Op::Add, Some(item)) => lines.put(&Out::Item { item, to: None, audience }),
         (Op::Add, None) => {
             // The kind of the item is gone too. Any kind of the same feed will do, so that a follow counts the item
             // there.
             let (kind, rank) = (named.a_kind(record.feed), record.key.rank);
-            lines.put(&Out::Gone { id, author, kind, published_at: rank.max(0), rank, deleted: true });
+            lines.put(&Out::Gone { id, author, kind, published_at: rank.max(0), rank, deleted: true, audience });
         }
         (Op::Delete, _) => lines.put(&Out::Delete { id }),
         // The item's line has its newest version already.
@@ -258,7 +285,7 @@ async fn direct(archive: &dyn Transfer, after: Option<ItemId>, lines: &mut Lines
     for ((_, readers), item) in found.iter().zip(archive.items(&ids).await?) {
         if let Some(item) = item {
             let to = archive.user_ids(readers).await?;
-            lines.put(&Out::Item { item: &item, to: Some(&to) });
+            lines.put(&Out::Item { item: &item, to: Some(&to), audience: None });
         }
     }
     Ok(Cursor::Direct(Some(*last)))
@@ -325,6 +352,23 @@ async fn reactions(archive: &dyn Reactions, item: ItemId, before: Option<&Place>
     })
 }
 
+/// Writes a line for each of the next members of lists; `None` at the end.
+async fn lists(archive: &dyn Archive, after: Option<(UserNo, ListName, UserNo)>, lines: &mut Lines) -> Result<Cursor> {
+    let found = archive.listed(after, PIECE).await?;
+    listed(archive, &found, lines).await?;
+    let last = found.into_iter().last();
+    Ok(last.map_or(Cursor::Members(None), |last| Cursor::Lists(Some((last.owner, last.list, last.member)))))
+}
+
+pub(super) async fn listed(archive: &dyn Names, found: &[Listed], lines: &mut Lines) -> Result<()> {
+    let numbers: Vec<UserNo> = found.iter().flat_map(|line| [line.owner, line.member]).collect();
+    let names = archive.user_ids(&numbers).await?;
+    for (line, names) in found.iter().zip(names.chunks(2)) {
+        lines.put(&Out::Listed { user: &names[0], list: &line.list, member: &names[1], since: line.since });
+    }
+    Ok(())
+}
+
 async fn people(archive: &dyn Archive, after: UserNo, lines: &mut Lines) -> Result<Cursor> {
     let found = archive.people(Some(after), PIECE).await?;
     let Some((last, _)) = found.last() else { return Ok(Cursor::Comments(None)) };
@@ -345,6 +389,29 @@ async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, l
         lines.put(&Out::Comment { id, item, author, created_at, reply_to, version, body, deleted });
     }
     Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
+}
+
+/// Writes a line for the next members of lines of notifications. If the item of a line was deleted, nothing tells of it.
+async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mut Lines) -> Result<Option<Cursor>> {
+    let found = archive.line_members(after, PIECE).await?;
+    let items: Vec<ItemId> = found.iter().map(|(_, line, _)| line.item).collect();
+    let users: Vec<UserNo> = found.iter().flat_map(|(_, line, member)| [line.reader, member.actor]).collect();
+    let (living, names) = (archive.items(&items).await?, archive.user_ids(&users).await?);
+    for (((line, of, member), names), item) in found.iter().zip(names.chunks(2)).zip(living) {
+        let ([reader, actor], Some(_)) = (names, item) else { continue };
+        lines.put(&Out::Member {
+            line: *line,
+            seq: member.seq,
+            item: of.item,
+            reader,
+            group: &of.group,
+            kind: &of.kind,
+            actor,
+            key: &member.key,
+            body: &member.told,
+        });
+    }
+    Ok(found.last().map(|(line, _, member)| Cursor::Members(Some((*line, member.seq)))))
 }
 
 /// The id under which an export tells of the add that this record is, or that it ends.
@@ -388,12 +455,15 @@ mod tests {
             Cursor::Comments(None),
             Cursor::Comments(Some(ItemId(7))),
             Cursor::Behind(ItemId(7), CommentPlace { at: 5, id: ItemId(8) }),
+            Cursor::Members(None),
+            Cursor::Members(Some((ItemId(7), 8))),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
-        for bad in
-            ["", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "1:-1:0", "1:1:1:1"]
-        {
+        for bad in [
+            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:x", "9", "1:-1:0",
+            "1:1:1:1",
+        ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
     }

@@ -29,14 +29,14 @@ use super::super::access::AdminKey;
 use super::super::deadline::BODY_TIMEOUT;
 use super::super::payload::Memory;
 use super::super::problem::Problem;
-use super::super::publish::BATCH_READERS_MAX;
+use super::super::publish::{BATCH_READERS_MAX, names_of};
 use super::super::query::NoQuery;
 use super::super::writer::Writer;
 use super::line::{self, Line};
 use super::patience::patiently;
 use super::people::take_in;
 use super::reactions::give;
-use super::{NDJSON, comments};
+use super::{NDJSON, comments, lists};
 
 /// The most lines in one commit.
 const LINES_MAX: usize = 500;
@@ -45,7 +45,7 @@ const LINES_MAX: usize = 500;
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// The most bytes in one line: more than the largest item to the most readers takes.
-const LINE_MAX: usize = 256 * 1024;
+const LINE_MAX: usize = 512 * 1024;
 
 /// The KiB of the budget that an import holds: for a group as it came, and twice for what is to be written.
 const HELD_KIB: u32 = 4 * 1024;
@@ -123,8 +123,8 @@ impl Importer {
             }
             return Some(report);
         }
-        let (mut writes, mut numbers, mut people, mut reactions, mut comments) =
-            (vec![], vec![], vec![], vec![], vec![]);
+        let (mut writes, mut numbers, mut people, mut listed, mut reactions, mut comments) =
+            (vec![], vec![], vec![], vec![], vec![], vec![]);
         for (number, text) in &group.lines {
             match text.as_deref().map_err(|why| Problem::at_pointer(String::new(), why.clone())).and_then(line::read) {
                 Ok(Line::Import(import)) => {
@@ -133,6 +133,7 @@ impl Importer {
                 }
                 Ok(Line::Person(user, person)) => people.push((user, person)),
                 Ok(Line::Reaction { item, kind, user, since }) => reactions.push((*number, item, kind, user, since)),
+                Ok(Line::Listed { user, list, member, since }) => listed.push((*number, user, list, member, since)),
                 Ok(Line::Comment(author, new)) => comments.push((*number, author, new)),
                 Ok(Line::Cursor) => {}
                 Err(problem) => self.refuse(&mut report, *number, problem),
@@ -142,10 +143,21 @@ impl Importer {
         let written = async {
             let written = write(&self.writer, writes).await?;
             let given = give(&*self.archive, &reactions).await?;
-            Ok((written, given, comments::take_in(&*self.archive, &comments).await?))
+            let said = comments::take_in(&*self.archive, &comments).await?;
+            Ok((written, given, said, lists::put_on(&*self.archive, &listed).await?))
         };
         match try_join(written, take_in(&*self.archive, &people)).await {
-            Ok(((written, given, said), new_people)) => {
+            Ok(((written, given, said, put_on), new_people)) => {
+                for ((number, ..), put_on) in listed.iter().zip(put_on) {
+                    match put_on {
+                        Ok(true) => self.totals.new += 1,
+                        Ok(false) => self.totals.unchanged += 1,
+                        Err(refused) => {
+                            let problem = Problem::at_pointer("/list".into(), refused.to_string());
+                            self.refuse(&mut report, *number, problem);
+                        }
+                    }
+                }
                 self.totals.new += new_people;
                 self.totals.unchanged += people.len() as u64 - new_people;
                 for (number, written) in numbers.into_iter().zip(written) {
@@ -205,9 +217,7 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
     let (mut commits, mut named): (Vec<Vec<Write>>, _) = (vec![], 0);
     for write in writes {
         let names = match &write {
-            Write::Import(Import::Item { publish: Publish { audience: Audience::Users(users), .. }, .. }) => {
-                users.len()
-            }
+            Write::Import(Import::Item { publish: Publish { audience, .. }, .. }) => names_in(audience),
             _ => 0,
         };
         named += names;
@@ -220,6 +230,14 @@ fn commits(writes: Vec<Write>) -> Vec<Vec<Write>> {
         }
     }
     commits
+}
+
+/// How many users a commit has to know for the audience of an item.
+fn names_in(audience: &Audience) -> usize {
+    match audience {
+        Audience::Narrowed(narrowed) => narrowed.readers().len(),
+        addressed => names_of(addressed),
+    }
 }
 
 fn tell(report: &mut Vec<u8>, line: &Report) {

@@ -1,24 +1,30 @@
 //! Reads and writes the lines of exports and imports. An import skips cursors.
 //!
 //! ```text
-//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  or kind, foreign_id, ref, rank, version, to, deleted
+//!   {"type":"item","id":"7","author":"ann","published_at":…,"body":…}  or kind, foreign_id, ref, rank, version, to, audience, deleted
 //!   {"type":"delete","id":"7"}
 //!   {"type":"follow","reader":"bob","author":"ann","since":…,"from":"7"}
 //!   {"type":"unfollow","reader":"bob","author":"ann"}                  where everyone else follows ann
 //!   {"type":"shield","shield":"mute","user":"bob","other":"ann","since":…}
 //!   {"type":"class","author":"ann","class":"pull"}
 //!   {"type":"person","user":"ann","name":"Ann","avatar":"/a.png","attrs":{}}
+//!   {"type":"listed","user":"ann","list":"close","member":"bob","since":…}
 //!   {"type":"reaction","id":"7","kind":"like","user":"bob","since":…}
 //!   {"type":"comment","id":"8","item":"7","author":"bob","body":…,"created_at":…}   or reply_to, version, deleted
+//!   {"type":"member","line":"9","seq":1,"item":"9","reader":"ann","group":…,"kind":"like","actor":"bob","key":…,"body":…}
 //!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
 use feedgate_common::archive::{Audience, FOREIGN_ID_MAX_BYTES, Publish};
 use feedgate_common::around::{NewComment, PastComment, ReactionKind};
+use feedgate_common::audience::{AUDIENCE_MAX, Narrowed};
 use feedgate_common::change::Class;
 use feedgate_common::graph::Shield;
-use feedgate_common::import::{Import, Place};
+use feedgate_common::ids::ListName;
+use feedgate_common::import::{Import, PastMember, Place};
 use feedgate_common::named::KIND_MAX;
+use feedgate_common::notify::KEY_PREFIX;
+use feedgate_common::notify::lines::actor;
 use feedgate_common::people::Person;
 use feedgate_common::{Body, DeviceId, Item, ItemId, Millis, Position, UserId, UserNo};
 use serde::Serialize;
@@ -45,14 +51,23 @@ pub(super) enum Line {
         user: UserId,
         since: Millis,
     },
+    /// That a user is on a list of another one.
+    Listed {
+        user: UserId,
+        list: ListName,
+        member: UserId,
+        since: Millis,
+    },
     /// A comment on an item, and who wrote it. The author's number in it is not known yet.
     Comment(UserId, NewComment),
     /// A cursor, which an import skips.
     Cursor,
 }
 
-const KINDS: &[&str] =
-    &["item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "comment", "cursor"];
+const KINDS: &[&str] = &[
+    "item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "listed", "comment", "member",
+    "cursor",
+];
 
 /// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
 const ITEM: &[&str] = &[
@@ -69,10 +84,15 @@ const ITEM: &[&str] = &[
     "to",
     "direct",
     "deleted",
+    "audience",
+    "narrowed",
 ];
 
 /// The fields of a comment.
 const COMMENT: &[&str] = &["type", "id", "item", "author", "body", "created_at", "reply_to", "version", "deleted"];
+
+/// The fields of a member of a line of notifications.
+const MEMBER: &[&str] = &["type", "line", "seq", "item", "reader", "group", "kind", "actor", "key", "body"];
 
 /// Reads a line. The problem says what is wrong with it and what would be right.
 pub(super) fn read(text: &str) -> Result<Line, Problem> {
@@ -123,10 +143,20 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
                 since: time(&fields.required("since")?)?,
             });
         }
+        "listed" => {
+            let fields = Fields::of(raw, "", &["type", "user", "list", "member", "since"])?;
+            let (user, whom) = (fields.required("user")?.name()?, fields.required("member")?);
+            let (list, member) = (fields.required("list")?.name()?, whom.name()?);
+            if user == member {
+                return Err(whom.refuse("must be another user: everyone sees what is their own"));
+            }
+            return Ok(Line::Listed { user, list, member, since: time(&fields.required("since")?)? });
+        }
         "person" => {
             let fields = Fields::of(raw, "", &["type", "user", "name", "avatar", "attrs"])?;
             return Ok(Line::Person(fields.required("user")?.name()?, people::person(&fields)?));
         }
+        "member" => Import::Member(Box::new(member(&Fields::of(raw, "", MEMBER)?)?)),
         "comment" => return comment(&Fields::of(raw, "", COMMENT)?),
         "cursor" => return Ok(Line::Cursor),
         other => {
@@ -141,16 +171,27 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     let deleted = fields.get("deleted").map(|field| one_of(&field, &["true", "false"])).transpose()?.unwrap_or(false);
     let published_at = time(&fields.required("published_at")?)?;
     let body = if deleted { nothing() } else { publish::body(fields)? };
-    let to = fields.get("to").map(|field| {
-        // The list may be empty: readers with a block between them and the author are left out.
-        if field.raw().get() == "[]" { Ok(vec![]) } else { field.names(READERS_MAX) }
-    });
-    let to: Option<Vec<UserId>> = to.transpose()?;
+    let to = fields.get("to").map(|field| some_names(&field, READERS_MAX)).transpose()?;
     if let Some(field) = fields.get("direct")
         && one_of::<bool>(&field, &["true", "false"])? != to.is_some()
     {
         return Err(field.refuse("must be true where field \"to\" names the readers, and nowhere else"));
     }
+    let narrowed: Option<Vec<UserId>> =
+        fields.get("audience").map(|field| some_names(&field, AUDIENCE_MAX)).transpose()?;
+    if let Some(field) = fields.get("narrowed")
+        && one_of::<bool>(&field, &["true", "false"])? != narrowed.is_some()
+    {
+        return Err(field.refuse("must be true where field \"audience\" names the readers, and nowhere else"));
+    }
+    let audience = match (to, narrowed, fields.get("audience")) {
+        (Some(_), Some(_), Some(field)) => {
+            return Err(field.refuse("must not stand beside field \"to\": an item is narrowed, or for named readers"));
+        }
+        (Some(to), ..) => Audience::Users(to),
+        (None, Some(readers), _) => Audience::Narrowed(Narrowed::to(readers)),
+        (None, None, _) => Audience::Followers,
+    };
     let publish = Publish::new(fields.required("author")?.name()?, body);
     let publish = Publish {
         kind: publish::printable(fields.get("kind"), KIND_MAX, Unit::Characters)?,
@@ -159,7 +200,7 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         repost_of: fields.get("ref").map(|id| id.name()).transpose()?,
         published_at: Some(published_at),
         rank: fields.get("rank").map(|rank| publish::rank(&rank)).transpose()?,
-        audience: to.map_or(Audience::Followers, Audience::Users),
+        audience,
         ..publish
     };
     if publish.id.is_none() && publish.foreign_id.is_none() {
@@ -167,6 +208,12 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
         return Err(Problem::at_pointer("/id".into(), why));
     }
     Ok(Import::Item { publish, version: version(fields)?, deleted })
+}
+
+/// Reads a list of users that may be empty: readers with a block between them and the author are left out, and an audience
+/// may have no follower.
+fn some_names(field: &Field<'_>, max: usize) -> Result<Vec<UserId>, Problem> {
+    if field.raw().get() == "[]" { Ok(vec![]) } else { field.names(max) }
 }
 
 fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {
@@ -185,6 +232,31 @@ fn comment(fields: &Fields<'_>) -> Result<Line, Problem> {
         past: Some(past),
     };
     Ok(Line::Comment(fields.required("author")?.name()?, new))
+}
+
+fn member(fields: &Fields<'_>) -> Result<PastMember, Problem> {
+    let text =
+        |name, max, unit| publish::printable(Some(fields.required(name)?), max, unit).map(Option::unwrap_or_default);
+    let (key, seq) = (fields.required("key")?, fields.required("seq")?);
+    let place = u64::try_from(seq.integer()?).ok().filter(|place| *place > 0);
+    let member = PastMember {
+        line: fields.required("line")?.name()?,
+        seq: place.ok_or_else(|| seq.refuse("must be a place in the line, 1 or greater"))?,
+        item: fields.required("item")?.name()?,
+        reader: fields.required("reader")?.name()?,
+        group: text("group", FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        kind: text("kind", KIND_MAX, Unit::Characters)?,
+        actor: fields.required("actor")?.name()?,
+        key: text("key", FOREIGN_ID_MAX_BYTES, Unit::Bytes)?,
+        told: publish::body(fields)?,
+    };
+    if !member.key.starts_with(KEY_PREFIX) {
+        return Err(key.refuse(format_args!("must be the key of a deed, which begins with {KEY_PREFIX:?}")));
+    }
+    if actor(&member.told).as_ref() != Some(&member.actor) {
+        return Err(fields.required("body")?.refuse("must be an object whose field \"actor\" names the same user"));
+    }
+    Ok(member)
 }
 
 /// The version of an item or a comment; 1 if none is named.
@@ -246,6 +318,8 @@ pub(super) enum Out<'a> {
         item: &'a Item,
         #[serde(skip_serializing_if = "Option::is_none")]
         to: Option<&'a [UserId]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        audience: Option<&'a [UserId]>,
     },
     #[serde(rename = "item")]
     Gone {
@@ -256,6 +330,8 @@ pub(super) enum Out<'a> {
         published_at: Millis,
         rank: i64,
         deleted: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        audience: Option<&'a [UserId]>,
     },
     Delete {
         id: ItemId,
@@ -286,6 +362,12 @@ pub(super) enum Out<'a> {
         user: &'a UserId,
         since: Millis,
     },
+    Listed {
+        user: &'a UserId,
+        list: &'a ListName,
+        member: &'a UserId,
+        since: Millis,
+    },
     Person {
         user: &'a UserId,
         #[serde(flatten)]
@@ -303,6 +385,17 @@ pub(super) enum Out<'a> {
         body: Option<&'a Body>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         deleted: bool,
+    },
+    Member {
+        line: ItemId,
+        seq: u64,
+        item: ItemId,
+        reader: &'a UserId,
+        group: &'a str,
+        kind: &'a str,
+        actor: &'a UserId,
+        key: &'a str,
+        body: &'a Body,
     },
     Cursor {
         cursor: String,
@@ -378,8 +471,15 @@ mod tests {
         let out = Out::Reaction { id: ItemId(7), kind: &kind, user: &bob, since: 5 };
         let reaction = Line::Reaction { item: ItemId(7), kind: kind.clone(), user: bob.clone(), since: 5 };
         assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), reaction);
-        let gone =
-            Out::Gone { id: ItemId(7), author: &ann, kind: Some("like"), published_at: 5, rank: 6, deleted: true };
+        let gone = Out::Gone {
+            id: ItemId(7),
+            author: &ann,
+            kind: Some("like"),
+            published_at: 5,
+            rank: 6,
+            deleted: true,
+            audience: Some(&[]),
+        };
         let Line::Import(Import::Item { publish, deleted: true, .. }) =
             read(&serde_json::to_string(&gone).unwrap()).unwrap()
         else {
@@ -387,6 +487,11 @@ mod tests {
         };
         assert_eq!((publish.id, publish.rank, publish.body.get()), (Some(ItemId(7)), Some(6), "null"));
         assert_eq!(publish.kind.as_deref(), Some("like"));
+        assert_eq!(publish.audience, Audience::Narrowed(Narrowed::to(vec![])), "its delete reaches nobody else either");
+        let list: ListName = "close".parse().unwrap();
+        let out = Out::Listed { user: &ann, list: &list, member: &bob, since: 5 };
+        let listed = Line::Listed { user: ann.clone(), list: list.clone(), member: bob.clone(), since: 5 };
+        assert_eq!(read(&serde_json::to_string(&out).unwrap()).unwrap(), listed);
         let said = Body::parse("{\"a\" : 1}".to_owned()).unwrap();
         for (body, reply_to) in [(Some(&said), Some(ItemId(9))), (None, None)] {
             let deleted = body.is_none();
@@ -444,6 +549,15 @@ mod tests {
             (r#"{"type":"class","author":"ann","class":"big"}"#, "auto, push, pull, everyone"),
             (r#"{"type":"reaction","id":"7","kind":"","user":"bob","since":1}"#, "1 to 64 bytes"),
             (r#"{"type":"delete","id":"7","why":1}"#, "unknown field"),
+            (
+                r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"narrowed":true}"#,
+                "\"audience\" names the readers",
+            ),
+            (
+                r#"{"type":"item","id":"7","author":"ann","published_at":1,"body":1,"to":["bob"],"audience":["bob"]}"#,
+                "must not stand beside",
+            ),
+            (r#"{"type":"listed","user":"ann","list":"a","member":"ann","since":1}"#, "must be another user"),
         ];
         for (text, detail) in cases {
             let problem = serde_json::to_value(read(text).unwrap_err()).unwrap();

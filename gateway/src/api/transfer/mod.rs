@@ -13,6 +13,7 @@ mod comments;
 mod export;
 mod import;
 mod line;
+mod lists;
 mod of_user;
 mod patience;
 mod people;

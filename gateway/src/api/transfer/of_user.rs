@@ -5,6 +5,8 @@
 //!   items, deletes, class, follows, shields       as an export of all has them
 //!   direct items, comments, reactions             those of the user
 //!   follows and shields of others                 that lead to the user
+//!   audiences of others that have the user
+//!   lists of the user, and lists of others on which the user is
 //!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
 //! ```
 //!
@@ -51,7 +53,8 @@ enum Next {
 }
 
 /// The stages whose traces have lines, each with the one behind it.
-const STAGES: [Stage; 5] = [Stage::Direct, Stage::Comments, Stage::Reactions, Stage::Followers, Stage::Shielded];
+const STAGES: [Stage; 6] =
+    [Stage::Direct, Stage::Comments, Stage::Reactions, Stage::Followers, Stage::Shielded, Stage::Audiences];
 
 /// What an export of one user reads from.
 struct Reader {
@@ -143,7 +146,7 @@ impl Reader {
                 let readers = found.first().filter(|(of, _)| *of == id).map_or(&[][..], |(_, readers)| readers);
                 let to = archive.user_ids(readers).await?;
                 if let Some(item) = archive.items(&[id]).await?.remove(0) {
-                    lines.put(&Out::Item { item: &item, to: Some(&to) });
+                    lines.put(&Out::Item { item: &item, to: Some(&to), audience: None });
                 }
             }
             Trace::Comment { item, id, lives: true } => {
@@ -176,6 +179,11 @@ impl Reader {
                 let owner = archive.user_ids(&[owner]).await?.remove(0);
                 lines.put(&Out::Shield { shield, user: &owner, other: &self.name, since: 0 });
             }
+            Trace::Audience(id) => {
+                if let Some(item) = archive.items(&[id]).await?.remove(0) {
+                    lines.put(&Out::Addressed { user: &self.name, id, author: &item.author });
+                }
+            }
             // The other stages come as parts of the export of all. What does not live has no content.
             _ => {}
         }
@@ -187,6 +195,20 @@ impl Reader {
         if let Some(person) = archive.person(self.user).await? {
             lines.put(&Out::Person { user, person: &person });
         }
+        for (list, _) in archive.lists(self.user).await? {
+            let mut cursor = None;
+            loop {
+                let members = archive.members(self.user, &list, cursor, ADDRESSED).await?;
+                for member in &members {
+                    lines.put(&Out::Listed { user, list: &list, member: &member.user, since: member.since });
+                }
+                cursor = members.last().map(|last| last.cursor);
+                if members.len() < ADDRESSED {
+                    break;
+                }
+            }
+        }
+        export::listed(archive, &archive.listing(self.user).await?, lines).await?;
         for device in archive.push_devices(&[self.user]).await?.remove(0) {
             let feeds = device.feeds.iter().filter_map(|feed| self.named.name(*feed)).collect();
             let (name, platform, token) = (&device.device, &*device.platform, &*device.token);

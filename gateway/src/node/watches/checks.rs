@@ -16,7 +16,7 @@ use super::{ITEMS_MAX, Watches};
 use crate::node::bounded::bounded;
 use crate::node::paced::until_due;
 use crate::settings::LiveSettings;
-use crate::sight::{seen_by, who_sees};
+use feedgate_common::around::{seen_by, who_sees};
 
 /// How many watchers of an item are asked about in one call.
 const BATCH: usize = 500;

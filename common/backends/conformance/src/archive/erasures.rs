@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use feedgate_common::archive::{Archive, Below, Known, Note, Publish, PushDevice, Remains, Write, Written};
 use feedgate_common::around::{CommentOrder, CommentWrite, NewComment, Reaction};
+use feedgate_common::audience::ListChange;
 use feedgate_common::erase::{Erasure, Mark, Removed, Stage, State, TRACES_MAX, Trace};
 use feedgate_common::feed::{Eraser, traces};
 use feedgate_common::graph::{Shield, Shields};
@@ -12,6 +13,7 @@ use feedgate_common::people::{Card, Person};
 use feedgate_common::seen::Earlier;
 use feedgate_common::{Epoch, FeedId, InboxKey, ItemId, Position, Seen, UserNo, Watermarks};
 
+use super::audiences::narrowed_to;
 use super::{NOW, accept, body, delete, follow, move_to, number, post, shield, to_users, user, write};
 use crate::inboxes::naive::Naive;
 
@@ -75,6 +77,7 @@ struct World {
     of_bob: ItemId,
     to_both: ItemId,
     to_ann: ItemId,
+    for_both: ItemId,
     answered: ItemId,
 }
 
@@ -95,7 +98,7 @@ async fn populate(archive: &dyn Archive) -> World {
     };
     let gone = Publish { foreign_id: Some("ann:gone".into()), ..post("ann", "gone") };
     let mut posts = vec![];
-    for publish in [keyed, post("ann", "two"), gone] {
+    for publish in [keyed, narrowed_to("ann", "two", &["bob"]), gone] {
         posts.push(accept(archive, publish, NOW).await.0);
     }
     write(archive, delete(posts[2])).await.unwrap();
@@ -103,6 +106,16 @@ async fn populate(archive: &dyn Archive) -> World {
     let (of_bob, _) = accept(archive, Publish { foreign_id: Some("bob:1".into()), ..post("bob", "mine") }, NOW).await;
     let (to_both, _) = accept(archive, to_users("bob", "both", &["ann", "cid"]), NOW).await;
     let (to_ann, _) = accept(archive, to_users("bob", "only", &["ann"]), NOW).await;
+    let (for_both, _) = accept(archive, narrowed_to("bob", "for some", &["ann", "cid"]), NOW).await;
+    let lines = [(ann, "close", bob), (ann, "work", cid), (bob, "close", ann), (bob, "close", cid)];
+    let line = |(owner, list, member): (UserNo, &str, UserNo)| ListChange {
+        owner,
+        list: list.parse().unwrap(),
+        member,
+        on: true,
+        at: NOW,
+    };
+    archive.change_lists(lines.map(line).to_vec()).await.unwrap();
     let comment = |item, author, text, reply_to, key: Option<&str>| {
         let key = key.map(Into::into);
         NewComment { item, author, reply_to, body: body(text), id: None, key, past: None }
@@ -143,7 +156,7 @@ async fn populate(archive: &dyn Archive) -> World {
         let earlier = Earlier { until: 0, upto: 0 };
         archive.see(InboxKey::main(of), Seen { position, until: NOW, earlier }).await.unwrap();
     }
-    World { ann, bob, cid, posts, told, of_bob, to_both, to_ann, answered }
+    World { ann, bob, cid, posts, told, of_bob, to_both, to_ann, for_both, answered }
 }
 
 /// All of ann is gone, and all that is of others is there.
@@ -191,6 +204,11 @@ async fn ann_is_gone(archive: &Arc<dyn Archive>, world: &World) {
     assert!(archive.seen(InboxKey::main(bob)).await.unwrap().is_some());
     assert_eq!(archive.addressed(ann, &[to_both, to_ann]).await.unwrap(), []);
     assert_eq!(archive.addressed(cid, &[to_both]).await.unwrap(), [to_both]);
+    assert_eq!(archive.audience(world.for_both).await.unwrap(), [cid]);
+    assert_eq!(archive.audience(world.posts[1]).await.unwrap(), [], "its audience is gone with it");
+    assert_eq!((archive.lists(ann).await.unwrap(), archive.listing(ann).await.unwrap()), (vec![], vec![]));
+    assert_eq!(archive.lists(bob).await.unwrap(), [("close".parse().unwrap(), 1)]);
+    assert_eq!(archive.listing(cid).await.unwrap().len(), 1);
     let after = Watermarks { pull: 0, direct: 0 };
     let news = archive.news(InboxKey::main(ann), after, 9).await.unwrap();
     assert_eq!((news.entries, news.upto.direct, news.noted), (vec![], 2, None), "its number stays taken");
@@ -233,6 +251,9 @@ const RECEIPT: Removed = Removed {
     devices: 1,
     notices: 1,
     seen: 1,
+    audiences: 1,
+    listed: 2,
+    listing: 1,
     addressed: 2,
     keys: 1,
 };
@@ -338,6 +359,7 @@ pub(super) async fn what_lives_or_is_of_others_is_not_scrubbed(archive: Arc<dyn 
         items: vec![world.posts[0], world.of_bob],
         foreign_ids: vec!["ann:1".into(), "bob:1".into()],
         comments: vec![world.answered],
+        audiences: vec![],
     };
     archive.scrub(world.ann, &remains).await.unwrap();
     let items = archive.items(&[world.posts[0], world.of_bob]).await.unwrap();

@@ -32,6 +32,7 @@ pub(super) async fn an_accepted_item_reads_back_as_it_was_published(archive: Arc
         version: 1,
         outbox_seq: seq,
         direct: false,
+        narrowed: false,
     };
     assert_eq!(read(&*archive, id).await.as_deref(), Some(&wants));
     assert_eq!(archive.item_by_foreign_id("theirs/1 ü").await.unwrap(), Some(id));

@@ -16,9 +16,9 @@ use super::{NOW, accept, body, delete, follow, number, post, shield, to_users, u
 use crate::inboxes::naive::Naive;
 
 /// Kinds of their own for all sorts; those of reactions and comments go to a named feed.
-async fn rules(archive: &dyn Archive) -> Rules {
+pub(super) async fn rules(archive: &dyn Archive) -> Rules {
     let feed = archive.intern_feeds(&["notifications".into()]).await.unwrap()[0];
-    let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed });
+    let way = |kind: &str, feed| Some(Way { kind: kind.into(), feed, grouped: false });
     Rules {
         reaction: way("liked", feed),
         comment: way("commented", feed),
@@ -28,27 +28,33 @@ async fn rules(archive: &dyn Archive) -> Rules {
     }
 }
 
-async fn react(archive: &dyn Archive, item: ItemId, who: UserNo, on: bool) -> (bool, Vec<UserNo>) {
+pub(super) async fn react(archive: &dyn Archive, item: ItemId, who: UserNo, on: bool) -> (bool, Vec<UserNo>) {
     react_at(archive, item, who, on, NOW).await
 }
 
-async fn react_at(archive: &dyn Archive, item: ItemId, who: UserNo, on: bool, at: Millis) -> (bool, Vec<UserNo>) {
+pub(super) async fn react_at(
+    archive: &dyn Archive,
+    item: ItemId,
+    who: UserNo,
+    on: bool,
+    at: Millis,
+) -> (bool, Vec<UserNo>) {
     let reaction = Reaction { item, kind: "heart".parse().unwrap(), user: who, at };
     let Notified { mut answers, told } = archive.react_and_notify(&[reaction], on).await.unwrap();
     assert_eq!(answers.len(), 1, "one answer for each reaction");
     (answers.remove(0).unwrap(), told)
 }
 
-fn comment(item: ItemId, author: UserNo, reply_to: Option<ItemId>) -> NewComment {
+pub(super) fn comment(item: ItemId, author: UserNo, reply_to: Option<ItemId>) -> NewComment {
     NewComment { item, author, reply_to, body: body("hi"), id: None, key: None, past: None }
 }
 
-async fn say(archive: &dyn Archive, write: CommentWrite) -> (Commented, Vec<UserNo>) {
+pub(super) async fn say(archive: &dyn Archive, write: CommentWrite) -> (Commented, Vec<UserNo>) {
     let Notified { mut answers, told } = archive.comment_and_notify(vec![write], NOW).await.unwrap();
     (answers.remove(0).unwrap(), told)
 }
 
-async fn repost(archive: &dyn Archive, author: &str, item: ItemId) -> (ItemId, Vec<UserNo>) {
+pub(super) async fn repost(archive: &dyn Archive, author: &str, item: ItemId) -> (ItemId, Vec<UserNo>) {
     match write(archive, Write::Publish(Publish { repost_of: Some(item), ..post(author, "see") })).await {
         Ok(Written::Published { id, told, fresh: true, .. }) => (id, told),
         other => panic!("a repost is an item, not {other:?}"),
@@ -56,7 +62,7 @@ async fn repost(archive: &dyn Archive, author: &str, item: ItemId) -> (ItemId, V
 }
 
 /// Everything that was addressed to a reader, over all feeds in the order of each.
-async fn log(archive: &dyn Archive, reader: UserNo) -> Vec<(Op, ItemId)> {
+pub(super) async fn log(archive: &dyn Archive, reader: UserNo) -> Vec<(Op, ItemId)> {
     let mut all = vec![];
     for feed in archive.feeds().await.unwrap() {
         let news = archive.news(InboxKey { reader, feed }, Watermarks::default(), 1000).await.unwrap();
@@ -66,13 +72,13 @@ async fn log(archive: &dyn Archive, reader: UserNo) -> Vec<(Op, ItemId)> {
 }
 
 /// What a reader is told now: the living items that are addressed to it, in the order in which they came into each feed.
-async fn told(archive: &dyn Archive, reader: UserNo) -> Vec<Arc<Item>> {
+pub(super) async fn told(archive: &dyn Archive, reader: UserNo) -> Vec<Arc<Item>> {
     let adds = log(archive, reader).await.into_iter().filter(|(op, _)| *op == Op::Add);
     let ids: Vec<ItemId> = adds.map(|(_, id)| id).collect();
     archive.items(&ids).await.unwrap().into_iter().flatten().collect()
 }
 
-async fn texts(archive: &dyn Archive, reader: UserNo) -> Vec<String> {
+pub(super) async fn texts(archive: &dyn Archive, reader: UserNo) -> Vec<String> {
     told(archive, reader).await.iter().map(|item| item.body.get().to_owned()).collect()
 }
 
@@ -84,7 +90,7 @@ async fn world(archive: &dyn Archive) -> (ItemId, UserNo, UserNo, UserNo) {
 }
 
 /// The reader has seen a feed in which the newest item was published at `until`.
-async fn see(archive: &dyn Archive, reader: UserNo, feed: FeedId, until: Millis) {
+pub(super) async fn see(archive: &dyn Archive, reader: UserNo, feed: FeedId, until: Millis) {
     let position = Position { epoch: Epoch(1), offset: until.cast_unsigned() };
     let seen = Seen { position, until, earlier: Earlier { until: Millis::MIN, upto: 0 } };
     assert!(archive.see(InboxKey { reader, feed }, seen).await.unwrap());

@@ -2,12 +2,12 @@
 //! of each. A row is loaded when a decision needs it, and a plan is stored at once. What an operation tells users, by
 //! [`Rules`], follows right behind it.
 
-use feedgate_common::accept::{Ask, Refusal, Stop, announcement, decide};
-use feedgate_common::archive::{Write, Written};
+use feedgate_common::accept::{Ask, Refusal, Stop, announcements, decide, gather};
+use feedgate_common::archive::Write;
 use feedgate_common::error::Result;
 use feedgate_common::import::Import;
 use feedgate_common::notify::Rules;
-use feedgate_common::{ItemId, Millis, UserNo};
+use feedgate_common::{ItemId, Millis, StoreError, UserNo};
 
 use super::announcements::Log;
 use super::any::Any;
@@ -28,9 +28,9 @@ pub(super) fn changed_item(ask: &Ask) -> Option<ItemId> {
 /// What a transaction has left.
 pub(super) struct Done<T> {
     pub(super) answers: Vec<T>,
-    /// The readers to whom a notification, or its delete, was addressed.
-    pub(super) told: Vec<UserNo>,
-    /// The notifications that were deleted, whose copies in memory are outdated.
+    /// The readers to whom a notification, or its delete, was addressed, each with the place of the write that did it.
+    pub(super) told: Vec<(usize, UserNo)>,
+    /// The notifications that were deleted or edited, whose copies in memory are outdated.
     pub(super) withdrawn: Vec<ItemId>,
 }
 
@@ -83,17 +83,35 @@ pub(super) fn follow<T>(
         return Ok(Done { answers, told: vec![], withdrawn: vec![] });
     }
     let mut ledger = shared.open(tx, now)?;
-    let mut told = vec![];
-    let followed = writes.into_iter().try_for_each(|write| {
-        if let Ok(Written::Published { readers, .. } | Written::Deleted { readers, .. }) =
-            one(&mut ledger, &Ask::new(write, now))?
-        {
-            told.extend(readers);
+    let followed = tell(&mut ledger, writes, now);
+    let Done { answers: told, withdrawn, .. } = close(ledger, shared.log, followed)?;
+    Ok(Done { answers, told, withdrawn })
+}
+
+/// Carries out writes that notify or take back. Answers the readers who are told, with the place of the write.
+fn tell(ledger: &mut Ledger<'_, '_>, writes: Vec<Write>, now: Millis) -> Result<Vec<(usize, UserNo)>> {
+    let gathered = loop {
+        match gather(&ledger.rows, &writes) {
+            Ok(gathered) => break gathered,
+            Err(Stop::Needs(needs)) => needs.into_iter().try_for_each(|need| load::one(ledger, need))?,
+            Err(Stop::Failed(error)) => return Err(error),
+            Err(Stop::Refused(refused)) => return Err(StoreError::corrupt(refused)),
         }
-        Ok(())
-    });
-    let done = close(ledger, shared.log, followed.map(|()| answers))?;
-    Ok(Done { told, ..done })
+    };
+    let mut told = gathered.told;
+    let mut others: Vec<Option<Write>> = writes.into_iter().map(Some).collect();
+    for nth in gathered.others {
+        let Some(write) = others[nth].take() else { continue };
+        if let Ok(done) = one(ledger, &Ask::new(write, now))? {
+            told.extend(done.addressed().iter().map(|reader| (nth, *reader)));
+        }
+    }
+    for line in gathered.lines {
+        if let Err(refused) = one(ledger, &Ask::new(Write::Line(Box::new(line)), now))? {
+            return Err(StoreError::corrupt(refused));
+        }
+    }
+    Ok(told)
 }
 
 fn close<T>(mut ledger: Ledger<'_, '_>, log: &Log, answers: Result<Vec<T>>) -> Result<Done<T>> {
@@ -108,10 +126,9 @@ fn with_what_follows(ledger: &mut Ledger<'_, '_>, ask: &Ask, rules: &Rules) -> R
     ledger.marks = None;
     if let Ok(done) = &mut written {
         let author_of = |id| ledger.rows.items.get(&id).and_then(Option::as_ref).map(|row| row.author);
-        if let Some(follows) = rules.of_write(ask.write(), done, author_of)
-            && let Ok(told) = one(ledger, &Ask::new(follows, ask.now()))?
-        {
-            done.add_told(&told);
+        if let Some(follows) = rules.of_write(ask.write(), done, author_of) {
+            let told = tell(ledger, vec![follows], ask.now())?;
+            done.add_told(&told.into_iter().map(|(_, reader)| reader).collect::<Vec<_>>());
         }
     }
     Ok(written)
@@ -124,9 +141,9 @@ fn one(ledger: &mut Ledger<'_, '_>, ask: &Ask) -> Result<Refusal> {
             Ok(plan) => {
                 ledger.rows.apply(&plan);
                 store::all(ledger, &plan)?;
-                ledger.told.extend(announcement(ask, &plan));
-                if matches!(ask.write(), Write::Withdraw { .. }) {
-                    ledger.withdrawn.extend(plan.ended());
+                ledger.told.extend(announcements(ask, &plan));
+                if matches!(ask.write(), Write::Withdraw { .. } | Write::Line(_)) {
+                    ledger.withdrawn.extend(plan.outdated());
                 }
                 return Ok(Ok(plan.answer));
             }

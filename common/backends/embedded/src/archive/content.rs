@@ -23,13 +23,13 @@ use feedgate_common::accept::EdgeRow as Held;
 use feedgate_common::archive::{Below, EDGE_ADDS_MAX, EdgeState, EdgeStates, FeedAdd, FeedState};
 use feedgate_common::error::Result;
 use feedgate_common::feed::first_log;
-use feedgate_common::rules::{ahead_of_push, backfill_of, is_past};
+use feedgate_common::rules::{ahead_of_push, backfill_of, is_for, is_past};
 use feedgate_common::{
     Cut, DisplayKey, FeedId, InboxKey, Op, OutboxSeq, Progress, PullSeq, Record, UserNo, Watermarks,
 };
 
 use super::tables::{AddRow, Adds, AuthorFeed, AuthorRow, Authors, Counters, DirectHeads, EdgeRow, Track};
-use super::{feeds, people};
+use super::{audiences, feeds, people};
 use crate::view::{Read, View};
 use merge::Newest;
 use span::{Lows, Span};
@@ -97,7 +97,7 @@ impl Contents {
                 // Pull numbers ascend with the outbox, so no later add is reached.
                 break;
             }
-            if reached && add.deleted_by.is_none() {
+            if reached && add.deleted_by.is_none() && is_for(route, || audiences::has(view, key.item, reader))? {
                 adds.push(FeedAdd { author, outbox_seq, generation: edge.generation, key });
                 if adds.len() > EDGE_ADDS_MAX {
                     break;
@@ -152,14 +152,14 @@ impl Contents {
 fn newest(view: &View, spans: Vec<(Span, AuthorRow)>, to: Option<InboxKey>, below: Below) -> Result<Vec<FeedAdd>> {
     let mut merge = Newest::default();
     for (span, outbox) in spans {
-        merge.open(view, span, &outbox, below)?;
+        merge.open(view, span, &outbox, (to.map(|inbox| inbox.reader), below))?;
     }
     if let Some(inbox) = to {
         merge.open_direct(view, inbox, below)?;
     }
     let mut adds = vec![];
     while adds.len() < below.limit
-        && let Some(add) = merge.next()?
+        && let Some(add) = merge.next(view)?
     {
         adds.push(add);
     }

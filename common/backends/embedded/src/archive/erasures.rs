@@ -14,13 +14,16 @@ use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::{FeedId, InboxKey, ItemId, Millis, Op, StoreError, UserNo};
 
 use super::EmbeddedArchive;
+use super::audiences;
 use super::events;
+use super::lines;
 use super::persons;
 use super::push;
 use super::revocations;
 use super::tables::{
-    self, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items, Life, NOBODY,
-    OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp, Sights, Talks, Tallies,
+    self, AudienceRow, Audiences, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items,
+    Life, Members, NOBODY, OpenErasures, People, PushDead, PushDevices, PushNotices, Recipients, Retries, ShieldsUp,
+    Sights, Talks, Tallies,
 };
 use crate::codec::Short;
 use crate::request::{Durability, Request};
@@ -112,12 +115,14 @@ fn go_on(tx: &mut Tx<'_>, id: u64, before: &State, now: &State) -> Result<bool> 
 
 fn traces(view: &View, user: UserNo, of: Stage, after: Option<&Mark>) -> Result<Traces> {
     match of {
+        Stage::Lines => members(view, user, after),
         Stage::Direct => direct(view, user, after),
         Stage::Notifications => notifications(view, user, after),
         Stage::ForeignIds => foreign_ids(view, user, after),
         Stage::Comments => comments(view, user, after),
         Stage::Reactions => reactions(view, user, after),
         Stage::Shielded => shielded(view, user, after),
+        Stage::Audiences => of_audiences(view, user, after),
         _ => Ok(Traces::default()),
     }
 }
@@ -163,6 +168,15 @@ fn ordered(at: Millis) -> u64 {
 
 fn lives(view: &View, item: ItemId) -> Result<bool> {
     Ok(view.get::<Items>(&item)?.is_some_and(|row| row.life != Life::Gone))
+}
+
+fn members(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
+    let from = numbers(after)?.map_or(Unbounded, |[line, seq, _]| Excluded((ItemId(line), seq)));
+    walk::<Members>(
+        view.scan::<Members>((from, Unbounded)),
+        |(line, seq)| Mark::of([line.0, *seq, 0]),
+        |_, row| Ok((row.actor == user).then_some(Trace::Member(row.key.0))),
+    )
 }
 
 fn direct(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
@@ -258,11 +272,24 @@ fn shielded(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
     )
 }
 
+fn of_audiences(view: &View, user: UserNo, after: Option<&Mark>) -> Result<Traces> {
+    let from = numbers(after)?.map_or(Unbounded, |[item, ..]| Excluded(ItemId(item)));
+    walk::<Audiences>(
+        view.scan::<Audiences>((from, Unbounded)),
+        |item| Mark::of([item.0, 0, 0]),
+        |item, AudienceRow(readers)| Ok(readers.binary_search(&user).is_ok().then_some(Trace::Audience(*item))),
+    )
+}
+
 fn scrub(tx: &mut Tx<'_>, user: UserNo, remains: &Remains) -> Result<()> {
+    for item in &remains.audiences {
+        audiences::leave(tx, *item, user)?;
+    }
     for id in &remains.items {
         let Some(row) = tx.get::<Items>(id)? else { continue };
         if row.author == user && row.life == Life::Gone {
             tx.put::<Items>(id, &tables::ItemRow { fingerprint: [0; 16], ..row });
+            tx.remove::<Audiences>(id);
         }
     }
     for key in &remains.foreign_ids {
@@ -303,7 +330,10 @@ fn rest(view: &View, user: UserNo) -> Result<Removed> {
         addressed += u64::from(row?.1.op == Op::Add);
     }
     let notices = view.scan::<PushNotices>(feeds_of(user)).count() + view.scan::<PushDead>(feeds_of(user)).count();
+    let (listed, listing) = audiences::count(view, user);
     Ok(Removed {
+        listed,
+        listing,
         person: u64::from(view.has::<People>(&user)?),
         devices: view.scan::<PushDevices>(texts_of(user)).count() as u64,
         notices: notices as u64,
@@ -322,6 +352,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
         tx.remove::<Retries>(key);
         tx.remove::<Expiries>(&(row.expires, key.0, key.1.clone()));
     }
+    let listed = audiences::forget(tx, user, limit)?;
     events::forget_direct(tx, user)?;
     let addressed: Vec<_> = tx.scan::<Directs>((user, 0)..=(user, u64::MAX)).take(limit).collect::<Result<_>>()?;
     for (key, row) in &addressed {
@@ -342,7 +373,8 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
             tx.put::<Recipients>(&(item, NOBODY), &row.author);
         }
     }
-    Ok(keys.len() == limit || addressed.len() == limit)
+    let more_lines = lines::forget(tx, user, limit)?;
+    Ok([keys.len(), listed, addressed.len()].contains(&limit) || more_lines)
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl HotItems {
 
 fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> {
     let Some(ItemRow { author, seq, published_at, life, .. }) = view.get::<Items>(&id)? else { return Ok(None) };
-    let Life::Living { version, rank, kind, foreign_id, repost_of, body } = life else { return Ok(None) };
+    let Life::Living { version, rank, kind, foreign_id, repost_of, narrowed, body } = life else { return Ok(None) };
     let body = Body::stored(body).map_err(|error| StoreError::corrupt(format_args!("item {id}: {error}")))?;
     Ok(Some(Item {
         id,
@@ -119,6 +119,7 @@ fn item_of(view: &View, users: &KnownUsers, id: ItemId) -> Result<Option<Item>> 
         version,
         outbox_seq: seq,
         direct: seq == NO_SEQ,
+        narrowed,
     }))
 }
 
@@ -143,6 +144,7 @@ mod tests {
             version: 1,
             outbox_seq: 1,
             direct: false,
+            narrowed: false,
         });
         let before = *hot.shelf(id).lock();
         hot.insert(id, &old, before);

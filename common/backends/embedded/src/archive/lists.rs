@@ -66,6 +66,23 @@ pub(super) fn all_recipients(
     all.take(limit).collect()
 }
 
+/// Those of `readers` who follow the author by an edge of their own, in a table of `buckets` buckets.
+pub(super) fn recipients_among(
+    view: &View,
+    listeners: &Listeners,
+    (author, buckets): (UserNo, u16),
+    readers: &[UserNo],
+) -> Result<Vec<Recipient>> {
+    let counter = view.get::<Counters>(&())?.unwrap_or_default().generation;
+    let mut found = vec![];
+    for &reader in readers {
+        let key = (author, reader.bucket(buckets), reader);
+        found.extend(view.get::<Followers>(&key)?.map(|edge| recipient((key, edge), counter, listeners)));
+    }
+    found.sort_unstable_by_key(|recipient| recipient.reader);
+    Ok(found)
+}
+
 fn recipient(
     ((_, _, reader), edge): (<Followers as Table>::Key, <Followers as Table>::Row),
     counter: Generation,

@@ -6,6 +6,7 @@ use feedgate_common::error::Result;
 use feedgate_common::{ItemId, StoreError, UserNo};
 
 use super::ledger::Ledger;
+use super::lines;
 use super::tables::{
     self, AddRow, Adds, Everyones, ForeignIds, Items, Life, NO_SEQ, NOBODY, Recipients, Retries, Sights,
 };
@@ -47,6 +48,19 @@ pub(super) fn one(ledger: &mut Ledger<'_, '_>, need: Need) -> Result<()> {
         Need::NewId(author) => {
             let id = ledger.new_item_id()?;
             ledger.rows.new_id = Some((author, id));
+        }
+        Need::Member(key) => {
+            let line = lines::of_member(ledger.tx, &key)?;
+            ledger.rows.members.insert(key, line);
+        }
+        Need::Group(reader, group) => {
+            let key = (reader, group);
+            let line = lines::of_group(ledger.tx, &key)?;
+            ledger.rows.groups.insert(key, line);
+        }
+        Need::Line(id, newest) => {
+            let row = lines::line(ledger.tx, id, newest)?;
+            ledger.rows.lines.insert(id, row);
         }
         Need::Sight(key) => {
             let seen = ledger.tx.get::<Sights>(&key)?;

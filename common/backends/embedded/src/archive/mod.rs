@@ -8,6 +8,7 @@
 //!   read  ─▶ view ───┬ lists     outbox, recipients
 //!                    ├ people    edges, follows, shields
 //!                    ├ persons   what the business says of users
+//!                    ├ audiences lists of users, and to whom an item is narrowed
 //!                    ├ news      what is pulled, what is addressed to the reader
 //!                    ├ door      which adds a feed shows: follow, rebuild, deep pages, profile
 //!                    └ hot       items in memory
@@ -23,6 +24,7 @@ mod accept;
 mod announcements;
 mod any;
 mod around_items;
+mod audiences;
 mod comments;
 mod content;
 mod epochs;
@@ -34,6 +36,7 @@ mod feeds;
 mod fixture;
 mod hot;
 mod ledger;
+mod lines;
 mod lists;
 mod load;
 mod news;
@@ -87,6 +90,7 @@ use epochs::Epochs;
 use hot::HotItems;
 use ledger::Setup;
 use news::{Ends, Runs};
+use notifications::Waiting;
 use push::{DueFrom, Listeners};
 use search::Prepared;
 use sweep::Sweep;
@@ -117,6 +121,8 @@ pub struct EmbeddedArchive {
     comments: Arc<AroundItems>,
     /// Of what users are told.
     rules: Arc<ArcSwap<Rules>>,
+    /// Reactions that wait to be carried out together.
+    waiting: Arc<Waiting>,
     /// Whether the store was ever told what to index for search.
     any_search: Arc<Any>,
 }
@@ -170,6 +176,7 @@ impl EmbeddedArchive {
             reactions,
             comments,
             rules: Arc::default(),
+            waiting: Arc::default(),
             any_search,
         })
     }
@@ -383,6 +390,10 @@ impl Outboxes for EmbeddedArchive {
 
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>> {
         lists::all_recipients(&*self.db.view()?, &self.listeners, author, limit)
+    }
+
+    async fn recipients_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<Recipient>> {
+        lists::recipients_among(&*self.db.view()?, &self.listeners, (author, self.setup.buckets), readers)
     }
 
     async fn followers_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<UserNo>> {

@@ -6,12 +6,15 @@ use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
 use feedgate_common::archive::{Author, Edge, Follow};
-use feedgate_common::around::{Viewer, shows_original};
+use feedgate_common::around::{Reach, Viewer, shows_original};
 use feedgate_common::error::Result;
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::{Bucket, Item, ItemId, OutboxSeq, UserNo};
 
-use super::tables::{Authors, EdgeRow, Edges, Everyones, FollowLine, Followers, FollowingList, Recipients, ShieldList};
+use super::audiences;
+use super::tables::{
+    Authors, EdgeRow, Edges, Everyones, FollowLine, Followers, FollowingList, Items, Recipients, ShieldList,
+};
 use super::users::KnownUsers;
 use crate::table::Table;
 use crate::view::{Read, View};
@@ -89,7 +92,7 @@ pub(super) fn blocked_with(view: &View, user: UserNo, limit: usize) -> Result<Ve
 pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>> {
     let mut addressed = vec![];
     for &item in items {
-        if let Some(author) = view.get::<Recipients>(&(item, reader))?
+        if let Some(author) = chosen_by(view, item, reader)?
             && !view.get::<Edges>(&(reader, author))?.is_some_and(|row| row.held.shields.blocks())
         {
             addressed.push(item);
@@ -98,21 +101,31 @@ pub(super) fn addressed(view: &View, reader: UserNo, items: &[ItemId]) -> Result
     Ok(addressed)
 }
 
+/// The author of an item that is addressed to the reader, or whose audience has the reader; `None` of any other item.
+fn chosen_by(view: &View, item: ItemId, reader: UserNo) -> Result<Option<UserNo>> {
+    match view.get::<Recipients>(&(item, reader))? {
+        Some(author) => Ok(Some(author)),
+        None if !audiences::has(view, item, reader)? => Ok(None),
+        None => Ok(view.get::<Items>(&item)?.map(|row| row.author)),
+    }
+}
+
 /// The items of `found` that the viewer may see as originals of reposts, with `None` for the others. The view must be
 /// taken after the items were read, so that a shield that was answered before hides them.
 pub(super) fn originals(view: &View, viewer: Viewer, found: Vec<Option<Arc<Item>>>) -> Result<Vec<Option<Arc<Item>>>> {
     let Viewer::User(user) = viewer else { return Ok(found) };
     let shows = |item: &Item| {
-        let shields = match user {
-            Some(user) => view.get::<Edges>(&(user, item.author_no))?.map_or(Shields(0), |row| row.held.shields),
-            None => Shields(0),
+        // A user that was never named follows nobody, and nothing is addressed to it.
+        let Some(user) = user else {
+            return Ok(shows_original(false, (false, Shields(0)), Reach::of(item, false)));
         };
-        let addressed = match (item.direct, user) {
-            (false, _) => None,
-            (true, Some(user)) => Some(view.has::<Recipients>(&(item.id, user))?),
-            (true, None) => Some(false),
+        let edge = held(view, user, item.author_no)?.held;
+        let has = match Reach::of(item, false) {
+            Reach::Followers => false,
+            Reach::Named(_) => view.has::<Recipients>(&(item.id, user))?,
+            Reach::Narrowed(_) => audiences::has(view, item.id, user)?,
         };
-        Ok(shows_original(user == Some(item.author_no), shields, addressed))
+        Ok(shows_original(user == item.author_no, (edge.edge().on, edge.shields), Reach::of(item, has)))
     };
     let shown = |item: Option<Arc<Item>>| match item {
         Some(item) => Ok(shows(&item)?.then_some(item)),

@@ -509,7 +509,7 @@ mod tests {
         }
         archive.remove_person(ann).await.unwrap();
         assert_eq!(rows(&archive), 7);
-        let like = Way { kind: "like".into(), feed: FeedId::MAIN };
+        let like = Way { kind: "like".into(), feed: FeedId::MAIN, grouped: false };
         archive.notify_by(Rules { reaction: Some(like), ..Rules::default() });
         let bob = archive.intern(&["bob".parse().unwrap()]).await.unwrap()[0];
         let heart = [Reaction { item: ItemId(1), kind: "heart".parse().unwrap(), user: bob, at: 2 }];

@@ -14,12 +14,14 @@ use feedgate_common::{
 
 use super::comments;
 use super::ledger::Ledger;
+use super::lines;
 use super::load::add_of;
 use super::reactions;
 use super::tables::{
-    self, AddRow, Adds, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones, Expiries, FollowLine,
-    FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads, PullRow,
-    Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ToldHeads, Track,
+    self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones,
+    Expiries, FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed,
+    PullHeads, PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow,
+    ToldHeads, Track,
 };
 use crate::view::Read;
 
@@ -34,6 +36,7 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 readers.iter().try_for_each(|reader| address(ledger, *reader, &record, history))?;
             }
             Change::Make { id, item, publish } => make(ledger, *id, item, publish),
+            Change::Narrow { id, readers } => ledger.tx.put::<Audiences>(id, &AudienceRow(readers.clone())),
             Change::Edit { id, version, body } => edit(ledger, *id, *version, body)?,
             Change::Move { id, item, by } => move_to(ledger, *id, item, *by)?,
             Change::End { id, by } => end(ledger, *id, *by)?,
@@ -42,6 +45,9 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
                 hold(ledger, *edge, (*before, *now), *listed, effect.then_some(history))?;
             }
             Change::Shield { user, shield, other, since } => self::shield(ledger, (*user, *shield, *other), *since)?,
+            Change::Line { id, line, begins, joined, left } => {
+                lines::store(ledger.tx, *id, line, *begins, (joined, left))?;
+            }
             Change::Classify { author, class, everyone_since } => classify(ledger, *author, *class, *everyone_since)?,
         }
     }
@@ -56,7 +62,7 @@ fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: b
     ledger.tx.put::<Records>(&(author, seq), &RecordRow { op, route, key, at: ledger.now, feed, history });
     let list = AuthorFeed { feed, author };
     let pull_seq = match route {
-        Route::Push => 0,
+        Route::Push | Route::Narrow => 0,
         Route::Pull => number_pull(ledger, &mut row, list, PullRow { op, seq, key }, history),
     };
     if op == Op::Add {
@@ -66,7 +72,7 @@ fn append(ledger: &mut Ledger<'_, '_>, author: UserNo, record: &Record, aside: b
             Track::Aside => row.has_aside = true,
         }
         ledger.tx.put::<Adds>(&(list, seq), &AddRow { key, route, track, deleted_by: None, pull_seq });
-        ledger.tx.put::<Shown>(&(list, track, key), &seq);
+        ledger.tx.put::<Shown>(&(list, track, key), &ShownRow { seq, narrowed: route == Route::Narrow });
     }
     ledger.put_author(author, row);
     Ok(())
@@ -128,6 +134,7 @@ fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publi
         kind: publish.kind.clone(),
         foreign_id: publish.foreign_id.clone(),
         repost_of: publish.repost_of,
+        narrowed: matches!(item.door, Door::Outbox(Route::Narrow)),
         body: publish.body.get().to_owned(),
     };
     let ItemRow { author, seq, published_at, fingerprint, feed, .. } = *item;

@@ -263,6 +263,7 @@ impl Reader<'_> {
             route: match self.u8()? {
                 1 => Route::Push,
                 2 => Route::Pull,
+                3 => Route::Narrow,
                 _ => return Err(Unreadable),
             },
             feed: FeedId::MAIN,

@@ -42,7 +42,7 @@ FROM counters c LEFT JOIN readers r ON r.reader = $1 WHERE c.name = 'pull'";
 const HAS_ASIDE: &str = "SELECT has_aside FROM authors WHERE author = $1";
 
 /// The living adds of each span, in outbox order. Of adds above `from`, only those that push or pull has already
-/// passed.
+/// passed; of narrowed ones, only those whose audience has the reader.
 const ADDS: &str = "
 SELECT asked.n, adds.seq, adds.rank, adds.item
 FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
@@ -50,7 +50,8 @@ FROM unnest($1::integer[], $2::bigint[], $3::bigint[], $4::bigint[])
 CROSS JOIN LATERAL (
     SELECT seq, rank, item FROM records
     WHERE author = asked.author AND seq >= asked.low AND deleted_by IS NULL
-      AND (seq <= asked.from_seq OR (route = 1 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
+      AND (seq <= asked.from_seq OR (route <> 2 AND seq <= asked.pushed) OR pull_seq <= $5) AND op = 1 AND feed = $7
+      AND (route <> 3 OR EXISTS (SELECT FROM audiences a WHERE a.item = records.item AND $8 = ANY(a.readers)))
     ORDER BY seq LIMIT $6
 ) adds";
 
@@ -98,7 +99,7 @@ pub(crate) async fn edge_states(
     let mut asked: Vec<Asked> = of.iter().zip(&held).map(edge).collect();
     let mut adds = Vec::with_capacity(pulled.len());
     for &(feed, pull) in pulled {
-        let of_feed = adds_of(&mut *connection, lows, (feed, pull), &asked).await?;
+        let of_feed = adds_of(&mut *connection, lows, (InboxKey { reader, feed }, pull), &asked).await?;
         asked.truncate(of_feed.len());
         adds.push(of_feed);
     }
@@ -120,13 +121,13 @@ struct Asked {
 async fn adds_of(
     connection: &mut PgConnection,
     lows: &Lows,
-    (feed, pull): (FeedId, PullSeq),
+    (key, pull): (InboxKey, PullSeq),
     asked: &[Asked],
 ) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
     let (mut all, mut room, mut at_once) = (Vec::with_capacity(asked.len()), EDGE_ADDS_MAX + 1, EDGES_AT_FIRST);
     while all.len() < asked.len() {
         let some = &asked[all.len()..asked.len().min(all.len() + at_once)];
-        for adds in adds_of_some(&mut *connection, lows, (feed, pull), some, room).await? {
+        for adds in adds_of_some(&mut *connection, lows, (key, pull), some, room).await? {
             if adds.len() >= room {
                 // These adds are too many, and perhaps they are cut off.
                 if all.is_empty() {
@@ -146,7 +147,7 @@ async fn adds_of(
 async fn adds_of_some(
     connection: &mut PgConnection,
     lows: &Lows,
-    (feed, pull): (FeedId, PullSeq),
+    (InboxKey { reader, feed }, pull): (InboxKey, PullSeq),
     some: &[Asked],
     limit: usize,
 ) -> sqlx::Result<Vec<Vec<FeedAdd>>> {
@@ -167,6 +168,7 @@ async fn adds_of_some(
         .bind(rows::count(pull))
         .bind(rows::limit(limit))
         .bind(rows::feed(feed))
+        .bind(rows::user(reader))
         .fetch_all(connection)
         .await?;
     read.sort_unstable();

@@ -62,12 +62,17 @@ const AUTHOR: &str = "
 SELECT class, head, everyone_since, (SELECT sum(followers)::bigint FROM follower_counts c WHERE c.author = a.author)
 FROM authors a WHERE author = $1";
 
-/// The items addressed to a reader whose author is in no block with the reader. 12 is the bits of a block by either
-/// side.
+/// The items that are addressed to a reader or whose audience has the reader, and whose author is in no block with the
+/// reader. 12 is the bits of a block by either side.
 const ADDRESSED: &str = "
-SELECT DISTINCT d.item FROM direct d
-LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = d.reader AND author = d.author OFFSET 0) e ON true
-WHERE d.item = ANY($2) AND d.reader = $1 AND d.op = 1 AND coalesce(e.shields, 0) & 12 = 0";
+SELECT DISTINCT d.item FROM (
+    SELECT item, author FROM direct WHERE item = ANY($2) AND reader = $1 AND op = 1
+    UNION ALL
+    SELECT i.id, i.author FROM audiences a JOIN items i ON i.id = a.item
+    WHERE a.item = ANY($2) AND $1 = ANY(a.readers)
+) d
+LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = $1 AND author = d.author OFFSET 0) e ON true
+WHERE coalesce(e.shields, 0) & 12 = 0";
 
 /// What is stored of an edge, or what a missing row means.
 #[derive(Clone, Default)]

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use feedgate_common::around::shows_original;
+use feedgate_common::around::{Reach, shows_original};
+use feedgate_common::change::Route;
 use feedgate_common::error::Result;
 use feedgate_common::graph::Shields;
 use feedgate_common::{Body, Item, ItemId, UserNo};
@@ -29,13 +30,15 @@ macro_rules! living {
 
 const LIVING: &str = living!("", "");
 
-/// Items with the shields on the edge from a user to their author, and whether those that are for named readers are
-/// addressed to the user.
+/// Items with the shields on the edge from a user to their author, whether that edge is on, and whether the readers of
+/// those that are not for all followers have the user. An author whom everyone follows narrows no item, so an edge that is
+/// not stored is off.
 const ORIGINALS: &str = living!(
-    ", coalesce(e.shields, 0::smallint), CASE WHEN i.route = 0 THEN EXISTS (
-        SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1
-     ) END",
-    " LEFT JOIN LATERAL (SELECT shields FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"
+    ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), CASE i.route
+        WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1)
+        WHEN 3 THEN EXISTS (SELECT FROM audiences a WHERE a.item = i.id AND $2 = ANY(a.readers))
+        ELSE false END",
+    " LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"
 );
 
 const BY_FOREIGN_ID: &str = "SELECT id FROM items WHERE foreign_id = $1";
@@ -69,10 +72,11 @@ pub(crate) async fn originals(
     let query = sqlx::query(ORIGINALS).bind(asked).bind(user.map_or(NOBODY, rows::user));
     let mut found = HashMap::new();
     for row in query.fetch_all(connection).await? {
-        let (shields, addressed): (i16, Option<bool>) = (row.try_get(COLUMNS)?, row.try_get(COLUMNS + 1)?);
+        let (shields, follows, has): (i16, bool, bool) =
+            (row.try_get(COLUMNS)?, row.try_get(COLUMNS + 1)?, row.try_get(COLUMNS + 2)?);
         let shields = Shields(u8::try_from(shields).map_err(|_| corrupt("shields beyond a byte"))?);
         let item = item(Row::from_row(&row)?)?;
-        if shows_original(user == Some(item.author_no), shields, addressed) {
+        if shows_original(user == Some(item.author_no), (follows, shields), Reach::of(&item, has)) {
             found.insert(item.id, Arc::new(item));
         }
     }
@@ -93,6 +97,7 @@ fn item(row: Row) -> sqlx::Result<Item> {
         published_at,
         rank,
         direct: route == rows::DIRECT,
+        narrowed: route == Route::Narrow as i16,
         version: version.cast_unsigned(),
         outbox_seq: rows::count_of(seq)?,
     })

@@ -19,7 +19,7 @@ use super::span::Span;
 use crate::rows;
 
 /// The next rows of each stream, downwards between two keys that both belong to the range. A track is a `lane` in the
-/// database.
+/// database. Of narrowed items it gives those whose audience has the reader, or all if the reader is below 0.
 const NEXT: &str = "
 SELECT asked.n, next.seq, next.rank, next.item
 FROM unnest($1::integer[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -30,6 +30,9 @@ CROSS JOIN LATERAL (
       AND (r.rank, r.item) <= (asked.top_rank, asked.top_item)
       AND (r.rank, r.item) >= (asked.low_rank, asked.low_item)
       AND r.seq >= asked.low AND r.op = 1 AND r.feed = $9
+      AND (r.route <> 3 OR $10 < 0 OR EXISTS (
+          SELECT FROM audiences a WHERE a.item = r.item AND $10 = ANY(a.readers)
+      ))
     ORDER BY r.rank DESC, r.item DESC LIMIT $8
 ) next";
 
@@ -44,13 +47,16 @@ const SPARE: usize = 2;
 
 const GREATEST: DisplayKey = DisplayKey { rank: i64::MAX, item: ItemId(u64::MAX) };
 
+/// Stands for no reader in particular: all narrowed items are given.
+const EVERYTHING: i32 = -1;
+
 /// From what a page is made.
 pub(super) struct Sources {
     /// The feed of all adds.
     pub(super) feed: FeedId,
     /// The spans of authors, each with whether the author has anything in track 1.
     pub(super) spans: Vec<(Span, bool)>,
-    /// The reader for whom directly addressed items are merged too.
+    /// The reader for whom directly addressed items are merged too, and who must be in the audience of narrowed ones.
     pub(super) reader: Option<UserNo>,
 }
 
@@ -78,7 +84,7 @@ pub(super) async fn newest(
 ) -> sqlx::Result<Vec<FeedAdd>> {
     let top = before.map_or(Some(GREATEST), DisplayKey::just_below);
     let least = DisplayKey { rank: least_rank.unwrap_or(i64::MIN), item: ItemId(0) };
-    let feed = sources.feed;
+    let (feed, reader) = (sources.feed, sources.reader.map_or(EVERYTHING, rows::user));
     let mut streams = streams(sources, top, least);
     let mut chunk = (limit / streams.len().max(1)).saturating_add(SPARE).min(limit);
     let mut order: BinaryHeap<(DisplayKey, usize)> = BinaryHeap::new();
@@ -89,7 +95,7 @@ pub(super) async fn newest(
             let has_few = |at: &usize| streams[*at].top.is_some() && streams[*at].read.len() * 4 <= chunk;
             let with_few: Vec<usize> = (0..streams.len()).filter(has_few).collect();
             let empty: Vec<usize> = with_few.iter().copied().filter(|&at| streams[at].read.is_empty()).collect();
-            read_on(connection, feed, &mut streams, &with_few, chunk).await?;
+            read_on(connection, (feed, reader), &mut streams, &with_few, chunk).await?;
             order.extend(empty.into_iter().filter_map(|at| Some((streams[at].read.front()?.key, at))));
             chunk = chunk.saturating_mul(2).min(limit);
         }
@@ -115,7 +121,7 @@ fn streams(sources: Sources, top: Option<DisplayKey>, least: DisplayKey) -> Vec<
 /// Reads the next `chunk` adds of the streams at the places `which`.
 async fn read_on(
     connection: &mut PgConnection,
-    feed: FeedId,
+    (feed, of): (FeedId, i32),
     streams: &mut [Stream],
     which: &[usize],
     chunk: usize,
@@ -133,7 +139,7 @@ async fn read_on(
             (_, None) => {}
         }
     }
-    for (nth, add) in in_tracks(connection, feed, &tracks, chunk).await? {
+    for (nth, add) in in_tracks(connection, (feed, of), &tracks, chunk).await? {
         counts[nth] += 1;
         streams[which[nth]].read.push_back(add);
     }
@@ -149,7 +155,7 @@ type Asked = (usize, Span, i16, DisplayKey, DisplayKey);
 
 async fn in_tracks(
     connection: &mut PgConnection,
-    feed: FeedId,
+    (feed, reader): (FeedId, i32),
     asked: &[Asked],
     chunk: usize,
 ) -> sqlx::Result<Vec<(usize, FeedAdd)>> {
@@ -167,6 +173,7 @@ async fn in_tracks(
         .bind(column(|(_, span, ..)| rows::count(span.low.seq)))
         .bind(rows::limit(chunk))
         .bind(rows::feed(feed))
+        .bind(reader)
         .fetch_all(connection)
         .await?;
     let add = |(n, seq, rank, item): (i64, i64, i64, i64)| {

@@ -31,6 +31,7 @@ const RECIPIENTS: &str = recipients!("AND e.bucket = $4 AND e.reader > $2 ORDER 
 /// The recipients in one bucket of another division, for which all followers of the author are read.
 const RECIPIENTS_DIVIDED: &str = recipients!("AND e.reader % $5 = $4 AND e.reader > $2 ORDER BY e.reader LIMIT $3");
 const ALL_RECIPIENTS: &str = recipients!("LIMIT $2");
+const RECIPIENTS_AMONG: &str = recipients!("AND e.reader = ANY($2) ORDER BY e.reader");
 
 const PULL_HEAD: &str = "SELECT value FROM counters WHERE name = 'pull'";
 
@@ -98,6 +99,16 @@ pub(crate) async fn all_recipients(
     limit: usize,
 ) -> sqlx::Result<Vec<Recipient>> {
     let query = sqlx::query_as(ALL_RECIPIENTS).bind(rows::user(author)).bind(rows::limit(limit));
+    query.fetch_all(connection).await?.into_iter().map(recipient).collect()
+}
+
+pub(crate) async fn recipients_among(
+    connection: &mut PgConnection,
+    author: UserNo,
+    readers: &[UserNo],
+) -> sqlx::Result<Vec<Recipient>> {
+    let readers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
+    let query = sqlx::query_as(RECIPIENTS_AMONG).bind(rows::user(author)).bind(readers);
     query.fetch_all(connection).await?.into_iter().map(recipient).collect()
 }
 

@@ -10,6 +10,7 @@ use feedgate_common::error::StoreError;
 use feedgate_common::graph::Shield;
 use feedgate_common::{DirectSeq, DisplayKey, FeedId, ItemId, Millis, Op, OutboxSeq, Record, UserNo};
 
+use super::lines::Changed;
 use crate::rows;
 
 /// How many bits of an item id lie below its milliseconds.
@@ -83,6 +84,8 @@ pub(super) struct Batch<'a> {
     /// The greatest id that the store has given to an item of each author whose row is locked.
     pub(super) last_given: HashMap<UserNo, Option<ItemId>>,
     pub(super) made: BTreeMap<ItemId, Made<'a>>,
+    /// The audiences of items that this call makes.
+    pub(super) narrowed: Vec<(ItemId, Vec<UserNo>)>,
     /// The new bodies of items from earlier calls; `None` if the item is deleted.
     pub(super) edited: BTreeMap<ItemId, Option<&'a str>>,
     /// Deleted items of earlier calls whose foreign id an item of this call has taken.
@@ -104,6 +107,8 @@ pub(super) struct Batch<'a> {
     pub(super) addressed: Vec<Addressed>,
     /// For each reader: since when what this call addresses to it is outstanding, and whether all of that was imported.
     pub(super) told: BTreeMap<UserNo, (Millis, bool)>,
+    /// How lines of notifications change.
+    pub(super) lines: Changed<'a>,
     /// What other programs are to be told, in the order of the operations.
     pub(super) announced: Vec<Announcement>,
     /// How many changes there were so far whose order shows in a list.
@@ -120,7 +125,7 @@ impl<'a> Batch<'a> {
                         self.note(&plan, change);
                         self.rows.apply_one(change);
                     }
-                    self.announced.extend(accept::announcement(ask, &plan));
+                    self.announced.extend(accept::announcements(ask, &plan));
                     return Ok(plan.answer);
                 }
                 Err(Stop::Needs(needs)) => match needs[..] {
@@ -161,6 +166,7 @@ impl<'a> Batch<'a> {
                 let (foreign_id, body) = (foreign_id.map(CompactString::as_str), Some(publish.body.get()));
                 self.made.insert(*id, Made { publish, foreign_id, body });
             }
+            Change::Narrow { id, readers } => self.narrowed.push((*id, readers.clone())),
             Change::Edit { id, body, .. } => self.set_body(*id, Some(body.get())),
             Change::Move { id, by, .. } => {
                 // Only an item of this call, or one that it has moved, has adds among the records of this call.
@@ -191,6 +197,7 @@ impl<'a> Batch<'a> {
                 let since = since.map(|since| self.stamp(since));
                 self.shields.insert((*user, *shield, *other), since);
             }
+            Change::Line { id, line, begins, joined, left } => self.lines.note(*id, line, *begins, joined, left),
             Change::Classify { author, .. } => _ = self.authors.entry(*author).or_default(),
         }
     }

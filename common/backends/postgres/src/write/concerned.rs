@@ -9,7 +9,7 @@ use feedgate_common::notify::{Deed, Rules};
 use feedgate_common::{UserId, UserNo};
 use sqlx::PgConnection;
 
-use super::{Numbers, look};
+use super::{Numbers, lines, look};
 
 /// Whom some writes may concern, besides those whom they name.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Concerned {
     pub(super) pairs: BTreeSet<(UserNo, UserNo)>,
     /// The foreign ids of notifications that may be there.
     pub(super) keys: BTreeSet<CompactString>,
+    /// The groups of lines that deeds may join.
+    pub(super) groups: BTreeSet<(UserNo, CompactString)>,
     /// The readers of those that are there.
     told: BTreeSet<UserNo>,
 }
@@ -42,6 +44,8 @@ impl Concerned {
                 Write::Follow { reader, author } | Write::Unfollow { reader, author } if rules.follow.is_some() => {
                     concerned.pairs.extend(no(author).zip(no(reader)));
                     concerned.keys.insert(Deed::Follow { author, actor: reader }.key());
+                    let group = rules.follow.as_ref().and_then(|way| way.group(None));
+                    concerned.groups.extend(no(author).zip(group));
                 }
                 Write::Publish(Publish { repost_of: Some(item), audience: Audience::Followers, author, .. })
                     if rules.repost.is_some() =>
@@ -60,25 +64,36 @@ impl Concerned {
         made.for_each(|(item, author)| _ = authors.entry(item).or_insert(author));
         let pair = |(item, actor): &(_, Option<UserNo>)| authors.get(item).copied().zip(*actor);
         concerned.pairs.extend(reposts.iter().filter_map(pair));
-        concerned.told = look::addressees(connection, concerned.keys.iter()).await?.into_iter().collect();
+        let group = |item| rules.repost.as_ref().and_then(|way| way.group(Some(item)));
+        let groups = reposts.iter().filter_map(|(item, _)| authors.get(item).copied().zip(group(*item)));
+        concerned.groups.extend(groups);
+        concerned.find_told(connection).await?;
         Ok(concerned)
     }
 
     /// Finds whom notifications concern that are to be decided.
-    pub(super) async fn by(connection: &mut PgConnection, asks: &[Ask]) -> sqlx::Result<Self> {
+    pub(super) async fn by(connection: &mut PgConnection, writes: &[Write]) -> sqlx::Result<Self> {
         let mut concerned = Self::default();
-        for ask in asks {
-            match ask.write() {
+        for write in writes {
+            match write {
                 Write::Notify(told) => {
                     concerned.pairs.insert((told.reader, told.actor));
                     concerned.keys.extend(told.publish.foreign_id.clone());
+                    concerned.groups.extend(told.group.clone().map(|group| (told.reader, group)));
                 }
-                Write::Withdraw { key } => _ = concerned.keys.insert(key.clone()),
+                Write::Withdraw { key, .. } => _ = concerned.keys.insert(key.clone()),
                 _ => {}
             }
         }
-        concerned.told = look::addressees(connection, concerned.keys.iter()).await?.into_iter().collect();
+        concerned.find_told(connection).await?;
         Ok(concerned)
+    }
+
+    /// Finds the readers of notifications that are there, and of lines.
+    async fn find_told(&mut self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        self.told.extend(look::addressees(connection, self.keys.iter()).await?);
+        self.told.extend(lines::readers(connection, self.keys.iter()).await?);
+        Ok(())
     }
 
     /// The readers whose rows are to be locked.

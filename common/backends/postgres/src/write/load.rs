@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 use super::batch::Batch;
 use super::concerned::Concerned;
 use super::look::{self, Edited};
-use super::names;
+use super::{lines, names};
 use crate::fault::corrupt;
 use crate::rows;
 
@@ -64,6 +64,7 @@ pub(super) async fn all(
     let Edited { mut authors, mut readers } = edited;
     let (mut edges, mut keys, mut ids, mut foreign_ids) = (BTreeSet::new(), HashSet::new(), HashSet::new(), vec![]);
     let mut places = vec![];
+    let (mut members, mut groups, mut lines) = (concerned.keys.clone(), concerned.groups.clone(), BTreeSet::new());
     let mut appends = !authors.is_empty();
     let no = |name| batch.rows.users.get(name).copied().flatten();
     for ask in asks {
@@ -89,9 +90,16 @@ pub(super) async fn all(
                 authors.extend(no(author));
             }
             Write::Publish(_) | Write::Follow { .. } | Write::Unfollow { .. } | Write::Shield { .. } => {}
+            Write::Import(Import::Member(member)) => {
+                readers.extend(no(&member.reader));
+                groups.extend(no(&member.reader).map(|reader| (reader, member.group.clone())));
+                members.insert(member.key.clone());
+                lines.insert(member.line);
+                ids.insert(member.item);
+            }
             Write::Import(_) => {}
             // They follow from other writes, and nobody asks for them.
-            Write::Notify(_) | Write::Withdraw { .. } => {}
+            Write::Notify(_) | Write::Withdraw { .. } | Write::Line(_) => {}
         }
     }
     authors.extend(edges.iter().map(|(_, author)| *author));
@@ -101,11 +109,18 @@ pub(super) async fn all(
     if !readers.is_empty() {
         lock_readers(connection, batch, &readers).await?;
     }
-    // Who is told of something must not stand behind a shield. The author of what tells it is not locked: it is given an id.
+    // Who is told of something must not stand behind a shield. The author of what tells it is not locked: it is given
+    // an id.
     edges.extend(&concerned.pairs);
     if !edges.is_empty() {
         load_edges(connection, batch, &edges).await?;
     }
+    if !members.is_empty() || !groups.is_empty() {
+        lines::load(connection, &mut batch.rows, &members, &groups, &lines).await?;
+    }
+    let told = lines::told(&batch.rows);
+    ids.extend(told.items);
+    foreign_ids.extend(told.keys.iter().map(CompactString::as_str));
     let rows = &mut batch.rows;
     rows.retries.extend(keys.iter().map(|(author, key)| ((*author, (*key).into()), None)));
     for (key, retry) in look::retries(connection, &keys).await? {
@@ -127,7 +142,7 @@ pub(super) async fn all(
         let ended = look::ended(connection, &places).await?;
         rows.ended.extend(ended.into_iter().map(|(id, by)| (id, Some(by))));
     }
-    if concerned.keys.is_empty() { Ok(()) } else { load_sights(connection, batch, &concerned.keys).await }
+    load_sights(connection, batch, &concerned.keys).await
 }
 
 /// Takes the locks and fills the rows of a batch that only notifies. To be called in a transaction that has no locks
@@ -141,9 +156,12 @@ pub(super) async fn notifications(
     if !concerned.pairs.is_empty() {
         load_edges(connection, batch, &concerned.pairs).await?;
     }
-    let keys: Vec<&str> = concerned.keys.iter().map(CompactString::as_str).collect();
-    batch.rows.foreign_ids.extend(concerned.keys.iter().map(|key| (key.clone(), None)));
-    for (id, foreign_id, item) in look::items(connection, &[], &keys).await? {
+    lines::load(connection, &mut batch.rows, &concerned.keys, &concerned.groups, &BTreeSet::new()).await?;
+    let told = lines::told(&batch.rows);
+    let keys: Vec<&str> = concerned.keys.iter().chain(&told.keys).map(CompactString::as_str).collect();
+    batch.rows.foreign_ids.extend(keys.iter().map(|key| ((*key).into(), None)));
+    batch.rows.items.extend(told.items.iter().map(|id| (*id, None)));
+    for (id, foreign_id, item) in look::items(connection, &told.items, &keys).await? {
         batch.rows.foreign_ids.extend(foreign_id.map(|key| (key, Some(id))));
         batch.rows.items.insert(id, Some(item));
     }
@@ -225,15 +243,18 @@ async fn load_edges(
     Ok(())
 }
 
-/// Loads what was seen by those to whom the living items with these keys are addressed, of the feeds of these items.
+/// Loads what was seen by those to whom the living items with these keys, and those of lines, are addressed, of the
+/// feeds of
+/// these items.
 async fn load_sights(
     connection: &mut PgConnection,
     batch: &mut Batch<'_>,
     keys: &BTreeSet<CompactString>,
 ) -> sqlx::Result<()> {
     let items = &batch.rows.items;
-    let row = |key: &CompactString| items.get(&batch.rows.foreign_ids.get(key).copied()??)?.as_ref();
-    let living = keys.iter().filter_map(row).filter(|row| row.living);
+    let of_keys = keys.iter().filter_map(|key| batch.rows.foreign_ids.get(key).copied()?);
+    let ids = of_keys.chain(lines::told(&batch.rows).items);
+    let living = ids.filter_map(|id| items.get(&id)?.as_ref()).filter(|row| row.living);
     let inbox = |row: &ItemRow| {
         let feed = row.feed;
         row.door.readers().iter().map(move |&reader| InboxKey { reader, feed }).collect::<Vec<_>>()

@@ -133,11 +133,11 @@ pub(super) async fn items(
     let ids: Vec<i64> = ids.iter().copied().map(rows::item).collect();
     let read: Vec<Row> = sqlx::query_as(ITEMS).bind(ids).bind(foreign_ids).fetch_all(&mut *connection).await?;
     let direct: Vec<i64> = read.iter().filter(|row| row.7 == rows::DIRECT).map(|row| row.0).collect();
-    let mut recipients = recipients(connection, &direct).await?;
-    let mut item = |row: Row| {
+    let recipients = recipients(connection, &direct).await?;
+    let item = |row: Row| {
         let (id, author, seq, published_at, rank, version, feed, route, fingerprint, foreign_id, living) = row;
         let door = match route {
-            rows::DIRECT => Door::Direct(recipients.remove(&id).unwrap_or_default()),
+            rows::DIRECT => Door::Direct(recipients.get(&id).cloned().unwrap_or_default()),
             route => Door::Outbox(rows::route_of(route)?),
         };
         let item = ItemRow {
@@ -153,7 +153,7 @@ pub(super) async fn items(
         };
         Ok((rows::item_of(id), foreign_id.map(Into::into), item))
     };
-    read.into_iter().map(&mut item).collect()
+    read.into_iter().map(item).collect()
 }
 
 /// The items among these whose adds are deleted, each with the record that did it.

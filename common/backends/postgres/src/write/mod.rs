@@ -25,6 +25,7 @@
 
 mod batch;
 mod concerned;
+mod lines;
 mod load;
 mod look;
 mod names;
@@ -45,7 +46,9 @@ use crate::fault;
 use crate::pool::{self, Lease, Pool, Verb};
 use crate::users::Users;
 use batch::Batch;
-pub(crate) use notify::follow;
+pub(crate) use lines::members;
+use notify::Follows;
+pub(crate) use notify::{follow, leave};
 pub(crate) use queue::Queue;
 use sweep::Sweep;
 
@@ -124,7 +127,7 @@ async fn carry_out(
     numbers: &Numbers,
     (settings, rules): (Settings, &Rules),
 ) -> sqlx::Result<Attempt> {
-    let follows: Vec<(usize, Ask)>;
+    let follows: Follows;
     let mut batch = Batch::default();
     batch.rows.users.clone_from(numbers);
     let edited = look::edited(connection, asks).await?;
@@ -143,17 +146,9 @@ async fn carry_out(
     if answers.len() < asks.len() {
         return Ok(Err(needed));
     }
-    follows = notify::what_follows(&mut batch, asks, &answers, rules);
-    for (nth, ask) in &follows {
-        match batch.take(ask, settings.pull_above) {
-            Ok(told) => answers[*nth].iter_mut().for_each(|answer| answer.add_told(&told)),
-            Err(Stop::Needs(needs)) => needed.extend(needs),
-            Err(Stop::Refused(_)) => {}
-            Err(Stop::Failed(error)) => return Err(fault::corrupt(error)),
-        }
-    }
-    if !needed.is_empty() {
-        return Ok(Err(needed));
+    follows = notify::what_follows(&mut batch, asks, &answers, rules)?;
+    for (nth, reader) in follows.take(&mut batch, settings.pull_above)? {
+        answers[nth].iter_mut().for_each(|answer| answer.add_told(&[reader]));
     }
     store::all(connection, &batch, settings.buckets).await?;
     Ok(Ok(answers))

@@ -34,10 +34,10 @@ pub(super) async fn give(pool: &Pool, users: &Users, numbers: &mut Numbers, need
 
 fn may_be_refused(ask: &Ask) -> bool {
     match ask.write() {
-        Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. }) => true,
+        Write::Import(Import::Follow { from: Place::Add(_) | Place::Delete(_), .. } | Import::Member(_)) => true,
         _ => ask.published().is_some_and(|publish| {
             let keys = publish.id.is_some() || publish.foreign_id.is_some() || publish.idempotency_key.is_some();
-            keys || publish.repost_of.is_some()
+            keys || publish.repost_of.is_some() || matches!(publish.audience, Audience::Narrowed(_))
         }),
     }
 }
@@ -53,9 +53,10 @@ fn spoken_of(ask: &Ask) -> Vec<&UserId> {
         | Write::Unfollow { reader: one, author: other }
         | Write::Shield { user: one, other, .. } => vec![one, other],
         Write::Classify { author, .. } | Write::Import(Import::Class { author, .. }) => vec![author],
+        Write::Import(Import::Member(member)) => vec![&member.reader, &member.actor],
         Write::Edit { .. } | Write::Delete { .. } | Write::Import(Import::Delete { .. }) => vec![],
         // They follow from other writes, and hold numbers.
-        Write::Notify(_) | Write::Withdraw { .. } => vec![],
+        Write::Notify(_) | Write::Withdraw { .. } | Write::Line(_) => vec![],
     }
 }
 
@@ -63,15 +64,24 @@ fn named(publish: &Publish) -> impl Iterator<Item = &UserId> {
     let users = match &publish.audience {
         Audience::Followers => &[],
         Audience::Users(users) => &users[..],
+        Audience::Narrowed(narrowed) => narrowed.readers(),
     };
     std::iter::once(&publish.author).chain(users)
+}
+
+/// The readers to whom an item is addressed.
+fn addressed(publish: &Publish) -> &[UserId] {
+    match &publish.audience {
+        Audience::Users(users) => users,
+        Audience::Followers | Audience::Narrowed(_) => &[],
+    }
 }
 
 /// The edges that an operation names, as names of (reader, author). Their rows are read and locked.
 pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
     match ask.write() {
         Write::Publish(publish) | Write::Import(Import::Item { publish, .. }) => {
-            named(publish).skip(1).map(|reader| (reader, &publish.author)).collect()
+            addressed(publish).iter().map(|reader| (reader, &publish.author)).collect()
         }
         Write::Follow { reader, author }
         | Write::Unfollow { reader, author }
@@ -88,6 +98,7 @@ pub(super) fn edges_of(ask: &Ask) -> Vec<(&UserId, &UserId)> {
         | Write::Classify { .. }
         | Write::Notify(_)
         | Write::Withdraw { .. }
-        | Write::Import(Import::Delete { .. } | Import::Class { .. }) => vec![],
+        | Write::Line(_)
+        | Write::Import(Import::Delete { .. } | Import::Class { .. } | Import::Member(_)) => vec![],
     }
 }

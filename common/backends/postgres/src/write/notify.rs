@@ -10,8 +10,10 @@
 //! - Notifications draw their ids by chance ([`DrawnIds`]), so the rows of their authors are not locked: who reacts to
 //!   many items does not wait.
 
-use feedgate_common::accept::{Ask, Refusal, Rows, Stop};
-use feedgate_common::archive::{Publish, Write, Written};
+use compact_str::CompactString;
+use feedgate_common::accept::{Ask, Refusal, Rows, Stop, gather};
+use feedgate_common::archive::{Publish, Write};
+use feedgate_common::notify::lines::Then;
 use feedgate_common::notify::{Notification, Rules};
 use feedgate_common::{InboxKey, Millis, UserNo};
 use sqlx::PgConnection;
@@ -21,37 +23,93 @@ use super::concerned::Concerned;
 use super::{Settings, load, store};
 use crate::fault;
 
-/// What follows from writes that are decided: for each the place of its cause.
+/// What follows from changes that are decided.
+#[derive(Default)]
+pub(super) struct Follows {
+    /// The writes to be decided, each with the place of its cause. A change of a line has several causes.
+    asks: Vec<(Option<usize>, Ask)>,
+    /// The readers of lines, each with the place of the cause.
+    told: Vec<(usize, UserNo)>,
+}
+
+impl Follows {
+    /// Gathers writes that notify or take back, each with the place of its cause. Their rows must be loaded.
+    fn of(rows: &mut Rows, writes: Vec<(usize, Write)>, now: Millis) -> sqlx::Result<Self> {
+        let (causes, writes): (Vec<usize>, Vec<Write>) = writes.into_iter().unzip();
+        expect(rows, &writes);
+        let gathered = gather(rows, &writes).map_err(failed)?;
+        let told = gathered.told.into_iter().map(|(nth, reader)| (causes[nth], reader)).collect();
+        let mut ids = DrawnIds::begin();
+        let mut writes: Vec<Option<Write>> = writes.into_iter().map(Some).collect();
+        let others = gathered.others.into_iter().filter_map(|nth| Some((Some(causes[nth]), writes[nth].take()?)));
+        let lines = gathered.lines.into_iter().map(|line| (None, Write::Line(Box::new(line))));
+        let asks = others.chain(lines).map(|(cause, write)| (cause, asked(write, now, &mut ids))).collect();
+        Ok(Self { asks, told })
+    }
+
+    /// Decides all of it, and answers the readers who are told, each with the place of the cause.
+    pub(super) fn take<'a>(
+        &'a self,
+        batch: &mut Batch<'a>,
+        pull_above: u64,
+    ) -> sqlx::Result<impl Iterator<Item = (usize, UserNo)> + use<>> {
+        let mut told = self.told.clone();
+        for (cause, ask) in &self.asks {
+            match batch.take(ask, pull_above) {
+                Ok(done) => {
+                    told.extend(cause.iter().flat_map(|nth| done.addressed().iter().map(|reader| (*nth, *reader))));
+                }
+                Err(Stop::Refused(_)) => {}
+                Err(stop) => return Err(failed(stop)),
+            }
+        }
+        Ok(told.into_iter())
+    }
+}
+
+/// All rows were loaded before, and nobody else changes them.
+fn failed(stop: Stop) -> sqlx::Error {
+    match stop {
+        Stop::Needs(needs) => fault::corrupt(format_args!("{needs:?} was not loaded")),
+        Stop::Refused(refused) => fault::corrupt(refused),
+        Stop::Failed(error) => fault::corrupt(error),
+    }
+}
+
+/// What follows from writes that are decided.
 pub(super) fn what_follows(
     batch: &mut Batch<'_>,
     asks: &[Ask],
     answers: &[Refusal],
     rules: &Rules,
-) -> Vec<(usize, Ask)> {
+) -> sqlx::Result<Follows> {
     if rules.is_empty() {
-        return vec![];
+        return Ok(Follows::default());
     }
     let items = &batch.rows.items;
-    let mut ids = DrawnIds::begin();
     let author_of = |id| items.get(&id).and_then(Option::as_ref).map(|row| row.author);
-    let follows = asks.iter().zip(answers).enumerate().filter_map(|(nth, (ask, answer))| {
-        let follows = rules.of_write(ask.write(), answer.as_ref().ok()?, author_of)?;
-        Some((nth, asked(follows, ask.now(), &mut ids)))
-    });
-    let follows: Vec<(usize, Ask)> = follows.collect();
-    expect(&mut batch.rows, follows.iter().map(|(_, ask)| ask));
-    follows
+    let follows =
+        asks.iter().zip(answers).enumerate().filter_map(|(nth, (ask, answer))| {
+            Some((nth, rules.of_write(ask.write(), answer.as_ref().ok()?, author_of)?))
+        });
+    let follows: Vec<(usize, Write)> = follows.collect();
+    let now = asks.iter().map(Ask::now).max().unwrap_or_default();
+    Follows::of(&mut batch.rows, follows, now)
 }
 
 /// Completes rows for what is told. A repost of this call is told of for the first time, so nothing has its key; and nobody
 /// has seen what is told and taken back in one call.
-fn expect<'a>(rows: &mut Rows, asks: impl Iterator<Item = &'a Ask>) {
-    for ask in asks {
-        let Write::Notify(told) = ask.write() else { continue };
-        let Notification { reader, publish, .. } = &**told;
+fn expect(rows: &mut Rows, writes: &[Write]) {
+    for write in writes {
+        let Write::Notify(told) = write else { continue };
+        let Notification { reader, publish, group, .. } = &**told;
         rows.sights.entry(InboxKey { reader: *reader, feed: publish.feed }).or_insert(None);
         if let Some(key) = &publish.foreign_id {
             rows.foreign_ids.entry(key.clone()).or_insert(None);
+            rows.members.entry(key.clone()).or_insert(None);
+        }
+        if let Some(group) = group {
+            rows.groups.entry((*reader, group.clone())).or_insert(None);
         }
     }
 }
@@ -62,6 +120,12 @@ fn asked(write: Write, now: Millis, ids: &mut DrawnIds) -> Ask {
         Write::Notify(told) => {
             let publish = Publish { id: Some(ids.next(now)), ..told.publish };
             Write::Notify(Box::new(Notification { publish, ..*told }))
+        }
+        Write::Line(mut line) => {
+            if let Then::Replaced(_, publish) = &mut line.then {
+                publish.id = Some(ids.next(now));
+            }
+            Write::Line(line)
         }
         write => write,
     };
@@ -79,21 +143,30 @@ pub(crate) async fn follow(
     if writes.is_empty() {
         return Ok(vec![]);
     }
-    let mut ids = DrawnIds::begin();
-    let asks: Vec<Ask> = writes.into_iter().map(|write| asked(write, now, &mut ids)).collect();
-    let concerned = Concerned::by(connection, &asks).await?;
+    let concerned = Concerned::by(connection, &writes).await?;
+    let mut told = vec![vec![]; writes.len()];
+    let follows: Follows;
     let mut batch = Batch::default();
     load::notifications(connection, &mut batch, &concerned).await?;
-    expect(&mut batch.rows, asks.iter());
-    let mut told = vec![];
-    for ask in &asks {
-        match batch.take(ask, settings.pull_above) {
-            Ok(Written::Published { readers, .. } | Written::Deleted { readers, .. }) => told.push(readers),
-            Ok(_) | Err(Stop::Refused(_)) => told.push(vec![]),
-            Err(Stop::Needs(needs)) => return Err(fault::corrupt(format_args!("{needs:?} was not loaded"))),
-            Err(Stop::Failed(error)) => return Err(fault::corrupt(error)),
-        }
+    follows = Follows::of(&mut batch.rows, writes.into_iter().enumerate().collect(), now)?;
+    for (nth, reader) in follows.take(&mut batch, settings.pull_above)? {
+        told[nth].push(reader);
     }
     store::all(connection, &batch, settings.buckets).await?;
     Ok(told)
+}
+
+/// Lets deeds leave the lines that tell of them, seen or not. After an error the connection is closed, which ends the
+/// transaction.
+pub(crate) async fn leave(
+    connection: &mut PgConnection,
+    keys: &[CompactString],
+    now: Millis,
+    settings: Settings,
+) -> sqlx::Result<Vec<UserNo>> {
+    let writes = keys.iter().map(|key| Write::Withdraw { key: key.clone(), even_seen: true }).collect();
+    sqlx::query("BEGIN").execute(&mut *connection).await?;
+    let told = follow(connection, writes, now, settings).await?;
+    sqlx::query("COMMIT").execute(connection).await?;
+    Ok(told.concat())
 }

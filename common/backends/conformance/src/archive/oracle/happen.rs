@@ -1,7 +1,8 @@
 //! Carries out a step in the Archive and in the simple implementation, and compares the Archive's answer to it.
 
 use feedgate_common::archive::{Archive, Audience, Publish, Refused, Write, Written};
-use feedgate_common::change::{Class, route_of};
+use feedgate_common::audience::Narrowed;
+use feedgate_common::change::{Class, Route, route_of};
 use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::{DisplayKey, Entry, FeedId, Millis, Op, Record, UserNo};
 
@@ -22,6 +23,23 @@ pub(super) fn name(who: usize) -> String {
     format!("u{}", who % USERS)
 }
 
+/// For whom an item is published: the users whose bit is set.
+#[derive(Clone, Copy)]
+enum To {
+    Followers,
+    Users(usize),
+    Narrowed(usize),
+}
+
+impl To {
+    fn users(self) -> Vec<usize> {
+        match self {
+            Self::Followers => vec![],
+            Self::Users(bits) | Self::Narrowed(bits) => (0..USERS).filter(|at| bits >> at & 1 == 1).collect(),
+        }
+    }
+}
+
 impl World<'_> {
     fn no(&self, who: usize) -> UserNo {
         self.users[who % USERS]
@@ -29,10 +47,10 @@ impl World<'_> {
 
     pub(super) async fn step(&mut self, step: Step, now: Millis) {
         match step {
-            Step::Post(who, feed, offset) => self.post((who, feed), offset, None, now).await,
-            Step::Address(who, bits, feed) => {
-                let to: Vec<usize> = (0..USERS).filter(|at| bits >> at & 1 == 1).collect();
-                self.post((who, feed), 0, Some(to), now).await;
+            Step::Post(who, feed, offset) => self.post((who, feed), offset, To::Followers, now).await,
+            Step::Address(who, bits, feed) => self.post((who, feed), 0, To::Users(bits), now).await,
+            Step::Narrow(who, bits, feed, offset) => {
+                self.post((who, feed), offset, To::Narrowed(bits), now).await;
             }
             Step::Edit(_) | Step::Move(..) | Step::Delete(_) if self.naive.items.is_empty() => {}
             Step::Edit(which) => self.edit(which % self.naive.items.len(), now).await,
@@ -46,34 +64,49 @@ impl World<'_> {
         }
     }
 
-    async fn post(&mut self, (who, feed): (usize, usize), offset: i64, to: Option<Vec<usize>>, now: Millis) {
+    async fn post(&mut self, (who, feed): (usize, usize), offset: i64, to: To, now: Millis) {
         let (author, feed) = (self.no(who), self.feeds[feed % self.feeds.len()]);
         let mut publish = Publish { feed, ..post(&name(who), "text") };
         publish.rank = (offset != 0).then_some(now + offset);
         let mut wants = vec![];
-        if let Some(to) = &to {
-            // The first of the readers is named twice.
-            let names = to.iter().chain(to.first()).map(|who| user(&name(*who))).collect();
-            publish.audience = Audience::Users(names);
-            wants = to.iter().map(|who| self.no(*who)).filter(|who| !self.naive.blocks(*who, author)).collect();
+        let named = to.users();
+        // The first of the readers is named twice.
+        let names = named.iter().chain(named.first()).map(|who| user(&name(*who))).collect();
+        let mut audience = None;
+        match to {
+            To::Followers => {}
+            To::Users(_) => {
+                publish.audience = Audience::Users(names);
+                wants = named.iter().map(|who| self.no(*who)).filter(|who| !self.naive.blocks(*who, author)).collect();
+            }
+            To::Narrowed(_) => {
+                publish.audience = Audience::Narrowed(Narrowed::to(names));
+                audience = Some(named.iter().map(|who| self.no(*who)).collect::<Vec<_>>());
+            }
         }
-        let Ok(Written::Published { id, outbox_seq, mut readers, fresh: true, .. }) =
-            write_at(self.archive, Write::Publish(publish), now).await
-        else {
+        let answer = write_at(self.archive, Write::Publish(publish), now).await;
+        if audience.is_some() && self.naive.author(author).class == Class::Everyone {
+            return assert_eq!(answer, Err(Refused::NarrowedEveryones(user(&name(who)))));
+        }
+        let Ok(Written::Published { id, outbox_seq, mut readers, fresh: true, .. }) = answer else {
             panic!("a new item is accepted")
         };
         let key = DisplayKey { rank: now + offset, item: id };
         readers.sort_unstable();
         wants.sort_unstable();
         assert_eq!(readers, wants, "who is in no block gets what is addressed to them, once");
-        if to.is_none() {
+        let direct = matches!(to, To::Users(_));
+        if !direct {
             let known = self.naive.author(author);
-            let route = route_of(known.class, known.followers, self.pull_above);
+            let route = match audience {
+                Some(_) => Route::Narrow,
+                None => route_of(known.class, known.followers, self.pull_above),
+            };
             self.naive.append(author, Record { seq: outbox_seq, op: Op::Add, route, feed, key });
         } else {
             assert_eq!(outbox_seq, 0, "what is addressed stands in no outbox");
         }
-        let item = Published { author, feed, key, readers, direct: to.is_some(), living: true };
+        let item = Published { author, feed, key, readers, direct, audience, living: true };
         self.naive.items.push(item);
         self.tell(self.naive.items.len() - 1, Op::Add);
     }

@@ -16,6 +16,8 @@ pub enum Step {
     Post(usize, usize, i64),
     /// A user publishes for the users whose bit is set, to a feed of theirs.
     Address(usize, usize, usize),
+    /// A user publishes for those followers whose bit is set, to a feed of theirs. The rank differs as that of a post.
+    Narrow(usize, usize, usize, i64),
     /// The nth item is edited.
     Edit(usize),
     /// The nth item gets a rank that differs from the clock by the last number.
@@ -60,7 +62,8 @@ impl History {
             // Half of the items go to the main feed.
             let feed = [0, 0, 1, 2][whom / 16 % 4];
             match what {
-                0..6 => Step::Post(who, feed, 0),
+                0..5 => Step::Post(who, feed, 0),
+                5 => Step::Narrow(who, whom, feed, [0, 0, 10, -30][who / 16 % 4]),
                 6 => Step::Post(who, feed, roll(9) as i64 * 10 - 40),
                 7 => Step::Address(who, whom, feed),
                 8 => Step::Edit(who),

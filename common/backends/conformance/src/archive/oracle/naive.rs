@@ -44,6 +44,8 @@ pub(super) struct Published {
     pub(super) key: DisplayKey,
     pub(super) readers: Vec<UserNo>,
     pub(super) direct: bool,
+    /// Who is in its audience, if it is narrowed.
+    pub(super) audience: Option<Vec<UserNo>>,
     pub(super) living: bool,
 }
 
@@ -120,7 +122,13 @@ impl Naive {
         let adds =
             rules::shown(&of_feed.collect::<Vec<_>>(), (edge, edge.from), backfill, |add| reached(add, number(add)));
         let add = |add: &Record| FeedAdd { author, outbox_seq: add.seq, generation: edge.generation, key: add.key };
-        adds.iter().map(add).collect()
+        adds.iter().filter(|add| self.is_for(key.reader, add)).map(add).collect()
+    }
+
+    /// Whether an add is for the reader, if the reader follows.
+    fn is_for(&self, reader: UserNo, add: &Record) -> bool {
+        let item = self.items.iter().find(|item| item.key == add.key).expect("it was published");
+        item.audience.as_ref().is_none_or(|readers| readers.contains(&reader))
     }
 
     /// The whole feed, newest first. Of the adds after a follow it has those of route push that were `pushed`, and all

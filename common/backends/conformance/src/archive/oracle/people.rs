@@ -7,6 +7,7 @@ use feedgate_common::{ItemId, UserNo};
 
 use super::super::OneEdge;
 use super::Asked;
+use super::naive::Published;
 
 impl Asked<'_> {
     pub(super) async fn people_agree(&self, user: UserNo) {
@@ -45,7 +46,10 @@ impl Asked<'_> {
         let all: Vec<ItemId> = naive.items.iter().map(|item| item.key.item).collect();
         let mut addressed = archive.addressed(user, &all).await.unwrap();
         addressed.sort_unstable();
-        let to_user = naive.items.iter().filter(|i| i.readers.contains(&user) && !naive.blocks(user, i.author));
+        let has = |item: &Published| {
+            item.readers.contains(&user) || item.audience.as_ref().is_some_and(|readers| readers.contains(&user))
+        };
+        let to_user = naive.items.iter().filter(|i| has(i) && !naive.blocks(user, i.author));
         let mut wants: Vec<ItemId> = to_user.map(|item| item.key.item).collect();
         wants.sort_unstable();
         assert_eq!(addressed, wants);

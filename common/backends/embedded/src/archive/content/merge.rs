@@ -6,11 +6,12 @@ use std::ops::Bound::{self, Excluded, Included};
 
 use feedgate_common::archive::{Below, FeedAdd};
 use feedgate_common::error::Result;
-use feedgate_common::{DisplayKey, InboxKey, ItemId};
+use feedgate_common::{DisplayKey, InboxKey, ItemId, UserNo};
 
 use super::span::Span;
 use super::tracks;
-use crate::archive::tables::{AuthorFeed, AuthorRow, DirectShown, Shown, Track};
+use crate::archive::audiences;
+use crate::archive::tables::{AuthorFeed, AuthorRow, DirectShown, Shown, ShownRow, Track};
 use crate::view::{Read, Rows, View};
 
 const LEAST: DisplayKey = DisplayKey { rank: i64::MIN, item: ItemId(0) };
@@ -26,23 +27,26 @@ fn range<Key>(below: Below, key: impl Fn(DisplayKey) -> Key) -> (Bound<Key>, Bou
 /// A sorted source of adds, read newest first.
 enum Stream {
     /// One track of one author, in one feed.
-    Track { span: Span, rows: Rev<Rows<Shown>> },
+    Track { span: Span, rows: Rev<Rows<Shown>>, reader: Option<UserNo> },
     /// What is addressed to the reader in one feed.
     Direct { rows: Rev<Rows<DirectShown>> },
 }
 
 impl Stream {
-    fn next(&mut self) -> Result<Option<FeedAdd>> {
-        let (span, rows) = match self {
-            Self::Track { span, rows } => (span, rows),
+    fn next(&mut self, view: &View) -> Result<Option<FeedAdd>> {
+        let (span, rows, reader) = match self {
+            Self::Track { span, rows, reader } => (span, rows, *reader),
             Self::Direct { rows } => {
                 let add = |((_, key), author)| FeedAdd { author, outbox_seq: 0, generation: 0, key };
                 return Ok(rows.next().transpose()?.map(add));
             }
         };
         for row in rows.by_ref() {
-            let ((AuthorFeed { author, .. }, track, key), outbox_seq) = row?;
+            let ((AuthorFeed { author, .. }, track, key), ShownRow { seq: outbox_seq, narrowed }) = row?;
             if outbox_seq >= span.low {
+                if narrowed && !for_reader(view, key.item, reader)? {
+                    continue;
+                }
                 return Ok(Some(FeedAdd { author, outbox_seq, generation: span.generation, key }));
             }
             // On this track, an add further down is older in the outbox too.
@@ -52,6 +56,11 @@ impl Stream {
         }
         Ok(None)
     }
+}
+
+/// Whether a narrowed item is for the reader; a list that is for nobody in particular has all items.
+fn for_reader(view: &View, item: ItemId, reader: Option<UserNo>) -> Result<bool> {
+    reader.map_or(Ok(true), |reader| audiences::has(view, item, reader))
 }
 
 /// The adds of many spans in display order, newest first, read as they are asked for.
@@ -64,35 +73,42 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// Adds the living adds of one author's span to the merge.
-    pub(super) fn open(&mut self, view: &View, span: Span, outbox: &AuthorRow, below: Below) -> Result<()> {
+    /// Adds the living adds of one author's span to the merge; of narrowed items those that are for the reader, if one is
+    /// named.
+    pub(super) fn open(
+        &mut self,
+        view: &View,
+        span: Span,
+        outbox: &AuthorRow,
+        (reader, below): (Option<UserNo>, Below),
+    ) -> Result<()> {
         for track in tracks(outbox) {
             let rows = view.scan::<Shown>(range(below, |key| (span.list, track, key))).rev();
-            self.add(Stream::Track { span, rows })?;
+            self.add(view, Stream::Track { span, rows, reader })?;
         }
         Ok(())
     }
 
     /// Adds what is addressed to the reader in this feed to the merge.
     pub(super) fn open_direct(&mut self, view: &View, inbox: InboxKey, below: Below) -> Result<()> {
-        self.add(Stream::Direct { rows: view.scan::<DirectShown>(range(below, |key| (inbox, key))).rev() })
+        self.add(view, Stream::Direct { rows: view.scan::<DirectShown>(range(below, |key| (inbox, key))).rev() })
     }
 
-    fn add(&mut self, stream: Stream) -> Result<()> {
+    fn add(&mut self, view: &View, stream: Stream) -> Result<()> {
         self.streams.push(stream);
         self.heads.push(None);
-        self.refill(self.streams.len() - 1)
+        self.refill(view, self.streams.len() - 1)
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<FeedAdd>> {
+    pub(super) fn next(&mut self, view: &View) -> Result<Option<FeedAdd>> {
         let Some((_, stream)) = self.order.pop() else { return Ok(None) };
         let add = self.heads[stream].take();
-        self.refill(stream)?;
+        self.refill(view, stream)?;
         Ok(add)
     }
 
-    fn refill(&mut self, stream: usize) -> Result<()> {
-        self.heads[stream] = self.streams[stream].next()?;
+    fn refill(&mut self, view: &View, stream: usize) -> Result<()> {
+        self.heads[stream] = self.streams[stream].next(view)?;
         self.order.extend(self.heads[stream].map(|add| (add.key, stream)));
         Ok(())
     }

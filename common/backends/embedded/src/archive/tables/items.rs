@@ -51,6 +51,7 @@ pub(crate) enum Life {
         kind: Option<CompactString>,
         foreign_id: Option<CompactString>,
         repost_of: Option<ItemId>,
+        narrowed: bool,
         body: String,
     },
 }
@@ -64,13 +65,19 @@ const LIVING: u8 = 1;
 /// The first byte of a repost; the id of its original follows. Stores from before there were reposts have no such row.
 const REPOST: u8 = 2;
 
+/// What is added to the first byte of a living item that is for its audience alone.
+const NARROWED: u8 = 2;
+
 impl Code for Life {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self::Living { version, rank, kind, foreign_id, repost_of, body } = self else { return out.push(GONE) };
+        let Self::Living { version, rank, kind, foreign_id, repost_of, narrowed, body } = self else {
+            return out.push(GONE);
+        };
+        let narrowed = if *narrowed { NARROWED } else { 0 };
         match repost_of {
-            None => out.push(LIVING),
+            None => out.push(LIVING + narrowed),
             Some(original) => {
-                out.push(REPOST);
+                out.push(REPOST + narrowed);
                 original.put(out);
             }
         }
@@ -82,18 +89,24 @@ impl Code for Life {
     }
 
     fn take(from: &mut &[u8]) -> Option<Self> {
-        let repost_of = match u8::take(from)? {
+        const NARROWED_ITEM: u8 = LIVING + NARROWED;
+        const NARROWED_REPOST: u8 = REPOST + NARROWED;
+        let (is_repost, narrowed) = match u8::take(from)? {
             GONE => return Some(Self::Gone),
-            LIVING => None,
-            REPOST => Some(Code::take(from)?),
+            LIVING => (false, false),
+            REPOST => (true, false),
+            NARROWED_ITEM => (false, true),
+            NARROWED_REPOST => (true, true),
             _ => return None,
         };
+        let repost_of = if is_repost { Some(Code::take(from)?) } else { None };
         Some(Self::Living {
             version: Code::take(from)?,
             rank: Code::take(from)?,
             kind: short(from)?,
             foreign_id: short(from)?,
             repost_of,
+            narrowed,
             body: String::from_utf8(std::mem::take(from).to_vec()).ok()?,
         })
     }
@@ -119,6 +132,7 @@ mod tests {
             version: u32,
             kind in proptest::option::of(".{0,20}"),
             foreign_id in proptest::option::of(".{0,128}"),
+            narrowed: bool,
             repost_of in proptest::option::of(any::<u64>().prop_map(ItemId)),
             body in ".{0,200}",
         ) {
@@ -128,6 +142,7 @@ mod tests {
                 kind: kind.map(Into::into),
                 foreign_id: foreign_id.map(Into::into),
                 repost_of,
+                narrowed,
                 body,
             };
             for life in [living, Life::Gone] {

@@ -40,6 +40,12 @@
 //!   reaction_ends                         item                      → deleted, and its reactions are to be removed
 //!   postings                              build, mark, time, id     → what search finds by a word, an author or a kind
 //!   search_state                          ()                        → what the index of search is of; how far it is built
+//!   lines                                 the line's first item     → its reader, group and item, and its count
+//!   line_groups, lines_of                 reader, group; …, line    → the newest line of the group; those of the reader
+//!   members, member_keys                  line, place; deed's key   → a deed of which the line tells; where it is
+//!   listed, listing                       owner, list, member       → who is on a list, since when; the same by member
+//!   list_heads                            owner, list               → how many members the list has
+//!   audiences                             item                      → the readers to whom an item is narrowed
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -49,6 +55,7 @@
 
 mod adds;
 mod announcements;
+mod audiences;
 mod author_feed;
 mod authors;
 mod comments;
@@ -64,6 +71,7 @@ mod followers;
 mod foreign_ids;
 mod items;
 mod layout;
+mod lines;
 mod people;
 mod pulls;
 mod push;
@@ -79,6 +87,7 @@ mod users;
 
 pub(crate) use adds::{AddRow, Adds};
 pub(crate) use announcements::{AnnouncementRow, Announcements, LastAnnounced};
+pub(crate) use audiences::{AudienceRow, Audiences, ListHeads, ListPlace, Listed, Listing};
 pub(crate) use author_feed::AuthorFeed;
 pub(crate) use authors::{AuthorRow, Authors};
 pub(crate) use comments::{CommentEnds, CommentIds, CommentKeys, CommentRow, Comments, TalkRow, Talks};
@@ -94,6 +103,7 @@ pub(crate) use followers::{FollowerRow, Followers};
 pub(crate) use foreign_ids::ForeignIds;
 pub(crate) use items::{ItemRow, Items, Life, NO_SEQ};
 pub(crate) use layout::{FORMAT, Incarnation, Layout, LayoutRow};
+pub(crate) use lines::{LineGroups, LineRow, Lines, LinesOf, MemberKeys, MemberRow, Members};
 pub(crate) use people::{People, PersonRow};
 pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use push::{
@@ -105,7 +115,7 @@ pub(crate) use retries::{Expiries, Retries};
 pub(crate) use revocations::{RevocationList, Revoked, RevokedRow};
 pub(crate) use search::{Build, Postings, SearchRow, SearchState, Stage};
 pub(crate) use shields::{ShieldList, ShieldsUp};
-pub(crate) use shown::{Shown, Track};
+pub(crate) use shown::{Shown, ShownRow, Track};
 pub(crate) use sights::Sights;
 pub(crate) use users::{Names, Users};
 
@@ -195,6 +205,15 @@ mod tests {
             OpenErasures::TAG,
             Postings::TAG,
             SearchState::TAG,
+            Lines::TAG,
+            LineGroups::TAG,
+            LinesOf::TAG,
+            Members::TAG,
+            MemberKeys::TAG,
+            Listed::TAG,
+            Listing::TAG,
+            ListHeads::TAG,
+            Audiences::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

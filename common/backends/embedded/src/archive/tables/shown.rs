@@ -15,8 +15,38 @@ use super::{AuthorFeed, table};
 use crate::codec::Code;
 
 table! {
-    /// The living adds in display order, by author, feed and track: the place of each in the outbox.
-    Shown: b's', Archive, (AuthorFeed, Track, DisplayKey) => OutboxSeq
+    /// The living adds in display order, by author, feed and track.
+    Shown: b's', Archive, (AuthorFeed, Track, DisplayKey) => ShownRow
+}
+
+/// The place of an add in the outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShownRow {
+    pub(crate) seq: OutboxSeq,
+    /// Whether the item is for its audience alone.
+    pub(crate) narrowed: bool,
+}
+
+/// What a row of a narrowed add ends with. Stores from before there were audiences have no such row.
+const NARROWED: u8 = 1;
+
+impl Code for ShownRow {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.seq.put(out);
+        if self.narrowed {
+            out.push(NARROWED);
+        }
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let seq = Code::take(from)?;
+        let narrowed = match from {
+            [] => false,
+            [NARROWED, ..] => u8::take(from).is_some(),
+            _ => return None,
+        };
+        Some(Self { seq, narrowed })
+    }
 }
 
 /// The track of an add. It never changes.
@@ -37,5 +67,20 @@ impl Code for Track {
             1 => Some(Self::Aside),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{bytes_of, value_of};
+
+    #[test]
+    fn s9_a_narrowed_add_comes_back_as_one_and_an_older_row_as_none() {
+        for narrowed in [false, true] {
+            let row = ShownRow { seq: 7, narrowed };
+            assert_eq!(value_of(&bytes_of(&row)), Some(row));
+        }
+        assert_eq!(value_of(&bytes_of(&7u64)), Some(ShownRow { seq: 7, narrowed: false }));
     }
 }

@@ -34,10 +34,12 @@ moved AS (
     WHERE a.author = n.author
 )
 INSERT INTO records (author, seq, op, feed, route, lane, rank, item, at, deleted_by, history)
-SELECT author, seq, op, feed, 1, lane, rank, item, at, deleted_by, history
+SELECT author, seq, op, feed, route, lane, rank, item, at, deleted_by, history
 FROM unnest($22::integer[], $23::bigint[], $24::smallint[], $25::smallint[], $26::smallint[], $27::bigint[], $28::bigint[],
-            $29::bigint[], $30::bigint[], $31::boolean[])
-    AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history)";
+            $29::bigint[], $30::bigint[], $31::boolean[], $33::smallint[])
+    AS n(author, seq, op, feed, lane, rank, item, at, deleted_by, history, route)";
+
+const NARROW: &str = "INSERT INTO audiences (item, readers) VALUES ($1, $2)";
 
 /// Takes the foreign ids from deleted items, so that new items can have them.
 const FREE_FOREIGN_IDS: &str = "UPDATE items SET foreign_id = NULL WHERE id = ANY($1)";
@@ -83,6 +85,10 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
     if !batch.authors.is_empty() || !batch.made.is_empty() {
         append(connection, batch).await?;
     }
+    for (item, readers) in &batch.narrowed {
+        let readers: Vec<i32> = readers.iter().copied().map(rows::user).collect();
+        sqlx::query(NARROW).bind(rows::item(*item)).bind(readers).execute(&mut *connection).await?;
+    }
     if !batch.edited.is_empty() {
         change_items(connection, batch).await?;
     }
@@ -103,7 +109,7 @@ async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
         batch.made.iter().filter_map(|(id, made)| Some((rows::item(*id), row(batch, *id)?, made))).collect();
     let authors: Vec<_> =
         batch.authors.iter().map(|(author, due)| (*author, &batch.rows.authors[author], *due)).collect();
-    let pushed: Vec<_> = batch.appended.iter().filter(|appended| appended.record.route == Route::Push).collect();
+    let pushed: Vec<_> = batch.appended.iter().filter(|appended| appended.record.route != Route::Pull).collect();
     sqlx::query(APPEND)
         .bind(column(&made, |(id, ..)| *id))
         .bind(column(&made, |(_, row, _)| rows::user(row.author)))
@@ -137,6 +143,7 @@ async fn append(connection: &mut PgConnection, batch: &Batch<'_>) -> sqlx::Resul
         .bind(column(&pushed, |appended| appended.ended(batch)))
         .bind(column(&pushed, |appended| appended.history))
         .bind(column(&made, |(.., made)| made.publish.repost_of.map(rows::item)))
+        .bind(column(&pushed, |appended| appended.record.route as i16))
         .execute(connection)
         .await?;
     Ok(())

@@ -14,6 +14,7 @@ use crate::announcements;
 pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>, buckets: u16) -> sqlx::Result<()> {
     items::all(connection, batch).await?;
     edges::all(connection, batch, buckets).await?;
+    batch.lines.store(connection).await?;
     if !batch.announced.is_empty() {
         announcements::keep(connection, &batch.announced).await?;
     }

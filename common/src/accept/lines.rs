@@ -1,0 +1,364 @@
+//! Lines of notifications: which deeds join or leave which line, and what becomes of a line. [`crate::notify::lines`]
+//! says
+//! what a line tells.
+//!
+//! ```text
+//!   Notify with a group   a shield is up, or it is told already ──▶ nothing
+//!                         the line lives and was not seen       ──▶ joins it       else: begins another
+//!   Withdraw              of no line                            ──▶ as a notification that has an item of its own
+//!                         its line was seen                     ──▶ stays          else: leaves it
+//! ```
+//!
+//! A line counts as seen if its item was published no later than the newest item that its reader has seen of the feed.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use compact_str::CompactString;
+
+use super::notify::make;
+use super::plan::{Change, Draft};
+use super::rows::{ItemRow, Rows};
+use super::{Decision, Stop, all, edit};
+use crate::archive::{Refused, Write, Written};
+use crate::error::StoreError;
+use crate::graph::Shields;
+use crate::import::PastMember;
+use crate::notify::lines::{ACTORS, Forming, Line, LineWrite, Member, Stands, Then};
+use crate::notify::{Notification, passes};
+use crate::{InboxKey, ItemId, UserNo};
+
+/// What comes of writes that notify or take back.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// One change for each line that changes.
+    pub lines: Vec<LineWrite>,
+    /// The places of the writes that concern no line. They are to be decided one by one.
+    pub others: Vec<usize>,
+    /// The readers who are told, each with the place of the write.
+    pub told: Vec<(usize, UserNo)>,
+}
+
+/// Gathers deeds that join or leave lines in one transaction, so that each line changes once. `asked` are writes of the
+/// sorts [`Write::Notify`] and [`Write::Withdraw`].
+pub fn gather(rows: &Rows, asked: &[Write]) -> Result<Gathered, Stop> {
+    let leaving = asked.iter().filter(|write| matches!(write, Write::Withdraw { .. })).count();
+    let mut lines = Lines { rows, newest: ACTORS + leaving, ..Lines::of(rows) };
+    needed(rows, asked)?;
+    let mut gathered = Gathered::default();
+    for (nth, write) in asked.iter().enumerate() {
+        let told = match write {
+            Write::Notify(told) if told.group.is_some() => lines.join(told)?,
+            Write::Withdraw { key, even_seen } => match lines.leave(key, *even_seen)? {
+                Some(told) => told,
+                None => {
+                    gathered.others.push(nth);
+                    continue;
+                }
+            },
+            _ => {
+                gathered.others.push(nth);
+                continue;
+            }
+        };
+        gathered.told.extend(told.map(|reader| (nth, reader)));
+    }
+    for line in lines.forming {
+        gathered.lines.extend(line.settle().map_err(Stop::Failed)?);
+    }
+    Ok(gathered)
+}
+
+/// Asks for all rows together that are needed whatever is decided.
+fn needed(rows: &Rows, asked: &[Write]) -> Decision<()> {
+    let keys = asked.iter().filter_map(|write| match write {
+        Write::Notify(told) if told.group.is_some() => told.publish.foreign_id.as_ref(),
+        Write::Withdraw { key, .. } => Some(key),
+        _ => None,
+    });
+    all(keys.map(|key| rows.member(key)))?;
+    let joining: Vec<&Notification> = asked
+        .iter()
+        .filter_map(|write| if let Write::Notify(told) = write { Some(&**told) } else { None })
+        .filter(|told| told.group.is_some())
+        .collect();
+    all(joining.iter().map(|told| rows.edge((told.reader, told.actor))))?;
+    all(joining.iter().filter_map(|told| told.publish.foreign_id.as_ref()).map(|key| rows.foreign_id(key))).map(drop)
+}
+
+/// The lines that change.
+struct Lines<'r> {
+    rows: &'r Rows,
+    /// How many of the newest members of a line have to be known.
+    newest: usize,
+    forming: Vec<Forming>,
+    /// The place in `forming` of each stored line that changes.
+    stored: HashMap<ItemId, usize>,
+    /// The place of the line that deeds of a group join.
+    groups: HashMap<(UserNo, CompactString), usize>,
+    /// The deeds that have joined, each with the place of its line, and those that have left.
+    moved: HashMap<CompactString, Option<usize>>,
+}
+
+impl<'r> Lines<'r> {
+    fn of(rows: &'r Rows) -> Self {
+        let (stored, groups, moved) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { rows, newest: ACTORS, forming: vec![], stored, groups, moved }
+    }
+
+    /// Lets a deed join the line of its group. Answers the reader, if that is told.
+    fn join(&mut self, told: &Notification) -> Decision<Option<UserNo>> {
+        let Notification { reader, actor, publish, group } = told;
+        let (Some(group), Some(key)) = (group, &publish.foreign_id) else { return Ok(None) };
+        let shields = self.rows.edge((*reader, *actor))?.map_or(Shields(0), |row| row.shields);
+        if !passes(shields) || self.is_told(key)? {
+            return Ok(None);
+        }
+        let place = (*reader, group.clone());
+        let at = match self.groups.get(&place) {
+            Some(at) => *at,
+            None => {
+                let at = match self.open(told, group)? {
+                    Some(id) => self.stored(id)?,
+                    None => self.begin(Forming::new(
+                        *reader,
+                        group.clone(),
+                        publish.kind.clone().unwrap_or_default(),
+                        publish.feed,
+                    )),
+                };
+                self.groups.insert(place, at);
+                at
+            }
+        };
+        self.forming[at].join(key.clone(), *actor, publish.body.clone());
+        self.moved.insert(key.clone(), Some(at));
+        Ok(Some(*reader))
+    }
+
+    /// Lets a deed leave its line. Answers `None` if it is in none, else the reader, if that is told.
+    fn leave(&mut self, key: &CompactString, even_seen: bool) -> Decision<Option<Option<UserNo>>> {
+        let at = match self.moved.get(key) {
+            Some(Some(at)) => *at,
+            Some(None) => return Ok(Some(None)),
+            None => {
+                let Some(id) = self.rows.member(key)? else { return Ok(None) };
+                if !even_seen && self.item(id)?.map_or(Ok(false), |(line, item)| self.is_seen(line, item))? {
+                    return Ok(Some(None));
+                }
+                self.stored(id)?
+            }
+        };
+        self.forming[at].leave(key);
+        self.moved.insert(key.clone(), None);
+        Ok(Some(Some(self.forming[at].reader())))
+    }
+
+    /// Whether there is a living item that tells of the deed.
+    fn is_told(&self, key: &CompactString) -> Decision<bool> {
+        if let Some(moved) = self.moved.get(key) {
+            return Ok(moved.is_some());
+        }
+        if let Some(id) = self.rows.member(key)? {
+            return Ok(self.item(id)?.is_some());
+        }
+        let Some(id) = self.rows.foreign_id(key)? else { return Ok(false) };
+        Ok(self.rows.item_of_key(id)?.living)
+    }
+
+    /// The line of the group, if deeds may still join it.
+    fn open(&self, told: &Notification, group: &CompactString) -> Decision<Option<ItemId>> {
+        let Some(id) = self.rows.group(told.reader, group)? else { return Ok(None) };
+        let Some((line, item)) = self.item(id)? else { return Ok(None) };
+        let is_open = item.feed == told.publish.feed && !self.is_seen(line, item)?;
+        Ok(is_open.then_some(id))
+    }
+
+    /// A line and its item, if that lives.
+    fn item(&self, id: ItemId) -> Decision<Option<(&'r Line, &'r ItemRow)>> {
+        let Some(row) = self.rows.line(id, self.newest)? else { return Ok(None) };
+        let item = self.rows.item(row.line.item)?.filter(|item| item.living);
+        Ok(item.map(|item| (&row.line, item)))
+    }
+
+    fn is_seen(&self, line: &Line, item: &ItemRow) -> Decision<bool> {
+        let seen = self.rows.sight(InboxKey { reader: line.reader, feed: item.feed })?;
+        Ok(seen.is_some_and(|until| item.published_at <= until))
+    }
+
+    /// The place of a stored line among those that change.
+    fn stored(&mut self, id: ItemId) -> Decision<usize> {
+        if let Some(at) = self.stored.get(&id) {
+            return Ok(*at);
+        }
+        let none = || Stop::Failed(StoreError::corrupt(format_args!("line {id} has members but no row")));
+        let row = self.rows.line(id, self.newest)?.ok_or_else(none)?;
+        let stands = self.item(id)?.map(|(_, item)| {
+            let ItemRow { feed, published_at, rank, .. } = *item;
+            Stands { feed, published_at, rank }
+        });
+        let at = self.begin(Forming::stored(id, row, stands));
+        self.stored.insert(id, at);
+        Ok(at)
+    }
+
+    fn begin(&mut self, line: Forming) -> usize {
+        self.forming.push(line);
+        self.forming.len() - 1
+    }
+}
+
+/// Decides what becomes of a [`Write::Line`].
+pub(super) fn line<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a LineWrite, fingerprint: [u8; 16]) -> Decision<Written> {
+    let LineWrite { id, line, joined, left, then } = wanted;
+    let mut item = line.item;
+    match then {
+        Then::Nothing => {}
+        Then::Gone => _ = edit::delete(draft, item, None)?,
+        Then::Edited(body) => _ = edit::edit(draft, item, body, None)?,
+        Then::Replaced(actor, publish) => {
+            if id.is_some() {
+                edit::delete(draft, item, None)?;
+            }
+            item = make(draft, (line.reader, *actor), publish, fingerprint)?;
+        }
+    }
+    let (line, begins) = (Line { item, ..line.clone() }, id.is_none());
+    let (id, reader) = (id.unwrap_or(item), line.reader);
+    draft.changes.push(Change::Line { id, line, begins, joined: Cow::Borrowed(joined), left });
+    Ok(Written::Line { reader })
+}
+
+/// Decides what becomes of an [`Import::Member`](crate::import::Import::Member).
+pub(super) fn import(draft: &mut Draft<'_, '_>, wanted: &PastMember) -> Decision<Written> {
+    let PastMember { line: id, item, group, kind, seq, key, told, .. } = wanted;
+    let (reader, actor) = draft.rows.pair((&wanted.reader, &wanted.actor))?;
+    if draft.rows.member(key)?.is_some() {
+        return Ok(Written::Untold);
+    }
+    let is_of_reader = |row: &ItemRow| row.living && row.door.readers() == [reader];
+    if !draft.rows.item(*item)?.is_some_and(is_of_reader) {
+        return Err(Refused::NoSuchItem(*item).into());
+    }
+    let stored = draft.rows.line(*id, 0)?.map(|row| row.line.clone());
+    // Ids ascend with time. A line that is newer than the one that deeds join takes its place.
+    let newest = draft.rows.group(reader, group)?;
+    let begins = stored.is_none() && newest.is_none_or(|newest| newest < *id);
+    let new = Line { reader, group: group.clone(), kind: kind.clone(), item: *item, count: 0, next: 1 };
+    let before = stored.unwrap_or(new);
+    if before.reader != reader || before.group != *group || before.item != *item {
+        return Err(Refused::IdTaken(*id).into());
+    }
+    let line = Line { count: before.count + 1, next: before.next.max(seq.saturating_add(1)), ..before };
+    let member = Member { seq: *seq, key: key.clone(), actor, told: told.clone() };
+    draft.changes.push(Change::Line { id: *id, line, begins, joined: Cow::Owned(vec![member]), left: &[] });
+    Ok(Written::Line { reader })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{Door, EdgeRow};
+    use super::*;
+    use crate::archive::{Audience, Publish};
+    use crate::notify::lines::LineRow;
+    use crate::{Body, FeedId, Millis};
+
+    const ANN: UserNo = UserNo(1);
+    const BOB: UserNo = UserNo(2);
+    const FEED: FeedId = FeedId(3);
+    const LINE: ItemId = ItemId(50);
+
+    fn key(actor: UserNo) -> CompactString {
+        compact_str::format_compact!("key-{}", actor.0)
+    }
+
+    fn told(actor: UserNo) -> Body {
+        Body::stored(format!("{{\"actor\":\"user-{}\"}}", actor.0)).unwrap()
+    }
+
+    fn joins(actor: UserNo) -> Write {
+        let publish = Publish::new(format!("user-{}", actor.0).parse().unwrap(), told(actor));
+        let (kind, foreign_id, audience) = (Some("like".into()), Some(key(actor)), Audience::Users(vec![]));
+        let publish = Publish { kind, foreign_id, audience, feed: FEED, ..publish };
+        Write::Notify(Box::new(Notification { reader: ANN, actor, publish, group: Some("g".into()) }))
+    }
+
+    fn leaves(actor: UserNo, even_seen: bool) -> Write {
+        Write::Withdraw { key: key(actor), even_seen }
+    }
+
+    /// Rows in which bob has joined a line of ann, whose item was published at 70, and users up to 9 are known.
+    fn rows(seen: Option<Millis>) -> Rows {
+        let line = Line { reader: ANN, group: "g".into(), kind: "like".into(), item: LINE, count: 1, next: 2 };
+        let newest = vec![Member { seq: 1, key: key(BOB), actor: BOB, told: told(BOB) }];
+        let item = ItemRow {
+            author: BOB,
+            seq: 0,
+            published_at: 70,
+            rank: 70,
+            version: 1,
+            feed: FEED,
+            door: Door::Direct(vec![ANN]),
+            fingerprint: [0; 16],
+            living: true,
+        };
+        let users = || (2..9).map(UserNo);
+        Rows {
+            members: users().map(|user| (key(user), (user == BOB).then_some(LINE))).collect(),
+            foreign_ids: users().map(|user| (key(user), (user == BOB).then_some(LINE))).collect(),
+            edges: users().map(|user| ((ANN, user), None)).collect(),
+            groups: [((ANN, "g".into()), Some(LINE))].into(),
+            lines: [(LINE, Some(LineRow { line, newest }))].into(),
+            items: [(LINE, Some(item))].into(),
+            sights: [(InboxKey { reader: ANN, feed: FEED }, seen)].into(),
+            ..Rows::default()
+        }
+    }
+
+    /// A line that changes, its count, and how many join and leave.
+    type Moved = (Option<ItemId>, u64, usize, usize);
+
+    /// Each line that changes, and how often somebody is told.
+    fn gathered(rows: &Rows, asked: &[Write]) -> (Vec<Moved>, usize) {
+        let Gathered { lines, told, others } = gather(rows, asked).unwrap();
+        assert!(others.is_empty(), "{others:?}");
+        let line = |line: LineWrite| (line.id, line.line.count, line.joined.len(), line.left.len());
+        (lines.into_iter().map(line).collect(), told.len())
+    }
+
+    #[test]
+    fn s6_deeds_of_one_transaction_change_a_line_once() {
+        let asked =
+            [joins(UserNo(3)), joins(UserNo(4)), leaves(BOB, false), joins(UserNo(5)), leaves(UserNo(4), false)];
+        assert_eq!(gathered(&rows(Some(69)), &asked), (vec![(Some(LINE), 2, 2, 1)], 5));
+        assert_eq!(gathered(&rows(None), &asked[..2]), (vec![(Some(LINE), 3, 2, 0)], 2));
+        assert_eq!(gathered(&rows(None), &[joins(BOB)]), (vec![], 0), "it is told already");
+    }
+
+    #[test]
+    fn s6_nothing_joins_or_leaves_a_line_that_was_seen() {
+        let asked = [joins(UserNo(3)), joins(UserNo(4))];
+        assert_eq!(gathered(&rows(Some(70)), &asked), (vec![(None, 2, 2, 0)], 2), "another line begins");
+        assert_eq!(gathered(&rows(Some(70)), &[leaves(BOB, false)]), (vec![], 0));
+        assert_eq!(gathered(&rows(Some(70)), &[leaves(BOB, true)]), (vec![(Some(LINE), 0, 0, 1)], 1), "but an erasure");
+    }
+
+    #[test]
+    fn s6_nothing_joins_a_line_through_a_shield() {
+        let mut rows = rows(None);
+        let muted = EdgeRow { shields: Shields::MUTED, ..EdgeRow::default() };
+        rows.edges.insert((ANN, UserNo(3)), Some(muted));
+        assert_eq!(gathered(&rows, &[joins(UserNo(3))]), (vec![], 0));
+    }
+
+    #[test]
+    fn s6_rows_that_are_missing_are_asked_for_together() {
+        let asked = [joins(UserNo(3)), joins(UserNo(4))];
+        let Err(Stop::Needs(needs)) = gather(&Rows::default(), &asked) else { panic!("nothing is loaded") };
+        assert_eq!(needs.len(), 2, "{needs:?}");
+        let Err(Stop::Needs(needs)) = gather(&Rows { lines: HashMap::new(), ..rows(None) }, &asked) else {
+            panic!("the line is not loaded")
+        };
+        assert_eq!(needs, [crate::accept::Need::Line(LINE, ACTORS)]);
+    }
+}
