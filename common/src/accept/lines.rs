@@ -215,7 +215,7 @@ pub(super) fn line<'a>(draft: &mut Draft<'_, 'a>, wanted: &'a LineWrite, fingerp
     match then {
         Then::Nothing => {}
         Then::Gone => _ = edit::delete(draft, item, None)?,
-        Then::Edited(body) => _ = edit::edit(draft, item, body, None)?,
+        Then::Edited(body) => _ = edit::edit(draft, item, (Some(body), None), None)?,
         Then::Replaced(actor, publish) => {
             if id.is_some() {
                 edit::delete(draft, item, None)?;

@@ -22,7 +22,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use feedgate_common::archive::{Names, Outboxes, Reactions, Transfer};
+use feedgate_common::archive::{Names, Reactions, Transfer};
 use feedgate_common::around::{Comment, CommentOrder, CommentPlace, Place, Reacted};
 use feedgate_common::audience::Listed;
 use feedgate_common::change::{Class, Route};
