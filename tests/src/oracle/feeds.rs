@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(feed_after(&ops), [3, 1]);
         assert!(feed_after(&[&ops[..], std::slice::from_ref(&unfollow)].concat()).is_empty());
         let again = [&ops[..], &[unfollow, follow]].concat();
-        assert!(feed_after(&again).is_empty(), "of the newest two, which a follow brings, none is for the reader");
+        assert_eq!(feed_after(&again), [3], "a follow brings the newest two, and one of them is for the reader");
     }
 
     #[test]

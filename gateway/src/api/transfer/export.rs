@@ -450,14 +450,16 @@ mod tests {
             Cursor::Comments(None),
             Cursor::Comments(Some(ItemId(7))),
             Cursor::Behind(ItemId(7), CommentPlace { at: 5, id: ItemId(8) }),
+            Cursor::Lists(None),
+            Cursor::Lists(Some((UserNo(7), "close:friends".parse().unwrap(), UserNo(8)))),
             Cursor::Members(None),
             Cursor::Members(Some((ItemId(7), 8))),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
         for bad in [
-            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:x", "9", "1:-1:0",
-            "1:1:1:1",
+            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:2", "8:x:2:a",
+            "9:1", "9:1:x", "10", "1:-1:0", "1:1:1:1",
         ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }
