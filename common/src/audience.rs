@@ -62,8 +62,8 @@ impl Narrowed {
     }
 }
 
-/// Those of `candidates` who belong to an audience: they follow the author, are on no list that is left out, and, if only
-/// mutual follows count, the author follows them.
+/// Gives the candidates who belong to an audience. Such a candidate follows the author and is on no list that is left
+/// out. If `followees` is given, it has the users whom the author follows, and the candidate is among them.
 pub fn narrowed(
     candidates: impl IntoIterator<Item = UserNo>,
     followers: &HashSet<UserNo>,

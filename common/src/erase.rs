@@ -309,8 +309,7 @@ impl State {
     }
 
     /// The state behind the planned page, once that is carried out at `now` (Unix ms): the next page, the next stage,
-    /// or
-    /// the end.
+    /// or the end.
     #[must_use]
     pub fn carried_out(&self, now: Millis) -> Self {
         let mut done = Self { upto: None, ..self.clone() };

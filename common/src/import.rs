@@ -64,8 +64,7 @@ pub enum Import {
         since: Millis,
     },
     /// A deed of which a line of notifications tells. The item of the line must live, and comes before it. If the deed
-    /// is
-    /// a member of a line already, it stays as it is.
+    /// is a member of a line already, it stays as it is.
     Member(Box<PastMember>),
     /// The class of an author. A class that was given before stays. With the class `Everyone`, everyone follows from
     /// this place in the import on.

@@ -263,8 +263,7 @@ impl Rules {
     }
 
     /// What follows from a write that was accepted: nothing if it has changed nothing. `author_of` gives the author of
-    /// an
-    /// item that was loaded for it. Imported writes are history, and nobody is told of a repost for named readers.
+    /// an item that was loaded for it. Imported writes are history, and nobody is told of a repost for named readers.
     pub fn of_write(
         &self,
         write: &Write,
@@ -296,10 +295,8 @@ impl Rules {
     }
 
     /// What follows from a change of comments that is `done`. `rows` are those that it was decided from, as they are
-    /// now;
-    /// `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as a
-    /// comment
-    /// too. Imported comments are history.
+    /// now; `name` gives the name of the author of a new comment. A user who is told of an answer is not told of it as
+    /// a comment too. Imported comments are history.
     pub fn of_comment(
         &self,
         write: &CommentWrite,

@@ -1,6 +1,5 @@
 //! What other programs are told of a write: one announcement if it was accepted and has changed something, else none.
-//! Of
-//! a line of notifications they are told what becomes of each of its items.
+//! Of a line of notifications they are told what becomes of each of its items.
 //!
 //! Invariant: a write that is refused, repeated or imported, or that asks for what is so already, is not announced. A
 //! notification is announced as any other item.

@@ -1,6 +1,5 @@
 //! Lines of notifications: which deeds join or leave which line, and what becomes of a line. [`crate::notify::lines`]
-//! says
-//! what a line tells.
+//! says what a line tells.
 //!
 //! ```text
 //!   Notify with a group   a shield is up, or it is told already ──▶ nothing
@@ -43,7 +42,7 @@ pub struct Gathered {
 /// sorts [`Write::Notify`] and [`Write::Withdraw`].
 pub fn gather(rows: &Rows, asked: &[Write]) -> Result<Gathered, Stop> {
     let leaving = asked.iter().filter(|write| matches!(write, Write::Withdraw { .. })).count();
-    let mut lines = Lines { rows, newest: ACTORS + leaving, ..Lines::of(rows) };
+    let mut lines = Lines::of(rows, ACTORS + leaving);
     needed(rows, asked)?;
     let mut gathered = Gathered::default();
     for (nth, write) in asked.iter().enumerate() {
@@ -71,19 +70,17 @@ pub fn gather(rows: &Rows, asked: &[Write]) -> Result<Gathered, Stop> {
 
 /// Asks for all rows together that are needed whatever is decided.
 fn needed(rows: &Rows, asked: &[Write]) -> Decision<()> {
-    let keys = asked.iter().filter_map(|write| match write {
-        Write::Notify(told) if told.group.is_some() => told.publish.foreign_id.as_ref(),
-        Write::Withdraw { key, .. } => Some(key),
-        _ => None,
-    });
-    all(keys.map(|key| rows.member(key)))?;
     let joining: Vec<&Notification> = asked
         .iter()
         .filter_map(|write| if let Write::Notify(told) = write { Some(&**told) } else { None })
         .filter(|told| told.group.is_some())
         .collect();
+    let keys = || joining.iter().filter_map(|told| told.publish.foreign_id.as_ref());
+    let leaving =
+        asked.iter().filter_map(|write| if let Write::Withdraw { key, .. } = write { Some(key) } else { None });
+    all(keys().chain(leaving).map(|key| rows.member(key)))?;
     all(joining.iter().map(|told| rows.edge((told.reader, told.actor))))?;
-    all(joining.iter().filter_map(|told| told.publish.foreign_id.as_ref()).map(|key| rows.foreign_id(key))).map(drop)
+    all(keys().map(|key| rows.foreign_id(key))).map(drop)
 }
 
 /// The lines that change.
@@ -101,9 +98,9 @@ struct Lines<'r> {
 }
 
 impl<'r> Lines<'r> {
-    fn of(rows: &'r Rows) -> Self {
+    fn of(rows: &'r Rows, newest: usize) -> Self {
         let (stored, groups, moved) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { rows, newest: ACTORS, forming: vec![], stored, groups, moved }
+        Self { rows, newest, forming: vec![], stored, groups, moved }
     }
 
     /// Lets a deed join the line of its group. Answers the reader, if that is told.

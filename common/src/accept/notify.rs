@@ -5,7 +5,7 @@
 //!   Withdraw  no item with this key lives, or it was seen    ──▶ Untold     else: its delete
 //! ```
 //!
-//! Those of a group become [lines](super::lines) before they come here.
+//! A notification with a group does not come here: it becomes a part of a [line](super::lines).
 
 use compact_str::CompactString;
 

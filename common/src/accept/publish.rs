@@ -154,9 +154,9 @@ fn numbers(rows: &Rows, names: &[UserId]) -> Decision<BTreeSet<UserNo>> {
     Ok(all(names.iter().map(|name| rows.number(name)))?.into_iter().collect())
 }
 
-/// Appends the item's record to the author's outbox. Its route is also that of the item's later records: `narrow` if the
-/// item has an audience. A reader who follows without an edge of its own is never pushed to, so an author whom everyone
-/// follows has no such item.
+/// Appends the item's record to the author's outbox. Its route is also that of the item's later records: `narrow` if
+/// the item has an audience. A reader who follows without an edge of its own is never pushed to, so an author whom
+/// everyone follows has no such item.
 fn to_followers(
     draft: &mut Draft<'_, '_>,
     author: UserNo,

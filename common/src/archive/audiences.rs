@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::ids::ListName;
 use crate::{ItemId, UserNo};
 
-/// Keeps the lists of users, and the audience of each item that is for some of the followers. A list is its members: one
-/// without a member is not there. A change of a list changes no audience.
+/// Keeps the lists of users, and the audience of each item that is for some of the followers. A list is its members:
+/// one without a member is not there. A change of a list changes no audience.
 #[async_trait]
 pub trait Audiences: Send + Sync + 'static {
     /// Carries out these changes in order, in one durable transaction. Answers for each whether it changed anything, or

@@ -24,9 +24,8 @@ pub struct Remains {
 #[async_trait]
 pub trait Erasures: Send + Sync + 'static {
     /// Accepts the erasure of `user` at `now` (Unix ms), and refuses the tokens of the user that were issued until
-    /// then,
-    /// in one durable transaction. If one of the user is under way, that is the answer, and the tokens are refused
-    /// again.
+    /// then, in one durable transaction. If one of the user is under way, that is the answer, and the tokens are
+    /// refused again.
     async fn begin_erasure(&self, user: UserNo, now: Millis) -> Result<Erasure>;
 
     /// The erasure with this number; `None` if there is none.
@@ -36,8 +35,7 @@ pub trait Erasures: Send + Sync + 'static {
     async fn open_erasures(&self, limit: usize) -> Result<Vec<Erasure>>;
 
     /// Stores a later state of an erasure, if the stored one is still `before`; false, and nothing is done, if not. So
-    /// of
-    /// several workers one goes on. Durable when it answers.
+    /// of several workers one goes on. Durable when it answers.
     async fn move_erasure(&self, id: u64, before: &State, now: &State) -> Result<bool>;
 
     /// What is stored of the user that no other read finds, strictly behind `after`: of the stages

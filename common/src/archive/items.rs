@@ -37,7 +37,7 @@ pub trait Items: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DisplayKey>>;
 
-    /// Gives the `items` that are addressed to `reader`, or whose audience has the reader, and whose author is in no block
-    /// with the reader now, in no order.
+    /// Gives the `items` that are addressed to `reader`, or whose audience has the reader, and whose author is in no
+    /// block with the reader now, in no order.
     async fn addressed(&self, reader: UserNo, items: &[ItemId]) -> Result<Vec<ItemId>>;
 }

@@ -1,7 +1,6 @@
 //! Changes of what stands around items that also tell those whom they concern.
 
 use async_trait::async_trait;
-
 use compact_str::CompactString;
 
 use crate::around::{CommentWrite, Commented, Reaction, Uncommented, Unreacted};
@@ -26,8 +25,7 @@ pub trait Notifications: Send + Sync + 'static {
 
     /// Gives these reactions (`on`) or takes them back, as [`Reactions::react`](super::Reactions::react) and
     /// [`Reactions::unreact`](super::Reactions::unreact) do, and tells the authors of the items. A reaction that
-    /// changes
-    /// nothing tells nobody. One durable transaction.
+    /// changes nothing tells nobody. One durable transaction.
     async fn react_and_notify(
         &self,
         reactions: &[Reaction],
@@ -35,8 +33,7 @@ pub trait Notifications: Send + Sync + 'static {
     ) -> Result<Notified<std::result::Result<bool, Unreacted>>>;
 
     /// Makes these changes, as [`Comments::comment`](super::Comments::comment) does, and tells the author of the item,
-    /// and
-    /// of the comment that is answered. One durable transaction.
+    /// and of the comment that is answered. One durable transaction.
     async fn comment_and_notify(
         &self,
         writes: Vec<CommentWrite>,
@@ -44,8 +41,7 @@ pub trait Notifications: Send + Sync + 'static {
     ) -> Result<Notified<std::result::Result<Commented, Uncommented>>>;
 
     /// Lets the deeds with these keys leave the lines that tell of them, seen or not. Answers the readers for whom
-    /// something
-    /// has changed. One durable transaction.
+    /// something has changed. One durable transaction.
     async fn leave_lines(&self, keys: Vec<CompactString>, now: Millis) -> Result<Vec<UserNo>>;
 
     /// Members of lines with their lines, by line and place, strictly behind `after`, at most `limit`.

@@ -82,7 +82,8 @@ pub trait Outboxes: Send + Sync + 'static {
     /// all.
     async fn all_recipients(&self, author: UserNo, limit: usize) -> Result<Vec<Recipient>>;
 
-    /// Those of `readers` who follow `author` by an edge of their own that is on, by number.
+    /// Gives the recipients among `readers`, ascending by number: they follow `author` by an edge of their own that is
+    /// on.
     async fn recipients_among(&self, author: UserNo, readers: &[UserNo]) -> Result<Vec<Recipient>>;
 
     /// Gives the `readers` whose edge to `author` is on, in no order.

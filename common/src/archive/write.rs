@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use compact_str::CompactString;
 
 use super::Edge;
-use crate::audience::{AUDIENCE_MAX, Narrowed};
+use crate::audience::{AUDIENCE_MAX, Narrowed, Narrowing};
 use crate::change::Class;
 use crate::error;
 use crate::graph::Shield;
@@ -102,8 +102,10 @@ impl Publish {
             }
         }
         // No name of a user is empty, so nothing else begins like one of these.
-        if let Audience::Narrowed(narrowed) = &self.audience {
-            text.push_str(&format!("\0\0\0{:?}", narrowed.by));
+        if let Audience::Narrowed(Narrowed { by: Narrowing { lists, except_lists, mutual }, .. }) = &self.audience {
+            text.push_str(&format!("\0\0\0{mutual}"));
+            lists.iter().for_each(|list| text.push_str(&format!("\0+{list}")));
+            except_lists.iter().for_each(|list| text.push_str(&format!("\0-{list}")));
         }
         if let Some(item) = self.repost_of {
             text.push_str(&format!("\0\0{item}"));
@@ -174,9 +176,8 @@ pub enum Write {
     /// Tells a user what another one did, unless a shield stands between the two, or the same was told already. A home
     /// makes it, by [`Rules`](crate::notify::Rules), in the transaction of what it tells.
     Notify(Box<Notification>),
-    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it.
-    /// A home
-    /// makes it, too.
+    /// Deletes the notification with this foreign id, or lets the deed leave its line, unless its reader has seen it. A
+    /// home makes it, too.
     Withdraw {
         /// What the notification tells, as [`Deed::key`](crate::notify::Deed::key) says it.
         key: CompactString,

@@ -48,9 +48,9 @@ pub enum Original {
 /// Whether a user may see an item that lives as the original of a repost. `own` says that the user is its author;
 /// `follows` that the user's edge to the author is in effect, and `shields` are those on it.
 ///
-/// The user need not follow the author of an item for the followers: to bring it before other readers is what a repost is
-/// for. A shield of either side hides it. An item that is addressed to the user arrives unless a block is up, and so it is
-/// here. A narrowed item is shown to no more users than it has readers.
+/// The user need not follow the author of an item for the followers: to bring it before other readers is what a repost
+/// is for. A shield of either side hides it. An item that is addressed to the user arrives unless a block is up, and so
+/// it is here. A narrowed item is shown to no more users than it has readers.
 pub fn shows_original(own: bool, (follows, shields): (bool, Shields), reach: Reach) -> bool {
     match reach {
         Reach::Followers => own || shields == Shields(0),

@@ -61,7 +61,7 @@ async fn readers(
     Ok(Ok(found))
 }
 
-/// Those of a page of candidates who belong to the audience.
+/// Gives the candidates of a page who belong to the audience.
 async fn those_of(
     archive: &dyn Archive,
     author: UserNo,

@@ -24,9 +24,9 @@ impl Publisher {
         Self { archive, jobs }
     }
 
-    /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind, and an audience is
-    /// resolved. What the answer says is durable. What it [leaves to do](jobs_of) is to be relayed then. If the future is dropped, the
-    /// writes may or may not be carried out.
+    /// Writes as they come from outside: each new item goes to the one of `feeds` that claims its kind, and an audience
+    /// is resolved. What the answer says is durable. What it [leaves to do](jobs_of) is to be relayed then. If the
+    /// future is dropped, the writes may or may not be carried out.
     pub async fn accept(
         &self,
         mut writes: Vec<Write>,

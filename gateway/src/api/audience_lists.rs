@@ -1,12 +1,11 @@
-//! Lists of users that a user keeps, to narrow items to some of the followers. A change is durable when it is answered, and
-//! counts for items that are published from then on. It changes no item that was accepted before.
+//! Lists of users that a user keeps, to narrow items to some of the followers. A change is durable when it is answered,
+//! and counts for items that are published from then on. It changes no item that was accepted before.
 //!
 //! A list is its members: the first one makes it, and it is gone with the last one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -50,11 +49,10 @@ pub(super) async fn all(
 ) -> Result<Response, Problem> {
     caller.may_read(&user)?;
     let permit = caller.permit(LISTS_MAX * LINE_MAX).await?;
-    let mut lists = match user_no(&*archive, &user).await? {
+    let lists = match user_no(&*archive, &user).await? {
         Some(owner) => archive.lists(owner).await?,
         None => vec![],
     };
-    lists.sort_unstable();
     let lists = lists.into_iter().map(|(list, members)| ListJson { list, members }).collect();
     Ok(permit.answer(&Lists { lists }))
 }
@@ -94,43 +92,29 @@ pub(super) async fn take_off(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The result of one operation.
+/// The result of one operation that was done.
 #[derive(Serialize)]
-#[serde(untagged)]
-enum Outcome {
-    Done { status: u16 },
-    Refused(Problem),
+struct Done {
+    status: u16,
 }
 
-/// What became of each operation, in order.
-#[derive(Serialize)]
-pub(super) struct Results {
-    results: Vec<Outcome>,
-}
-
-/// Answers `POST /v1/lists/batch` with `{"ops":[{"op":"add"|"remove", user, list, member}, …]}`: all that are well-formed
-/// in one commit.
+/// Answers `POST /v1/lists/batch` with `{"ops":[{"op":"add"|"remove", user, list, member}, …]}`: all that are
+/// well-formed in one commit.
 pub(super) async fn many(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,
     _: NoQuery,
     payload: Payload<{ batch::BYTES_MAX }>,
-) -> Result<Json<Results>, Problem> {
-    let ops = payload.fields(&["ops"])?.required("ops")?.list(batch::OPS_MAX)?;
-    let read: Vec<_> = ops.into_iter().enumerate().map(|(i, op)| operation(op, format!("/ops/{i}"))).collect();
+) -> Result<Response, Problem> {
+    let read = batch::read(&payload, operation)?;
     let wanted: Vec<Wanted> = read.iter().flatten().cloned().collect();
     let mut done = carry_out(&*archive, &wanted).await?.into_iter();
     let results = read.into_iter().enumerate().map(|(i, op)| {
-        let done = op.and_then(|_| {
-            let done = done.next().expect("each operation is answered");
-            done.map_err(|problem| problem.within(&format!("/ops/{i}")))
-        });
-        match done {
-            Ok(()) => Outcome::Done { status: 200 },
-            Err(problem) => Outcome::Refused(problem),
-        }
+        op?;
+        let done = done.next().expect("each operation is answered");
+        done.map(|()| Done { status: 200 }).map_err(|problem| problem.within(&batch::pointer(i)))
     });
-    Ok(Json(Results { results: results.collect() }))
+    Ok(batch::answer(results))
 }
 
 /// A change as it is asked for.

@@ -32,6 +32,29 @@ struct Results<R> {
     results: Vec<Outcome<R>>,
 }
 
+/// Reads `{"ops":[…]}` with `operation`, which gets each operation and the pointer to it.
+pub(super) fn read<T>(
+    payload: &Payload<BYTES_MAX>,
+    mut operation: impl FnMut(&RawValue, String) -> Result<T, Problem>,
+) -> Result<Vec<Result<T, Problem>>, Problem> {
+    let ops = payload.fields(&["ops"])?.required("ops")?.list(OPS_MAX)?;
+    Ok(ops.into_iter().enumerate().map(|(i, op)| operation(op, pointer(i))).collect())
+}
+
+/// Answers with the results of all operations, in order.
+pub(super) fn answer<R: Serialize>(results: impl Iterator<Item = Result<R, Problem>>) -> Response {
+    let outcome = |result| match result {
+        Ok(done) => Outcome::Done(done),
+        Err(problem) => Outcome::Refused(problem),
+    };
+    Json(Results { results: results.map(outcome).collect() }).into_response()
+}
+
+/// The pointer to an operation.
+pub(super) fn pointer(nth: usize) -> String {
+    format!("/ops/{nth}")
+}
+
 /// Reads `{"ops":[…]}` with `read`, which gets each operation and the pointer to it; carries out all in one commit, and
 /// makes the result of each that was done with `answer`. If the future is dropped, the commit may still be made.
 pub(super) async fn carry_out<T, R: Serialize>(
@@ -40,28 +63,18 @@ pub(super) async fn carry_out<T, R: Serialize>(
     mut read: impl FnMut(&RawValue, String) -> Operation<T>,
     answer: impl Fn(T, Written) -> R,
 ) -> Result<Response, Problem> {
-    let ops = payload.fields(&["ops"])?.required("ops")?.list(OPS_MAX)?;
-    let mut writes = Vec::with_capacity(ops.len());
-    let places: Vec<Result<T, Problem>> = ops
-        .into_iter()
-        .enumerate()
-        .map(|(i, op)| {
-            let (context, write) = read(op, format!("/ops/{i}"))?;
-            writes.push(write);
-            Ok(context)
-        })
-        .collect();
+    let mut writes = vec![];
+    let places = self::read(&payload, |op, at| {
+        let (context, write) = read(op, at)?;
+        writes.push(write);
+        Ok(context)
+    })?;
     let written = if writes.is_empty() { vec![] } else { writer.write(writes).await? };
     let mut written = written.into_iter();
     let results = places.into_iter().enumerate().map(|(i, place)| {
-        let context = match place {
-            Ok(context) => context,
-            Err(problem) => return Outcome::Refused(problem),
-        };
-        match written.next().expect("the Archive answers each write") {
-            Ok(written) => Outcome::Done(answer(context, written)),
-            Err(refused) => Outcome::Refused(Problem::from(refused).within(&format!("/ops/{i}"))),
-        }
+        let context = place?;
+        let written = written.next().expect("the Archive answers each write");
+        written.map(|written| answer(context, written)).map_err(|refused| Problem::from(refused).within(&pointer(i)))
     });
-    Ok(Json(Results { results: results.collect() }).into_response())
+    Ok(self::answer(results))
 }

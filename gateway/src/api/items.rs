@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Refused, Write, Written};
-use feedgate_common::around::Viewer;
+use feedgate_common::around::{Viewer, seen_by};
 use feedgate_common::feed::{Cards, FETCH, Limit, Stretch};
 use feedgate_common::{Archive, Item, ItemId, UserId};
 use serde::Serialize;
@@ -23,7 +23,6 @@ use super::query::{ItemRef, NoQuery, Params, Query, Segment};
 use super::writer::Writer;
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, most, most_with_people};
-use feedgate_common::around::seen_by;
 
 /// The most ids in one request.
 const IDS_MAX: usize = 100;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -92,19 +91,6 @@ struct Done {
     user: UserId,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Outcome {
-    Done(Done),
-    Refused(Problem),
-}
-
-/// What became of each operation, in order.
-#[derive(Serialize)]
-pub(super) struct Results {
-    results: Vec<Outcome>,
-}
-
 /// Answers `POST /v1/people/batch` with `{"ops":[{user, name?, avatar?, attrs?}, …]}`: all that are well-formed in one
 /// commit. Of a user who is named twice the last operation counts.
 pub(super) async fn many(
@@ -112,19 +98,14 @@ pub(super) async fn many(
     State(archive): State<Arc<dyn Archive>>,
     _: NoQuery,
     payload: Payload<{ batch::BYTES_MAX }>,
-) -> Result<Json<Results>, Problem> {
-    let ops = payload.fields(&["ops"])?.required("ops")?.list(batch::OPS_MAX)?;
-    let read: Vec<_> = ops.into_iter().enumerate().map(|(i, op)| operation(op, format!("/ops/{i}"))).collect();
+) -> Result<Response, Problem> {
+    let read = batch::read(&payload, operation)?;
     let (names, people): (Vec<UserId>, Vec<Person>) = read.iter().flatten().cloned().unzip();
     if !names.is_empty() {
         let numbers = archive.intern(&names).await?;
         archive.put_people(numbers.into_iter().zip(people).collect(), Known::Replaced).await?;
     }
-    let outcome = |op: Result<(UserId, Person), Problem>| match op {
-        Ok((user, _)) => Outcome::Done(Done { status: 200, user }),
-        Err(problem) => Outcome::Refused(problem),
-    };
-    Ok(Json(Results { results: read.into_iter().map(outcome).collect() }))
+    Ok(batch::answer(read.into_iter().map(|op| op.map(|(user, _)| Done { status: 200, user }))))
 }
 
 fn operation(op: &RawValue, at: String) -> Result<(UserId, Person), Problem> {

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use feedgate_common::ItemId;
+use feedgate_common::around::seen_by;
 use serde::Serialize;
 
 use super::Connection;
@@ -23,7 +24,6 @@ use crate::node::identity::Identity;
 use crate::node::slot::Slot;
 use crate::node::watches::{State, Watch};
 use crate::protocol::{ErrorCode, Format, Refusal, Reply, Standing, Unsubscribed};
-use feedgate_common::around::seen_by;
 
 /// The most items that one connection watches.
 const WATCHES_MAX: usize = 32;

@@ -9,8 +9,8 @@
 //! The order of the reads is the rule: progress before edges, counter never after edges.
 //!
 //! An author with few followers is advanced in all buckets by one round of the same reads. Records of route pull are
-//! passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step of its own, whose recipients
-//! are the followers in its audience; of an author with many followers only these are read.
+//! passed by: where nothing else stands ahead, no recipient is read. A narrowed record is a step of its own, whose
+//! recipients are the followers in its audience; of an author with many followers only these are read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -222,7 +222,7 @@ fn beyond(mut share: Vec<Recipient>, expected: Progress) -> Vec<Recipient> {
     share
 }
 
-/// Those of a share who are in the audience of the record, if it has one.
+/// Keeps the recipients of a share who are in the audience of the record; all of them if it has no audience.
 fn within(mut share: Vec<Recipient>, audience: Option<&Vec<UserNo>>) -> Vec<Recipient> {
     share.retain(|recipient| audience.is_none_or(|readers| readers.binary_search(&recipient.reader).is_ok()));
     share

@@ -29,17 +29,17 @@ pub(super) fn pulled(expected: Progress, ahead: &[Record]) -> usize {
     }
 }
 
-/// How many records at the start of `ahead` one step may bring: they go to one feed and to the same readers. The first one
-/// is not pulled. Those of route pull reach no inbox, so they may stand between any others. A narrowed one has readers of
-/// its own, so it is alone.
+/// How many records at the start of `ahead` one step may bring: they go to one feed and to the same readers. The first
+/// one is not pulled. Those of route pull reach no inbox, so they may stand between any others. A narrowed one has
+/// readers of its own, so none that is pushed goes along.
 fn alike(ahead: &[Record]) -> usize {
     let first = ahead[0];
     let goes_along = |record: &&Record| match record.route {
         Route::Pull => true,
-        Route::Push => record.feed == first.feed,
-        Route::Narrow => false,
+        Route::Push => first.route == Route::Push && record.feed == first.feed,
+        Route::Narrow => record.seq == first.seq,
     };
-    if first.route == Route::Narrow { 1 } else { ahead.iter().take_while(goes_along).count() }
+    ahead.iter().take_while(goes_along).count()
 }
 
 /// The item of the next record, if it is narrowed: then only readers in the audience of that item are recipients.

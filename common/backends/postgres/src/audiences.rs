@@ -1,5 +1,5 @@
-//! Lists of users, and the audiences of items. A change of a list locks the row of its owner, so that the list never has
-//! too many members. After an error the connection is closed, which ends the transaction.
+//! Lists of users, and the audiences of items. A change of a list locks the row of its owner, so that the list never
+//! has too many members. After an error the connection is closed, which ends the transaction.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use axum::extract::State;
 use axum::response::Response;
 use compact_str::CompactString;
-use feedgate_common::around::Viewer;
+use feedgate_common::around::{Viewer, seen_by};
 use feedgate_common::feed::{Cards, Feeds, FoundItems, Limit, Seeing, find_items};
 use feedgate_common::named::KIND_MAX;
 use feedgate_common::people::Card;
@@ -36,7 +36,6 @@ use super::query::{Params, Query};
 use crate::around::{self, AROUND_MAX, Shown, authors_of};
 use crate::limits::budget::{ANSWER_BYTES, CARD_MAX, most_with_people};
 use crate::protocol::page_json::{LIMIT_DEFAULT, LIMIT_MAX};
-use feedgate_common::around::seen_by;
 
 /// How often one page of users asks the index. Each time that reads a bounded number of rows.
 const LOOKS_MAX: usize = 16;

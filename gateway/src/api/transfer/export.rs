@@ -74,10 +74,10 @@ pub(super) enum Cursor {
     Comments(Option<ItemId>),
     /// The comments on this item behind this place.
     Behind(ItemId, CommentPlace),
-    /// The members of lines of notifications behind this one.
-    Members(Option<(ItemId, u64)>),
     /// The members of lists after this one.
     Lists(Option<(UserNo, ListName, UserNo)>),
+    /// The members of lines of notifications behind this one.
+    Members(Option<(ItemId, u64)>),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -111,7 +111,6 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> std::result::Result<Self, ()> {
         let parts: Vec<&str> = text.split(':').collect();
-        let list = text.splitn(4, ':').nth(3);
         let number = |part: &str| part.parse::<u32>().map(UserNo).map_err(drop);
         match parts[..] {
             ["1", author, seq] => Ok(Self::Outbox(number(author)?, seq.parse().map_err(drop)?)),
@@ -128,7 +127,7 @@ impl FromStr for Cursor {
             ["7", id, place] => Ok(Self::Behind(id.parse().map_err(drop)?, comments::cursor::parse(place).ok_or(())?)),
             ["8"] => Ok(Self::Lists(None)),
             ["8", owner, member, ..] => {
-                let list = list.and_then(|list| list.parse().ok()).ok_or(())?;
+                let list = text.splitn(4, ':').nth(3).ok_or(())?.parse().map_err(drop)?;
                 Ok(Self::Lists(Some((number(owner)?, list, number(member)?))))
             }
             ["9"] => Ok(Self::Members(None)),
@@ -391,7 +390,8 @@ async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, l
     Ok(page.next.map_or(Cursor::Comments(Some(item)), |place| Cursor::Behind(item, place)))
 }
 
-/// Writes a line for the next members of lines of notifications. If the item of a line was deleted, nothing tells of it.
+/// Writes a line for the next members of lines of notifications. If the item of a line was deleted, nothing tells of
+/// it.
 async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mut Lines) -> Result<Option<Cursor>> {
     let found = archive.line_members(after, PIECE).await?;
     let items: Vec<ItemId> = found.iter().map(|(_, line, _)| line.item).collect();
@@ -455,14 +455,16 @@ mod tests {
             Cursor::Comments(None),
             Cursor::Comments(Some(ItemId(7))),
             Cursor::Behind(ItemId(7), CommentPlace { at: 5, id: ItemId(8) }),
+            Cursor::Lists(None),
+            Cursor::Lists(Some((UserNo(7), "close:friends".parse().unwrap(), UserNo(8)))),
             Cursor::Members(None),
             Cursor::Members(Some((ItemId(7), 8))),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
         for bad in [
-            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:x", "9", "1:-1:0",
-            "1:1:1:1",
+            "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:2", "8:x:2:a",
+            "9:1", "9:1:x", "10", "1:-1:0", "1:1:1:1",
         ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }

@@ -401,6 +401,6 @@ mod tests {
         let parts: &'static [&'static str] = Box::leak(vec!["1\n", long, long, "\n2\n"].into_boxed_slice());
         let lines = numbered(parts).await;
         assert_eq!((lines.len(), lines[1].0, lines[2].clone()), (3, 2, (3, Ok("2".to_owned()))));
-        assert!(lines[1].1.as_ref().unwrap_err().contains("at most 262144 bytes"));
+        assert!(lines[1].1.as_ref().unwrap_err().contains("at most 524288 bytes"));
     }
 }

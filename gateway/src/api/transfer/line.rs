@@ -210,8 +210,8 @@ fn item(fields: &Fields<'_>) -> Result<Import, Problem> {
     Ok(Import::Item { publish, version: version(fields)?, deleted })
 }
 
-/// Reads a list of users that may be empty: readers with a block between them and the author are left out, and an audience
-/// may have no follower.
+/// Reads a list of users that may be empty: readers with a block between them and the author are left out, and an
+/// audience may have no follower.
 fn some_names(field: &Field<'_>, max: usize) -> Result<Vec<UserId>, Problem> {
     if field.raw().get() == "[]" { Ok(vec![]) } else { field.names(max) }
 }

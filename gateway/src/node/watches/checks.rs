@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use feedgate_common::around::{seen_by, who_sees};
 use feedgate_common::error::Result;
 use feedgate_common::{Archive, ItemId, UserNo};
 use tokio::time::{Instant, sleep};
@@ -16,7 +17,6 @@ use super::{ITEMS_MAX, Watches};
 use crate::node::bounded::bounded;
 use crate::node::paced::until_due;
 use crate::settings::LiveSettings;
-use feedgate_common::around::{seen_by, who_sees};
 
 /// How many watchers of an item are asked about in one call.
 const BATCH: usize = 500;

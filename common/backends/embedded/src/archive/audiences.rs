@@ -1,7 +1,7 @@
 //! Lists of users, and the audiences of items.
 //!
-//! Invariants: `Listing` has a row for each row of `Listed`. `ListHeads` has a row for each list with a member, and for no
-//! other.
+//! Invariants: `Listing` has a row for each row of `Listed`. `ListHeads` has a row for each list with a member, and for
+//! no other.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 

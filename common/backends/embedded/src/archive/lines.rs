@@ -1,8 +1,7 @@
 //! The rows of lines of notifications: what decisions load of them, and what becomes of them.
 //!
 //! Invariants: each member has a row by its place and one by its key; a line has as many members as it counts, unless
-//! its
-//! item was deleted otherwise.
+//! its item was deleted otherwise.
 
 use std::ops::Bound::{Excluded, Unbounded};
 

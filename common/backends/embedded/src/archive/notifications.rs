@@ -1,8 +1,7 @@
 //! Changes around items that tell users of them. The change and what tells of it are one operation of the only writer.
 //!
 //! Reactions that wait for the writer at the same time are one operation, so that a line of notifications to which a
-//! hundred
-//! of them belong changes once:
+//! hundred of them belong changes once:
 //!
 //! ```text
 //!   call ─▶ waiting calls ─▶ an operation that is due carries out all that wait ─▶ durable ─▶ each call is answered
@@ -72,9 +71,12 @@ impl Notifications for EmbeddedArchive {
         self.waiting.0.lock().push(Call { asked: asked.to_vec(), on, names, answer });
         let (known, waiting) = (self.reactions.clone(), self.waiting.clone());
         let op = move |tx: &mut Tx<'_>, shared: Shared<'_>| {
-            known.any.set();
-            known.sweep(tx, false)?;
-            react(tx, shared, waiting.take())
+            let calls = waiting.take();
+            if calls.iter().any(|call| call.on) {
+                known.any.set();
+                known.sweep(tx, false)?;
+            }
+            react(tx, shared, calls)
         };
         let then = |done: &Done<Carried>| done.answers.iter().for_each(Carried::answer);
         let queued = self.telling(op, then).await;

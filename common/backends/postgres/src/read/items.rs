@@ -31,8 +31,8 @@ macro_rules! living {
 const LIVING: &str = living!("", "");
 
 /// Items with the shields on the edge from a user to their author, whether that edge is on, and whether the readers of
-/// those that are not for all followers have the user. An author whom everyone follows narrows no item, so an edge that is
-/// not stored is off.
+/// those that are not for all followers have the user. An author whom everyone follows narrows no item, so an edge that
+/// is not stored is off.
 const ORIGINALS: &str = living!(
     ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), CASE i.route
         WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1)

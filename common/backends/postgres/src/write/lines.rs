@@ -1,6 +1,5 @@
 //! The rows of lines of notifications: what decisions load of them, and what becomes of them. They change under the
-//! lock
-//! of their reader's row in `readers`.
+//! lock of their reader's row in `readers`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

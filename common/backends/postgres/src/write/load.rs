@@ -244,8 +244,7 @@ async fn load_edges(
 }
 
 /// Loads what was seen by those to whom the living items with these keys, and those of lines, are addressed, of the
-/// feeds of
-/// these items.
+/// feeds of these items.
 async fn load_sights(
     connection: &mut PgConnection,
     batch: &mut Batch<'_>,

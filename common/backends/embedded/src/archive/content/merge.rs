@@ -73,8 +73,8 @@ pub(super) struct Newest {
 }
 
 impl Newest {
-    /// Adds the living adds of one author's span to the merge; of narrowed items those that are for the reader, if one is
-    /// named.
+    /// Adds the living adds of one author's span to the merge; of narrowed items those that are for the reader, if one
+    /// is named.
     pub(super) fn open(
         &mut self,
         view: &View,
