@@ -77,6 +77,8 @@ struct Town {
     node: Arc<Node>,
     oracle: Oracle,
     rng: SmallRng,
+    /// Draws moves, so that all else happens as it would without them.
+    moves: SmallRng,
     scale: Scale,
     items: u64,
 }
@@ -92,7 +94,15 @@ impl Town {
         let feeds = Arc::new(Feeds::new(stores.archive.clone(), stores.inboxes.clone(), BACKFILL));
         let rules = Arc::new(Rules::new(feeds));
         let node = Arc::new(Node { rules, world, numbers });
-        Self { stores, node, oracle: Oracle::new(BACKFILL), rng: SmallRng::seed_from_u64(seed), scale, items: 0 }
+        Self {
+            stores,
+            node,
+            oracle: Oracle::new(BACKFILL),
+            rng: SmallRng::seed_from_u64(seed),
+            moves: SmallRng::seed_from_u64(!seed),
+            scale,
+            items: 0,
+        }
     }
 
     /// Accepts all of it, in order; what became of each.
@@ -157,15 +167,15 @@ impl Town {
             match self.rng.random_range(0..10) {
                 0 => ops.push(Op::Delete(self.rng.random_range(1..=self.items))),
                 1 => ops.push(Op::Edit(self.rng.random_range(1..=self.items))),
-                2 => {
-                    let (item, rank) = (self.rng.random_range(1..=self.items), self.rng.random_range(0..100));
-                    ops.push(Op::Move(item, NOW + rank));
-                }
                 _ => {}
             }
         }
         for at in (1..ops.len()).rev() {
             ops.swap(at, self.rng.random_range(0..=at));
+        }
+        for _ in 0..self.scale.posts() / ROUNDS / 10 {
+            let (item, rank) = (self.moves.random_range(1..=self.items), self.moves.random_range(0..100));
+            ops.insert(self.moves.random_range(0..=ops.len()), Op::Move(item, NOW + rank));
         }
         ops
     }

@@ -1,6 +1,6 @@
 //! Reads edges, what is known of an author, and which items are addressed to a reader.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use feedgate_common::archive::{Author, Edge};
 use feedgate_common::{FeedId, ItemId, OutboxSeq, UserNo};
@@ -65,7 +65,7 @@ FROM authors a WHERE author = $1";
 /// The items that are addressed to a reader or whose audience has the reader, and whose author is in no block with the
 /// reader. 12 is the bits of a block by either side.
 const ADDRESSED: &str = "
-SELECT DISTINCT d.item FROM (
+SELECT d.item FROM (
     SELECT item, author FROM direct WHERE item = ANY($2) AND reader = $1 AND op = 1
     UNION ALL
     SELECT i.id, i.author FROM audiences a JOIN items i ON i.id = a.item
@@ -180,5 +180,7 @@ pub(crate) async fn addressed(
     let items: Vec<i64> = items.iter().copied().map(rows::item).collect();
     let query = sqlx::query_scalar(ADDRESSED).bind(rows::user(reader)).bind(items);
     let read: Vec<i64> = query.fetch_all(connection).await?;
-    Ok(read.into_iter().map(rows::item_of).collect())
+    // An item that has moved was addressed to the reader with each rank that it had.
+    let items: BTreeSet<ItemId> = read.into_iter().map(rows::item_of).collect();
+    Ok(items.into_iter().collect())
 }
