@@ -20,6 +20,7 @@
 //!   Comments    what users say to items, and how much                HTTP API, export
 //!   Notifications whom a reaction or a comment concerns, and is told  HTTP API
 //!   Audiences   lists of users, and who is in the audience of an item  HTTP API, push, export
+//!   Rankings    what recommenders put into feeds of readers      HTTP API, timeline worker, export
 //!   Search      which items and users hold which words        HTTP API, timeline worker
 //!   Erasures    the erasure of users, what is known of one      HTTP API, timeline worker
 //!   Transfer    all that is stored; Names, Items, Graph, Outboxes  export
@@ -56,6 +57,7 @@ mod notifications;
 mod outboxes;
 mod people;
 mod push;
+mod rankings;
 mod reactions;
 mod revocations;
 mod search;
@@ -81,6 +83,7 @@ pub use push::{
     DeadNotice, Note, Notice, Outcome, PLATFORM_MAX, PUSH_DEVICES_MAX, PUSH_TOKEN_MAX_BYTES, PushDevice, PushDevices,
     PushNotices, Settled, UNREAD_MAX,
 };
+pub use rankings::Rankings;
 pub use reactions::Reactions;
 pub use revocations::{Revocation, Revocations};
 pub use search::Search;
@@ -118,6 +121,7 @@ archive!(
     Comments,
     Notifications,
     Audiences,
+    Rankings,
     Erasures,
     Search,
     Transfer,

@@ -7,6 +7,7 @@
 //!   graph                            who follows whom, and who does not want to be seen by whom
 //!   audience                         lists of users, and to whom an item is narrowed by them
 //!   seen                             what a reader has seen of a feed, and what is unread
+//!   ranking                          what a new ranking changes in the feed of a reader
 //!   notify                           whom a deed concerns, and what tells of it
 //!   notices                          what becomes of a push notification that is still to be told
 //!   search/                          the words of texts, and which items and users hold those of a query
@@ -70,6 +71,7 @@ pub mod packing;
 pub mod people;
 pub mod position;
 pub mod progress;
+pub mod ranking;
 pub mod rules;
 pub mod search;
 pub mod seen;

@@ -31,6 +31,8 @@ pub struct NamedFeed {
     pub name: CompactString,
     /// The kinds of items that go there, and only there.
     pub kinds: Vec<CompactString>,
+    /// Whether it holds the ranking that a recommender gives to each reader. Then no kind goes there.
+    pub ranked: bool,
     /// How many of the newest items are shown, 1 to [`CAP_MAX`].
     pub cap: usize,
     /// How many ms after their publication items are shown; `None` means for ever.
@@ -46,21 +48,27 @@ impl NamedFeeds {
     ///
     /// # Errors
     /// A sentence with what is wrong and what would be right: a name or a kind that occurs twice, a name that is
-    /// reserved or not valid, a feed without kinds, a cap out of bounds, or too many feeds.
+    /// reserved or not valid, a feed without kinds that is not ranked, a ranked one with kinds, a cap out of bounds, or
+    /// too many feeds.
     pub fn new(feeds: Vec<NamedFeed>) -> Result<Self, String> {
         if feeds.len() > NAMED_MAX {
             return Err(format!("there may be at most {NAMED_MAX} named feeds, there are {}", feeds.len()));
         }
         let mut claimed: Vec<(&CompactString, &CompactString)> = vec![];
-        for (at, NamedFeed { name, kinds, cap, .. }) in feeds.iter().enumerate() {
+        for (at, NamedFeed { name, kinds, cap, ranked, .. }) in feeds.iter().enumerate() {
             if !is_name(name) {
                 return Err(format!("a feed's name must be 1 to 64 of A-Za-z0-9_-, it is {name:?}"));
             }
             if name == FeedId::MAIN_NAME || feeds[..at].iter().any(|other| other.name == name) {
                 return Err(format!("there is another feed named {name:?}; choose another name"));
             }
-            if kinds.is_empty() {
-                return Err(format!("feeds.{name}.kinds must name at least one kind of item"));
+            if kinds.is_empty() && !ranked {
+                return Err(format!(
+                    "feeds.{name}.kinds must name at least one kind of item, or feeds.{name}.ranked must be true"
+                ));
+            }
+            if !kinds.is_empty() && *ranked {
+                return Err(format!("feeds.{name}.ranked: a ranked feed holds rankings alone; leave its kinds out"));
             }
             if !(1..=CAP_MAX).contains(cap) {
                 return Err(format!("feeds.{name}.cap must be 1 to {CAP_MAX}, it is {cap}"));
@@ -89,6 +97,17 @@ impl NamedFeeds {
     /// One of the kinds of items that go to this feed; `None` if the feed claims no kind.
     pub fn a_kind(&self, id: FeedId) -> Option<&str> {
         self.get(id)?.kinds.first().map(CompactString::as_str)
+    }
+
+    /// Whether a feed holds a ranking, and nothing else.
+    pub fn is_ranked(&self, id: FeedId) -> bool {
+        self.get(id).is_some_and(|feed| feed.ranked)
+    }
+
+    /// The names of all ranked feeds, quoted, for an error.
+    pub fn names_of_ranked(&self) -> String {
+        let ranked = self.0.iter().filter(|feed| feed.ranked);
+        ranked.map(|feed| format!("{:?}", feed.name)).collect::<Vec<_>>().join(", ")
     }
 
     /// The feed with this name, if there is one.
@@ -143,7 +162,7 @@ mod tests {
 
     fn feed(id: u16, name: &str, kinds: &[&str]) -> NamedFeed {
         let kinds = kinds.iter().map(|&kind| kind.into()).collect();
-        NamedFeed { id: FeedId(id), name: name.into(), kinds, cap: 100, ttl: Some(1000) }
+        NamedFeed { id: FeedId(id), name: name.into(), kinds, ranked: false, cap: 100, ttl: Some(1000) }
     }
 
     #[test]
@@ -167,13 +186,27 @@ mod tests {
     }
 
     #[test]
+    fn s11_a_ranked_feed_claims_no_kind() {
+        let ranked = NamedFeed { ranked: true, ..feed(2, "for-you", &[]) };
+        let feeds = NamedFeeds::new(vec![feed(1, "likes", &["like"]), ranked]).unwrap();
+        assert_eq!([FeedId::MAIN, FeedId(1), FeedId(2)].map(|id| feeds.is_ranked(id)), [false, false, true]);
+        assert_eq!((feeds.names_of_ranked().as_str(), feeds.a_kind(FeedId(2))), ("\"for-you\"", None));
+        assert_eq!(feeds.of_kind(Some("for-you")), FeedId::MAIN);
+    }
+
+    #[test]
     fn what_is_wrong_with_a_feed_is_named_with_what_would_be_right() {
+        let ranked = |kinds| NamedFeed { ranked: true, ..feed(1, "a", kinds) };
         let of_cap = |cap| NamedFeed { cap, ..feed(1, "a", &["x"]) };
         let cases = [
             (vec![feed(1, "feed", &["x"])], "another feed named \"feed\""),
             (vec![feed(1, "a", &["x"]), feed(2, "a", &["y"])], "another feed named \"a\""),
             (vec![feed(1, "a b", &["x"])], "1 to 64 of A-Za-z0-9_-, it is \"a b\""),
-            (vec![feed(1, "a", &[])], "feeds.a.kinds must name at least one"),
+            (
+                vec![feed(1, "a", &[])],
+                "feeds.a.kinds must name at least one kind of item, or feeds.a.ranked must be true",
+            ),
+            (vec![ranked(&["x"])], "feeds.a.ranked: a ranked feed holds rankings alone; leave its kinds out"),
             (
                 vec![feed(1, "a", &["x", ""])],
                 "feeds.a.kinds: a kind has 1 to 64 characters, none of them a control character, not \"\"",

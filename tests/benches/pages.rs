@@ -15,7 +15,7 @@ use feedgate_common::around::{Around, Reaction};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{Changes, DEFAULT_BACKFILL, Feeds, Page, Pages};
 use feedgate_common::inboxes::{KEEP, Read};
-use feedgate_common::{DisplayKey, FeedId, InboxKey, Op, Position, UserId};
+use feedgate_common::{DisplayKey, InboxKey, Op, Position, UserId};
 use feedgate_tests::process::{commit, load_average};
 use feedgate_tests::town::{Town, item, now};
 
@@ -67,8 +67,7 @@ async fn from_the_log(town: &Town) -> anyhow::Result<()> {
         let Read::Entries { entries, .. } = catch_ups.take(town.changes.read(*key, start, KEEP)).await? else {
             anyhow::bail!("the log begins with its first change");
         };
-        let changes =
-            hydrated.take(town.changes.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry))).await?;
+        let changes = hydrated.take(town.changes.hydrate(*key, entries.iter().map(|numbered| &numbered.entry))).await?;
         ensure!(changes.len() == KEEP, "{} changes", changes.len());
     }
     catch_ups.print("catch-up of 1000 changes in one call", "p99 20 ms");

@@ -18,9 +18,9 @@ use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     Announcements, Archive, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Epochs,
     Erasures, Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice,
-    Notifications, Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions,
-    Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes,
-    Written,
+    Notifications, Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Rankings,
+    Reactions, Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write,
+    Writes, Written,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -37,6 +37,7 @@ use feedgate_common::inboxes::{
 use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
+use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Inboxes, Item, ItemId, Millis, OutboxSeq,
@@ -224,6 +225,27 @@ impl Audiences for Gated<dyn Archive> {
     async fn audience(&self, item: ItemId) -> Result<Vec<UserNo>> {
         self.gate.wait().await;
         self.store.audience(item).await
+    }
+}
+
+#[async_trait]
+impl Rankings for Gated<dyn Archive> {
+    async fn rank(
+        &self,
+        key: InboxKey,
+        ranking: &[DisplayKey],
+        now: Millis,
+    ) -> Result<std::result::Result<Ranked, NoSuchItem>> {
+        self.gate.wait().await;
+        self.store.rank(key, ranking, now).await
+    }
+    async fn ranking(&self, key: InboxKey) -> Result<Vec<DisplayKey>> {
+        self.gate.wait().await;
+        self.store.ranking(key).await
+    }
+    async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
+        self.gate.wait().await;
+        self.store.renew_rankings(now, limit).await
     }
 }
 

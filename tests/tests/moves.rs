@@ -8,7 +8,7 @@ use feedgate_common::archive::{Publish, Write};
 use feedgate_common::change::Class;
 use feedgate_common::feed::{Change, Feeds};
 use feedgate_common::inboxes::Read;
-use feedgate_common::{Body, FeedId, InboxKey, ItemId, Op, Position, UserId};
+use feedgate_common::{Body, InboxKey, ItemId, Op, Position, UserId};
 use feedgate_embedded::Embedded;
 use feedgate_tests::oracle::work_off_all;
 use feedgate_tests::park::block_on;
@@ -88,7 +88,7 @@ impl World {
         let read = block_on(self.rules.changes.read(self.key, after, 100)).unwrap();
         let Read::Entries { entries, .. } = read else { panic!("{read:?}") };
         let entries: Vec<_> = entries.iter().map(|numbered| numbered.entry).collect();
-        let changes = block_on(self.rules.changes.hydrate(FeedId::MAIN, entries.iter())).unwrap();
+        let changes = block_on(self.rules.changes.hydrate(self.key, entries.iter())).unwrap();
         let told = |change| match change {
             Change::Add { item } => (Op::Add, item.id.0, item.rank),
             Change::Update { item } => (Op::Update, item.id.0, item.rank),

@@ -46,7 +46,8 @@ fn post(id: u64) -> Write {
 impl World {
     async fn with(cap: usize, ttl: Option<Millis>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let feed = NamedFeed { id: FeedId(1), name: "likes".into(), kinds: vec!["like".into()], cap, ttl };
+        let feed =
+            NamedFeed { id: FeedId(1), name: "likes".into(), kinds: vec!["like".into()], ranked: false, cap, ttl };
         let named = NamedFeeds::new(vec![feed]).unwrap();
         let town = Town::open_with(dir.path(), 2, DEFAULT_BACKFILL, named).unwrap();
         assert_eq!(town.stores.archive.intern_feeds(&["likes".into()]).await.unwrap(), [FeedId(1)]);
@@ -125,7 +126,7 @@ async fn i8_what_is_too_old_for_its_feed_is_skipped_without_a_short_page_and_tol
 
     let log = world.town.changes.log(world.likes).await.unwrap();
     let changes =
-        world.town.changes.hydrate(FeedId(1), log.entries.iter().map(|numbered| &numbered.entry)).await.unwrap();
+        world.town.changes.hydrate(world.likes, log.entries.iter().map(|numbered| &numbered.entry)).await.unwrap();
     let gone = changes.iter().filter_map(|change| match change {
         Change::Delete { item_id } => Some(item_id.0),
         _ => None,

@@ -9,6 +9,7 @@
 //!   clean ──▶ inboxes that nobody has read for long
 //!   erase ──▶ users who are to be erased, step by step
 //!   index ──▶ what is to be found by search
+//!   renew ──▶ rankings whose items were edited or deleted
 //!   push  ──▶ notices for readers who are away, to a webhook
 //! ```
 //!
@@ -43,6 +44,7 @@ mod metrics;
 mod pulse;
 pub mod push;
 mod relay;
+mod renew;
 mod retry;
 mod rounds;
 mod said;

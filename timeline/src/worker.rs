@@ -31,6 +31,7 @@ use crate::execute::Executor;
 use crate::fanout::FanOut;
 use crate::index::Indexing;
 use crate::metrics::Metrics;
+use crate::renew::Renewing;
 use crate::retry::Backoff;
 use crate::said::Said;
 use crate::sweep::Sweep;
@@ -55,6 +56,7 @@ pub struct Worker {
     cleaner: Cleaner,
     erasing: Erasing,
     indexing: Indexing<dyn Archive>,
+    renewing: Renewing,
     in_flight: usize,
     drain: Duration,
     pub(crate) pulse: Arc<Pulse>,
@@ -68,6 +70,7 @@ impl Worker {
         let (pulse, metrics) = (Arc::new(Pulse::default()), Metrics::default());
         let eraser = Eraser::new(archive.clone(), inboxes.clone());
         let indexing = Indexing { archive: archive.clone(), fields: fan_out.search().cloned() };
+        let renewing = Renewing { archive: archive.clone(), jobs: jobs.clone() };
         let dispatcher = Dispatcher {
             archive: archive.clone(),
             executor: Executor::new(fan_out, doorbell, pulse.clone(), metrics.clone()),
@@ -86,6 +89,7 @@ impl Worker {
             cleaner: Cleaner { inboxes, every: settings.clean_every },
             erasing: Erasing { eraser, jobs: jobs.clone() },
             indexing,
+            renewing,
             jobs,
             in_flight: settings.in_flight.max(1),
             backoff: Backoff { first: settings.retry_first, max: settings.retry_max },
@@ -113,7 +117,8 @@ impl Worker {
     pub async fn run(&self, shutdown: CancellationToken) {
         let (sweeping, cleaning) = (self.sweep.run(&shutdown), self.cleaner.run(&shutdown));
         let (erasing, indexing) = (self.erasing.run(&shutdown), self.indexing.run(&shutdown));
-        tokio::join!(sweeping, cleaning, erasing, indexing, self.work(&shutdown));
+        let renewing = self.renewing.run(&shutdown);
+        tokio::join!(sweeping, cleaning, erasing, indexing, renewing, self.work(&shutdown));
     }
 
     async fn work(&self, shutdown: &CancellationToken) {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Changes, Feeds};
+use crate::around::Viewer;
 use crate::error::Result;
-use crate::{Entry, FeedId, Item, ItemId, Op, UserId, UserNo};
+use crate::{Entry, FeedId, InboxKey, Item, ItemId, Op, UserId, UserNo};
 
 /// A change as clients see it, in publications and in `…/changes`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,20 +37,19 @@ pub enum Change {
 }
 
 impl Changes {
-    /// The changes that `entries` of such a feed stand for, one each, in order. An `add` or `update` whose item is gone
-    /// by now, or too old for the feed, is a `delete`.
+    /// The changes that `entries` of such an inbox stand for, one each, in order. An `add` or `update` whose item is gone
+    /// by now, or which the feed does not show, is a `delete`.
     pub async fn hydrate<'a>(
         &self,
-        feed: FeedId,
+        key: InboxKey,
         entries: impl Iterator<Item = &'a Entry> + Clone,
     ) -> Result<Vec<Change>> {
         let mut ids: Vec<ItemId> =
             entries.clone().filter(|e| matches!(e.op, Op::Add | Op::Update)).map(|e| e.key.item).collect();
         ids.sort_unstable();
         ids.dedup();
-        let found = if ids.is_empty() { vec![] } else { self.feeds.archive.items(&ids).await? };
-        let shown = found.into_iter().flatten().filter(self.feeds.shown_in(feed));
-        let items: HashMap<ItemId, Arc<Item>> = shown.map(|item| (item.id, item)).collect();
+        let found = if ids.is_empty() { vec![] } else { self.feeds.shown(key, &ids).await? };
+        let items: HashMap<ItemId, Arc<Item>> = found.into_iter().flatten().map(|item| (item.id, item)).collect();
 
         let forgotten: Vec<UserNo> = entries.clone().filter(|e| e.op == Op::Forget).map(|e| e.author).collect();
         let names = if forgotten.is_empty() { vec![] } else { self.feeds.archive.user_ids(&forgotten).await? };
@@ -73,17 +73,32 @@ impl Changes {
 }
 
 impl Feeds {
-    /// The first of these items that this feed shows now; `None` if it shows none of them.
-    pub async fn first_shown(&self, feed: FeedId, items: &[ItemId]) -> Result<Option<Arc<Item>>> {
+    /// The items of these ids as the feed shows them to its reader now, in the order asked; `None` for one that it does
+    /// not show. It shows none that is too old for it. A ranked feed shows what its reader may see as the original of a
+    /// repost, and says of each item that it is addressed to the reader: no unfollow takes it away.
+    pub(super) async fn shown(&self, key: InboxKey, ids: &[ItemId]) -> Result<Vec<Option<Arc<Item>>>> {
+        let (is_shown, ranked) = (self.shown_in(key.feed), self.named.is_ranked(key.feed));
+        let found = match ranked {
+            true => self.archive.originals(ids, Viewer::User(Some(key.reader))).await?,
+            false => self.archive.items(ids).await?,
+        };
+        let shown = |item: Option<Arc<Item>>| {
+            let item = item.filter(&is_shown)?;
+            Some(if ranked { Arc::new(Item { direct: true, ..(*item).clone() }) } else { item })
+        };
+        Ok(found.into_iter().map(shown).collect())
+    }
+
+    /// The first of these items that this feed shows to its reader now; `None` if it shows none of them.
+    pub async fn first_shown(&self, key: InboxKey, items: &[ItemId]) -> Result<Option<Arc<Item>>> {
         if items.is_empty() {
             return Ok(None);
         }
-        let found = self.archive.items(items).await?;
-        Ok(found.into_iter().flatten().find(self.shown_in(feed)))
+        Ok(self.shown(key, items).await?.into_iter().flatten().next())
     }
 
     /// Whether this feed shows an item now: not if it is too old for it.
-    pub(super) fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
+    fn shown_in(&self, feed: FeedId) -> impl Fn(&Arc<Item>) -> bool + use<> {
         let expired = self.retention.now().and_then(|now| self.named.expired_before(feed, now));
         move |item| expired.is_none_or(|then| item.published_at >= then)
     }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use super::{Cards, Changes, Limit, Stretch, people_of};
 use crate::error::Result;
 use crate::inboxes::Numbered;
-use crate::{DisplayKey, FeedId, InboxKey, Item, ItemId, Op, Position, UserNo};
+use crate::{DisplayKey, InboxKey, Item, ItemId, Op, Position, UserNo};
 use cap::End;
 use descent::{Descent, Leg, above_floor};
 use futures_util::future::try_join;
@@ -74,7 +74,7 @@ impl Pages {
         let mut descent = Descent::new(&log, shown, before, end, READ_MAX);
         while !stretch.is_cut() {
             match descent.next(stretch.wants(), || self.windows.get(key, now?)) {
-                Leg::Keys(keys) => stretch.extend(self.shown(key.feed, &keys).await?),
+                Leg::Keys(keys) => stretch.extend(self.shown(key, &keys).await?),
                 Leg::Read(below) => descent.told(&feeds.archive.feed_below(key, below, feeds.backfill).await?),
                 Leg::End => break,
             }
@@ -105,12 +105,11 @@ impl Pages {
         }
     }
 
-    /// The items behind `keys` that still live and are not too old, each at the place that its key says.
-    async fn shown(&self, feed: FeedId, keys: &[DisplayKey]) -> Result<impl Iterator<Item = Arc<Item>>> {
-        let feeds = &self.changes.feeds;
-        let ids: Vec<ItemId> = keys.iter().map(|key| key.item).collect();
-        let found = feeds.archive.items(&ids).await?.into_iter().zip(keys);
-        Ok(found.filter_map(|(item, key)| Some(item?.at(*key))).filter(feeds.shown_in(feed)))
+    /// The items behind `places` that the feed shows, each at the place that is given.
+    async fn shown(&self, key: InboxKey, places: &[DisplayKey]) -> Result<impl Iterator<Item = Arc<Item>>> {
+        let ids: Vec<ItemId> = places.iter().map(|place| place.item).collect();
+        let found = self.changes.feeds.shown(key, &ids).await?.into_iter().zip(places);
+        Ok(found.filter_map(|(item, place)| Some(item?.at(*place))))
     }
 }
 

@@ -110,6 +110,8 @@ pub(crate) struct Settings {
 pub(crate) struct Feed {
     /// Items of these kinds go to this feed, and to no other one.
     pub(crate) kinds: Vec<CompactString>,
+    /// It holds the rankings that a recommender gives, and no kinds go to it.
+    pub(crate) ranked: bool,
     /// How many of the newest items are shown.
     pub(crate) cap: usize,
     /// Items that were published more hours ago than this are not shown; 0 shows all.
@@ -118,7 +120,7 @@ pub(crate) struct Feed {
 
 impl Default for Feed {
     fn default() -> Self {
-        Self { kinds: vec![], cap: CAP_MAX, ttl_hours: 0 }
+        Self { kinds: vec![], ranked: false, cap: CAP_MAX, ttl_hours: 0 }
     }
 }
 
@@ -126,7 +128,7 @@ impl Feed {
     /// The feed with this name and this number.
     fn named(&self, name: &CompactString, id: FeedId) -> NamedFeed {
         let ttl = (self.ttl_hours > 0).then(|| i64::from(self.ttl_hours) * HOUR_MS);
-        NamedFeed { id, name: name.clone(), kinds: self.kinds.clone(), cap: self.cap, ttl }
+        NamedFeed { id, name: name.clone(), kinds: self.kinds.clone(), ranked: self.ranked, cap: self.cap, ttl }
     }
 }
 
@@ -268,12 +270,15 @@ mod tests {
 
     #[test]
     fn a_named_feed_is_what_its_section_says_under_the_number_of_its_name() {
-        let feed = |kind: &str, ttl_hours| Feed { kinds: vec![kind.into()], cap: 5, ttl_hours };
-        let feeds = BTreeMap::from([("stories".into(), feed("story", 24)), ("likes".into(), feed("like", 0))]);
+        let feed = |kind: &str, ttl_hours| Feed { kinds: vec![kind.into()], ranked: false, cap: 5, ttl_hours };
+        let picks = Feed { ranked: true, ..Feed::default() };
+        let all = [("stories", feed("story", 24)), ("picks", picks), ("likes", feed("like", 0))];
+        let feeds = all.map(|(name, feed)| (name.into(), feed)).into();
         let settings = Settings { feeds, ..Settings::default() };
-        let named = settings.named_feeds(&[FeedId(7), FeedId(3)]).unwrap();
+        let named = settings.named_feeds(&[FeedId(7), FeedId(9), FeedId(3)]).unwrap();
         assert_eq!([named.by_name("likes"), named.by_name("stories")], [Some(FeedId(7)), Some(FeedId(3))]);
         assert_eq!((named.of_kind(Some("story")), named.cap(FeedId(3))), (FeedId(3), Some(5)));
+        assert_eq!([7, 9, 3].map(|id| named.is_ranked(FeedId(id))), [false, true, false]);
         let day = 24 * HOUR_MS;
         assert_eq!([7, 3].map(|id| named.expired_before(FeedId(id), day)), [None, Some(0)]);
     }

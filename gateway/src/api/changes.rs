@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use feedgate_common::feed::{Change, Changes, FETCH};
 use feedgate_common::inboxes::{Numbered, Read};
-use feedgate_common::{Archive, Epoch, FeedId, InboxKey, Position, StoreError, UserId};
+use feedgate_common::{Archive, Epoch, InboxKey, Position, StoreError, UserId};
 use serde::Serialize;
 
 use super::access::Caller;
@@ -58,7 +58,7 @@ pub(super) async fn read(
     };
     match reads.changes.read(key, after, limit).await? {
         Read::Entries { entries, head, .. } => {
-            let changes = lines(&reads.changes, feed, &entries).await?;
+            let changes = lines(&reads.changes, key, &entries).await?;
             let position = Position { offset: changes.last().map_or(after.offset, |line| line.offset), ..after };
             Ok(permit.answer(&Answer { changes, position, head }))
         }
@@ -68,10 +68,10 @@ pub(super) async fn read(
 }
 
 /// The changes of `entries`, until their bodies hold [`ANSWER_BYTES`]; at least one, if there is one.
-async fn lines(changes: &Changes, feed: FeedId, entries: &[Numbered]) -> Result<Vec<ChangeJson>, Problem> {
+async fn lines(changes: &Changes, key: InboxKey, entries: &[Numbered]) -> Result<Vec<ChangeJson>, Problem> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for chunk in entries.chunks(FETCH) {
-        let hydrated = changes.hydrate(feed, chunk.iter().map(|n| &n.entry)).await?;
+        let hydrated = changes.hydrate(key, chunk.iter().map(|n| &n.entry)).await?;
         for (n, change) in chunk.iter().zip(hydrated) {
             if bytes >= ANSWER_BYTES {
                 return Ok(lines);

@@ -43,6 +43,7 @@ mod problem;
 mod problems;
 mod publish;
 mod query;
+mod rankings;
 mod reactions;
 mod relay;
 mod search;
@@ -181,6 +182,7 @@ const ROUTES: &[Route] = &[
     ("/v1/lists/batch", || post(audience_lists::many)),
     ("/v1/users/{user}/feed", || get(feed::page)),
     ("/v1/users/{user}/changes", || get(changes::read)),
+    ("/v1/users/{user}/feeds/{feed}/ranking", || get(rankings::read).put(rankings::put)),
     ("/v1/users/{user}/seen", || get(seen::read).put(seen::see)),
     ("/v1/users/{user}/outbox", || get(outbox::page)),
     ("/v1/users/{user}/sessions", || get(sessions::list)),

@@ -74,6 +74,16 @@ impl<const MAX: usize> Payload<MAX> {
     }
 }
 
+impl<const MAX: usize> Payload<MAX> {
+    /// The elements of the body, which must be a list, as they are written in the request.
+    pub(super) fn list(&self) -> Result<Vec<&RawValue>, Problem> {
+        let raw: &RawValue = serde_json::from_slice(&self.json).map_err(|error| malformed(&error))?;
+        let not_a_list =
+            |_| Problem::at_pointer(String::new(), format!("this must be a list, not {}", short(raw.get())));
+        serde_json::from_str(raw.get()).map_err(not_a_list)
+    }
+}
+
 impl<const MAX: usize> FromRequest<Api> for Payload<MAX> {
     type Rejection = Problem;
 

@@ -28,7 +28,7 @@ pub(crate) async fn history(shared: Arc<Shared>, who: Arc<Identity>, asked: Box<
     };
     let mut bytes = Vec::new();
     let write = |out: &mut Vec<u8>, offset, _: &_, json: &[u8]| format.publication(out, offset, json);
-    reading::encode(&shared, key.feed, &entries, REPLY_BYTES, &mut bytes, write, format.between_publications()).await?;
+    reading::encode(&shared, key, &entries, REPLY_BYTES, &mut bytes, write, format.between_publications()).await?;
     held.shrink(bytes.capacity());
     let publications = Large { bytes, held: Some(held) };
     let reply = Reply::History(HistoryReply { epoch: head.epoch, offset: head.offset, publications });

@@ -129,17 +129,17 @@ async fn changes(
         format.push(out, label, at(offset), json);
     };
     let mut frame = Vec::new();
-    let last = encode(shared, key.feed, &entries, SLICE_BYTES, &mut frame, push, format.between_pushes()).await?;
+    let last = encode(shared, key, &entries, SLICE_BYTES, &mut frame, push, format.between_pushes()).await?;
     held.shrink(frame.capacity());
     let found = Found::Changes { first: own.offset + 1, last: last.unwrap_or(own.offset), head };
     Ok(Reading { found, frame, held: Some(held), sight: None })
 }
 
-/// Appends entries of this feed in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives the
+/// Appends entries of this inbox in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives the
 /// last offset that was appended.
 pub(crate) async fn encode(
     shared: &Shared,
-    feed: FeedId,
+    key: InboxKey,
     entries: &[Numbered],
     bytes_max: usize,
     out: &mut Vec<u8>,
@@ -148,7 +148,7 @@ pub(crate) async fn encode(
 ) -> Result<Option<u64>> {
     let mut last = None;
     for chunk in entries.chunks(FETCH) {
-        let changes = shared.reads.changes.hydrate(feed, chunk.iter().map(|numbered| &numbered.entry)).await?;
+        let changes = shared.reads.changes.hydrate(key, chunk.iter().map(|numbered| &numbered.entry)).await?;
         for (numbered, change) in chunk.iter().zip(&changes) {
             if out.len() >= bytes_max {
                 return Ok(last);

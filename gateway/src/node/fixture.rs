@@ -24,7 +24,7 @@ pub(crate) const STORIES: FeedId = FeedId(2);
 pub(crate) fn likes_and_stories() -> NamedFeeds {
     let feed = |id, name: &str, kind: &str| {
         let (name, kinds) = (name.into(), vec![kind.into()]);
-        NamedFeed { id, name, kinds, cap: 100, ttl: None }
+        NamedFeed { id, name, kinds, ranked: false, cap: 100, ttl: None }
     };
     NamedFeeds::new(vec![feed(LIKES, "likes", "like"), feed(STORIES, "stories", "story")]).unwrap()
 }

@@ -22,6 +22,7 @@ pub(crate) fn filled(template: &str) -> String {
         ("{name}", "gone"),
         ("{kind}", "like"),
         ("{comment}", "5"),
+        ("{feed}", "picks"),
     ];
     fill.into_iter().fold(template.to_owned(), |path, (open, value)| path.replace(open, value))
 }

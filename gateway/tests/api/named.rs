@@ -11,7 +11,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 fn notifications(kinds: &[&str], cap: usize, ttl: Option<i64>) -> Vec<NamedFeed> {
     let kinds = kinds.iter().map(|&kind| kind.into()).collect();
-    vec![NamedFeed { id: FeedId::MAIN, name: "notifications".into(), kinds, cap, ttl }]
+    vec![NamedFeed { id: FeedId::MAIN, name: "notifications".into(), kinds, ranked: false, cap, ttl }]
 }
 
 async fn start(cap: usize, ttl: Option<i64>) -> (Server, tempfile::TempDir) {

@@ -84,7 +84,14 @@ async fn s7_what_is_said_of_a_user_enters_no_log_and_wakes_nobody() {
 #[tokio::test]
 async fn s7_every_list_of_items_shows_who_made_them() {
     let dir = tempfile::tempdir().unwrap();
-    let likes = NamedFeed { id: FeedId::MAIN, name: "likes".into(), kinds: vec!["like".into()], cap: 9, ttl: None };
+    let likes = NamedFeed {
+        id: FeedId::MAIN,
+        name: "likes".into(),
+        kinds: vec!["like".into()],
+        ranked: false,
+        cap: 9,
+        ttl: None,
+    };
     let server = Server::open_with(dir.path(), vec![likes]).await;
     server.follow("bob", "ann").await;
     let like = json!({"author": "ann", "kind": "like", "body": 1});

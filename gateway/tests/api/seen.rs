@@ -144,8 +144,14 @@ async fn a_reader_says_it_of_that_reader_alone_and_a_backend_that_may_publish_of
 #[tokio::test]
 async fn each_feed_has_its_own_and_counts_only_what_it_shows() {
     let dir = tempfile::tempdir().unwrap();
-    let likes =
-        NamedFeed { id: FeedId::MAIN, name: "likes".into(), kinds: vec!["like".into()], cap: 3, ttl: Some(3_600_000) };
+    let likes = NamedFeed {
+        id: FeedId::MAIN,
+        name: "likes".into(),
+        kinds: vec!["like".into()],
+        ranked: false,
+        cap: 3,
+        ttl: Some(3_600_000),
+    };
     let server = Server::open_with(dir.path(), vec![likes]).await;
     server.follow("bob", "ann").await;
     server.settled().await;

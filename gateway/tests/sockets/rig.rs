@@ -29,7 +29,14 @@ pub(crate) const LIKES: FeedId = FeedId(1);
 
 /// The main feed and [`LIKES`], whose inboxes are these.
 pub(crate) fn feeds(stores: &Embedded, inboxes: Arc<dyn Inboxes>) -> Feeds {
-    let likes = NamedFeed { id: LIKES, name: "notifications".into(), kinds: vec!["like".into()], cap: 1000, ttl: None };
+    let likes = NamedFeed {
+        id: LIKES,
+        name: "notifications".into(),
+        kinds: vec!["like".into()],
+        ranked: false,
+        cap: 1000,
+        ttl: None,
+    };
     Feeds::new(stores.archive.clone(), inboxes, DEFAULT_BACKFILL).with_named(NamedFeeds::new(vec![likes]).unwrap())
 }
 

@@ -14,7 +14,7 @@ use feedgate_common::archive::{Event, Write, Written};
 use feedgate_common::change::Class;
 use feedgate_common::feed::DEFAULT_BACKFILL;
 use feedgate_common::inboxes::Read;
-use feedgate_common::{FeedId, InboxKey, Position, UserId};
+use feedgate_common::{InboxKey, Position, UserId};
 use feedgate_tests::load::Report;
 use feedgate_tests::process;
 use feedgate_tests::town::{Town, item, now};
@@ -145,7 +145,7 @@ pub(crate) async fn read_one(town: &Town, key: InboxKey, after: Position) -> any
     let Read::Entries { entries, .. } = town.changes.read(key, after, BATCH).await? else {
         bail!("the log goes on where it was");
     };
-    let changes = town.changes.hydrate(FeedId::MAIN, entries.iter().map(|numbered| &numbered.entry)).await?;
+    let changes = town.changes.hydrate(key, entries.iter().map(|numbered| &numbered.entry)).await?;
     ensure!(changes.len() == entries.len(), "{} changes of {} entries", changes.len(), entries.len());
     Ok(Seen::of(1, changes.len() as u64))
 }

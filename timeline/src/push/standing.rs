@@ -33,7 +33,7 @@ pub(super) async fn standing(
         return noted(feeds, notice).await;
     }
     let looked_at = &unread[..unread.len().min(LOOKED_AT)];
-    let newest = feeds.first_shown(notice.key.feed, looked_at).await?;
+    let newest = feeds.first_shown(notice.key, looked_at).await?;
     let count = u32::try_from(unread.len()).unwrap_or(u32::MAX).min(UNREAD_MAX);
     Ok(newest.map(|newest| (count, newest)))
 }
@@ -80,7 +80,7 @@ fn has(log: &Log, item: ItemId) -> bool {
 /// The item that was noted, if it lives and the reader may see it.
 async fn noted(feeds: &Feeds, notice: &Notice) -> Result<Option<(u32, Arc<Item>)>> {
     let (archive, reader) = (feeds.archive(), notice.key.reader);
-    let Some(item) = feeds.first_shown(notice.key.feed, &[notice.item]).await? else { return Ok(None) };
+    let Some(item) = feeds.first_shown(notice.key, &[notice.item]).await? else { return Ok(None) };
     let seen = seen_by(&**archive, Some(reader), vec![Some(item)]).await?;
     Ok(seen.into_iter().flatten().next().map(|item| (notice.count, item)))
 }

@@ -20,6 +20,7 @@ pub mod oracle;
 mod outbox;
 mod people;
 mod push;
+mod rankings;
 pub mod reactions;
 mod reposts;
 mod retries;
@@ -211,6 +212,15 @@ pub async fn archive(open_with: impl AsyncFn(&str, u64) -> Arc<dyn Archive>) {
     direct::i6_a_retry_names_the_same_readers_and_another_audience_is_another_payload(open("audience").await).await;
     direct::what_is_addressed_is_outstanding_until_it_is_brought(open("direct-events").await).await;
     direct::an_item_may_be_addressed_to_many(open("many").await).await;
+
+    rankings::s11_a_ranking_is_replaced_and_the_reader_is_told_the_difference(open("ranked").await).await;
+    rankings::s11_a_ranking_changes_nothing_of_its_items(open("ranked-items").await).await;
+    rankings::s11_an_item_that_does_not_live_refuses_the_whole_ranking(open("ranked-dead").await).await;
+    rankings::s11_edits_and_deletes_reach_every_ranking_that_holds_the_item(open("ranked-edits").await).await;
+    rankings::i18_records_of_rankings_that_were_brought_are_not_kept(open("ranked-long").await).await;
+    rankings::i6_rankings_outlive_a_restart(&open).await;
+    rankings::s11_an_erasure_takes_rankings_and_their_items_along(open("ranked-erased").await).await;
+    rankings::i3_of_rankings_and_deletes_that_race_none_keeps_a_dead_item(open("ranked-race").await).await;
 
     audiences::s9_a_list_is_its_members(open("lists-of").await).await;
     audiences::s9_lists_outlive_a_restart(&open).await;

@@ -66,7 +66,7 @@ const MEMBERS: &str = walk!(
 const NOTIFICATIONS: &str = walk!(
     "SELECT d.seq AS a, d.item AS b, 0::bigint AS c, d.op = 1 AND i.body IS NOT NULL AND starts_with(i.foreign_id, 'feedgate:') AS own,
             true AS lives
-     FROM direct d JOIN items i ON i.id = d.item WHERE d.reader = $1 AND d.seq > $2 AND $3::bigint + $4::bigint IS NOT NULL",
+     FROM direct d JOIN items i ON i.id = d.item WHERE d.reader = $1 AND d.seq > $2 AND NOT d.ranked AND $3::bigint + $4::bigint IS NOT NULL",
     "a",
     "a, b, c, NULL::text AS detail, NULL::bigint AS at, lives"
 );

@@ -38,6 +38,7 @@ mod groups;
 mod people;
 mod pool;
 mod push;
+mod rankings;
 mod reactions;
 mod read;
 mod revocations;
@@ -58,9 +59,9 @@ use feedgate_common::announce::Numbered;
 use feedgate_common::archive::{
     self, Announcements, ArchiveCounts, Audiences, Author, Below, Comments, Content, DeadNotice, EdgeStates, Erasures,
     Event, Events, FeedAdd, FeedState, Follow, Graph, Held, Items, Known, Names, News, Note, Notice, Notifications,
-    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Reactions, Recipient,
-    Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes, Written,
-    may_be_foreign_id,
+    Outbox, Outboxes, Outstanding, People, PullHead, PushDevice, PushDevices, PushNotices, Rankings, Reactions,
+    Recipient, Refused, Remains, Revocation, Revocations, Search, Settled, Sights, Status, Transfer, Write, Writes,
+    Written, may_be_foreign_id,
 };
 use feedgate_common::around::{
     Around, Comment, CommentOrder, CommentPage, CommentPlace, CommentWrite, Commented, Place, Reacted, Reaction,
@@ -75,6 +76,7 @@ use feedgate_common::metrics::Registry;
 use feedgate_common::notify::lines::{Line, Member};
 use feedgate_common::notify::{Notified, Rules};
 use feedgate_common::people::{Card, Person};
+use feedgate_common::ranking::{NoSuchItem, Ranked, Renewed};
 use feedgate_common::search::{Hits, Look, TextFields};
 use feedgate_common::{
     Bucket, DeviceId, DirectSeq, DisplayKey, Epoch, FeedId, InboxKey, Item, ItemId, Millis, OutboxSeq, Progress,
@@ -393,6 +395,26 @@ impl Sights for PostgresArchive {
 
     async fn see(&self, key: InboxKey, seen: Seen) -> Result<bool> {
         self.pool.write(work!(|connection| sights::see(connection, key, seen))).await
+    }
+}
+
+#[async_trait]
+impl Rankings for PostgresArchive {
+    async fn rank(
+        &self,
+        key: InboxKey,
+        ranking: &[DisplayKey],
+        now: Millis,
+    ) -> Result<std::result::Result<Ranked, NoSuchItem>> {
+        self.pool.write(work!(|connection| rankings::rank(connection, key, ranking, now))).await
+    }
+
+    async fn ranking(&self, key: InboxKey) -> Result<Vec<DisplayKey>> {
+        self.pool.read(work!(|connection| rankings::ranking(connection, key))).await
+    }
+
+    async fn renew_rankings(&self, now: Millis, limit: usize) -> Result<Renewed> {
+        self.pool.write(work!(|connection| rankings::renew(connection, now, limit))).await
     }
 }
 

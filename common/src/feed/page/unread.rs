@@ -9,7 +9,8 @@
 //! It is counted when somebody asks, from the log that a page is made of, so a post costs nothing for it.
 //!
 //! Invariants: a count never goes beyond [`UNREAD_MAX`], and never takes in what the pages do not show because of the
-//! feed's cap or time to live. One count looks at the log and at [`READ_MAX`] adds below it at most.
+//! feed's cap or time to live. Of a ranked feed nothing is unread. One count looks at the log and at [`READ_MAX`] adds
+//! below it at most.
 
 use std::collections::HashSet;
 
@@ -130,6 +131,10 @@ impl Pages {
         end: Option<DisplayKey>,
         seen: Option<Seen>,
     ) -> Result<usize> {
+        // A recommender changes a ranking at any time, so what of it came after a position says nothing about its reader.
+        if self.changes.feeds.named.is_ranked(key.feed) {
+            return Ok(0);
+        }
         let (judge, too_old) = (Seen::of_log(seen, log.head), self.too_old(key.feed));
         let within = adds.iter().filter(|add| is_within(end, &add.key));
         let unseen = within.filter_map(|add| match judge.judge(add.seq) {

@@ -49,6 +49,7 @@ fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
         kinds: kinds.iter().map(|&kind| kind.into()).collect(),
         cap,
         ttl_hours,
+        ..Feed::default()
     };
     let wanted = [
         ("notifications", feed(&["like", "comment"], 5, 720)),
@@ -64,6 +65,12 @@ fn a_named_feed_is_given_by_the_file_or_by_variables_or_by_both() {
 fn what_is_wrong_with_a_named_feed_is_said_with_everything_else() {
     for (text, variable, right) in [
         ("[feeds.likes]\n", "", "feeds.likes.kinds must name at least one kind"),
+        (
+            "[feeds.picks]\nranked = true\nkinds = [\"like\"]\n",
+            "",
+            "feeds.picks.ranked: a ranked feed holds rankings alone",
+        ),
+        ("[feeds.picks]\nranked = 1\n", "", "feeds.picks.ranked must be true or false, it is 1"),
         ("[feeds.likes]\nkind = [\"like\"]\n", "", "no key feeds.likes.kind; the nearest is feeds.likes.kinds"),
         ("[feeds.likes]\nkinds = \"like\"\n", "", "feeds.likes.kinds must be a list of strings, it is \"like\""),
         ("[feeds.likes]\nkinds = [\"like\"]\ncap = -1\n", "", "feeds.likes.cap must be a whole number in range"),

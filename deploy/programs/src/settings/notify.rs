@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn a_sort_with_a_kind_goes_to_the_feed_of_the_kind_and_one_without_to_none() {
-        let feed = NamedFeed { id: FeedId(3), name: "n".into(), kinds: vec!["like".into()], cap: 9, ttl: None };
+        let feed =
+            NamedFeed { id: FeedId(3), name: "n".into(), kinds: vec!["like".into()], ranked: false, cap: 9, ttl: None };
         let feeds = NamedFeeds::new(vec![feed]).unwrap();
         let notify = Notify {
             reaction: "like".into(),

@@ -10,6 +10,7 @@
 //!   7  comments, by item's id, oldest first: replies behind what they answer
 //!   8  members of lists
 //!   9  members of lines of notifications whose items live, by line
+//!   10 rankings, by reader's number
 //! ```
 //!
 //! A cursor line says how far the export is; `?cursor=` goes on from there. Only one piece is in memory at a time.
@@ -31,7 +32,7 @@ use feedgate_common::graph::{Shield, Shields};
 use feedgate_common::ids::ListName;
 use feedgate_common::import;
 use feedgate_common::named::NamedFeeds;
-use feedgate_common::{Archive, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
+use feedgate_common::{Archive, InboxKey, ItemId, Op, OutboxSeq, Record, UserId, UserNo};
 use futures_util::stream;
 use tracing::Span;
 
@@ -78,6 +79,8 @@ pub(super) enum Cursor {
     Lists(Option<(UserNo, ListName, UserNo)>),
     /// The members of lines of notifications behind this one.
     Members(Option<(ItemId, u64)>),
+    /// The rankings of readers after this one.
+    Rankings(UserNo),
 }
 
 const START: Cursor = Cursor::Outbox(UserNo(0), 0);
@@ -102,6 +105,7 @@ impl std::fmt::Display for Cursor {
             Self::Lists(Some((owner, list, member))) => write!(f, "8:{}:{}:{list}", owner.0, member.0),
             Self::Members(None) => f.write_str("9"),
             Self::Members(Some((line, seq))) => write!(f, "9:{line}:{seq}"),
+            Self::Rankings(reader) => write!(f, "10:{}", reader.0),
         }
     }
 }
@@ -132,6 +136,7 @@ impl FromStr for Cursor {
             }
             ["9"] => Ok(Self::Members(None)),
             ["9", line, seq] => Ok(Self::Members(Some((line.parse().map_err(drop)?, seq.parse().map_err(drop)?)))),
+            ["10", reader] => Ok(Self::Rankings(number(reader)?)),
             _ => Err(()),
         }
     }
@@ -188,7 +193,8 @@ async fn piece(archive: &dyn Archive, named: &NamedFeeds, cursor: Cursor) -> Res
             },
             Some(Cursor::Behind(item, place)) => Some(talk(archive, item, Some(place), &mut lines).await?),
             Some(Cursor::Lists(after)) => Some(lists(archive, after, &mut lines).await?),
-            Some(Cursor::Members(after)) => members(archive, after, &mut lines).await?,
+            Some(Cursor::Members(after)) => Some(members(archive, after, &mut lines).await?),
+            Some(Cursor::Rankings(after)) => rankings(archive, named, after, &mut lines).await?,
             None => break,
         };
         if !lines.0.is_empty() {
@@ -392,7 +398,7 @@ async fn talk(archive: &dyn Archive, item: ItemId, from: Option<CommentPlace>, l
 
 /// Writes a line for the next members of lines of notifications. If the item of a line was deleted, nothing tells of
 /// it.
-async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mut Lines) -> Result<Option<Cursor>> {
+async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mut Lines) -> Result<Cursor> {
     let found = archive.line_members(after, PIECE).await?;
     let items: Vec<ItemId> = found.iter().map(|(_, line, _)| line.item).collect();
     let users: Vec<UserNo> = found.iter().flat_map(|(_, line, member)| [line.reader, member.actor]).collect();
@@ -411,7 +417,41 @@ async fn members(archive: &dyn Archive, after: Option<(ItemId, u64)>, lines: &mu
             body: &member.told,
         });
     }
-    Ok(found.last().map(|(line, _, member)| Cursor::Members(Some((*line, member.seq)))))
+    let last = found.last();
+    Ok(last.map_or(Cursor::Rankings(UserNo(0)), |(line, _, member)| Cursor::Members(Some((*line, member.seq)))))
+}
+
+/// Writes a line for each ranking of the next reader; `None` at the end, or if no feed is ranked.
+async fn rankings(
+    archive: &dyn Archive,
+    named: &NamedFeeds,
+    after: UserNo,
+    lines: &mut Lines,
+) -> Result<Option<Cursor>> {
+    if !named.iter().any(|feed| feed.ranked) {
+        return Ok(None);
+    }
+    let next = archive.users(Some(after), 1).await?;
+    let Some((reader, name)) = next.first() else { return Ok(None) };
+    rankings_of(archive, named, (*reader, name), lines).await?;
+    Ok(Some(Cursor::Rankings(*reader)))
+}
+
+/// Writes a line for each ranking of a reader.
+pub(super) async fn rankings_of(
+    archive: &dyn Archive,
+    named: &NamedFeeds,
+    (reader, user): (UserNo, &UserId),
+    lines: &mut Lines,
+) -> Result<()> {
+    for feed in named.iter().filter(|feed| feed.ranked) {
+        let ranking = archive.ranking(InboxKey { reader, feed: feed.id }).await?;
+        if !ranking.is_empty() {
+            let ranking = ranking.into_iter().map(Into::into).collect();
+            lines.put(&Out::Ranking { user, feed: &feed.name, ranking });
+        }
+    }
+    Ok(())
 }
 
 /// The id under which an export tells of the add that this record is, or that it ends.
@@ -459,12 +499,13 @@ mod tests {
             Cursor::Lists(Some((UserNo(7), "close:friends".parse().unwrap(), UserNo(8)))),
             Cursor::Members(None),
             Cursor::Members(Some((ItemId(7), 8))),
+            Cursor::Rankings(UserNo(7)),
         ] {
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
         for bad in [
             "", "1", "1:2", "2:x", "3:1", "4:1:1", "5:x", "5:1:2", "6", "7:x", "7:1:2", "8:1", "8:1:2", "8:x:2:a",
-            "9:1", "9:1:x", "10", "1:-1:0", "1:1:1:1",
+            "9:1", "9:1:x", "10", "10:x", "11", "1:-1:0", "1:1:1:1",
         ] {
             assert!(bad.parse::<Cursor>().is_err(), "{bad}");
         }

@@ -18,6 +18,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use feedgate_common::archive::{Audience, Publish, Refused, Write, Written};
 use feedgate_common::import::Import;
+use feedgate_common::named::NamedFeeds;
 use feedgate_common::{Archive, error};
 use futures_util::future::try_join;
 use futures_util::{StreamExt, stream};
@@ -36,7 +37,7 @@ use super::line::{self, Line};
 use super::patience::patiently;
 use super::people::take_in;
 use super::reactions::give;
-use super::{NDJSON, comments, lists};
+use super::{NDJSON, comments, lists, rankings};
 
 /// The most lines in one commit.
 const LINES_MAX: usize = 500;
@@ -85,12 +86,13 @@ pub(in super::super) async fn import(
     State(memory): State<Memory>,
     State(writer): State<Writer>,
     State(archive): State<Arc<dyn Archive>>,
+    State(named): State<Arc<NamedFeeds>>,
     _: NoQuery,
     body: Body,
 ) -> Result<Response, Problem> {
     let held = memory.hold(HELD_KIB)?;
     let (lines, totals) = (Lines::of(body), Totals::default());
-    let importer = Importer { writer, archive, lines, totals, over: false, _held: held };
+    let importer = Importer { writer, archive, named, lines, totals, over: false, _held: held };
     let reports = stream::unfold(importer, |mut importer| async move {
         let report = importer.next().await?;
         Some((Ok::<_, std::convert::Infallible>(Bytes::from(report)), importer))
@@ -101,6 +103,7 @@ pub(in super::super) async fn import(
 struct Importer {
     writer: Writer,
     archive: Arc<dyn Archive>,
+    named: Arc<NamedFeeds>,
     lines: Lines,
     totals: Totals,
     over: bool,
@@ -125,6 +128,7 @@ impl Importer {
         }
         let (mut writes, mut numbers, mut people, mut listed, mut reactions, mut comments) =
             (vec![], vec![], vec![], vec![], vec![], vec![]);
+        let mut ranked = vec![];
         for (number, text) in &group.lines {
             match text.as_deref().map_err(|why| Problem::at_pointer(String::new(), why.clone())).and_then(line::read) {
                 Ok(Line::Import(import)) => {
@@ -135,19 +139,21 @@ impl Importer {
                 Ok(Line::Reaction { item, kind, user, since }) => reactions.push((*number, item, kind, user, since)),
                 Ok(Line::Listed { user, list, member, since }) => listed.push((*number, user, list, member, since)),
                 Ok(Line::Comment(author, new)) => comments.push((*number, author, new)),
+                Ok(Line::Ranking { user, feed, ranking }) => ranked.push((*number, user, feed, ranking)),
                 Ok(Line::Cursor) => {}
                 Err(problem) => self.refuse(&mut report, *number, problem),
             }
         }
-        // Reactions and comments go to items of this group too, so they come behind all of its writes.
+        // Reactions, comments and rankings go to items of this group too, so they come behind all of its writes.
         let written = async {
             let written = write(&self.writer, writes).await?;
             let given = give(&*self.archive, &reactions).await?;
             let said = comments::take_in(&*self.archive, &comments).await?;
-            Ok((written, given, said, lists::put_on(&*self.archive, &listed).await?))
+            let put = rankings::put(&self.archive, &self.named, &self.writer, &ranked).await?;
+            Ok((written, given, said, lists::put_on(&*self.archive, &listed).await?, put))
         };
         match try_join(written, take_in(&*self.archive, &people)).await {
-            Ok(((written, given, said, put_on), new_people)) => {
+            Ok(((written, given, said, put_on, put), new_people)) => {
                 for ((number, ..), put_on) in listed.iter().zip(put_on) {
                     match put_on {
                         Ok(true) => self.totals.new += 1,
@@ -172,6 +178,13 @@ impl Importer {
                         Ok(true) => self.totals.new += 1,
                         Ok(false) => self.totals.unchanged += 1,
                         Err(refused) => self.refuse(&mut report, *number, refused.into()),
+                    }
+                }
+                for ((number, ..), put) in ranked.iter().zip(put) {
+                    match put {
+                        Ok(true) => self.totals.new += 1,
+                        Ok(false) => self.totals.unchanged += 1,
+                        Err(refused) => self.refuse(&mut report, *number, refused),
                     }
                 }
                 for ((number, ..), said) in comments.iter().zip(said) {

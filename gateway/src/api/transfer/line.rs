@@ -12,6 +12,7 @@
 //!   {"type":"reaction","id":"7","kind":"like","user":"bob","since":…}
 //!   {"type":"comment","id":"8","item":"7","author":"bob","body":…,"created_at":…}   or reply_to, version, deleted
 //!   {"type":"member","line":"9","seq":1,"item":"9","reader":"ann","group":…,"kind":"like","actor":"bob","key":…,"body":…}
+//!   {"type":"ranking","user":"bob","feed":"picks","ranking":[{"id":"7","rank":9}]}
 //!   {"type":"cursor","cursor":"…"}                                      where an export can be resumed
 //! ```
 
@@ -26,7 +27,8 @@ use feedgate_common::named::KIND_MAX;
 use feedgate_common::notify::KEY_PREFIX;
 use feedgate_common::notify::lines::actor;
 use feedgate_common::people::Person;
-use feedgate_common::{Body, DeviceId, Item, ItemId, Millis, Position, UserId, UserNo};
+use feedgate_common::ranking::RANKING_MAX;
+use feedgate_common::{Body, DeviceId, DisplayKey, Item, ItemId, Millis, Position, UserId, UserNo};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -35,6 +37,7 @@ use super::super::fields::{Field, Fields, Unit};
 use super::super::people;
 use super::super::problem::{Problem, short};
 use super::super::publish::{self, RANK_MAX, READERS_MAX};
+use super::super::rankings;
 use super::super::shields;
 use crate::clock;
 
@@ -60,13 +63,19 @@ pub(super) enum Line {
     },
     /// A comment on an item, and who wrote it. The author's number in it is not known yet.
     Comment(UserId, NewComment),
+    /// The ranking of a user in a feed.
+    Ranking {
+        user: UserId,
+        feed: String,
+        ranking: Vec<DisplayKey>,
+    },
     /// A cursor, which an import skips.
     Cursor,
 }
 
 const KINDS: &[&str] = &[
     "item", "delete", "follow", "unfollow", "shield", "class", "reaction", "person", "listed", "comment", "member",
-    "cursor",
+    "ranking", "cursor",
 ];
 
 /// The fields of an item. `direct` says no more than `to` does, but an exported item has both.
@@ -158,6 +167,12 @@ pub(super) fn read(text: &str) -> Result<Line, Problem> {
         }
         "member" => Import::Member(Box::new(member(&Fields::of(raw, "", MEMBER)?)?)),
         "comment" => return comment(&Fields::of(raw, "", COMMENT)?),
+        "ranking" => {
+            let fields = Fields::of(raw, "", &["type", "user", "feed", "ranking"])?;
+            let ranking = rankings::places(&fields.required("ranking")?.list(RANKING_MAX)?, "/ranking")?;
+            let (user, feed) = (fields.required("user")?.name()?, fields.required("feed")?.string()?);
+            return Ok(Line::Ranking { user, feed, ranking });
+        }
         "cursor" => return Ok(Line::Cursor),
         other => {
             let why = format!("field \"type\": must be one of {KINDS:?}, not {other:?}");
@@ -396,6 +411,11 @@ pub(super) enum Out<'a> {
         actor: &'a UserId,
         key: &'a str,
         body: &'a Body,
+    },
+    Ranking {
+        user: &'a UserId,
+        feed: &'a str,
+        ranking: Vec<rankings::Place>,
     },
     Cursor {
         cursor: String,

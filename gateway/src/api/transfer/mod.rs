@@ -17,6 +17,7 @@ mod lists;
 mod of_user;
 mod patience;
 mod people;
+mod rankings;
 mod reactions;
 
 pub(super) use export::export;

@@ -6,7 +6,7 @@
 //!   direct items, comments, reactions             those of the user
 //!   follows and shields of others                 that lead to the user
 //!   audiences of others that have the user
-//!   lists of the user, and lists of others on which the user is
+//!   lists of the user, and lists of others on which the user is; rankings of the user
 //!   person, devices, sessions, what was seen, what is addressed to the user, since when tokens are valid
 //! ```
 //!
@@ -209,6 +209,7 @@ impl Reader {
             }
         }
         export::listed(archive, &archive.listing(self.user).await?, lines).await?;
+        export::rankings_of(archive, &self.named, (self.user, user), lines).await?;
         for device in archive.push_devices(&[self.user]).await?.remove(0) {
             let feeds = device.feeds.iter().filter_map(|feed| self.named.name(*feed)).collect();
             let (name, platform, token) = (&device.device, &*device.platform, &*device.token);
@@ -237,6 +238,10 @@ impl Reader {
     async fn addressed(&self, nth: usize, after: u64, lines: &mut Lines) -> Result<Option<Next>> {
         let feeds = self.archive.feeds().await?;
         let Some(feed) = feeds.get(nth) else { return Ok(None) };
+        // What is in a ranking has a line with the ranking.
+        if self.named.is_ranked(*feed) {
+            return Ok(Some(Next::Addressed(nth + 1, 0)));
+        }
         let from = Watermarks { pull: u64::MAX, direct: after };
         let news = self.archive.news(InboxKey { reader: self.user, feed: *feed }, from, ADDRESSED).await?;
         let adds = news.entries.iter().filter(|entry| entry.op == Op::Add && entry.is_direct());

@@ -10,7 +10,7 @@ use super::*;
 /// Reads a line where there are two channels, "feed" and "notifications".
 fn decode(line: &str) -> Result<Message, Malformed> {
     let kinds = vec!["like".into()];
-    let named = NamedFeed { id: FeedId(3), name: "notifications".into(), kinds, cap: 10, ttl: None };
+    let named = NamedFeed { id: FeedId(3), name: "notifications".into(), kinds, ranked: false, cap: 10, ttl: None };
     json::decode(line, &NamedFeeds::new(vec![named]).unwrap())
 }
 

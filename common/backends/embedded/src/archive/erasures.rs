@@ -19,6 +19,7 @@ use super::events;
 use super::lines;
 use super::persons;
 use super::push;
+use super::rankings;
 use super::revocations;
 use super::tables::{
     self, AudienceRow, Audiences, CommentKeys, Comments, DirectShown, Directs, ErasureRow, Expiries, ForeignIds, Items,
@@ -357,6 +358,7 @@ fn forget_rest(tx: &mut Tx<'_>, user: UserNo, limit: usize) -> Result<bool> {
     let addressed: Vec<_> = tx.scan::<Directs>((user, 0)..=(user, u64::MAX)).take(limit).collect::<Result<_>>()?;
     for (key, row) in &addressed {
         tx.remove::<Directs>(key);
+        rankings::erase(tx, *key, row)?;
         let item = row.key.item;
         if row.op != Op::Add {
             continue;

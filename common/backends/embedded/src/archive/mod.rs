@@ -44,6 +44,7 @@ mod notifications;
 mod people;
 mod persons;
 mod push;
+mod rankings;
 mod reactions;
 mod revocations;
 pub(crate) mod search;

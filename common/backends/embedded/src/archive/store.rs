@@ -16,6 +16,7 @@ use super::comments;
 use super::ledger::Ledger;
 use super::lines;
 use super::load::add_of;
+use super::rankings;
 use super::reactions;
 use super::tables::{
     self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones,
@@ -101,7 +102,7 @@ fn number_pull(
 }
 
 /// Appends a record to what is addressed to the reader.
-fn address(ledger: &mut Ledger<'_, '_>, reader: UserNo, record: &DirectRow, history: bool) -> Result<()> {
+pub(super) fn address(ledger: &mut Ledger<'_, '_>, reader: UserNo, record: &DirectRow, history: bool) -> Result<()> {
     let mut row = ledger.direct_head(reader)?;
     row.head += 1;
     row.quiet = is_quiet(history, row.due, row.quiet);
@@ -157,7 +158,7 @@ fn edit(ledger: &mut Ledger<'_, '_>, id: ItemId, new_version: u32, new_body: &Bo
         new_body.get().clone_into(body);
     }
     ledger.tx.put::<Items>(&id, &row);
-    Ok(())
+    rankings::changed(ledger.tx, id)
 }
 
 /// Gives an item another rank and place. The add that it had so far is deleted by a record; the next one follows.
@@ -206,6 +207,7 @@ fn end(ledger: &mut Ledger<'_, '_>, id: ItemId, by: Option<OutboxSeq>) -> Result
         ledger.tx.put::<Items>(&id, &row);
         reactions::end(ledger.tx, id)?;
         comments::end(ledger.tx, id)?;
+        rankings::changed(ledger.tx, id)?;
         ledger.counters.living_items -= 1;
     }
     Ok(())

@@ -22,7 +22,7 @@ WHERE e.reader = $1 AND e.author > $2
 ORDER BY e.author LIMIT $3";
 
 const DIRECT_ITEMS: &str = "
-SELECT i.id, ARRAY(SELECT DISTINCT reader FROM direct d WHERE d.item = i.id AND d.op = 1 ORDER BY reader)
+SELECT i.id, ARRAY(SELECT DISTINCT reader FROM direct d WHERE d.item = i.id AND d.op = 1 AND NOT d.ranked ORDER BY reader)
 FROM items i WHERE i.route = 0 AND i.body IS NOT NULL AND i.id >= $1 ORDER BY i.id LIMIT $2";
 
 /// An add that is not the newest of its item, and a delete that did not end that one.

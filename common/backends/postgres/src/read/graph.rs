@@ -66,7 +66,7 @@ FROM authors a WHERE author = $1";
 /// reader. 12 is the bits of a block by either side.
 const ADDRESSED: &str = "
 SELECT d.item FROM (
-    SELECT item, author FROM direct WHERE item = ANY($2) AND reader = $1 AND op = 1
+    SELECT item, author FROM direct WHERE item = ANY($2) AND reader = $1 AND op = 1 AND NOT ranked
     UNION ALL
     SELECT i.id, i.author FROM audiences a JOIN items i ON i.id = a.item
     WHERE a.item = ANY($2) AND $1 = ANY(a.readers)

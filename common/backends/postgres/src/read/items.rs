@@ -35,7 +35,7 @@ const LIVING: &str = living!("", "");
 /// is not stored is off.
 const ORIGINALS: &str = living!(
     ", coalesce(e.shields, 0::smallint), coalesce(e.is_on, false), CASE i.route
-        WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1)
+        WHEN 0 THEN EXISTS (SELECT FROM direct d WHERE d.item = i.id AND d.reader = $2 AND d.op = 1 AND NOT d.ranked)
         WHEN 3 THEN EXISTS (SELECT FROM audiences a WHERE a.item = i.id AND $2 = ANY(a.readers))
         ELSE false END",
     " LEFT JOIN LATERAL (SELECT shields, is_on FROM edges WHERE reader = $2 AND author = i.author OFFSET 0) e ON true"

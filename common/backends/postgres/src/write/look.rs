@@ -14,13 +14,13 @@ use crate::fault::corrupt;
 use crate::rows;
 
 const EDITED: &str = "
-SELECT i.author, d.reader FROM items i LEFT JOIN direct d ON i.route = 0 AND d.item = i.id AND d.op = 1
+SELECT i.author, d.reader FROM items i LEFT JOIN direct d ON i.route = 0 AND d.item = i.id AND d.op = 1 AND NOT d.ranked
 WHERE i.id = ANY($1)";
 
 const AUTHORS: &str = "SELECT id, author FROM items WHERE id = ANY($1)";
 
 const ADDRESSEES: &str = "
-SELECT DISTINCT d.reader FROM items i JOIN direct d ON d.item = i.id AND d.op = 1
+SELECT DISTINCT d.reader FROM items i JOIN direct d ON d.item = i.id AND d.op = 1 AND NOT d.ranked
 WHERE i.foreign_id = ANY($1) AND i.body IS NOT NULL";
 
 const RETRIES: &str = "
@@ -45,7 +45,7 @@ const ITEMS: &str = concat!(items!("id", "$1"), " UNION ALL ", items!("foreign_i
 
 /// An item that has moved has an add for each rank that it had.
 const RECIPIENTS: &str =
-    "SELECT DISTINCT item, reader FROM direct WHERE item = ANY($1) AND op = 1 ORDER BY item, reader";
+    "SELECT DISTINCT item, reader FROM direct WHERE item = ANY($1) AND op = 1 AND NOT ranked ORDER BY item, reader";
 
 const ENDED: &str = "
 SELECT i.id, r.deleted_by FROM items i JOIN records r ON r.author = i.author AND r.seq = i.seq

@@ -46,6 +46,9 @@
 //!   listed, listing                       owner, list, member       → who is on a list, since when; the same by member
 //!   list_heads                            owner, list               → how many members the list has
 //!   audiences                             item                      → the readers to whom an item is narrowed
+//!   ranked_in                             item, reader, feed        → its rank in a ranking, and the number of its add
+//!   ranked_over                           reader, feed, number      → records of a ranking that are of no use any more
+//!   ranking_due                           item                      → edited or deleted; how far rankings know of it
 //!   erasures, open_erasures               number; user              → how far the user is erased; which is under way
 //! ```
 //!
@@ -75,6 +78,7 @@ mod lines;
 mod people;
 mod pulls;
 mod push;
+mod rankings;
 mod reactions;
 mod records;
 mod retries;
@@ -109,6 +113,7 @@ pub(crate) use pulls::{PullHeads, PullRow, Pulls, ToldHeads};
 pub(crate) use push::{
     FeedList, PushDead, PushDeadRow, PushDeviceRow, PushDevices, PushDue, PushNotices, PushNumber, PushReaders,
 };
+pub(crate) use rankings::{RankedIn, RankedOver, RankedRow, RankingDue};
 pub(crate) use reactions::{Reacted, ReactedRow, ReactionEnds, Reactors, Slot, Tallies, TallyRow};
 pub(crate) use records::{RecordRow, Records};
 pub(crate) use retries::{Expiries, Retries};
@@ -214,6 +219,9 @@ mod tests {
             Listing::TAG,
             ListHeads::TAG,
             Audiences::TAG,
+            RankedIn::TAG,
+            RankedOver::TAG,
+            RankingDue::TAG,
         ];
         let all = tags.len();
         tags.sort_unstable();

@@ -6,6 +6,7 @@ use feedgate_common::change::Route;
 use sqlx::PgConnection;
 
 use super::column;
+use crate::rankings;
 use crate::rows;
 use crate::write::batch::{Batch, Made};
 
@@ -91,6 +92,7 @@ pub(super) async fn all(connection: &mut PgConnection, batch: &Batch<'_>) -> sql
     }
     if !batch.edited.is_empty() {
         change_items(connection, batch).await?;
+        rankings::changed(connection, batch.edited.keys().copied()).await?;
     }
     if !batch.moved.is_empty() {
         move_items(connection, batch).await?;

@@ -23,7 +23,7 @@ WITH moved AS (
     WHERE r.reader = n.reader
 ),
 ended AS (
-    UPDATE direct SET deleted = true WHERE item = ANY($5) AND op = 1
+    UPDATE direct SET deleted = true WHERE item = ANY($5) AND op = 1 AND NOT ranked
 )
 INSERT INTO direct (reader, seq, item, rank, at, author, feed, op, deleted)
 SELECT * FROM unnest($6::integer[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::integer[],
