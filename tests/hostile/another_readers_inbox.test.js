@@ -12,13 +12,14 @@ const SECRET = "only bob may read this";
 
 /** Bob follows an author that mallory does not, and has items, a device and a position. */
 async function start(t) {
-  const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n[search]\nfields = ["text"]\n' });
+  const server = await Server.start(t, { config: '[gateway]\ncommands_per_sec = 1000\n[feeds.likes]\nkinds = ["like"]\n[feeds.picks]\nranked = true\n[search]\nfields = ["text"]\n' });
   await server.follow("bob", "ann");
   await server.page("bob");
   for (let n = 0; n < 5; n += 1) await server.publish("ann", { text: `${SECRET} ${n}` });
   const direct = await server.publish("ann", { text: SECRET }, { audience: { users: ["bob"] }, foreign_id: "secret" });
   await server.call("PUT", "/v1/users/bob/muted/eve");
   await server.call("PUT", "/v1/users/bob/lists/close/eve");
+  await server.call("PUT", "/v1/users/bob/feeds/picks/ranking", [{ id: direct.id, rank: 1 }]);
   await server.drained();
   await Wire.open(t, server, { token: await server.token("bob", { device: "bobs-phone" }) });
   const document = await server.call("GET", "/openapi.json");
@@ -29,14 +30,14 @@ async function start(t) {
 
 /** Everything that is kept of bob and ann. */
 async function everything(server) {
-  const paths = ["users/bob/feed", "users/bob/following", "users/bob/muted", "users/bob/lists/close", "users/bob/sessions", "users/ann/outbox", "users/ann/followers", "authors/ann"];
+  const paths = ["users/bob/feed", "users/bob/feeds/picks/ranking", "users/bob/feed?name=picks", "users/bob/following", "users/bob/muted", "users/bob/lists/close", "users/bob/sessions", "users/ann/outbox", "users/ann/followers", "authors/ann"];
   return Promise.all(paths.map((path) => server.call("GET", `/v1/${path}`)));
 }
 
 test("every route that is in the document refuses another reader's inbox, and changes nothing", async (t) => {
   const { server, document, token, item, next, position } = await start(t);
   const before = await everything(server);
-  const fill = { user: "bob", author: "ann", other: "eve", id: item, device: "bobs-phone", name: "forbidden", kind: "like", comment: "5", list: "close", member: "eve" };
+  const fill = { user: "bob", author: "ann", other: "eve", id: item, device: "bobs-phone", name: "forbidden", kind: "like", comment: "5", list: "close", member: "eve", feed: "picks" };
   const queries = ["", "?limit=100", `?${new URLSearchParams({ cursor: next })}`, `?${new URLSearchParams({ ...position, limit: 10 })}`];
   const bodies = ["{}", JSON.stringify({ author: "ann", body: 1 }), JSON.stringify({ ops: [{ op: "follow", user: "mallory", author: "ann" }] })];
   let asked = 0;

@@ -17,7 +17,7 @@ async function files(directory) {
 }
 
 test("no credential is in the log at its most talkative, nor in the store", async (t) => {
-  const server = await Server.start(t, { config: 'log = "trace"\n[gateway]\nrefresh_grace_secs = 1\n[search]\nfields = ["text"]\n' });
+  const server = await Server.start(t, { config: 'log = "trace"\n[gateway]\nrefresh_grace_secs = 1\n[search]\nfields = ["text"]\n[feeds.picks]\nranked = true\n' });
   await server.follow("ann", "bob");
   const good = await server.token("ann", { device: "phone" });
   const { token: short } = await server.call("POST", "/v1/users/ann/token", { ttl: 1 });
@@ -32,6 +32,8 @@ test("no credential is in the log at its most talkative, nor in the store", asyn
     await server.request("GET", `/v1/search/items?q=${token}&cursor=${token}`, undefined, { token: server.key });
     await server.request("GET", `/v1/search/users?q=${token.slice(0, 60)}`, undefined, { token: server.key });
     await server.request("POST", "/v1/items", { author: "bob", body: 1, token }, { token: server.key });
+    await server.request("PUT", `/v1/users/ann/feeds/${token.slice(0, 60)}/ranking`, [{ id: token, rank: 1 }], { token: server.key });
+    await server.request("PUT", "/v1/users/ann/feeds/picks/ranking", [{ id: token, rank: 1 }], { token: server.key });
     await fetch(`${server.url}/connection/websocket?token=${token}&access_token=${server.key}`).then((answer) => answer.text());
   }
   // Tokens by WebSocket: in connect, in refresh, and in fields where no token belongs.
@@ -73,7 +75,7 @@ test("no answer of the API is a page, so that nothing that somebody published ru
   const item = await server.publish("bob", { text: script }, { foreign_id: script.slice(0, 20) });
   await server.follow("ann", "bob");
   const { paths } = await server.call("GET", "/openapi.json");
-  const fill = { user: "ann", author: "bob", other: "bob", id: item.id, device: "d", name: script, kind: script };
+  const fill = { user: "ann", author: "bob", other: "bob", id: item.id, device: "d", name: script, kind: script, feed: script };
   const urls = Object.keys(paths).map((path) => path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(fill[name])));
   for (const url of [...urls, `/${script}`, `/v1/items?ids=${script}`, "/connection/websocket"]) {
     for (const token of [server.key, script]) {
