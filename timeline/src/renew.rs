@@ -1,7 +1,7 @@
 //! Brings edits and deletes of items to the rankings that hold them, a step at a time.
 //!
-//! What is outstanding is in the Archive, and so is what a step addresses to readers. So a worker that dies loses nothing,
-//! and several workers may do so at once.
+//! What is outstanding is in the Archive, and so is what a step addresses to readers. So a worker that dies loses
+//! nothing, and several workers may do so at once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::ranking::{NoSuchItem, Ranked, Renewed};
 use crate::{DisplayKey, InboxKey, Millis};
 
-/// Keeps for each reader and feed the [ranking](crate::ranking) that stands in it. It is addressed to the reader, item by
-/// item, so [`Content`](super::Content) answers it like direct items.
+/// Keeps for each reader and feed the [ranking](crate::ranking) that stands in it. It is addressed to the reader,
+/// item by item, so [`Content`](super::Content) answers it like direct items.
 #[async_trait]
 pub trait Rankings: Send + Sync + 'static {
     /// Replaces the ranking of a feed in one durable transaction, accepted at `now`, and addresses to the reader what

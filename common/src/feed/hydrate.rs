@@ -37,8 +37,8 @@ pub enum Change {
 }
 
 impl Changes {
-    /// The changes that `entries` of such an inbox stand for, one each, in order. An `add` or `update` whose item is gone
-    /// by now, or which the feed does not show, is a `delete`.
+    /// The changes that `entries` of such an inbox stand for, one each, in order. An `add` or `update` whose item is
+    /// gone by now, or which the feed does not show, is a `delete`.
     pub async fn hydrate<'a>(
         &self,
         key: InboxKey,

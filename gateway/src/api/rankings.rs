@@ -36,8 +36,8 @@ impl From<DisplayKey> for Place {
     }
 }
 
-/// Answers `PUT /v1/users/{user}/feeds/{feed}/ranking` with `[{"id":…,"rank":…},…]`: replaces the ranking, in one commit,
-/// and says how much of it is new.
+/// Answers `PUT /v1/users/{user}/feeds/{feed}/ranking` with `[{"id":…,"rank":…},…]`: replaces the ranking, in one
+/// commit, and says how much of it is new.
 pub(super) async fn put(
     _: PublishKey,
     State(archive): State<Arc<dyn Archive>>,

@@ -135,8 +135,8 @@ async fn changes(
     Ok(Reading { found, frame, held: Some(held), sight: None })
 }
 
-/// Appends entries of this inbox in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives the
-/// last offset that was appended.
+/// Appends entries of this inbox in order, with `separator` between them, until `out` holds `bytes_max` bytes. Gives
+/// the last offset that was appended.
 pub(crate) async fn encode(
     shared: &Shared,
     key: InboxKey,

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Invariants:
-//! - Whoever edits or deletes an item sees each ranking that has taken it in before, and whoever takes it in later sees
-//!   what has become of it: both lock its row.
-//! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next ranking
-//!   removes the records of those before, but for adds of what stands in it.
+//! - An edit or a delete of an item sees each ranking that has taken the item in before, and a ranking that takes it
+//!   in later sees what has become of it: both lock the row of the item.
+//! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next
+//!   ranking removes the records of those before, but for adds of what stands in it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -131,7 +131,8 @@ impl Pages {
         end: Option<DisplayKey>,
         seen: Option<Seen>,
     ) -> Result<usize> {
-        // A recommender changes a ranking at any time, so what of it came after a position says nothing about its reader.
+        // A recommender changes a ranking at any time, so what of it came after a position says nothing about its
+        // reader.
         if self.changes.feeds.named.is_ranked(key.feed) {
             return Ok(0);
         }

@@ -11,12 +11,12 @@ use feedgate_common::accept::Rows;
 use feedgate_common::announce::Announcement;
 use feedgate_common::error::Result;
 use feedgate_common::search::Mark;
-use feedgate_common::{Generation, ItemId, Millis, StoreError, UserId, UserNo};
+use feedgate_common::{DirectSeq, Generation, ItemId, Millis, StoreError, UserId, UserNo};
 
 use super::search::Indexing;
 use super::tables::{
-    AuthorRow, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, Due, DueEdges, EdgeRow, Edges, Items,
-    NOBODY, Names, Owed, Users,
+    AuthorRow, Authors, Counters, CountersRow, DirectHeadRow, DirectHeads, DirectRow, Directs, Due, DueEdges, EdgeRow,
+    Edges, Items, NOBODY, Names, Owed, Users,
 };
 use super::users::KnownUsers;
 use crate::table::Table;
@@ -169,6 +169,17 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
         self.direct_heads.put(self.tx, reader, row);
     }
 
+    /// Appends a record to what is addressed to the reader. Answers its number.
+    pub(super) fn address(&mut self, reader: UserNo, record: &DirectRow, history: bool) -> Result<DirectSeq> {
+        let mut row = self.direct_head(reader)?;
+        row.head += 1;
+        row.quiet = is_quiet(history, row.due, row.quiet);
+        row.due = Some(self.owe(row.due, Owed::Direct { reader }));
+        self.tx.put::<Directs>(&(reader, row.head), record);
+        self.put_direct_head(reader, row);
+        Ok(row.head)
+    }
+
     /// Makes an event outstanding, unless it is already (then `due` is `Some`). Answers the time since which it is
     /// outstanding.
     pub(super) fn owe(&mut self, due: Option<Millis>, owed: Owed) -> Millis {
@@ -181,6 +192,12 @@ impl<'a, 'tx> Ledger<'a, 'tx> {
             self.now
         })
     }
+}
+
+/// Whether all that is outstanding is history, together with what is written now. `quiet` says that of what was
+/// outstanding since `due`.
+pub(super) fn is_quiet(history: bool, due: Option<Millis>, quiet: bool) -> bool {
+    history && (due.is_none() || quiet)
 }
 
 /// The numbers of these users. A name that was never seen gets a new one. It is the only operation of its transaction.

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - `RankedIn` has a row for each item in a ranking, and `DirectShown` and `Directs` have its place and its add.
 //! - An edit or a delete of an item in a ranking leaves a row in `RankingDue` until all rankings have heard of it.
-//! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next ranking
-//!   removes the records of those before, but for adds of what stands in it.
+//! - Once nothing that is addressed to a reader is outstanding, all inboxes have it or are built later. So the next
+//!   ranking removes the records of those before, but for adds of what stands in it.
 
 use std::ops::Bound::{Excluded, Included};
 
@@ -16,7 +16,6 @@ use feedgate_common::{DirectSeq, DisplayKey, FeedId, InboxKey, ItemId, Millis, O
 
 use super::EmbeddedArchive;
 use super::ledger::Ledger;
-use super::store::address;
 use super::tables::{
     DirectRow, DirectShown, Directs, ItemRow, Items, Life, RankedIn, RankedOver, RankedRow, RankingDue,
 };
@@ -154,8 +153,8 @@ fn change(ledger: &mut Ledger<'_, '_>, key: InboxKey, op: Op, place: DisplayKey)
     let item = ledger.tx.get::<Items>(&place.item)?;
     let item = item.ok_or_else(|| StoreError::corrupt(format_args!("item {} is ranked and has no row", place.item)))?;
     let record = DirectRow { op, author: item.author, feed: key.feed, key: place, at: ledger.now };
-    address(ledger, key.reader, &record, false)?;
-    let (seq, ranked) = (ledger.direct_head(key.reader)?.head, (place.item, key));
+    let seq = ledger.address(key.reader, &record, false)?;
+    let ranked = (place.item, key);
     if op == Op::Add {
         ledger.tx.put::<RankedIn>(&ranked, &RankedRow { rank: place.rank, seq });
         ledger.tx.put::<DirectShown>(&(key, place), &item.author);

@@ -13,16 +13,15 @@ use feedgate_common::{
 };
 
 use super::comments;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, is_quiet};
 use super::lines;
 use super::load::add_of;
 use super::rankings;
 use super::reactions;
 use super::tables::{
-    self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Directs, Everyones,
-    Expiries, FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed,
-    PullHeads, PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow,
-    ToldHeads, Track,
+    self, AddRow, Adds, AudienceRow, Audiences, AuthorFeed, AuthorRow, DirectRow, DirectShown, Everyones, Expiries,
+    FollowLine, FollowerList, FollowerRow, Followers, FollowingList, ForeignIds, Items, Life, NOBODY, Owed, PullHeads,
+    PullRow, Pulls, Recipients, RecordRow, Records, Retries, ShieldList, ShieldsUp, Shown, ShownRow, ToldHeads, Track,
 };
 use crate::view::Read;
 
@@ -34,7 +33,7 @@ pub(super) fn all(ledger: &mut Ledger<'_, '_>, plan: &Plan<'_>) -> Result<()> {
             Change::Append { author, record, aside } => append(ledger, *author, record, *aside, history)?,
             Change::Address { readers, op, author, feed, key } => {
                 let record = DirectRow { op: *op, author: *author, feed: *feed, key: *key, at: ledger.now };
-                readers.iter().try_for_each(|reader| address(ledger, *reader, &record, history))?;
+                readers.iter().try_for_each(|reader| ledger.address(*reader, &record, history).map(drop))?;
             }
             Change::Make { id, item, publish } => make(ledger, *id, item, publish),
             Change::Narrow { id, readers } => ledger.tx.put::<Audiences>(id, &AudienceRow(readers.clone())),
@@ -99,17 +98,6 @@ fn number_pull(
         author.last_told = number;
     }
     number
-}
-
-/// Appends a record to what is addressed to the reader.
-pub(super) fn address(ledger: &mut Ledger<'_, '_>, reader: UserNo, record: &DirectRow, history: bool) -> Result<()> {
-    let mut row = ledger.direct_head(reader)?;
-    row.head += 1;
-    row.quiet = is_quiet(history, row.due, row.quiet);
-    row.due = Some(ledger.owe(row.due, Owed::Direct { reader }));
-    ledger.tx.put::<Directs>(&(reader, row.head), record);
-    ledger.put_direct_head(reader, row);
-    Ok(())
 }
 
 fn make(ledger: &mut Ledger<'_, '_>, id: ItemId, item: &ItemRow, publish: &Publish) {
@@ -332,10 +320,4 @@ fn classify(
         ledger.tx.put::<Everyones>(&author, &since);
     }
     Ok(())
-}
-
-/// Whether all that is outstanding is history, together with what is written now. `quiet` says that of what was
-/// outstanding since `due`.
-fn is_quiet(history: bool, due: Option<Millis>, quiet: bool) -> bool {
-    history && (due.is_none() || quiet)
 }

@@ -8,8 +8,8 @@ use super::{fields, table};
 pub(crate) const NOBODY: UserNo = UserNo(u32::MAX);
 
 table! {
-    /// A reader's records, dense from 1. Only an erasure of the reader, and rankings, remove some; they leave the numbers
-    /// taken.
+    /// A reader's records, dense from 1. Only an erasure of the reader, and rankings, remove some; they leave the
+    /// numbers taken.
     Directs: b'm', Archive, (UserNo, DirectSeq) => DirectRow
 }
 

@@ -16,8 +16,8 @@ table! {
 }
 
 table! {
-    /// The items that were edited or deleted, as long as a ranking may not have heard of it; and behind which ranking to
-    /// go on.
+    /// The items that were edited or deleted, as long as a ranking may not have heard of it; and behind which ranking
+    /// to go on.
     RankingDue: b'=', Archive, ItemId => InboxKey
 }
 
