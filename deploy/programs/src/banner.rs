@@ -32,11 +32,10 @@ pub(crate) fn text(program: &str, places: &[(&str, String)], tour: Option<Tour<'
 impl Tour<'_> {
     /// Four commands: follow, watch, publish, read.
     fn commands(&self) -> [String; 4] {
-        let program = quoted(self.program.strip_prefix(self.here).unwrap_or(self.program));
-        let data = match self.data.strip_prefix(self.here) {
-            Ok(data) if data == Path::new("data") => String::new(),
-            Ok(data) => format!(" --data {}", quoted(data)),
-            Err(_) => format!(" --data {}", quoted(self.data)),
+        let program = quoted(self.shortest(self.program));
+        let data = match self.shortest(self.data) {
+            data if data == Path::new("data") => String::new(),
+            data => format!(" --data {}", quoted(data)),
         };
         [
             format!("{program} follow bob ann{data}"),
@@ -44,6 +43,12 @@ impl Tour<'_> {
             format!(r#"{program} publish --author ann '{{"text":"hello"}}'{data}"#),
             format!("{program} feed --user bob{data}"),
         ]
+    }
+
+    /// The path relative to the current directory if it is below. A service runs in `/`, where nobody opens a terminal:
+    /// there paths stay absolute.
+    fn shortest<'a>(&self, path: &'a Path) -> &'a Path {
+        if self.here == Path::new("/") { path } else { path.strip_prefix(self.here).unwrap_or(path) }
     }
 }
 
@@ -72,6 +77,8 @@ mod tests {
         assert_eq!(far.commands()[3], r"/usr/bin/feedgate feed --user bob --data '/srv/it'\''s'");
         let beside = tour("/home/me/fg/d", "/home/me/fg/feedgate");
         assert_eq!(beside.commands()[1], "./feedgate tail --user bob --data ./d &");
+        let service = Tour { here: Path::new("/"), ..tour("/var/lib/feedgate", "/usr/bin/feedgate") };
+        assert_eq!(service.commands()[0], "/usr/bin/feedgate follow bob ann --data /var/lib/feedgate");
     }
 
     #[test]

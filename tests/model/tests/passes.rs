@@ -4,6 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "the numbers of states are what the tests show")]
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use feedgate_model::Fanout;
 use feedgate_model::configurations::{ALL, named};
 use stateright::{Checker, Model};
